@@ -1,0 +1,78 @@
+# Everything runs in the environment .venv, which make builds itself; PYTHON and CXX choose other tools.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_OPTIONS ?=
+
+# Directories are listed too: their times change when a file is removed.
+PACKAGE_SOURCES := $(shell find src -name __pycache__ -prune -o -print) pyproject.toml $(wildcard CMakeLists.txt)
+
+NATIVE := src/polyseme/_native
+NATIVE_TEST := build/native/test_kernels
+NATIVE_TEST_SOURCES ?= tests/native/test_kernels.cpp $(NATIVE)/dispatch.cpp
+NATIVE_TEST_FLAGS := -std=c++17 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -pthread
+# The instruction sets and their flags, as in CMakeLists.txt.
+INSTRUCTION_SETS := baseline
+ifneq ($(filter x86_64 amd64,$(shell uname -m)),)
+INSTRUCTION_SETS += avx2 avx512
+NATIVE_TEST_FLAGS += -DPOLYSEME_X86
+endif
+FLAGS_avx2 := -mavx2 -mfma
+FLAGS_avx512 := -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512
+NATIVE_TEST_ROWS := $(INSTRUCTION_SETS:%=build/native/rows_%.o)
+ifeq ($(origin CXX),default)
+CXX := $(firstword $(foreach compiler,c++ g++ clang++,$(shell command -v $(compiler))))
+else
+export CXX
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-all lint browser native-sanitize clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.package ## build, then fit topics on a corpus that every install has
+	$(BIN)/polyseme demo
+
+test: lint ## lint and the tests, without the long ones
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_OPTIONS)
+
+test-all: test native-sanitize ## all tests, also the long ones and the sanitizers
+	$(BIN)/python -m pytest -m slow $(PYTEST_OPTIONS)
+
+lint: $(VENV)/.package $(VENV)/.tools ## style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+browser: ## install Chromium for the browser tests, where that is possible
+	@sh tools/install_browser.sh
+
+native-sanitize: $(NATIVE_TEST) ## the kernels' own test under the address and undefined-behaviour sanitizers
+	$(NATIVE_TEST)
+
+clean: ## remove all that make has made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.environment:
+	@python=$$(sh tools/check_machine.sh) && echo "Python: $$python" && "$$python" -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.environment $(PACKAGE_SOURCES)
+	@PYTHON=$(BIN)/python sh tools/check_machine.sh >/dev/null
+	$(BIN)/python -m pip install --quiet '.[cli]'
+	@touch $@
+
+$(VENV)/.tools: pyproject.toml | $(VENV)/.package
+	$(BIN)/python -m pip install --quiet --group test --group lint
+	@touch $@
+
+$(NATIVE_TEST): $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) $(wildcard $(NATIVE)/*.hpp)
+	$(CXX) $(NATIVE_TEST_FLAGS) -I$(NATIVE) $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) -o $@
+
+build/native/rows_%.o: $(NATIVE)/rows_isa.cpp $(wildcard $(NATIVE)/*.hpp)
+	@mkdir -p $(@D)
+	$(CXX) $(NATIVE_TEST_FLAGS) $(FLAGS_$*) -DPOLYSEME_ISA=$* -c $< -o $@

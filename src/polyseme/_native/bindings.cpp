@@ -1,0 +1,149 @@
+// Arrays in, arrays out. Shapes are checked by the caller (kernels.py).
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+#include "coordinate.hpp"
+#include "foldin.hpp"
+#include "mstep.hpp"
+#include "products.hpp"
+#include "sweep.hpp"
+
+namespace nb = nanobind;
+using namespace polyseme;
+
+namespace {
+
+template <class T>
+using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class Array>
+auto* pointer_or_null(std::optional<Array>& array) {
+    return array ? array->data() : nullptr;
+}
+
+Isa isa_from(const std::optional<nb::str>& name) {
+    if (!name) return best_isa();
+    const Isa best = best_isa();
+    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+        if (std::strcmp(name->c_str(), isa_name(isa)) == 0 && isa <= best) return isa;
+    throw nb::value_error("this processor does not have that instruction set");
+}
+
+template <class T>
+void bind_mstep(nb::module_& module) {
+    module.def(
+        "finish_rows",
+        [](In2<T> A, Out2<T> row_sums, In1<double> totals, Out1<double> gains, int n_threads) {
+            const nb::gil_scoped_release released;
+            finish_rows<T>(A.data(), row_sums.data(), totals.data(), static_cast<int64_t>(A.shape(0)),
+                           static_cast<int>(A.shape(1)), gains.data(), n_threads);
+        },
+        nb::arg("A").noconvert(), nb::arg("row_sums").noconvert(), nb::arg("totals").noconvert(),
+        nb::arg("gains").noconvert(), nb::arg("n_threads"));
+    module.def(
+        "finish_words",
+        [](In2<T> B, In2<double> word_sums, In1<double> mass, In1<double> totals, Out2<T> phi, Out1<double> gains, int n_threads) {
+            const nb::gil_scoped_release released;
+            finish_words<T>(B.data(), word_sums.data(), mass.data(), totals.data(), static_cast<int64_t>(B.shape(0)),
+                            static_cast<int>(B.shape(1)), phi.data(), gains.data(), n_threads);
+        },
+        nb::arg("B").noconvert(), nb::arg("word_sums").noconvert(), nb::arg("mass").noconvert(), nb::arg("totals").noconvert(),
+        nb::arg("phi").noconvert(), nb::arg("gains").noconvert(), nb::arg("n_threads"));
+}
+
+template <class Index, class T>
+void bind(nb::module_& module) {
+    module.def(
+        "sweep_rows",
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, std::optional<Out2<T>> row_sums,
+           std::optional<Out1<T>> r, std::optional<Out1<double>> logs, int n_threads, std::optional<nb::str> isa) {
+            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(A.shape(0))};
+            T* const sums = pointer_or_null(row_sums);
+            T* const ratios = pointer_or_null(r);
+            double* const log = pointer_or_null(logs);
+            const Isa chosen = isa_from(isa);
+            const nb::gil_scoped_release released;
+            sweep_rows<Index, T>(counts, A.data(), B.data(), static_cast<int>(B.shape(1)), sums, ratios, log, n_threads, chosen);
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("A").noconvert(), nb::arg("B").noconvert(), nb::arg("row_sums").noconvert().none(),
+        nb::arg("r").noconvert().none(), nb::arg("logs").noconvert().none(), nb::arg("n_threads"),
+        nb::arg("isa") = nb::none());
+    module.def(
+        "sweep_words",
+        [](In1<Index> indptr, In1<Index> rows, In1<Index> positions, In2<T> A, In1<T> r, std::optional<In1<double>> weights,
+           Out2<double> word_sums, int n_threads, std::optional<nb::str> isa) {
+            const ByWord<Index> by_word{indptr.data(), rows.data(), positions.data(), static_cast<int64_t>(word_sums.shape(0))};
+            const double* weight = pointer_or_null(weights);
+            const Isa chosen = isa_from(isa);
+            const nb::gil_scoped_release released;
+            sweep_words<Index, T>(by_word, A.data(), static_cast<int>(A.shape(1)), r.data(), weight, word_sums.data(), n_threads,
+                                  chosen);
+        },
+        nb::arg("indptr").noconvert(), nb::arg("rows").noconvert(), nb::arg("positions").noconvert(),
+        nb::arg("A").noconvert(), nb::arg("r").noconvert(), nb::arg("weights").noconvert().none(),
+        nb::arg("word_sums").noconvert(), nb::arg("n_threads"), nb::arg("isa") = nb::none());
+    module.def(
+        "products",
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out1<T> q, int n_threads) {
+            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(A.shape(0))};
+            const nb::gil_scoped_release released;
+            products<Index, T>(counts, A.data(), B.data(), static_cast<int>(B.shape(1)), q.data(), n_threads, best_isa());
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("A").noconvert(), nb::arg("B").noconvert(), nb::arg("q").noconvert(), nb::arg("n_threads"));
+    module.def(
+        "fold_in",
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, In1<T> empty, Out2<T> theta,
+           Out1<int32_t> steps,
+           double background, double temperature, double tol, int max_iter, int n_threads, std::optional<nb::str> isa) {
+            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(theta.shape(0))};
+            const FoldInSettings settings{static_cast<int>(theta.shape(1)), background, temperature, tol, max_iter};
+            const Isa chosen = isa_from(isa);
+            const nb::gil_scoped_release released;
+            fold_in<Index, T>(counts, B.data(), static_cast<int>(B.shape(1)), u.data(), settings, empty.data(), theta.data(), steps.data(),
+                              n_threads, chosen);
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("empty").noconvert(), nb::arg("theta").noconvert(), nb::arg("steps").noconvert(),
+        nb::arg("background"), nb::arg("temperature"), nb::arg("tol"), nb::arg("max_iter"), nb::arg("n_threads"),
+        nb::arg("isa") = nb::none());
+    module.def(
+        "coordinate",
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, Out2<T> theta,
+           std::optional<Out1<double>> gains, std::optional<Out1<double>> logs, int passes, bool look, double enough, int n_threads) {
+            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(theta.shape(0))};
+            const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, look, enough};
+            double* gain = pointer_or_null(gains);
+            double* log = pointer_or_null(logs);
+            const nb::gil_scoped_release released;
+            coordinate<Index, T>(counts, B.data(), static_cast<int>(B.shape(1)), u.data(), settings, theta.data(), gain, log,
+                                 n_threads, best_isa());
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("theta").noconvert(),
+        nb::arg("gains").noconvert().none(), nb::arg("logs").noconvert().none(), nb::arg("passes"), nb::arg("look"), nb::arg("enough"),
+        nb::arg("n_threads"));
+}
+
+}  // namespace
+
+NB_MODULE(_kernels, module) {
+    module.doc() = "Compiled kernels of polyseme; use them through polyseme.kernels.";
+    module.def("best_isa", [] { return isa_name(best_isa()); });
+    bind_mstep<float>(module);
+    bind_mstep<double>(module);
+    bind<int32_t, float>(module);
+    bind<int32_t, double>(module);
+    bind<int64_t, float>(module);
+    bind<int64_t, double>(module);
+}

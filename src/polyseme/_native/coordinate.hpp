@@ -1,0 +1,174 @@
+// Sequential coordinate ascent for one factor, the other fixed: each row maximises the Poisson likelihood
+//     f(theta) = sum_w x log q_w - sum_k u_k theta_k,   q_w = sum_k theta_k b_wk,   theta >= 0,
+// one theta_k at a time. At the optimum sum_k u_k theta_k = sum_w x, so normalising gives PLSA's weights.
+//
+// Along one coordinate let g = sum x b / q, h = sum x (b / q)^2. 1 / g is concave in theta_k (a harmonic mean of lines),
+// so the hyperbola with the same g and h lies below g everywhere, and its root, at the step
+//     delta = (g / u - 1) g / h,
+// is never to the right of the optimum. Upwards that is longer than Newton's step, and still safe. Downwards it may go too
+// far: g is convex, so the step surely raised f if g(before) + g(after) <= 2 u; else the EM step theta g / u is taken
+// instead, which never passes the optimum.
+//
+// Most weights are zero and stay so: only those that are positive, or whose slope g > u asks to be, are visited.
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "counts.hpp"
+#include "row_table.hpp"
+#include "threads.hpp"
+
+namespace polyseme {
+
+template <class T>
+class CoordinateRow {
+  public:
+    CoordinateRow(const T* B, int topics, int width, const double* u, Isa isa)
+        : B_(B), topics_(topics), width_(width), u_(u), rows_(row_table<T>(isa, width)), acc_(as_size(width)) {}
+
+    template <class Index>
+    void load(const Index* indices, const T* values, int64_t n) {
+        n_ = static_cast<int>(n);
+        padded_ = (n_ + 15) / 16 * 16;
+        offset_.resize(as_size(padded_));
+        for (auto* numbers : {&x_, &q_, &r_, &inverse_}) numbers->resize(as_size(padded_));
+        double total = 0;
+        for (int j = 0; j < n_; ++j) {
+            offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
+            x_[as_size(j)] = values[j];
+            total += static_cast<double>(values[j]);
+        }
+        total_ = total;
+        for (int j = n_; j < padded_; ++j) {
+            x_[as_size(j)] = T(0);
+            q_[as_size(j)] = T(1);
+            inverse_[as_size(j)] = T(1);
+        }
+    }
+
+    // q and the slopes g of all topics at theta. Returns a bound on what better weights could gain: the duality gap.
+    double look(const T* theta) {
+        rows_.dots(theta, B_, offset_.data(), n_, width_, q_.data());
+        rows_.ratios(x_.data(), q_.data(), n_, r_.data());
+        std::fill(acc_.begin(), acc_.end(), T(0));
+        rows_.accumulate(B_, offset_.data(), n_, width_, r_.data(), acc_.data());
+        double steepest = 0, mass = 0;
+        for (int k = 0; k < topics_; ++k) {
+            if (u_[k] > 0) steepest = std::max(steepest, static_cast<double>(acc_[as_size(k)]) / u_[k]);
+            mass += u_[k] * static_cast<double>(theta[k]);
+        }
+        return total_ * std::log(steepest) - total_ + mass;
+    }
+
+    // Visits the weights that are positive and, if `look` was called at this theta, those whose slope asks to be:
+    // `passes` times, or until little moves.
+    void improve(T* theta, int passes, double enough, bool looked) {
+        choose_active(theta, looked);
+        const int many = static_cast<int>(active_.size());
+        gathered_.resize(active_.size() * as_size(padded_));
+        rows_.gather(B_, offset_.data(), n_, padded_, active_.data(), many, gathered_.data());
+        rows_.mix(gathered_.data(), weights_.data(), many, n_, padded_, q_.data(), inverse_.data());
+        for (int pass = 0; pass < passes; ++pass) {
+            double moved = 0;
+            for (std::size_t a = 0; a < active_.size(); ++a) {
+                const int k = active_[a];
+                moved += u_[k] * std::fabs(update(theta[k], u_[k], gathered_.data() + a * as_size(padded_)));
+            }
+            if (moved <= enough * total_) break;
+        }
+    }
+
+    // sum x log q at the weights that `improve` left
+    double log_sum() const { return rows_.weighted_log_sum(q_.data(), x_.data(), n_); }
+
+    double total() const { return total_; }
+
+  private:
+    static std::size_t as_size(int i) { return static_cast<std::size_t>(i); }
+
+    void choose_active(const T* theta, bool looked) {
+        active_.clear();
+        weights_.clear();
+        for (int k = 0; k < topics_; ++k) {
+            if (theta[k] > T(0) || (looked && static_cast<double>(acc_[as_size(k)]) > u_[k])) {
+                active_.push_back(k);
+                weights_.push_back(theta[k]);
+            }
+        }
+    }
+
+    // One coordinate; returns how far it moved.
+    double update(T& weight, double u, const T* b) {
+        const double old = static_cast<double>(weight);
+        const Slope at = rows_.slope(x_.data(), inverse_.data(), b, padded_);
+        if (!(at.h > 0)) {  // no word of this row has the topic
+            weight = T(0);
+            return old;
+        }
+        double aim = u > 0 ? old + (at.g / u - 1) * at.g / at.h : old;
+        if (!(aim > smallest())) aim = 0;
+        double step = rounded(aim) - old;
+        if (std::fabs(step) <= negligible() * old || step == 0) return 0;
+        const Shifted there = rows_.shift(q_.data(), inverse_.data(), x_.data(), b, step, padded_);
+        const bool too_far = step < 0 && (!(there.least > smallest()) || !(at.g + there.g <= 2 * u));
+        if (too_far) {
+            aim = rounded(old * at.g / u);
+            rows_.shift(q_.data(), inverse_.data(), x_.data(), b, aim - (old + step), padded_);
+            step = aim - old;
+        }
+        weight = static_cast<T>(old + step);
+        return step;
+    }
+
+    static double rounded(double value) { return static_cast<double>(static_cast<T>(value)); }
+    static double smallest() { return sizeof(T) == 4 ? 1e-27 : 1e-200; }
+    static double negligible() { return sizeof(T) == 4 ? 1e-6 : 1e-13; }
+
+    const T* B_;
+    int topics_, width_;
+    const double* u_;
+    RowTable<T> rows_;
+    std::vector<T> acc_, x_, q_, r_, inverse_, gathered_, weights_;
+    std::vector<int64_t> offset_;
+    std::vector<int> active_;
+    int n_ = 0, padded_ = 0;
+    double total_ = 0;
+};
+
+struct CoordinateSettings {
+    int topics;
+    int passes;
+    bool look;      // whether weights that are zero are looked at
+    double enough;  // a row stops when a pass moves less than this share of its total
+};
+
+// Improves every row of theta (rows x width, in place) once; gains (rows) receives the duality gap before, and logs
+// (rows) sum x log q after; either may be null.
+template <class Index, class T>
+void coordinate(const Counts<Index, T>& counts, const T* B, int width, const double* u, const CoordinateSettings& settings,
+                T* theta, double* gains, double* logs, int n_threads, Isa isa) {
+    const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(counts.rows, 256));
+    const std::vector<int64_t> cut = cut_rows(counts.indptr, counts.rows, pieces);
+    for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
+        CoordinateRow<T> row(B, settings.topics, width, u, isa);
+        for (int64_t d = cut[static_cast<std::size_t>(piece)]; d < cut[static_cast<std::size_t>(piece + 1)]; ++d) {
+            const int64_t begin = counts.indptr[d], n = counts.indptr[d + 1] - begin;
+            T* weights = theta + d * width;
+            if (n == 0) {
+                std::fill(weights, weights + width, T(0));
+                if (gains) gains[d] = 0;
+                if (logs) logs[d] = 0;
+                continue;
+            }
+            row.load(counts.indices + begin, counts.values + begin, n);
+            if (settings.look) {
+                const double gain = row.look(weights);
+                if (gains) gains[d] = gain;
+            }
+            row.improve(weights, settings.passes, settings.enough, settings.look);
+            if (logs) logs[d] = row.log_sum();
+        }
+    });
+}
+
+}  // namespace polyseme

@@ -1,0 +1,83 @@
+// Chooses the instruction set at run time.
+#include <cstdlib>
+#include <cstring>
+
+#include "row_table.hpp"
+
+#if defined(POLYSEME_X86) && defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
+namespace polyseme {
+
+#define POLYSEME_DECLARE(isa)                \
+    namespace isa {                          \
+    RowTable<float> table_float(int width);  \
+    RowTable<double> table_double(int width); \
+    }
+POLYSEME_DECLARE(baseline)
+#ifdef POLYSEME_X86
+POLYSEME_DECLARE(avx2)
+POLYSEME_DECLARE(avx512)
+#endif
+#undef POLYSEME_DECLARE
+
+namespace {
+
+Isa detect() {
+#if defined(POLYSEME_X86) && defined(_MSC_VER)
+    int leaf[4];
+    __cpuidex(leaf, 1, 0);
+    const bool os_saves = (leaf[2] & (1 << 27)) != 0;
+    const bool fma = (leaf[2] & (1 << 12)) != 0;
+    if (!os_saves) return Isa::baseline;
+    const unsigned long long saved = _xgetbv(0);
+    __cpuidex(leaf, 7, 0);
+    const bool avx512 = (leaf[1] & (1 << 16)) && (leaf[1] & (1 << 17)) && (leaf[1] & (1 << 30)) && (leaf[1] & (1 << 31));
+    if (avx512 && (saved & 0xe6) == 0xe6) return Isa::avx512;
+    if ((leaf[1] & (1 << 5)) && fma && (saved & 6) == 6) return Isa::avx2;
+    return Isa::baseline;
+#elif defined(POLYSEME_X86)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return Isa::avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
+    return Isa::baseline;
+#else
+    return Isa::baseline;
+#endif
+}
+
+}  // namespace
+
+Isa best_isa() {
+    static const Isa isa = detect();
+    return isa;
+}
+
+const char* isa_name(Isa isa) {
+    return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline";
+}
+
+template <>
+RowTable<float> row_table<float>(Isa isa, int width) {
+#ifdef POLYSEME_X86
+    if (isa == Isa::avx512) return avx512::table_float(width);
+    if (isa == Isa::avx2) return avx2::table_float(width);
+#endif
+    (void)isa;
+    return baseline::table_float(width);
+}
+
+template <>
+RowTable<double> row_table<double>(Isa isa, int width) {
+#ifdef POLYSEME_X86
+    if (isa == Isa::avx512) return avx512::table_double(width);
+    if (isa == Isa::avx2) return avx2::table_double(width);
+#endif
+    (void)isa;
+    return baseline::table_double(width);
+}
+
+}  // namespace polyseme

@@ -1,0 +1,77 @@
+// Natural logarithm of many float64 numbers at once, to about one unit in the last place.
+// q = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series in s^2.
+#pragma once
+#include <cmath>
+#include <limits>
+
+#include "simd.hpp"
+
+namespace polyseme {
+namespace POLYSEME_ISA {
+
+#ifdef POLYSEME_VECTOR_TYPES
+
+inline Pack<double> log_pack(Pack<double> q) {
+    typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
+    const Whole one = Whole{} + 1;
+    const Whole bits = reinterpret_cast<Whole&>(q);
+    // Subtracting the bits of sqrt(1/2) moves the cut between exponents there.
+    const Whole shifted = bits - 0x3fe6a09e667f3bcdLL;
+    const Whole exponent = shifted >> 52;
+    const Whole mantissa_bits = bits - (exponent << 52);
+    const Pack<double> m = reinterpret_cast<const Pack<double>&>(mantissa_bits);
+    // |exponent| < 2048, so it fits the low bits of 1.5 * 2^52: an exact conversion without a 64-bit one.
+    const Whole biased = exponent + 0x4338000000000000LL;
+    const Pack<double> e = reinterpret_cast<const Pack<double>&>(biased) - 6755399441055744.0;
+    const Pack<double> s = (m - 1.0) / (m + 1.0);
+    const Pack<double> z = s * s;
+    Pack<double> series = splat(2.0 / 23);
+    series = series * z + 2.0 / 21;
+    series = series * z + 2.0 / 19;
+    series = series * z + 2.0 / 17;
+    series = series * z + 2.0 / 15;
+    series = series * z + 2.0 / 13;
+    series = series * z + 2.0 / 11;
+    series = series * z + 2.0 / 9;
+    series = series * z + 2.0 / 7;
+    series = series * z + 2.0 / 5;
+    series = series * z + 2.0 / 3;
+    const Pack<double> log_m = 2.0 * s + s * z * series;
+    const Pack<double> result = e * 0.693147180369123816490 + (log_m + e * 1.90821492927058770002e-10);
+    // Zero and what is below the smallest normal number count as zero here: the kernels flush denormals.
+    const Whole positive = (bits >= (one << 52));
+    const Pack<double> none = splat(-std::numeric_limits<double>::infinity());
+    const Whole chosen = (positive & reinterpret_cast<const Whole&>(result)) |
+                         (~positive & reinterpret_cast<const Whole&>(none));
+    return reinterpret_cast<const Pack<double>&>(chosen);
+}
+
+// sum_j x_j log q_j over the first n numbers. Both arrays are padded with q = 1, x = 0 to whole packs.
+template <class T>
+inline double weighted_log_sum(const T* q, const T* x, int n) {
+    constexpr int L = lanes<double>;
+    Pack<double> total = splat(0.0);
+    for (int j = 0; j < n; j += L) {
+        Pack<double> qs, xs;
+        for (int i = 0; i < L; ++i) {
+            qs[i] = static_cast<double>(q[j + i]);
+            xs[i] = static_cast<double>(x[j + i]);
+        }
+        total += xs * log_pack(qs);
+    }
+    return sum<double>(total);
+}
+
+#else
+
+template <class T>
+inline double weighted_log_sum(const T* q, const T* x, int n) {
+    double total = 0;
+    for (int j = 0; j < n; ++j) total += static_cast<double>(x[j]) * std::log(static_cast<double>(q[j]));
+    return total;
+}
+
+#endif
+
+}  // namespace POLYSEME_ISA
+}  // namespace polyseme

@@ -1,0 +1,78 @@
+// The M-step of EM from the sums of a sweep, with the bounds on what is still to be gained (see model.py).
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "threads.hpp"
+
+namespace polyseme {
+
+// Below this a probability becomes zero: products of two such numbers would be denormal.
+template <class T>
+constexpr T negligible() {
+    return sizeof(T) == 4 ? T(1e-30) : T(1e-200);
+}
+
+// Rows: row_sums_d <- A_d * row_sums_d, normalised. gains_d = n_d log max_k(row_sums_dk / n_d), of the sums before.
+template <class T>
+void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, int width, double* gains, int n_threads) {
+    constexpr int64_t step = 256;
+    for_each_piece((rows + step - 1) / step, n_threads, [&](int, int64_t piece) {
+        for (int64_t d = piece * step; d < std::min(rows, (piece + 1) * step); ++d) {
+            const T* a = A + d * width;
+            T* sums = row_sums + d * width;
+            T largest = T(0);
+            double total = 0;
+            for (int k = 0; k < width; ++k) {
+                largest = sums[k] > largest ? sums[k] : largest;
+                sums[k] *= a[k];
+            }
+            for (int k = 0; k < width; ++k) total += static_cast<double>(sums[k]);
+            const T scale = total > 0 ? static_cast<T>(1.0 / total) : T(0);
+            for (int k = 0; k < width; ++k) {
+                const T value = sums[k] * scale;
+                sums[k] = value > negligible<T>() ? value : T(0);
+            }
+            gains[d] = totals[d] > 0 ? totals[d] * std::log(static_cast<double>(largest) / totals[d]) : 0.0;
+        }
+    });
+}
+
+// Words: phi <- B * word_sums with columns normalised. gains_w = n_w log max_k(word_sums_wk / mass_k) over topics with mass.
+template <class T>
+void finish_words(const T* B, const double* word_sums, const double* mass, const double* totals, int64_t words, int width, T* phi,
+                  double* gains, int n_threads) {
+    constexpr int64_t step = 256;
+    const int64_t pieces = (words + step - 1) / step;
+    const std::size_t W = static_cast<std::size_t>(width);
+    std::vector<double> partial(static_cast<std::size_t>(pieces) * W, 0.0), inverse_mass(W), column(W, 0.0);
+    for (std::size_t k = 0; k < W; ++k) inverse_mass[k] = mass[k] > 0 ? 1.0 / mass[k] : 0.0;
+    for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
+        double* sums = partial.data() + static_cast<std::size_t>(piece) * W;
+        for (int64_t w = piece * step; w < std::min(words, (piece + 1) * step); ++w) {
+            const T* b = B + w * width;
+            const double* from = word_sums + w * width;
+            double steepest = 0;
+            for (std::size_t k = 0; k < W; ++k) {
+                const double slope = from[k] * inverse_mass[k];
+                steepest = slope > steepest ? slope : steepest;
+                sums[k] += static_cast<double>(b[k]) * from[k];
+            }
+            gains[w] = totals[w] > 0 && steepest > 0 ? totals[w] * std::log(steepest) : 0.0;
+        }
+    });
+    for (int64_t piece = 0; piece < pieces; ++piece)
+        for (std::size_t k = 0; k < W; ++k) column[k] += partial[static_cast<std::size_t>(piece) * W + k];
+    for (double& sum : column) sum = sum > 0 ? 1.0 / sum : 0.0;
+    for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
+        for (int64_t w = piece * step; w < std::min(words, (piece + 1) * step); ++w) {
+            for (std::size_t k = 0; k < W; ++k) {
+                const std::size_t i = static_cast<std::size_t>(w) * W + k;
+                const T value = static_cast<T>(static_cast<double>(B[i]) * word_sums[i] * column[k]);
+                phi[i] = value > negligible<T>() ? value : T(0);
+            }
+        }
+    });
+}
+
+}  // namespace polyseme

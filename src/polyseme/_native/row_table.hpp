@@ -1,0 +1,54 @@
+// The row functions of one instruction set and one width, as pointers: the only thing that crosses from the
+// files compiled per instruction set to the rest.
+#pragma once
+#include <cstdint>
+
+namespace polyseme {
+
+constexpr int kBlock = 32;  // non-zeros of a row that are handled together
+
+// Some non-zeros of one row, and where their sums go; a null pointer leaves that part out.
+template <class T>
+struct RowBlock {
+    const T* a;             // the row's operand
+    const T* B;             // words x width
+    const int64_t* offset;  // where each word's operand starts in B
+    const T* x;             // counts
+    int n;                  // at most kBlock
+    T* row_sum;             // grows by sum r b
+    T* r;                   // receives x / q
+    double* log;            // grows by sum x log q
+};
+
+// Along one coordinate: g = sum x b / q and h = sum x (b / q)^2.
+struct Slope {
+    double g, h;
+};
+
+// After a step along one coordinate: g there, and the least q.
+struct Shifted {
+    double g, least;
+};
+
+template <class T>
+struct RowTable {
+    void (*dots)(const T* a, const T* B, const int64_t* offset, int n, int width, T* q);
+    void (*accumulate)(const T* B, const int64_t* offset, int n, int width, const T* r, T* acc);
+    void (*sweep_block)(const RowBlock<T>& block, int width);
+    void (*ratios)(const T* x, const T* q, int n, T* r);
+    double (*weighted_log_sum)(const T* q, const T* x, int n);
+    void (*gather)(const T* B, const int64_t* offset, int n, int padded, const int* topic, int many, T* columns);
+    void (*mix)(const T* columns, const T* weight, int many, int n, int padded, T* q, T* inverse);
+    Slope (*slope)(const T* x, const T* inverse, const T* b, int n);
+    Shifted (*shift)(T* q, T* inverse, const T* x, const T* b, double step, int n);
+};
+
+enum class Isa { baseline, avx2, avx512 };
+
+Isa best_isa();                  // what this processor can run
+const char* isa_name(Isa isa);
+
+template <class T>
+RowTable<T> row_table(Isa isa, int width);
+
+}  // namespace polyseme

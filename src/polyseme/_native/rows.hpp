@@ -1,0 +1,211 @@
+// What is done with the non-zeros of one row. Compiled once per instruction set.
+//
+// A row has an operand a (width numbers); each of its words has an operand b in B (words x width, row-major).
+// width is K rounded up to a multiple of 16; the padding holds zeros, which change nothing.
+#pragma once
+#include "logarithm.hpp"
+#include "row_table.hpp"
+
+namespace polyseme {
+namespace POLYSEME_ISA {
+
+// How many packs make up a row: known when compiling for the common widths, at run time beyond (Width = 0).
+template <class T, int Width>
+inline int packs(int width) {
+    return (Width > 0 ? Width : width) / lanes<T>;
+}
+
+// q_j = a . b_j
+template <class T, int Width>
+void dots(const T* a, const T* B, const int64_t* offset, int n, int width, T* q) {
+    const int P = packs<T, Width>(width);
+    constexpr int L = lanes<T>;
+    int j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const T* b0 = B + offset[j];
+        const T* b1 = B + offset[j + 1];
+        const T* b2 = B + offset[j + 2];
+        const T* b3 = B + offset[j + 3];
+        Pack<T> s0 = splat(T(0)), s1 = s0, s2 = s0, s3 = s0;
+        for (int p = 0; p < P; ++p) {
+            const Pack<T> ap = load(a + p * L);
+            s0 = s0 + ap * load(b0 + p * L);
+            s1 = s1 + ap * load(b1 + p * L);
+            s2 = s2 + ap * load(b2 + p * L);
+            s3 = s3 + ap * load(b3 + p * L);
+        }
+        sum_each<T>(s0, s1, s2, s3, q + j);
+    }
+    for (; j < n; ++j) {
+        const T* b = B + offset[j];
+        Pack<T> s = splat(T(0));
+        for (int p = 0; p < P; ++p) s = s + load(a + p * L) * load(b + p * L);
+        T four[4];
+        sum_each<T>(s, s, s, s, four);  // the same order of additions as above: a sum is one value wherever it stands
+        q[j] = four[0];
+    }
+}
+
+// acc += sum_j r_j b_j
+template <class T, int Width>
+void accumulate(const T* B, const int64_t* offset, int n, int width, const T* r, T* acc) {
+    constexpr int L = lanes<T>;
+    constexpr int P = Width / L;
+    if constexpr (Width > 0) {
+        Pack<T> total[P];
+        for (int p = 0; p < P; ++p) total[p] = load(acc + p * L);
+        for (int j = 0; j < n; ++j) {
+            const Pack<T> rj = splat(r[j]);
+            const T* b = B + offset[j];
+            for (int p = 0; p < P; ++p) total[p] = total[p] + rj * load(b + p * L);
+        }
+        for (int p = 0; p < P; ++p) store(acc + p * L, total[p]);
+    } else {
+        for (int j = 0; j < n; ++j) {
+            const Pack<T> rj = splat(r[j]);
+            const T* b = B + offset[j];
+            for (int p = 0; p < width / L; ++p) store(acc + p * L, load(acc + p * L) + rj * load(b + p * L));
+        }
+    }
+}
+
+// r_j = x_j / q_j; a q below the floor is raised to it, so that r stays finite.
+template <class T>
+void ratios(const T* x, const T* q, int n, T* r) {
+    const T least = sizeof(T) == 4 ? T(1e-27) : T(1e-280);
+    for (int j = 0; j < n; ++j) r[j] = x[j] / (q[j] > least ? q[j] : least);
+}
+
+template <class T, int Width>
+void sweep_block(const RowBlock<T>& block, int width) {
+    T x[kBlock], q[kBlock], r[kBlock];
+    const int n = block.n;
+    dots<T, Width>(block.a, block.B, block.offset, n, width, q);
+    for (int j = 0; j < n; ++j) x[j] = block.x[j];
+    if (block.log) {
+        for (int j = n; j % 8 != 0; ++j) {
+            x[j] = T(0);
+            q[j] = T(1);
+        }
+        *block.log += weighted_log_sum(q, x, n);
+    }
+    if (!block.row_sum && !block.r) return;
+    ratios(x, q, n, r);
+    if (block.r) std::memcpy(block.r, r, static_cast<std::size_t>(n) * sizeof(T));
+    if (block.row_sum) accumulate<T, Width>(block.B, block.offset, n, width, r, block.row_sum);
+}
+
+// The numbers that the words of a row have for some topics: columns (many x padded), zero behind the first n.
+template <class T>
+void gather(const T* B, const int64_t* offset, int n, int padded, const int* topic, int many, T* columns) {
+    constexpr int L = lanes<T>;
+    const int whole = n / L * L;
+    for (int j = 0; j < whole; j += L) {
+        const int64_t* from = offset + j;
+#if defined(__GNUC__)
+        if (many > 0 && j + 2 * L <= whole)
+            for (int i = 0; i < L; ++i) __builtin_prefetch(B + from[L + i] + topic[0]);
+#endif
+        T* to = columns + j;
+        for (int a = 0; a < many; ++a, to += padded) {
+            const T* b = B + topic[a];
+            T column[L];
+            for (int i = 0; i < L; ++i) column[i] = b[from[i]];
+            std::memcpy(to, column, sizeof column);
+        }
+    }
+    T* to = columns;
+    for (int a = 0; a < many; ++a, to += padded) {
+        for (int j = whole; j < n; ++j) to[j] = B[offset[j] + topic[a]];
+        for (int j = n; j < padded; ++j) to[j] = T(0);
+    }
+}
+
+// q = sum_a weight_a column_a, at least the floor, and its inverse; q = 1 behind the first n.
+template <class T>
+void mix(const T* columns, const T* weight, int many, int n, int padded, T* q, T* inverse) {
+    constexpr int L = lanes<T>;
+    const T least = sizeof(T) == 4 ? T(1e-27) : T(1e-280);
+    for (int j = 0; j < padded; j += L) {
+        Pack<T> total = splat(T(0));
+        for (int a = 0; a < many; ++a) total = total + splat(weight[a]) * load(columns + a * padded + j);
+        store(q + j, total);
+    }
+    for (int j = n; j < padded; ++j) q[j] = T(1);
+    for (int j = 0; j < padded; ++j) {
+        q[j] = q[j] > least ? q[j] : least;
+        inverse[j] = T(1) / q[j];
+    }
+}
+
+// The arrays of the next two are padded to whole packs with x = 0, b = 0, q = 1.
+
+template <class T>
+Slope slope(const T* x, const T* inverse, const T* b, int n) {
+    constexpr int L = lanes<T>;
+    Pack<T> g0 = splat(T(0)), h0 = g0, g1 = g0, h1 = g0;
+    int j = 0;
+    for (; j + 2 * L <= n; j += 2 * L) {
+        const Pack<T> t0 = load(b + j) * load(inverse + j), t1 = load(b + j + L) * load(inverse + j + L);
+        const Pack<T> xt0 = load(x + j) * t0, xt1 = load(x + j + L) * t1;
+        g0 = g0 + xt0;
+        g1 = g1 + xt1;
+        h0 = h0 + xt0 * t0;
+        h1 = h1 + xt1 * t1;
+    }
+    for (; j < n; j += L) {
+        const Pack<T> t = load(b + j) * load(inverse + j);
+        const Pack<T> xt = load(x + j) * t;
+        g0 = g0 + xt;
+        h0 = h0 + xt * t;
+    }
+    return {static_cast<double>(sum<T>(g0 + g1)), static_cast<double>(sum<T>(h0 + h1))};
+}
+
+// q += step b, inverse = 1 / q
+template <class T>
+Shifted shift(T* q, T* inverse, const T* x, const T* b, double step, int n) {
+    constexpr int L = lanes<T>;
+    const Pack<T> delta = splat(static_cast<T>(step)), one = splat(T(1));
+    Pack<T> g = splat(T(0)), least = splat(T(1e30));
+    for (int j = 0; j < n; j += L) {
+        const Pack<T> bj = load(b + j);
+        const Pack<T> qj = load(q + j) + delta * bj;
+        const Pack<T> ij = one / qj;
+        store(q + j, qj);
+        store(inverse + j, ij);
+        g = g + load(x + j) * bj * ij;
+#ifdef POLYSEME_VECTOR_TYPES
+        least = qj < least ? qj : least;
+#else
+        for (int i = 0; i < L; ++i) least.lane[i] = qj.lane[i] < least.lane[i] ? qj.lane[i] : least.lane[i];
+#endif
+    }
+    T smallest = least[0];
+    for (int i = 1; i < L; ++i) smallest = least[i] < smallest ? least[i] : smallest;
+    return {static_cast<double>(sum<T>(g)), static_cast<double>(smallest)};
+}
+
+template <class T, int Width>
+RowTable<T> table_of() {
+    return {dots<T, Width>, accumulate<T, Width>, sweep_block<T, Width>, ratios<T>, weighted_log_sum<T>,
+            gather<T>,      mix<T>,               slope<T>,             shift<T>};
+}
+
+template <class T>
+RowTable<T> table_for(int width) {
+    switch (width) {
+        case 16: return table_of<T, 16>();
+        case 32: return table_of<T, 32>();
+        case 48: return table_of<T, 48>();
+        case 64: return table_of<T, 64>();
+        case 80: return table_of<T, 80>();
+        case 96: return table_of<T, 96>();
+        case 112: return table_of<T, 112>();
+        case 128: return table_of<T, 128>();
+        default: return table_of<T, 0>();
+    }
+}
+
+}  // namespace POLYSEME_ISA
+}  // namespace polyseme

@@ -1,0 +1,5 @@
+"""``python -m polyseme.cli`` does what ``polyseme`` does."""
+
+from polyseme.cli import main
+
+main()

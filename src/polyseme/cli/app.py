@@ -1,0 +1,71 @@
+"""The commands and what they have in common: the version, help, and errors of one sentence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from polyseme.cli import exit_codes
+from polyseme.cli.demo import demo
+
+
+class OneSentenceErrors(TyperGroup):
+    """Commands that answer bad arguments with a single sentence instead of a page of usage."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command; standing alone, turn whatever it raises into a sentence and an exit code."""
+        run = partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra)
+        if not standalone_mode:
+            return run()
+        try:
+            code = run()
+        except typer.Abort:
+            sys.exit(exit_codes.INTERRUPTED)
+        except Exception as error:
+            # The class of usage errors moved between releases of typer: known here by what it can do.
+            if not hasattr(error, "format_message"):
+                raise
+            typer.echo(f"polyseme: {error.format_message().rstrip('.')}.", err=True)
+            sys.exit(getattr(error, "exit_code", 2))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+app = typer.Typer(
+    cls=OneSentenceErrors,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"polyseme {version('polyseme')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def polyseme(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Topics of documents by probabilistic latent semantic analysis."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,86 @@
+"""From a fitted model to the table of its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+from rich.text import Text
+
+SMALLEST_SHARE_SHOWN = 0.1
+
+
+class TopicModel(Protocol):
+    """What a table of topics needs of a fitted model."""
+
+    @property
+    def components_(self) -> NDArray[Any]: ...
+
+    @property
+    def topic_weights_(self) -> NDArray[Any]: ...
+
+    @property
+    def topic_doc_(self) -> NDArray[Any]: ...
+
+
+@dataclass(frozen=True)
+class TopicRow:
+    """One topic in words: how much of the corpus it makes up, what it says and where it is said."""
+
+    topic: int
+    weight: float
+    words: list[str]
+    shares: list[tuple[str, float]]
+    documents: list[str]
+
+
+def topic_rows(
+    model: TopicModel,
+    vocabulary: Sequence[str],
+    titles: Sequence[str],
+    labels: Sequence[str],
+    *,
+    n_words: int = 8,
+    n_documents: int = 2,
+) -> list[TopicRow]:
+    """Summarise each topic, the heaviest first; a label's share is the sum of P(d|z) over its documents."""
+    names, label_of_document = np.unique(np.asarray(labels), return_inverse=True)
+    topic_doc = model.topic_doc_
+    rows = []
+    for topic in np.argsort(-model.topic_weights_, kind="stable"):
+        documents = topic_doc[topic]
+        shares = np.bincount(label_of_document, weights=documents, minlength=len(names))
+        rows.append(
+            TopicRow(
+                topic=int(topic),
+                weight=float(model.topic_weights_[topic]),
+                words=[vocabulary[w] for w in _largest(model.components_[topic], n_words)],
+                shares=[(str(names[i]), float(shares[i])) for i in _largest(shares, len(names))],
+                documents=[titles[d] for d in _largest(documents, n_documents)],
+            )
+        )
+    return rows
+
+
+def topic_table(rows: Iterable[TopicRow]) -> Table:
+    """The topics as a table that fits the width of the terminal."""
+    table = Table(header_style="bold", show_lines=True)
+    table.add_column("topic", justify="right", style="cyan", no_wrap=True)
+    table.add_column("weight", justify="right", no_wrap=True)
+    table.add_column("from", no_wrap=True)
+    table.add_column("words, and the most typical documents", overflow="fold")
+    for row in rows:
+        shares = [f"{name} {share:.0%}" for name, share in row.shares if share >= SMALLEST_SHARE_SHOWN]
+        says = Text(" ".join(row.words), style="bold")
+        for document in row.documents:
+            says.append(f"\n{document}", style="not bold dim")
+        table.add_row(str(row.topic), f"{row.weight:.1%}", "\n".join(shares), says)
+    return table
+
+
+def _largest(values: NDArray[Any], count: int) -> list[int]:
+    return [int(i) for i in np.argsort(-values, kind="stable")[:count]]

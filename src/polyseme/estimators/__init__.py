@@ -1,0 +1,5 @@
+"""Thin scikit-learn classes: parameters in, fitted attributes out."""
+
+from polyseme.estimators.plsa import PLSA
+
+__all__ = ["PLSA"]

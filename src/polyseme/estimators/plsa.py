@@ -1,0 +1,303 @@
+"""PLSA as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from polyseme import storage
+from polyseme.errors import InputError
+from polyseme.estimators.tables import frame, topic_columns
+from polyseme.estimators.validation import (
+    count_data,
+    factor_dtype,
+    non_negative,
+    solver_of,
+    training_data,
+    whole_number,
+)
+from polyseme.factors import symmetric_view
+from polyseme.initialise import STARTS, given_pair
+from polyseme.kernels import Array, Floats, SparseCounts, padded
+from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, split_tokens, topic_fit
+from polyseme.model import Model
+from polyseme.progress import fit_progress
+from polyseme.solvers import Fit, run_to_end
+from polyseme.solvers.folding import FoldedIn, fold_in
+from polyseme.sources.memory import MemorySource, counts_of, effective_threads, sparse_counts
+
+_DENSE_ROWS_AT_ONCE = 1 << 22
+
+
+class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Probabilistic latent semantic analysis: P(d,w) = P(d) sum_z P(z|d) P(w|z), by maximum likelihood.
+
+    Parameters
+    ----------
+    n_components : number of topics K.
+    solver : name of a solver (see `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
+    init : "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K, P(w|z) K x words) to start from.
+    n_init : number of starts; the fit with the best objective is kept.
+    max_iter : most iterations of a start.
+    tol : a fit stops when re-optimising its factors could gain at most this many nats per token (`residual`).
+    n_jobs : threads; None for all cores this process may use. Results do not depend on it.
+    dtype : None for float32 factors of integer and float32 data, float64 of float64 data.
+    random_state : seed of the start.
+    verbose : 1 shows a progress bar, 2 leaves it on the screen.
+    callback : called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
+
+    Attributes
+    ----------
+    components_ : P(w|z), K x words; rows sum to one.
+    doc_topic_ : P(z|d) of the training documents, documents x K, by the same folding in as `transform`.
+    topic_weights_, doc_weights_, topic_doc_ : P(z), P(d), P(d|z) (K x documents): the symmetric view of the fit.
+    unigram_ : P(w) of the training documents.
+    log_likelihood_ : mean log P(w|d) of a training token, natural log.
+    history_ : equally long arrays iteration, seconds, log_likelihood, objective, residual.
+    n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(n_components=2, random_state=0).fit(X)
+    >>> model.transform([[2, 1, 0, 0], [0, 0, 1, 1]]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        solver: Any = "em",
+        init: Any = "random",
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-3,
+        n_jobs: int | None = None,
+        dtype: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fits the topics to counts X (documents x words, dense or sparse).
+
+        A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
+        then raises KeyboardInterrupt.
+        """
+        K = whole_number("n_components", self.n_components, least=1)
+        n_init = whole_number("n_init", self.n_init, least=1)
+        max_iter = whole_number("max_iter", self.max_iter, least=1)
+        tol = non_negative("tol", self.tol)
+        solver = solver_of(self.solver)
+        X, weights = training_data(self, X, sample_weight)
+        source = MemorySource(counts_of(X, factor_dtype(self.dtype, X)), weights, effective_threads(self.n_jobs))
+        best: Fit | None = None
+        with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
+            if self.callback is not None:
+                listeners = [*listeners, self.callback]
+            for theta, phi in self._starts(source, K, n_init):
+                fit = run_to_end(solver, Model(K), source, theta, phi, max_iter=max_iter, tol=tol, listeners=listeners)
+                if best is None or (fit is not None and fit.report.objective > best.report.objective):
+                    best = fit
+                if fit is None or fit.interrupted:
+                    break
+        if best is None:
+            raise KeyboardInterrupt
+        self._keep(best, X, source)
+        if fit is None or fit.interrupted:
+            raise KeyboardInterrupt
+        if not best.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={max_iter} iterations, where re-optimising could still "
+                f"gain up to {best.report.residual:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
+        return self.fit(X, y, sample_weight).doc_topic_
+
+    def transform(self, X: Any) -> Array:
+        """P(z|d) (documents x K, rows sum to one) by folding in: topics fixed, each document to convergence."""
+        check_is_fitted(self)
+        X = count_data(self, X, reset=False)
+        return np.concatenate([part.doc_topic for part in self._folded(X)])
+
+    def perplexity(self, X: Any, *, unseen: float | None = None) -> float:
+        """exp of minus the mean log P(w|d) of documents folded in on all their words (thesis eq. 4.5).
+
+        Words not seen in training are left out, or get the probability `unseen` each.
+        """
+        return self.perplexity_report(X, unseen=unseen).perplexity
+
+    def perplexity_report(self, X: Any, *, unseen: float | None = None) -> PerplexityReport:
+        """`perplexity` with the unigram's, the number of tokens, and how many were unseen."""
+        check_is_fitted(self)
+        X = count_data(self, X, reset=False)
+        counts = sparse_counts(X, self.components_.dtype)
+        folded = self._fold(counts)
+        return score_tokens("folded in", counts, self._products(counts, folded.doc_topic), self.unigram_, unseen=unseen)
+
+    def completion_perplexity(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> float:
+        """Perplexity of the held-out half of each document, given the weights folded in on the other half.
+
+        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w): without a floor the zeros of a
+        converged model would decide the figure. The split depends on `random_state` (0 unless a number) and the
+        document's content alone.
+        """
+        return self.completion_report(X, smoothing, unseen=unseen).perplexity
+
+    def completion_report(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> PerplexityReport:
+        """`completion_perplexity` with the unigram's, the tokens, and the share that leans on the smoothing."""
+        check_is_fitted(self)
+        if not 0 <= smoothing <= 1:
+            raise InputError(f"smoothing must be between 0 and 1, got {smoothing!r}.")
+        X = count_data(self, X, reset=False)
+        counts = sparse_counts(X, self.components_.dtype)
+        seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
+        observed, held_out = (_part_of(counts, part) for part in split_tokens(counts, seed))
+        folded = self._fold(observed)
+        return score_tokens(
+            "completion", held_out, self._products(held_out, folded.doc_topic), self.unigram_,
+            smoothing=smoothing, unseen=unseen,
+        )  # fmt: skip
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-probability of a held-out token: minus the log of `completion_perplexity`; higher is better."""
+        return -float(np.log(self.completion_perplexity(X)))
+
+    @property
+    def training_perplexity_(self) -> float:
+        """Perplexity of the training documents themselves: exp(-log_likelihood_)."""
+        return perplexity_of(self.log_likelihood_, 1.0)
+
+    @property
+    def topic_doc_(self) -> Floats:
+        """P(d|z), K x documents, rows sum to one."""
+        return symmetric_view(self.doc_topic_, self.doc_weights_).topic_doc
+
+    def topics(self, vocabulary: Any = None, *, n_words: int = 10) -> Any:
+        """A frame (polars or pandas) with a row for each topic: id, weight P(z), fit, and its top words.
+
+        `fit` is how much of its own documents the topic carries: sum_d P(d|z) P(z|d).
+        """
+        check_is_fitted(self)
+        fit = topic_fit(self.doc_topic_, self.topic_doc_)
+        if vocabulary is None:
+            vocabulary = getattr(self, "feature_names_in_", None)
+        return frame(topic_columns(self.components_, self.topic_weights_, fit, vocabulary, n_words))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the fitted model to a file that `polyseme.load` reads; the file appears whole or not at all."""
+        check_is_fitted(self)
+        storage.save(self, path)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _starts(self, source: MemorySource, K: int, n_init: int) -> Any:
+        """Pairs (theta, phi), padded, one for each start."""
+        counts = source.counts
+        random_state = check_random_state(self.random_state)
+        if isinstance(self.init, str):
+            if self.init not in STARTS:
+                raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {self.init!r}.")
+            for _ in range(n_init):
+                rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+                theta = np.full((counts.n_docs, K), 1.0 / K)
+                phi = STARTS[self.init](source, K, rng)
+                yield padded(theta, counts.dtype), padded(phi, counts.dtype)
+            return
+        try:
+            doc_topic, topic_word = self.init
+        except (TypeError, ValueError):
+            raise InputError(
+                f"init must be one of {', '.join(map(repr, STARTS))} or a pair of arrays, got {self.init!r}."
+            ) from None
+        theta, phi = given_pair(doc_topic, topic_word, counts.n_docs, counts.n_words, K)
+        yield padded(theta, counts.dtype), padded(phi, counts.dtype)
+
+    def _keep(self, fit: Fit, X: Any, source: MemorySource) -> None:
+        """Sets the fitted attributes from the end of a fit."""
+        K = fit.model.n_topics
+        self.components_ = np.ascontiguousarray(fit.phi[:, :K].T)
+        self.unigram_ = source.unigram
+        self.doc_weights_ = source.weighted_totals / source.tokens
+        self.temperature_ = fit.model.temperature
+        self.history_ = fit.history
+        self.n_iter_ = fit.n_iter
+        self.converged_ = fit.converged
+        parts = list(self._folded(X))
+        self.doc_topic_ = np.concatenate([part.doc_topic for part in parts])
+        logs = np.concatenate([self._log_rows(part) for part in parts])
+        self.log_likelihood_ = source.total_log(logs) / source.tokens
+        self.topic_weights_ = self.doc_weights_ @ self.doc_topic_.astype(np.float64)
+        self.doc_topic_[source.totals == 0] = self.topic_weights_
+
+    def _model(self) -> Model:
+        return Model(self.components_.shape[0], self.temperature_)
+
+    def _fold(self, counts: SparseCounts) -> FoldedIn:
+        weights = getattr(self, "topic_weights_", None)
+        return fold_in(self._model(), counts, self.components_, weights, n_threads=effective_threads(self.n_jobs))
+
+    def _folded(self, X: Any) -> Any:
+        """X folded in, dense rows a few at a time: a row's result does not depend on its batch."""
+        dtype = self.components_.dtype
+        step = X.shape[0] if sp.issparse(X) else max(1, _DENSE_ROWS_AT_ONCE // X.shape[1])
+        for start in range(0, X.shape[0], step):
+            yield self._fold(sparse_counts(X[start : start + step], dtype))
+
+    def _log_rows(self, folded: FoldedIn) -> Floats:
+        dtype = self.components_.dtype
+        theta, phi = padded(folded.doc_topic, dtype), padded(self.components_.T, dtype)
+        sums = folded.counts.sweep(theta, phi, n_threads=effective_threads(self.n_jobs), rows=False, words=False)
+        assert sums.logs is not None
+        return sums.logs
+
+    def _products(self, counts: SparseCounts, doc_topic: Array) -> Array:
+        dtype = self.components_.dtype
+        return counts.products(
+            padded(doc_topic, dtype),
+            padded(self.components_.T, dtype),
+            n_threads=effective_threads(self.n_jobs),
+        )
+
+
+def _part_of(counts: SparseCounts, values: Floats) -> SparseCounts:
+    """The same rows with other counts, without those that became zero."""
+    matrix = sp.csr_array((values, counts.indices, counts.indptr), (counts.n_docs, counts.n_words))
+    return sparse_counts(matrix, counts.dtype)

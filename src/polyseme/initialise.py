@@ -1,0 +1,92 @@
+"""Where a fit starts: phi (words x K) from the seed and the vocabulary, theta uniform.
+
+A start never depends on the order or the number of documents, so that a document of weight two is two documents,
+and shards of any layout start alike. An exactly uniform phi is a fixed point of every solver: no start is that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from polyseme.errors import InputError
+from polyseme.kernels import Array, Floats
+from polyseme.sources.memory import MemorySource
+
+_UNIGRAM_SHARE = 0.1
+
+
+def random_topics(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
+    """phi_wk = unigram_w * e_wk, e exponential with mean one, columns normalised."""
+    noise = rng.standard_exponential((source.counts.n_words, n_topics))
+    return _columns_to_one(noise * source.unigram[:, np.newaxis])
+
+
+def nndsvd_topics(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
+    """Non-negative double SVD (Boutsidis and Gallopoulos 2008): the larger of each singular vector's two signs."""
+    vectors = _right_singular_vectors(source, n_topics, rng)
+    positive, negative = np.maximum(vectors, 0), np.maximum(-vectors, 0)
+    larger = np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0)
+    return _with_unigram(np.where(larger, positive, negative), source, n_topics, rng)
+
+
+def lsa_topics(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
+    """Latent semantic analysis as a start: the squares of a right singular vector sum to one, as P(w|z) does."""
+    return _with_unigram(_right_singular_vectors(source, n_topics, rng) ** 2, source, n_topics, rng)
+
+
+Start = Callable[[MemorySource, int, np.random.Generator], Floats]
+
+STARTS: dict[str, Start] = {"random": random_topics, "nndsvd": nndsvd_topics, "lsa": lsa_topics}
+
+
+def given_pair(doc_topic: Array, topic_word: Array, n_docs: int, n_words: int, n_topics: int) -> tuple[Floats, Floats]:
+    """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked and normalised; phi word-major."""
+    theta, phi = np.asarray(doc_topic, dtype=np.float64), np.asarray(topic_word, dtype=np.float64)
+    if theta.shape != (n_docs, n_topics) or phi.shape != (n_topics, n_words):
+        raise InputError(
+            f"init must be a pair of arrays of shapes {(n_docs, n_topics)} and {(n_topics, n_words)}, "
+            f"got {theta.shape} and {phi.shape}."
+        )
+    for name, factor in (("doc_topic", theta), ("topic_word", phi)):
+        if not np.isfinite(factor).all() or (factor < 0).any() or (factor.sum(axis=1) <= 0).any():
+            raise InputError(f"init: {name} must be finite and non-negative, with no row of zeros.")
+    return theta / theta.sum(axis=1, keepdims=True), (phi / phi.sum(axis=1, keepdims=True)).T
+
+
+def _right_singular_vectors(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
+    """The leading right singular vectors of the weighted counts (words x at most K), largest first.
+
+    Found as eigenvectors of X' diag(weight) X, whose size and start do not depend on the documents.
+    """
+    n_words = source.counts.n_words
+    matrix, weights = source.counts.matrix(), source.weights
+
+    def gram(v: Floats) -> Floats:
+        scores = matrix @ v
+        if weights is not None:
+            scores = scores * weights.reshape((-1,) + (1,) * (scores.ndim - 1))
+        return np.asarray(matrix.T @ scores)
+
+    if n_words <= max(2 * n_topics, 32):
+        values, vectors = np.linalg.eigh(gram(np.eye(n_words)))
+        return np.asarray(vectors[:, ::-1][:, : min(n_topics, n_words)])
+    operator = LinearOperator((n_words, n_words), matvec=gram, dtype=np.float64)
+    values, vectors = eigsh(operator, k=n_topics, v0=rng.random(n_words))
+    return np.asarray(vectors[:, np.argsort(-values)])
+
+
+def _with_unigram(topics: Floats, source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
+    """Mixes a little of the unigram into every topic (EM cannot revive a zero); missing topics become random."""
+    phi = random_topics(source, n_topics, rng)
+    found = _columns_to_one(np.where(source.unigram[:, np.newaxis] > 0, topics, 0))
+    used = np.flatnonzero(found.sum(axis=0) > 0)
+    phi[:, used] = (1 - _UNIGRAM_SHARE) * found[:, used] + _UNIGRAM_SHARE * phi[:, used]
+    return phi
+
+
+def _columns_to_one(topics: Floats) -> Floats:
+    sums = topics.sum(axis=0)
+    return topics / np.where(sums > 0, sums, 1)

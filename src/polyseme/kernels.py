@@ -1,0 +1,317 @@
+"""The Python face of the compiled kernels, and the dense form by BLAS.
+
+One operation serves the whole family. With operands A (documents x K), B (words x K, word-major) and counts x,
+for every non-zero: q = A_d . B_w and r = x / q; then
+
+    row_sums_d  = sum_w r B_w                (documents x K)
+    word_sums_w = sum_d weight_d r A_d       (words x K, float64)
+    logs_d      = sum_w x log q              (documents, float64)
+
+Multiplying the sums by A and by B gives the expected counts of EM. Operands are padded with zero columns to a
+width the kernels know (`padded_width`); sums come back just as wide.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from threadpoolctl import ThreadpoolController
+
+from polyseme import _kernels
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+_WIDTH_STEP = 16
+_DENSE_BLOCK_NUMBERS = 1 << 20
+
+
+def padded_width(n_columns: int) -> int:
+    """The width that an operand of `n_columns` columns is stored with."""
+    return -(-n_columns // _WIDTH_STEP) * _WIDTH_STEP
+
+
+def padded(matrix: Array, dtype: npt.DTypeLike) -> Array:
+    """A copy of `matrix` (n x K) in a zeroed, contiguous array of n x padded_width(K)."""
+    wide = np.zeros((matrix.shape[0], padded_width(matrix.shape[1])), dtype=dtype)
+    wide[:, : matrix.shape[1]] = matrix
+    return wide
+
+
+class ByWord(NamedTuple):
+    """The transpose of CSR counts, by positions instead of values."""
+
+    indptr: Array
+    rows: Array
+    positions: Array
+
+
+class Sums(NamedTuple):
+    """What a sweep returns; a part that was not asked for is None."""
+
+    row_sums: Array | None
+    word_sums: Floats | None
+    logs: Floats | None
+
+
+class Counts(Protocol):
+    """Counts in memory (documents x words) that the kernel can sweep."""
+
+    @property
+    def n_docs(self) -> int: ...
+    @property
+    def n_words(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def totals(self) -> Floats: ...
+
+    def matrix(self) -> Any: ...
+
+    def word_totals(self, weights: Floats | None) -> Floats: ...
+
+    def sweep(
+        self,
+        A: Array,
+        B: Array,
+        *,
+        n_threads: int,
+        weights: Floats | None = None,
+        rows: bool = True,
+        words: bool = True,
+        logs: bool = True,
+    ) -> Sums: ...
+
+
+@dataclass(frozen=True)
+class SparseCounts:
+    """Counts as CSR arrays without explicit zeros, sorted; `values` has the dtype of the operands."""
+
+    indptr: Array
+    indices: Array
+    values: Array
+    n_docs: int
+    n_words: int
+    _scratch: dict[str, Array] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def totals(self) -> Floats:
+        """n_d: the tokens of each document, in float64."""
+        sums = np.zeros(self.n_docs)
+        filled = np.flatnonzero(np.diff(self.indptr))
+        if filled.size:
+            sums[filled] = np.add.reduceat(self.values.astype(np.float64), self.indptr[filled])
+        return sums
+
+    def matrix(self) -> Any:
+        """The same counts as a scipy array."""
+        return sp.csr_array((self.values, self.indices, self.indptr), (self.n_docs, self.n_words))
+
+    def word_totals(self, weights: Floats | None) -> Floats:
+        """sum_d weight_d x_dw, in float64."""
+        values = self.values.astype(np.float64)
+        if weights is not None:
+            values *= np.repeat(weights, np.diff(self.indptr))
+        return np.asarray(np.bincount(self.indices, values, minlength=self.n_words), dtype=np.float64)
+
+    @cached_property
+    def by_word(self) -> ByWord:
+        """The transpose: the documents of each word, and the positions of their counts in `values`."""
+        shape = (self.n_docs, self.n_words)
+        positions = np.arange(self.values.size, dtype=self.indptr.dtype)
+        transpose = sp.csr_array((positions, self.indices, self.indptr), shape).tocsc()
+        same = self.indptr.dtype
+        return ByWord(transpose.indptr.astype(same), transpose.indices.astype(same), transpose.data)
+
+    def sweep(
+        self,
+        A: Array,
+        B: Array,
+        *,
+        n_threads: int,
+        weights: Floats | None = None,
+        rows: bool = True,
+        words: bool = True,
+        logs: bool = True,
+        isa: str | None = None,
+    ) -> Sums:
+        _check_operands(self, A, B, weights)
+        row_sums = np.empty_like(A) if rows else None
+        word_sums = np.empty(B.shape) if words else None
+        log_sums = np.empty(self.n_docs) if logs else None
+        ratios = self._scratch.setdefault("ratios", np.empty_like(self.values)) if words else None
+        _kernels.sweep_rows(
+            self.indptr,
+            self.indices,
+            self.values,
+            A,
+            B,
+            row_sums,
+            ratios,
+            log_sums,
+            n_threads=n_threads,
+            isa=isa,
+        )
+        if words:
+            _kernels.sweep_words(*self.by_word, A, ratios, weights, word_sums, n_threads=n_threads, isa=isa)
+        return Sums(row_sums, word_sums, log_sums)
+
+    def products(self, A: Array, B: Array, *, n_threads: int) -> Array:
+        """q = A_d . B_w of every non-zero, in the order of `values`."""
+        _check_operands(self, A, B, None)
+        q = np.empty(self.values.size, dtype=self.dtype)
+        _kernels.products(self.indptr, self.indices, self.values, A, B, q, n_threads=n_threads)
+        return q
+
+    def fold_in(
+        self,
+        B: Array,
+        n_topics: int,
+        *,
+        empty: Array,
+        tol: float,
+        max_iter: int,
+        n_threads: int,
+        background: float = 0.0,
+        temperature: float = 1.0,
+    ) -> tuple[Array, npt.NDArray[np.int32]]:
+        """Topic weights (documents x K) of every row with B fixed, and the EM steps each took (negative: cut off).
+
+        Column K of B, with weight `background`, stays fixed; empty rows get the weights `empty`.
+        """
+        theta = np.empty((self.n_docs, n_topics), dtype=B.dtype)
+        steps = np.empty(self.n_docs, dtype=np.int32)
+        _kernels.fold_in(
+            self.indptr, self.indices, self.values, B, B[:, :n_topics].sum(axis=0, dtype=np.float64),
+            np.ascontiguousarray(empty, dtype=B.dtype), theta, steps,
+            background=background, temperature=temperature, tol=tol, max_iter=max_iter, n_threads=n_threads,
+        )  # fmt: skip
+        return theta, steps
+
+
+def em_rows(A: Array, row_sums: Array, totals: Floats, *, n_threads: int) -> tuple[Array, Floats]:
+    """theta = A * row_sums with rows normalised (in the memory of row_sums), and n_d log max_k(row_sums_dk / n_d)."""
+    gains = np.empty(A.shape[0])
+    _kernels.finish_rows(A, row_sums, totals, gains, n_threads=n_threads)
+    return row_sums, gains
+
+
+def em_words(
+    B: Array, word_sums: Floats, topic_mass: Floats, word_totals: Floats, *, n_threads: int
+) -> tuple[Array, Floats]:
+    """phi = B * word_sums with columns normalised, and n_w log max_k(word_sums_wk / topic_mass_k)."""
+    phi, gains = np.empty_like(B), np.empty(B.shape[0])
+    _kernels.finish_words(B, word_sums, topic_mass, word_totals, phi, gains, n_threads=n_threads)
+    return phi, gains
+
+
+@dataclass(frozen=True)
+class DenseCounts:
+    """The same counts as a dense array: the same sums by BLAS, in blocks of rows fixed by the shape."""
+
+    values: Array
+
+    @property
+    def n_docs(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def n_words(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def totals(self) -> Floats:
+        return np.asarray(self.values.sum(axis=1, dtype=np.float64))
+
+    def matrix(self) -> Any:
+        return self.values
+
+    def word_totals(self, weights: Floats | None) -> Floats:
+        if weights is None:
+            return np.asarray(self.values.sum(axis=0, dtype=np.float64))
+        return np.asarray(weights @ self.values.astype(np.float64))
+
+    def sweep(
+        self,
+        A: Array,
+        B: Array,
+        *,
+        n_threads: int,
+        weights: Floats | None = None,
+        rows: bool = True,
+        words: bool = True,
+        logs: bool = True,
+    ) -> Sums:
+        _check_operands(self, A, B, weights)
+        row_sums = np.empty_like(A) if rows else None
+        word_sums = np.zeros(B.shape) if words else None
+        log_sums = np.empty(self.n_docs) if logs else None
+        step = max(1, _DENSE_BLOCK_NUMBERS // max(1, self.n_words))
+        blocks = [slice(start, min(start + step, self.n_docs)) for start in range(0, self.n_docs, step)]
+
+        def one_block(block: slice) -> Array | None:
+            x, a = self.values[block], A[block]
+            q = a @ B.T
+            present = x > 0
+            if log_sums is not None:
+                log_q = np.log(q, out=np.zeros(q.shape), where=present & (q > 0))
+                log_q[present & (q <= 0)] = -np.inf
+                log_sums[block] = np.einsum("dw,dw->d", x, log_q, dtype=np.float64)
+            if row_sums is None and word_sums is None:
+                return None
+            r = np.divide(x, np.maximum(q, _least(q.dtype)), out=q, where=present)
+            r[~present] = 0
+            if row_sums is not None:
+                row_sums[block] = r @ B
+            if word_sums is None:
+                return None
+            if weights is not None:
+                a = a * weights[block, np.newaxis].astype(a.dtype)
+            return np.asarray(r.T @ a)
+
+        with _single_threaded_blas(), ThreadPoolExecutor(max(1, min(n_threads, len(blocks)))) as pool:
+            for start in range(0, len(blocks), n_threads):
+                for block_sums in pool.map(one_block, blocks[start : start + n_threads]):
+                    if word_sums is not None and block_sums is not None:
+                        word_sums += block_sums
+        return Sums(row_sums, word_sums, log_sums)
+
+
+def _least(dtype: np.dtype[Any]) -> float:
+    return 1e-27 if dtype == np.float32 else 1e-280
+
+
+def _check_operands(counts: Counts, A: Array, B: Array, weights: Floats | None) -> None:
+    same_kind = A.dtype == B.dtype == counts.dtype
+    same_width = A.shape[1] == B.shape[1] and A.shape[1] % _WIDTH_STEP == 0
+    if not (same_kind and same_width and A.shape[0] == counts.n_docs and B.shape[0] == counts.n_words):
+        raise TypeError(
+            f"operands {A.shape} {A.dtype} and {B.shape} {B.dtype} do not fit counts "
+            f"({counts.n_docs}, {counts.n_words}) {counts.dtype}"
+        )
+    if weights is not None and (weights.shape != (counts.n_docs,) or weights.dtype != np.float64):
+        raise TypeError("weights must be one float64 number a document")
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _single_threaded_blas() -> Any:
+    """BLAS sums depend on its number of threads, so it gets one; the blocks run side by side instead."""
+    return _threadpools().limit(limits=1, user_api="blas")

@@ -1,0 +1,118 @@
+"""Perplexities: exp of minus the mean log-probability of a token (natural log), the unigram's beside each.
+
+Three kinds, which never share a name: training (of the documents a model was fitted on), folded in (of documents
+whose weights were estimated from all their words; thesis eq. 4.5) and completion (of the half of each document that
+its weights were not estimated from).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polyseme.kernels import Array, Floats, SparseCounts
+
+
+@dataclass(frozen=True)
+class PerplexityReport:
+    """A perplexity and what it rests on."""
+
+    kind: str
+    perplexity: float
+    unigram_perplexity: float
+    """of the same tokens under P(w) of the training corpus alone"""
+    tokens: float
+    """how many tokens were scored"""
+    unseen_tokens: float
+    """tokens of words that the training corpus does not have; scored only if `unseen` gives them a probability"""
+    smoothed_share: float
+    """share of the scored tokens to which the smoothing gives more probability than the topics do"""
+
+
+def perplexity_of(log_probability: float, tokens: float) -> float:
+    """exp(-log_probability / tokens); NaN without tokens."""
+    return float(np.exp(-log_probability / tokens)) if tokens > 0 else float("nan")
+
+
+def score_tokens(
+    kind: str,
+    counts: SparseCounts,
+    probabilities: Array,
+    unigram: Floats,
+    *,
+    smoothing: float = 0.0,
+    unseen: float | None = None,
+) -> PerplexityReport:
+    """The perplexity of counts under (1 - smoothing) p + smoothing unigram, p one number a non-zero.
+
+    Words with unigram probability zero are unseen: left out, or given the probability `unseen` each, which is then
+    taken from all other words alike.
+    """
+    x = counts.values.astype(np.float64)
+    base = unigram[counts.indices]
+    seen = base > 0
+    unseen_tokens = float(x[~seen].sum())
+    kept = 1.0 if unseen is None else 1.0 - unseen * float(np.count_nonzero(unigram == 0))
+    from_topics = (1.0 - smoothing) * probabilities[seen].astype(np.float64)
+    from_unigram = smoothing * base[seen]
+    total_log = float(x[seen] @ _log(kept * (from_topics + from_unigram)))
+    unigram_log = float(x[seen] @ _log(kept * base[seen]))
+    tokens = float(x[seen].sum())
+    leaning = float(x[seen][from_unigram > from_topics].sum())
+    if unseen is not None:
+        total_log += unseen_tokens * float(np.log(unseen))
+        unigram_log += unseen_tokens * float(np.log(unseen))
+        tokens += unseen_tokens
+    return PerplexityReport(
+        kind,
+        perplexity_of(total_log, tokens),
+        perplexity_of(unigram_log, tokens),
+        tokens,
+        unseen_tokens,
+        leaning / tokens if tokens > 0 else 0.0,
+    )
+
+
+def _log(p: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(p))
+
+
+def split_tokens(counts: SparseCounts, seed: int) -> tuple[Floats, Floats]:
+    """Splits every document's tokens in two halves: (observed, held out), one number a non-zero each.
+
+    Of a count x both halves get floor(x / 2); what is left (one token, or the fractional rest) goes to one of them
+    by a hash of the seed, the word and the whole document's content. So the split of a document does not depend on
+    the batch it comes in, and is defined for counts that are not whole.
+    """
+    x = counts.values.astype(np.float64)
+    half = np.floor(x / 2)
+    words = counts.indices.astype(np.uint64)
+    content = _mix(words * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
+    document = np.zeros(counts.n_docs, dtype=np.uint64)
+    lengths = np.diff(counts.indptr)
+    filled = np.flatnonzero(lengths)
+    if filled.size:
+        document[filled] = np.add.reduceat(content, counts.indptr[filled])
+    keys = np.repeat(_mix(document + np.uint64(seed)), lengths) ^ _mix(words)
+    to_observed = (_mix(keys) >> np.uint64(63)).astype(bool)
+    rest = x - 2 * half
+    observed = half + np.where(to_observed, rest, 0.0)
+    return observed, x - observed
+
+
+def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64: every bit of the key changes about half of the bits of the result."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
+
+
+def topic_fit(doc_topic: Array, topic_doc: Array) -> Floats:
+    """How much of its own documents each topic carries: sum_d P(d|z) P(z|d), between 0 and 1 (thesis ch. 6).
+
+    A fitting topic by itself carries the majority of the weight of its documents.
+    """
+    return np.asarray(np.einsum("kd,dk->k", topic_doc, doc_topic, dtype=np.float64))

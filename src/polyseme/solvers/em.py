@@ -1,0 +1,46 @@
+"""Plain EM (Hofmann 1999; Hong 2012, eq. 8-14 and 33-38; Gaussier and Goutte 2005)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from polyseme.kernels import Array
+from polyseme.model import Model, improve_words, visit
+from polyseme.solvers.loop import Report, Run
+from polyseme.sources.memory import MemorySource
+
+
+@dataclass(frozen=True)
+class EM:
+    """theta_dk ∝ theta_dk sum_w x phi_kw / p,  phi_kw ∝ phi_kw sum_d x theta_dk / p, both from the old values.
+
+    The symmetric form, with P(z), P(d|z) and P(w|z), has the same iterates: P(z) P(d|z) = P(d) P(z|d).
+    """
+
+    name: ClassVar[str] = "em"
+
+    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+        return EMRun(model, source, theta, phi)
+
+
+class EMRun:
+    def __init__(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
+        self.model = model
+        self._source = source
+        self._look(theta, phi)
+
+    def advance(self) -> None:
+        self._look(self._next_theta, self._next_phi)
+
+    def _look(self, theta: Array, phi: Array) -> None:
+        """The E-step at (theta, phi): its report, and the M-step for the next iteration."""
+        next_theta, stats = visit(self.model, self._source, theta, phi)
+        next_phi, word_gain = improve_words(self.model, self._source, phi, stats)
+        self.theta, self.phi = theta, phi
+        self.report = Report(
+            self.model.objective(stats.log_operands) / stats.tokens,
+            stats.log_likelihood / stats.tokens,
+            max(stats.doc_gain + word_gain, 0.0) / stats.tokens,
+        )
+        self._next_theta, self._next_phi = next_theta, next_phi

@@ -1,0 +1,89 @@
+"""Counts that fit in memory, swept by threads of this process."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums
+
+
+def effective_threads(n_jobs: int | None) -> int:
+    """None: all cores this process may use; a negative number counts back from them, as in scikit-learn."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    if n_jobs is None:
+        return cores
+    return max(1, n_jobs if n_jobs > 0 else cores + 1 + n_jobs)
+
+
+def sparse_counts(X: Any, dtype: np.dtype[Any]) -> SparseCounts:
+    """CSR counts of `dtype`, sorted, without duplicates or stored zeros; arrays are shared where they can be."""
+    matrix = sp.csr_array(X)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if matrix.nnz and matrix.data.min() <= 0:
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    index = np.int64 if np.int64 in (matrix.indptr.dtype, matrix.indices.dtype) else np.int32
+    return SparseCounts(
+        np.ascontiguousarray(matrix.indptr, dtype=index),
+        np.ascontiguousarray(matrix.indices, dtype=index),
+        np.ascontiguousarray(matrix.data, dtype=dtype),
+        matrix.shape[0],
+        matrix.shape[1],
+    )
+
+
+def counts_of(X: Any, dtype: np.dtype[Any]) -> Counts:
+    """The counts as the kernels take them: dense stays dense, anything sparse becomes CSR."""
+    if sp.issparse(X):
+        return sparse_counts(X, dtype)
+    return DenseCounts(np.ascontiguousarray(X, dtype=dtype))
+
+
+class MemorySource:
+    """Counts (documents x words) with a weight for each document (None: all one)."""
+
+    def __init__(self, counts: Counts, weights: Floats | None = None, n_threads: int = 1) -> None:
+        self.counts = counts
+        self.weights = weights
+        self.n_threads = n_threads
+
+    @cached_property
+    def totals(self) -> Floats:
+        """n_d, without the weights."""
+        return self.counts.totals
+
+    @cached_property
+    def weighted_totals(self) -> Floats:
+        return self.totals if self.weights is None else self.totals * self.weights
+
+    @cached_property
+    def tokens(self) -> float:
+        """N = sum_d weight_d n_d"""
+        return float(self.weighted_totals.sum())
+
+    @cached_property
+    def word_totals(self) -> Floats:
+        """n_w = sum_d weight_d x_dw"""
+        return self.counts.word_totals(self.weights)
+
+    @property
+    def unigram(self) -> Floats:
+        """P(w) of the whole, weighted."""
+        return self.word_totals / self.word_totals.sum()
+
+    def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
+        """The kernel over all documents: see kernels.py."""
+        return self.counts.sweep(
+            A, B, n_threads=self.n_threads, weights=self.weights, rows=rows, words=words, logs=logs
+        )
+
+    def total_log(self, logs: Floats) -> float:
+        """sum_d weight_d logs_d"""
+        return float(logs.sum() if self.weights is None else logs @ self.weights)

@@ -1,0 +1,144 @@
+"""Model files: safetensors with a format version, the parameters and a digest. No pickle, nothing executed.
+
+Tensors hold the fitted arrays; the metadata of the file is one JSON text (`polyseme`) with everything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
+
+from polyseme.errors import InputError, ModelFileError
+from polyseme.kernels import Array
+
+FORMAT_VERSION = 1
+_KEY = "polyseme"
+_HISTORY = "history_."
+
+
+def save(model: Any, path: str | PathLike[str]) -> None:
+    """Writes a fitted estimator to `path`, atomically: a crash or a full disk leaves the old file as it was."""
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    tensors: dict[str, Array] = {}
+    plain: dict[str, Any] = {}
+    for name, value in fitted.items():
+        if name == "history_":
+            tensors.update({_HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "fiu":
+            tensors[name] = np.ascontiguousarray(value)
+        elif isinstance(value, np.ndarray):
+            plain[name] = [str(item) for item in value]
+        else:
+            plain[name] = _plain(name, value)
+    header = {
+        "format_version": FORMAT_VERSION,
+        "library_version": version("polyseme"),
+        "class": type(model).__name__,
+        "parameters": {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()},
+        "attributes": plain,
+    }
+    header["digest"] = _digest(header, tensors)
+    write_atomically(path, to_safetensors(tensors, metadata={_KEY: json.dumps(header)}))
+
+
+def read(path: str | PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Class name, parameters and fitted attributes of a model file, checked against its digest."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {path}.")
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = json.loads(metadata[_KEY])
+        found = header.pop("digest")
+    except KeyError:
+        raise ModelFileError(f"{path} is not a polyseme model.") from None
+    except (SafetensorError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise ModelFileError(f"{path} is damaged or is not a polyseme model ({error}).") from None
+    if not isinstance(header.get("format_version"), int) or header["format_version"] > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
+            "update polyseme to read it."
+        )
+    if found != _digest(header, tensors):
+        raise ModelFileError(f"{path} is damaged: its digest does not match its content.")
+    attributes = dict(header["attributes"])
+    if "feature_names_in_" in attributes:
+        attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
+    history = {name: array for name, array in tensors.items() if name.startswith(_HISTORY)}
+    attributes.update({name: array for name, array in tensors.items() if name not in history})
+    attributes["history_"] = {name.removeprefix(_HISTORY): array for name, array in history.items()}
+    return header["class"], header["parameters"], attributes
+
+
+def restore(path: str | PathLike[str], classes: dict[str, Callable[..., Any]]) -> Any:
+    """The estimator in a model file; `classes` names those that may be built."""
+    class_name, parameters, attributes = read(path)
+    if class_name not in classes:
+        raise ModelFileError(f"{path} holds a {class_name}, which this version of polyseme does not have.")
+    model = classes[class_name](**parameters)
+    for name, value in attributes.items():
+        setattr(model, name, value)
+    return model
+
+
+def write_atomically(path: str | PathLike[str], content: bytes) -> None:
+    """Writes a temporary file beside `path`, flushes it to disk, and renames it."""
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _digest(header: dict[str, Any], tensors: dict[str, Array]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InputError(f"{name} of type {type(value).__name__} cannot be saved.")
+
+
+def _parameter(name: str, value: Any) -> Any:
+    """A parameter as JSON; what only steers a fit and has no plain form (a callback, a start) is left as None."""
+    if name in ("callback", "random_state") and not isinstance(value, int | np.integer | None):
+        return None
+    if name == "init" and not isinstance(value, str):
+        return "random"
+    if name == "dtype" and value is not None:
+        return np.dtype(value).name
+    return _plain(name, value)

@@ -1,0 +1,178 @@
+"""The command line: the demo from end to end, and one sentence for whatever goes wrong."""
+
+import sys
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import polyseme
+from polyseme import cli
+from polyseme.cli import demo, topic_table
+from polyseme.cli.app import app
+from polyseme.datasets import Corpus
+
+SMALL_CORPUS = Corpus(
+    texts=["apples pears plums fruit"] * 12 + ["iron copper zinc metal"] * 18,
+    titles=[f"orchard.tree{i}" for i in range(12)] + [f"mine.shaft{i}" for i in range(18)],
+    labels=["orchard"] * 12 + ["mine"] * 18,
+)
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments, prog_name="polyseme", env={"COLUMNS": "120", "TERM": "dumb"})
+
+
+@pytest.fixture
+def small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo on a corpus that takes no time to read."""
+    monkeypatch.setattr(demo, "docstrings", lambda progress: SMALL_CORPUS)
+    monkeypatch.setattr(demo, "MOST_DOCUMENTS_WITH_A_WORD", 1.0)
+
+
+def test_demo_on_the_real_corpus() -> None:
+    result = run("demo", "-k", "3", "--max-iter", "5")
+    assert result.exit_code == 0, result.output
+    for part in ("sklearn", "most typical documents", "documents,", "tokens", "Perplexity", "Try next"):
+        assert part in result.stdout
+    assert "Cut at 5 iterations" in result.stderr
+
+
+def test_demo_is_repeatable(small_corpus: None) -> None:
+    def topics() -> str:
+        output: str = run("demo", "-k", "2", "--seed", "3").stdout
+        return output.partition("30 documents")[0]
+
+    assert topics() == topics()
+
+
+def test_demo_finds_the_two_themes(small_corpus: None) -> None:
+    result = run("demo", "-k", "2", "--seed", "1")
+    assert result.exit_code == 0, result.output
+    assert "mine 100%" in result.stdout
+    assert "orchard 100%" in result.stdout
+    assert "60.0%" in result.stdout
+    assert "30 documents, 8 words, 120 tokens" in result.stdout
+    assert "Perplexity 4.0" in result.stdout
+
+
+def test_interrupt_shows_what_was_fitted(small_corpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = polyseme.PLSA.fit
+
+    def interrupted_fit(self: Any, *args: Any, **kwargs: Any) -> None:
+        fit(self, *args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(polyseme.PLSA, "fit", interrupted_fit)
+    result = run("demo", "-k", "2")
+    assert result.exit_code == 130
+    assert "most typical documents" in result.stdout
+    assert "as far as they were fitted" in result.stderr
+    assert "Try next" not in result.stdout
+
+
+def test_interrupt_inside_the_fit(small_corpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt_at_the_second_iteration(log_likelihood: float) -> float:
+        iterations.append(log_likelihood)
+        if len(iterations) == 2:
+            raise KeyboardInterrupt
+        return 1.0
+
+    iterations: list[float] = []
+    monkeypatch.setattr(demo, "exp", interrupt_at_the_second_iteration)
+    result = run("demo", "-k", "2")
+    assert result.exit_code == 130
+    assert "most typical documents" in result.stdout
+
+
+def test_interrupt_before_there_is_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(progress: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "docstrings", interrupted)
+    result = run("demo")
+    assert result.exit_code == 130
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("demo", "-k", "0"),
+        ("demo", "-k", "many"),
+        ("demo", "--seed", "-1"),
+        ("demo", "--max-iter", "0"),
+        ("demo", "--no-such-option"),
+        ("demo", "surplus"),
+        ("no-such-command",),
+    ],
+)
+def test_bad_arguments_get_one_sentence(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("polyseme: ")
+    assert result.stderr.endswith(".\n")
+    assert result.stderr.count("\n") == 1
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"polyseme {version('polyseme')}\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("demo", "--help")])
+def test_help(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 0
+    assert "Usage: polyseme" in result.stdout
+    assert "demo" in result.stdout
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_missing_extra_is_named(
+    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("polyseme.cli.")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 1
+    sentence = "The command line needs the extra 'cli': pip install 'polyseme[cli]'.\n"
+    assert capsys.readouterr().err == sentence
+
+
+def test_main_runs_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["polyseme", "--version"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.startswith("polyseme ")
+
+
+def test_topic_rows_read_the_model_correctly() -> None:
+    class Fitted:
+        components_ = np.array([[0.1, 0.7, 0.2], [0.6, 0.1, 0.3]])
+        topic_weights_ = np.array([0.25, 0.75])
+        topic_doc_ = np.array([[0.5, 0.3, 0.2], [0.0, 0.4, 0.6]])
+
+    rows = topic_table.topic_rows(
+        Fitted(), ["ant", "bee", "cow"], ["one", "two", "three"], ["x", "y", "y"], n_words=2, n_documents=2
+    )
+    assert [row.topic for row in rows] == [1, 0]
+    assert [row.weight for row in rows] == [0.75, 0.25]
+    assert [row.words for row in rows] == [["ant", "cow"], ["bee", "cow"]]
+    assert [row.documents for row in rows] == [["three", "two"], ["one", "two"]]
+    assert [name for name, _ in rows[0].shares] == ["y", "x"]
+    assert [share for _, share in rows[0].shares] == pytest.approx([1.0, 0.0])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_the_demo_suggests_runs() -> None:
+    exec(demo.NEXT_STEPS.format(k=5, seed=0), {})
