@@ -14,7 +14,7 @@ FLOORS = (
     {"errors"},
     {"_native"},
     {"kernels"},
-    {"factors", "stats", "priors", "simplex"},
+    {"factors", "stats", "split", "priors", "simplex"},
     {"model", "sources", "initialise"},
     {"solvers"},
     {"metrics", "storage", "progress"},

@@ -30,6 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 _WIDTH_STEP = 16
 _DENSE_BLOCK_NUMBERS = 1 << 20
+_ENOUGH = 1e-3  # a row's passes end when one moves less than this share of its total
 
 
 def padded_width(n_columns: int) -> int:
@@ -42,6 +43,16 @@ def padded(matrix: Array, dtype: npt.DTypeLike) -> Array:
     wide = np.zeros((matrix.shape[0], padded_width(matrix.shape[1])), dtype=dtype)
     wide[:, : matrix.shape[1]] = matrix
     return wide
+
+
+def inner(a: Array, b: Array) -> float:
+    """sum a b in float64. Not by BLAS, whose sums depend on its number of threads."""
+    return float(np.multiply(a, b, dtype=np.float64).sum())
+
+
+def weighted_sum(weights: Floats, rows: Array) -> Floats:
+    """sum_i weights_i rows_i (one number a column) in float64, not by BLAS."""
+    return np.asarray(np.einsum("i,ik->k", weights, rows, dtype=np.float64))
 
 
 class ByWord(NamedTuple):
@@ -75,6 +86,8 @@ class Counts(Protocol):
     def matrix(self) -> Any: ...
 
     def word_totals(self, weights: Floats | None) -> Floats: ...
+
+    def sparse(self) -> SparseCounts: ...
 
     def sweep(
         self,
@@ -112,6 +125,10 @@ class SparseCounts:
         if filled.size:
             sums[filled] = np.add.reduceat(self.values.astype(np.float64), self.indptr[filled])
         return sums
+
+    def sparse(self) -> SparseCounts:
+        """The same counts as CSR."""
+        return self
 
     def matrix(self) -> Any:
         """The same counts as a scipy array."""
@@ -172,6 +189,27 @@ class SparseCounts:
         q = np.empty(self.values.size, dtype=self.dtype)
         _kernels.products(self.indptr, self.indices, self.values, A, B, q, n_threads=n_threads)
         return q
+
+    def transposed(self, weights: Floats | None) -> SparseCounts:
+        """Words as rows, documents as columns; each count times its document's weight."""
+        indptr, docs, positions = self.by_word
+        values = self.values[positions]
+        if weights is not None:
+            values = (values * weights[docs]).astype(self.dtype)
+        return SparseCounts(indptr, docs, values, self.n_words, self.n_docs)
+
+    def improve_rows(self, factor: Array, B: Array, u: Floats, *, passes: int, n_threads: int) -> tuple[Floats, Floats]:
+        """Coordinate ascent on each row of `factor` (rows x width, in place) with B fixed: see coordinate.hpp.
+
+        Raises sum_w x log q - sum_k u_k factor_k of every row, q = factor . B_w. Returns the duality gap of each row
+        before, and sum_w x log q after.
+        """
+        gains, logs = np.empty(self.n_docs), np.empty(self.n_docs)
+        _kernels.coordinate(
+            self.indptr, self.indices, self.values, B, u, factor, gains, logs,
+            passes=passes, enough=_ENOUGH, n_threads=n_threads,
+        )  # fmt: skip
+        return gains, logs
 
     def fold_in(
         self,
@@ -237,13 +275,19 @@ class DenseCounts:
     def totals(self) -> Floats:
         return np.asarray(self.values.sum(axis=1, dtype=np.float64))
 
+    def sparse(self) -> SparseCounts:
+        matrix = sp.csr_array(self.values)
+        return SparseCounts(
+            matrix.indptr.astype(matrix.indices.dtype), matrix.indices, matrix.data, self.n_docs, self.n_words
+        )
+
     def matrix(self) -> Any:
         return self.values
 
     def word_totals(self, weights: Floats | None) -> Floats:
         if weights is None:
             return np.asarray(self.values.sum(axis=0, dtype=np.float64))
-        return np.asarray(weights @ self.values.astype(np.float64))
+        return weighted_sum(weights, self.values)
 
     def sweep(
         self,

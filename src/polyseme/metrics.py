@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels import Array, Floats, SparseCounts, inner
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ def score_tokens(
     kept = 1.0 if unseen is None else 1.0 - unseen * float(np.count_nonzero(unigram == 0))
     from_topics = (1.0 - smoothing) * probabilities[seen].astype(np.float64)
     from_unigram = smoothing * base[seen]
-    total_log = float(x[seen] @ _log(kept * (from_topics + from_unigram)))
-    unigram_log = float(x[seen] @ _log(kept * base[seen]))
+    total_log = inner(x[seen], _log(kept * (from_topics + from_unigram)))
+    unigram_log = inner(x[seen], _log(kept * base[seen]))
     tokens = float(x[seen].sum())
     leaning = float(x[seen][from_unigram > from_topics].sum())
     if unseen is not None:
@@ -78,36 +77,6 @@ def score_tokens(
 def _log(p: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(p))
-
-
-def split_tokens(counts: SparseCounts, seed: int) -> tuple[Floats, Floats]:
-    """Splits every document's tokens in two halves: (observed, held out), one number a non-zero each.
-
-    Of a count x both halves get floor(x / 2); what is left (one token, or the fractional rest) goes to one of them
-    by a hash of the seed, the word and the whole document's content. So the split of a document does not depend on
-    the batch it comes in, and is defined for counts that are not whole.
-    """
-    x = counts.values.astype(np.float64)
-    half = np.floor(x / 2)
-    words = counts.indices.astype(np.uint64)
-    content = _mix(words * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
-    document = np.zeros(counts.n_docs, dtype=np.uint64)
-    lengths = np.diff(counts.indptr)
-    filled = np.flatnonzero(lengths)
-    if filled.size:
-        document[filled] = np.add.reduceat(content, counts.indptr[filled])
-    keys = np.repeat(_mix(document + np.uint64(seed)), lengths) ^ _mix(words)
-    to_observed = (_mix(keys) >> np.uint64(63)).astype(bool)
-    rest = x - 2 * half
-    observed = half + np.where(to_observed, rest, 0.0)
-    return observed, x - observed
-
-
-def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of the key changes about half of the bits of the result."""
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
 
 
 def topic_fit(doc_topic: Array, topic_doc: Array) -> Floats:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, Sums, em_rows, em_words
+from polyseme.kernels import Array, Floats, Sums, em_rows, em_words, inner, weighted_sum
 from polyseme.stats import ShardStats
 
 
@@ -74,8 +74,8 @@ def visit(model: Model, shard: Shard, theta: Array, phi: Array) -> tuple[Array, 
         logs = shard.sweep(theta, phi, rows=False, words=False).logs
         assert logs is not None
         log_likelihood = shard.total_log(logs)
-        gain = float(np.abs(next_theta - theta).sum(axis=1) @ shard.weighted_totals) / 2
-    mass = shard.weighted_totals @ theta
+        gain = inner(np.abs(next_theta - theta).sum(axis=1), shard.weighted_totals) / 2
+    mass = weighted_sum(shard.weighted_totals, theta)
     return next_theta, ShardStats(sums.word_sums, log_operands, log_likelihood, shard.tokens, mass, gain)
 
 
@@ -91,4 +91,4 @@ def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> 
     )
     if model.is_plain:
         return next_phi, float(gains.sum())
-    return next_phi, float(np.abs(next_phi - phi).sum(axis=0) @ stats.topic_mass) / 2
+    return next_phi, inner(np.abs(next_phi - phi).sum(axis=0), stats.topic_mass) / 2

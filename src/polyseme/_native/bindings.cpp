@@ -120,18 +120,16 @@ void bind(nb::module_& module) {
     module.def(
         "coordinate",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, Out2<T> theta,
-           std::optional<Out1<double>> gains, std::optional<Out1<double>> logs, int passes, bool look, double enough, int n_threads) {
+           Out1<double> gains, Out1<double> logs, int passes, double enough, int n_threads) {
             const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(theta.shape(0))};
-            const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, look, enough};
-            double* gain = pointer_or_null(gains);
-            double* log = pointer_or_null(logs);
+            const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, enough};
             const nb::gil_scoped_release released;
-            coordinate<Index, T>(counts, B.data(), static_cast<int>(B.shape(1)), u.data(), settings, theta.data(), gain, log,
+            coordinate<Index, T>(counts, B.data(), static_cast<int>(B.shape(1)), u.data(), settings, theta.data(), gains.data(), logs.data(),
                                  n_threads, best_isa());
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("theta").noconvert(),
-        nb::arg("gains").noconvert().none(), nb::arg("logs").noconvert().none(), nb::arg("passes"), nb::arg("look"), nb::arg("enough"),
+        nb::arg("gains").noconvert(), nb::arg("logs").noconvert(), nb::arg("passes"), nb::arg("enough"),
         nb::arg("n_threads"));
 }
 

@@ -60,10 +60,10 @@ class CoordinateRow {
         return total_ * std::log(steepest) - total_ + mass;
     }
 
-    // Visits the weights that are positive and, if `look` was called at this theta, those whose slope asks to be:
-    // `passes` times, or until little moves.
-    void improve(T* theta, int passes, double enough, bool looked) {
-        choose_active(theta, looked);
+    // Visits the weights that are positive and those whose slope, found by `look` at this theta, asks to be: `passes` times,
+    // or until little moves.
+    void improve(T* theta, int passes, double enough) {
+        choose_active(theta);
         const int many = static_cast<int>(active_.size());
         gathered_.resize(active_.size() * as_size(padded_));
         rows_.gather(B_, offset_.data(), n_, padded_, active_.data(), many, gathered_.data());
@@ -86,11 +86,11 @@ class CoordinateRow {
   private:
     static std::size_t as_size(int i) { return static_cast<std::size_t>(i); }
 
-    void choose_active(const T* theta, bool looked) {
+    void choose_active(const T* theta) {
         active_.clear();
         weights_.clear();
         for (int k = 0; k < topics_; ++k) {
-            if (theta[k] > T(0) || (looked && static_cast<double>(acc_[as_size(k)]) > u_[k])) {
+            if (theta[k] > T(0) || static_cast<double>(acc_[as_size(k)]) > u_[k]) {
                 active_.push_back(k);
                 weights_.push_back(theta[k]);
             }
@@ -138,12 +138,11 @@ class CoordinateRow {
 struct CoordinateSettings {
     int topics;
     int passes;
-    bool look;      // whether weights that are zero are looked at
     double enough;  // a row stops when a pass moves less than this share of its total
 };
 
 // Improves every row of theta (rows x width, in place) once; gains (rows) receives the duality gap before, and logs
-// (rows) sum x log q after; either may be null.
+// (rows) sum x log q after.
 template <class Index, class T>
 void coordinate(const Counts<Index, T>& counts, const T* B, int width, const double* u, const CoordinateSettings& settings,
                 T* theta, double* gains, double* logs, int n_threads, Isa isa) {
@@ -156,17 +155,14 @@ void coordinate(const Counts<Index, T>& counts, const T* B, int width, const dou
             T* weights = theta + d * width;
             if (n == 0) {
                 std::fill(weights, weights + width, T(0));
-                if (gains) gains[d] = 0;
-                if (logs) logs[d] = 0;
+                gains[d] = 0;
+                logs[d] = 0;
                 continue;
             }
             row.load(counts.indices + begin, counts.values + begin, n);
-            if (settings.look) {
-                const double gain = row.look(weights);
-                if (gains) gains[d] = gain;
-            }
-            row.improve(weights, settings.passes, settings.enough, settings.look);
-            if (logs) logs[d] = row.log_sum();
+            gains[d] = row.look(weights);
+            row.improve(weights, settings.passes, settings.enough);
+            logs[d] = row.log_sum();
         }
     });
 }

@@ -117,7 +117,7 @@ class FoldByCoordinates {
         bool converged = false;
         while (!converged && rounds < settings_.max_iter) {
             converged = row_.look(theta_.data()) <= settings_.tol * row_.total();
-            if (!converged) row_.improve(theta_.data(), 4, 1e-6, true);
+            if (!converged) row_.improve(theta_.data(), 4, 1e-6);
             ++rounds;
         }
         double sum = 0;

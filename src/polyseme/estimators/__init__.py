@@ -1,5 +1,6 @@
 """Thin scikit-learn classes: parameters in, fitted attributes out."""
 
+from polyseme.estimators.nmf import NMF
 from polyseme.estimators.plsa import PLSA
 
-__all__ = ["PLSA"]
+__all__ = ["NMF", "PLSA"]

@@ -26,13 +26,14 @@ from polyseme.estimators.validation import (
 )
 from polyseme.factors import symmetric_view
 from polyseme.initialise import STARTS, given_pair
-from polyseme.kernels import Array, Floats, SparseCounts, padded
-from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, split_tokens, topic_fit
+from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, topic_fit
 from polyseme.model import Model
 from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in
 from polyseme.sources.memory import MemorySource, counts_of, effective_threads, sparse_counts
+from polyseme.split import part_of, split_tokens
 
 _DENSE_ROWS_AT_ONCE = 1 << 22
 
@@ -47,7 +48,8 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     init : "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K, P(w|z) K x words) to start from.
     n_init : number of starts; the fit with the best objective is kept.
     max_iter : most iterations of a start.
-    tol : a fit stops when re-optimising its factors could gain at most this many nats per token (`residual`).
+    tol : a fit stops when re-optimising its factors could gain at most this many nats per token (`residual`, an upper
+        bound; the true gain is usually several times smaller). 0.01 nats are 1% of perplexity.
     n_jobs : threads; None for all cores this process may use. Results do not depend on it.
     dtype : None for float32 factors of integer and float32 data, float64 of float64 data.
     random_state : seed of the start.
@@ -62,6 +64,8 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     unigram_ : P(w) of the training documents.
     log_likelihood_ : mean log P(w|d) of a training token, natural log.
     history_ : equally long arrays iteration, seconds, log_likelihood, objective, residual.
+    n_tokens_ : tokens of the training documents, each with its document's weight.
+    annealing_ : with solver Annealed, a row (beta, number of distinct topics) for each stage.
     n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
 
     Examples
@@ -78,11 +82,11 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         n_components: int = 10,
         *,
-        solver: Any = "em",
+        solver: Any = "auto",
         init: Any = "random",
         n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-3,
+        max_iter: int = 200,
+        tol: float = 1e-2,
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -127,7 +131,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 listeners = [*listeners, self.callback]
             for theta, phi in self._starts(source, K, n_init):
                 fit = run_to_end(solver, Model(K), source, theta, phi, max_iter=max_iter, tol=tol, listeners=listeners)
-                if best is None or (fit is not None and fit.report.objective > best.report.objective):
+                if best is None or (fit is not None and fit.run.report.objective > best.run.report.objective):
                     best = fit
                 if fit is None or fit.interrupted:
                     break
@@ -138,8 +142,8 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise KeyboardInterrupt
         if not best.converged:
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={max_iter} iterations, where re-optimising could still "
-                f"gain up to {best.report.residual:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
+                f"The fit stopped after max_iter={max_iter} iterations, where re-optimising could still "
+                f"gain up to {best.run.report.residual:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -187,7 +191,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = count_data(self, X, reset=False)
         counts = sparse_counts(X, self.components_.dtype)
         seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
-        observed, held_out = (_part_of(counts, part) for part in split_tokens(counts, seed))
+        observed, held_out = (part_of(counts, part) for part in split_tokens(counts, seed))
         folded = self._fold(observed)
         return score_tokens(
             "completion", held_out, self._products(held_out, folded.doc_topic), self.unigram_,
@@ -224,6 +228,13 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         storage.save(self, path)
 
+    def to_nmf(self) -> Any:
+        """The same fit as a KL-NMF: W = n_d P(z|d), H = P(w|z), so that W H = N P(d,w)."""
+        from polyseme.estimators.nmf import NMF
+
+        check_is_fitted(self)
+        return NMF.from_plsa(self)
+
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
@@ -252,19 +263,23 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _keep(self, fit: Fit, X: Any, source: MemorySource) -> None:
         """Sets the fitted attributes from the end of a fit."""
-        K = fit.model.n_topics
-        self.components_ = np.ascontiguousarray(fit.phi[:, :K].T)
+        model = fit.run.model
+        self.components_ = np.ascontiguousarray(fit.run.phi[:, : model.n_topics].T)
         self.unigram_ = source.unigram
+        self.n_tokens_ = source.tokens
         self.doc_weights_ = source.weighted_totals / source.tokens
-        self.temperature_ = fit.model.temperature
+        self.temperature_ = model.temperature
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
+        stages = getattr(fit.run, "stages", None)
+        if stages is not None:
+            self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)
         parts = list(self._folded(X))
         self.doc_topic_ = np.concatenate([part.doc_topic for part in parts])
         logs = np.concatenate([self._log_rows(part) for part in parts])
         self.log_likelihood_ = source.total_log(logs) / source.tokens
-        self.topic_weights_ = self.doc_weights_ @ self.doc_topic_.astype(np.float64)
+        self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
         self.doc_topic_[source.totals == 0] = self.topic_weights_
 
     def _model(self) -> Model:
@@ -295,9 +310,3 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             padded(self.components_.T, dtype),
             n_threads=effective_threads(self.n_jobs),
         )
-
-
-def _part_of(counts: SparseCounts, values: Floats) -> SparseCounts:
-    """The same rows with other counts, without those that became zero."""
-    matrix = sp.csr_array((values, counts.indices, counts.indptr), (counts.n_docs, counts.n_words))
-    return sparse_counts(matrix, counts.dtype)

@@ -1,8 +1,44 @@
 """How a model is fitted: one loop, and small solvers that it runs."""
 
+from polyseme.solvers.accelerate import AcceleratedEM
+from polyseme.solvers.auto import Auto
+from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.em import EM
-from polyseme.solvers.loop import Fit, Report, Solver, run_to_end
+from polyseme.solvers.loop import Fit, Report, Run, Solver, run_to_end
+from polyseme.solvers.multiplicative import MultiplicativeNMF, NormalizedNMF
+from polyseme.solvers.plsi import PLSI
+from polyseme.solvers.tempered import Annealed, HeldOutTempered, Tempered
 
-SOLVERS: dict[str, type[Solver]] = {"em": EM}
+_ALL: tuple[type[Solver], ...] = (
+    Auto,
+    SCD,
+    EM,
+    AcceleratedEM,
+    MultiplicativeNMF,
+    NormalizedNMF,
+    PLSI,
+    Tempered,
+    HeldOutTempered,
+    Annealed,
+)
 
-__all__ = ["EM", "SOLVERS", "Fit", "Report", "Solver", "run_to_end"]
+SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in _ALL}
+
+__all__ = [
+    "EM",
+    "PLSI",
+    "SCD",
+    "SOLVERS",
+    "AcceleratedEM",
+    "Annealed",
+    "Auto",
+    "Fit",
+    "HeldOutTempered",
+    "MultiplicativeNMF",
+    "NormalizedNMF",
+    "Report",
+    "Run",
+    "Solver",
+    "Tempered",
+    "run_to_end",
+]

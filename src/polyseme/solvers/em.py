@@ -25,22 +25,25 @@ class EM:
 
 
 class EMRun:
+    """`step` is where the next iteration goes: EM(theta), EM(phi)."""
+
+    exhausted = False
+
     def __init__(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
         self.model = model
         self._source = source
         self._look(theta, phi)
 
     def advance(self) -> None:
-        self._look(self._next_theta, self._next_phi)
+        self._look(*self.step)
 
     def _look(self, theta: Array, phi: Array) -> None:
         """The E-step at (theta, phi): its report, and the M-step for the next iteration."""
         next_theta, stats = visit(self.model, self._source, theta, phi)
         next_phi, word_gain = improve_words(self.model, self._source, phi, stats)
-        self.theta, self.phi = theta, phi
+        self.theta, self.phi, self.step = theta, phi, (next_theta, next_phi)
         self.report = Report(
             self.model.objective(stats.log_operands) / stats.tokens,
             stats.log_likelihood / stats.tokens,
             max(stats.doc_gain + word_gain, 0.0) / stats.tokens,
         )
-        self._next_theta, self._next_phi = next_theta, next_phi

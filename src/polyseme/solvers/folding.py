@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, SparseCounts, padded
+from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 from polyseme.model import Model
+from polyseme.split import part_of
 
 TOLERANCE = 1e-4
 """nats per token that any other weights could gain, at most, when a document stops (the true gap is far smaller)"""
@@ -55,7 +56,7 @@ def fold_in(
     if empty.any():
         if topic_weights is None:
             totals = kept.totals
-            topic_weights = totals @ theta / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
+            topic_weights = weighted_sum(totals, theta) / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         theta[empty] = topic_weights
     return FoldedIn(theta, kept, unseen_tokens)
 
@@ -65,12 +66,4 @@ def _without_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, fl
     keep = known[counts.indices]
     if keep.all():
         return counts, 0.0
-    kept_before = np.concatenate([[0], np.cumsum(keep)])
-    kept = SparseCounts(
-        kept_before[counts.indptr].astype(counts.indptr.dtype),
-        counts.indices[keep],
-        counts.values[keep],
-        counts.n_docs,
-        counts.n_words,
-    )
-    return kept, float(counts.values[~keep].sum(dtype=np.float64))
+    return part_of(counts, np.where(keep, counts.values, 0)), float(counts.values[~keep].sum(dtype=np.float64))

@@ -28,10 +28,16 @@ class Report(NamedTuple):
 class Run(Protocol):
     """A solver at work. `theta` (documents x width) and `phi` (words x width) are the point that `report` describes."""
 
-    model: Model
-    theta: Array
-    phi: Array
     report: Report
+    exhausted: bool
+    """whether there is nothing more to gain"""
+
+    @property
+    def model(self) -> Model: ...
+    @property
+    def theta(self) -> Array: ...
+    @property
+    def phi(self) -> Array: ...
 
     def advance(self) -> None:
         """One iteration; theta, phi and report change together at its end, or not at all."""
@@ -81,10 +87,7 @@ class Monitor:
 class Fit:
     """Where a fit ended."""
 
-    model: Model
-    theta: Array
-    phi: Array
-    report: Report
+    run: Run
     history: dict[str, Array]
     n_iter: int
     converged: bool
@@ -116,9 +119,9 @@ def run_to_end(
             run.advance()
             iteration += 1
             monitor.record(iteration, run.report)
-            converged = run.report.residual <= tol
+            converged = run.exhausted or run.report.residual <= tol
     except KeyboardInterrupt:
         interrupted = True
     if run is None:
         return None
-    return Fit(run.model, run.theta, run.phi, run.report, monitor.history(), iteration, converged, interrupted)
+    return Fit(run, monitor.history(), iteration, converged, interrupted)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums
+from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums, inner
 
 
 def effective_threads(n_jobs: int | None) -> int:
@@ -78,6 +78,16 @@ class MemorySource:
         """P(w) of the whole, weighted."""
         return self.word_totals / self.word_totals.sum()
 
+    @cached_property
+    def by_doc(self) -> SparseCounts:
+        """The counts as CSR, for solvers that go row by row."""
+        return self.counts.sparse()
+
+    @cached_property
+    def by_word(self) -> SparseCounts:
+        """The transpose, each count times its document's weight."""
+        return self.by_doc.transposed(self.weights)
+
     def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
         """The kernel over all documents: see kernels.py."""
         return self.counts.sweep(
@@ -86,4 +96,4 @@ class MemorySource:
 
     def total_log(self, logs: Floats) -> float:
         """sum_d weight_d logs_d"""
-        return float(logs.sum() if self.weights is None else logs @ self.weights)
+        return float(logs.sum()) if self.weights is None else inner(logs, self.weights)

@@ -1,0 +1,102 @@
+"""Extrapolation, which wraps any monotone step (Ang and Gillis 2019), and EM with it.
+
+A step from `old` to `new` is lengthened to new + momentum (new - old). While the objective rises the momentum grows;
+when it would fall, the lengthened point is dropped, the momentum is cut, and one plain step follows, which cannot fall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from polyseme.kernels import Array
+from polyseme.model import Model
+from polyseme.solvers.em import EMRun
+from polyseme.solvers.loop import Run
+from polyseme.sources.memory import MemorySource
+
+_FIRST, _GROWTH, _CUT, _LONGEST = 0.5, 1.1, 0.6, 1.0
+
+
+class Momentum:
+    """How far steps are lengthened.
+
+    keep : a lengthened number is at least this part of the plain one. A step that cannot revive zeros needs a large
+        part, lest numbers vanish that should have come back.
+    """
+
+    def __init__(self, enabled: bool = True, *, keep: float) -> None:
+        self._enabled = enabled
+        self._keep = keep
+        self._size = _FIRST
+        self.plain = True
+        """whether the present step is a plain one"""
+
+    def lengthened(self, new: Array, old: Array) -> Array:
+        """max(new + momentum (new - old), keep new)"""
+        if self.plain:
+            return new
+        longer = new + new.dtype.type(self._size) * (new - old)
+        return np.maximum(longer, new.dtype.type(self._keep) * new, out=longer)
+
+    def succeeded(self) -> None:
+        if not self.plain:
+            self._size = min(self._size * _GROWTH, _LONGEST)
+        self.plain = not self._enabled
+
+    def failed(self) -> None:
+        self._size *= _CUT
+        self.plain = True
+
+
+@dataclass(frozen=True)
+class AcceleratedEM:
+    """EM for any model, with extrapolation; the objective never falls."""
+
+    name: ClassVar[str] = "accelerated-em"
+
+    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+        return AcceleratedRun(model, source, theta, phi)
+
+
+class AcceleratedRun:
+    def __init__(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
+        self.model = model
+        self.exhausted = False
+        self._source = source
+        self._momentum = Momentum(keep=0.5)
+        self._good = EMRun(model, source, theta, phi)
+        self._last_step = self._good.step
+        self.report = self._good.report
+
+    @property
+    def theta(self) -> Array:
+        return self._good.theta
+
+    @property
+    def phi(self) -> Array:
+        return self._good.phi
+
+    def advance(self) -> None:
+        theta, phi = self._good.step
+        tried = EMRun(
+            self.model,
+            self._source,
+            _rows_to_one(self._momentum.lengthened(theta, self._last_step[0])),
+            _rows_to_one(self._momentum.lengthened(phi, self._last_step[1]).T).T.copy(),
+        )
+        if tried.report.objective >= self.report.objective:
+            self._momentum.succeeded()
+            self._last_step = self._good.step
+            self._good, self.report = tried, tried.report
+        elif self._momentum.plain:
+            self.exhausted = True
+        else:
+            self._momentum.failed()
+
+
+def _rows_to_one(factor: Array) -> Array:
+    sums = factor.sum(axis=1, dtype=np.float64, keepdims=True)
+    return factor / np.where(sums > 0, sums, 1).astype(factor.dtype)

@@ -1,0 +1,193 @@
+"""Tempered EM (Hofmann 1999; Gaussier and Goutte 2005, section 3): posteriors raised to a power beta.
+
+P(z|d,w) ∝ (theta_dz phi_zw)^beta, then the usual M-step. At a fixed beta the free energy
+F_beta = (1/beta) sum x log sum_z (theta phi)^beta never falls; the likelihood, reported beside it, may. Folding in uses
+the beta of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from polyseme.errors import InputError, UnsupportedError
+from polyseme.kernels import Array, inner
+from polyseme.model import Model
+from polyseme.solvers.em import EMRun
+from polyseme.solvers.loop import Run
+from polyseme.sources.memory import MemorySource
+from polyseme.split import part_of, split_tokens
+
+_SAME_TOPIC = 0.05
+"""topics no further apart than this (total variation) count as one"""
+
+
+@dataclass(frozen=True)
+class Tempered:
+    """EM at one beta: below 1 it smooths, at 1 it is plain EM."""
+
+    name: ClassVar[str] = "tempered"
+    beta: float = 0.9
+
+    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+        return EMRun(_at(model, self.beta), source, theta, phi)
+
+
+@dataclass(frozen=True)
+class HeldOutTempered:
+    """Hofmann's schedule: lower beta whenever the held-out tokens' perplexity stops improving.
+
+    A share of every document's tokens is held out; EM runs at beta = 1 until their perplexity rises, then at
+    shrink * beta, and so on; the fit ends when a lower beta brings no improvement, with the best point seen.
+    `smoothing` mixes the unigram into the held-out score, since a zero would decide it.
+    """
+
+    name: ClassVar[str] = "held-out-tempered"
+    held_out: float = 0.1
+    shrink: float = 0.9
+    smoothing: float = 0.01
+    seed: int = 0
+
+    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+        if not 0 < self.held_out < 1 or not 0 < self.shrink < 1 or not 0 < self.smoothing < 1:
+            raise InputError("held_out, shrink and smoothing must each be between 0 and 1.")
+        return HeldOutRun(self, _at(model, 1.0), source, theta, phi)
+
+
+@dataclass(frozen=True)
+class Annealed:
+    """EM along a sequence of betas from `start` to `stop`, `stages` of `steps` iterations, then on at `stop`.
+
+    Rising betas are deterministic annealing: at a low beta topics fall onto each other, and split again as beta rises;
+    `noise` (relative, from `seed`) lets them. How many distinct topics there are at the end of each stage is kept in
+    `run.stages`: a hint at the number of components. Falling betas are inverse annealing.
+    """
+
+    name: ClassVar[str] = "annealed"
+    start: float = 0.6
+    stop: float = 1.0
+    stages: int = 9
+    steps: int = 10
+    noise: float = 0.01
+    seed: int = 0
+
+    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+        if self.stages < 1 or self.steps < 1 or not 0 <= self.noise < 1:
+            raise InputError("stages and steps must be at least 1, and noise at least 0 and below 1.")
+        return AnnealedRun(self, model, source, theta, phi)
+
+
+class _Wrapped:
+    """A run that shows another run's point."""
+
+    exhausted = False
+    inner: EMRun
+
+    @property
+    def model(self) -> Model:
+        return self.inner.model
+
+    @property
+    def theta(self) -> Array:
+        return self.inner.theta
+
+    @property
+    def phi(self) -> Array:
+        return self.inner.phi
+
+
+class HeldOutRun(_Wrapped):
+    def __init__(self, settings: HeldOutTempered, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
+        self._settings = settings
+        counts = source.by_doc
+        observed, held_out = (part_of(counts, part) for part in split_tokens(counts, settings.seed, settings.held_out))
+        if not held_out.values.size or not observed.values.size:
+            raise UnsupportedError("There are too few tokens to hold some out: use a fixed beta, Tempered(beta).")
+        self._source = MemorySource(observed, source.weights, source.n_threads)
+        self._held_out = held_out
+        self._score = self._scorer(source.weights)
+        self.inner = EMRun(model, self._source, theta, phi)
+        self.report = self.inner.report._replace(residual=float("inf"))
+        self._best, self._best_score = self.inner, self._score(self.inner)
+        self._improved_at_this_beta = True
+
+    def advance(self) -> None:
+        inner = EMRun(self.inner.model, self._source, *self.inner.step)
+        score = self._score(inner)
+        if score > self._best_score:
+            self._best, self._best_score = inner, score
+            self._improved_at_this_beta = True
+        elif self._improved_at_this_beta:
+            beta = self.inner.model.temperature * self._settings.shrink
+            inner = EMRun(_at(self.inner.model, beta), self._source, self._best.theta, self._best.phi)
+            self._improved_at_this_beta = False
+        else:
+            inner, self.exhausted = self._best, True
+        self.inner = inner
+        self.report = inner.report._replace(residual=float("inf"))
+
+    def _scorer(self, weights: Array | None) -> Callable[[EMRun], float]:
+        """Mean log-probability of the held-out tokens of words that are seen in training."""
+        held_out, eps = self._held_out, self._settings.smoothing
+        base = self._source.unigram[held_out.indices]
+        x = held_out.values * (base > 0)
+        if weights is not None:
+            x = x * np.repeat(weights, np.diff(held_out.indptr))
+
+        def score(run: EMRun) -> float:
+            p = held_out.products(run.theta, run.phi, n_threads=self._source.n_threads)
+            mixed = (1 - eps) * p.astype(np.float64) + eps * base
+            return inner(x, np.log(mixed, out=np.zeros_like(mixed), where=base > 0)) / float(x.sum())
+
+        return score
+
+
+class AnnealedRun(_Wrapped):
+    def __init__(self, settings: Annealed, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
+        self._settings = settings
+        self._source = source
+        self._rng = np.random.default_rng(settings.seed)
+        self._betas = [float(beta) for beta in np.linspace(settings.start, settings.stop, settings.stages)]
+        self._done = 0
+        self.stages: list[tuple[float, int]] = []
+        """(beta, number of distinct topics) at the end of each stage"""
+        self.inner = EMRun(_at(model, self._betas[0]), source, theta, phi)
+        self.report = self.inner.report._replace(residual=float("inf"))
+
+    def advance(self) -> None:
+        self._done += 1
+        stage, within = divmod(self._done, self._settings.steps)
+        theta, phi = self.inner.step
+        if within == 0 and stage <= len(self._betas):
+            self.stages.append((self.model.temperature, distinct_topics(phi[:, : self.model.n_topics].T)))
+        if within == 0 and stage < len(self._betas):
+            self.inner = EMRun(_at(self.model, self._betas[stage]), self._source, theta, self._disturbed(phi))
+        else:
+            self.inner.advance()
+        still_annealing = stage < len(self._betas)
+        self.report = self.inner.report._replace(
+            residual=float("inf") if still_annealing else self.inner.report.residual
+        )
+
+    def _disturbed(self, phi: Array) -> Array:
+        noisy = phi * self._rng.uniform(1 - self._settings.noise, 1 + self._settings.noise, phi.shape)
+        sums = noisy.sum(axis=0)
+        return (noisy / np.where(sums > 0, sums, 1)).astype(phi.dtype)
+
+
+def distinct_topics(topics: Array) -> int:
+    """How many of the topics (K x words) are further than a little from all those before them."""
+    kept: list[Array] = []
+    for topic in topics:
+        if all(0.5 * np.abs(topic - other).sum() > _SAME_TOPIC for other in kept):
+            kept.append(topic)
+    return len(kept)
+
+
+def _at(model: Model, beta: float) -> Model:
+    if not 0 < beta < float("inf"):
+        raise InputError(f"beta must be a finite number above 0, got {beta!r}.")
+    return replace(model, temperature=beta)
