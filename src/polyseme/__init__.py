@@ -8,6 +8,7 @@ from typing import Any
 from polyseme import storage as _storage
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, UnsupportedError
 from polyseme.estimators import NMF, PLSA
+from polyseme.solvers import SOLVERS as _SOLVERS
 
 __version__ = "0.1.0"
 
@@ -16,4 +17,5 @@ __all__ = ["NMF", "PLSA", "InputError", "MissingExtraError", "ModelFileError", "
 
 def load(path: str | PathLike[str]) -> Any:
     """The model that `save` wrote to `path`."""
-    return _storage.restore(path, {"NMF": NMF, "PLSA": PLSA})
+    solvers = {solver.__name__: solver for solver in _SOLVERS.values()}
+    return _storage.restore(path, {"NMF": NMF, "PLSA": PLSA}, solvers)

@@ -9,7 +9,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -83,12 +84,15 @@ def read(path: str | PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]
     return header["class"], header["parameters"], attributes
 
 
-def restore(path: str | PathLike[str], classes: dict[str, Callable[..., Any]]) -> Any:
-    """The estimator in a model file; `classes` names those that may be built."""
+def restore(
+    path: str | PathLike[str], classes: Mapping[str, Callable[..., Any]], objects: Mapping[str, Callable[..., Any]]
+) -> Any:
+    """The estimator in a model file; `classes` names the estimators, `objects` the settings, that may be built."""
     class_name, parameters, attributes = read(path)
     if class_name not in classes:
         raise ModelFileError(f"{path} holds a {class_name}, which this version of polyseme does not have.")
-    model = classes[class_name](**parameters)
+    known = {name: _restored(value, objects, Path(path)) for name, value in parameters.items()}
+    model = classes[class_name](**known)
     for name, value in attributes.items():
         setattr(model, name, value)
     return model
@@ -134,11 +138,28 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _parameter(name: str, value: Any) -> Any:
-    """A parameter as JSON; what only steers a fit and has no plain form (a callback, a start) is left as None."""
+    """A parameter as JSON.
+
+    What only steers a fit and has no plain form (a callback, a generator, a start) is left out; an object with settings
+    (a solver, a prior) is kept as its class and its settings.
+    """
     if name in ("callback", "random_state") and not isinstance(value, int | np.integer | None):
         return None
     if name == "init" and not isinstance(value, str):
         return "random"
     if name == "dtype" and value is not None:
         return np.dtype(value).name
+    if is_dataclass(value) and not isinstance(value, type):
+        settings = {field.name: _parameter(field.name, getattr(value, field.name)) for field in fields(value)}
+        return {"object": type(value).__name__, "settings": settings}
     return _plain(name, value)
+
+
+def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path) -> Any:
+    """The other way; `objects` names the classes that may be built."""
+    if not isinstance(value, dict):
+        return value
+    if value.get("object") not in objects:
+        raise ModelFileError(f"{path} uses {value.get('object')!r}, which this version of polyseme does not have.")
+    settings = {name: _restored(setting, objects, path) for name, setting in value["settings"].items()}
+    return objects[value["object"]](**settings)

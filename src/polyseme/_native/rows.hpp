@@ -46,26 +46,30 @@ void dots(const T* a, const T* B, const int64_t* offset, int n, int width, T* q)
     }
 }
 
+// acc += sum_j r_j b_j over Columns numbers, kept in registers
+template <class T, int Columns>
+inline void accumulate_columns(const T* B, const int64_t* offset, int n, const T* r, T* acc) {
+    constexpr int L = lanes<T>;
+    constexpr int P = Columns / L;
+    Pack<T> total[P];
+    for (int p = 0; p < P; ++p) total[p] = load(acc + p * L);
+    for (int j = 0; j < n; ++j) {
+        const Pack<T> rj = splat(r[j]);
+        const T* b = B + offset[j];
+        for (int p = 0; p < P; ++p) total[p] = total[p] + rj * load(b + p * L);
+    }
+    for (int p = 0; p < P; ++p) store(acc + p * L, total[p]);
+}
+
 // acc += sum_j r_j b_j
 template <class T, int Width>
 void accumulate(const T* B, const int64_t* offset, int n, int width, const T* r, T* acc) {
-    constexpr int L = lanes<T>;
-    constexpr int P = Width / L;
     if constexpr (Width > 0) {
-        Pack<T> total[P];
-        for (int p = 0; p < P; ++p) total[p] = load(acc + p * L);
-        for (int j = 0; j < n; ++j) {
-            const Pack<T> rj = splat(r[j]);
-            const T* b = B + offset[j];
-            for (int p = 0; p < P; ++p) total[p] = total[p] + rj * load(b + p * L);
-        }
-        for (int p = 0; p < P; ++p) store(acc + p * L, total[p]);
+        accumulate_columns<T, Width>(B, offset, n, r, acc);
     } else {
-        for (int j = 0; j < n; ++j) {
-            const Pack<T> rj = splat(r[j]);
-            const T* b = B + offset[j];
-            for (int p = 0; p < width / L; ++p) store(acc + p * L, load(acc + p * L) + rj * load(b + p * L));
-        }
+        int column = 0;
+        for (; column + 64 <= width; column += 64) accumulate_columns<T, 64>(B + column, offset, n, r, acc + column);
+        for (; column < width; column += 16) accumulate_columns<T, 16>(B + column, offset, n, r, acc + column);
     }
 }
 

@@ -46,9 +46,9 @@ class Decorrelation(Prior):
 class TopicSelection(Prior):
     """Log density -strength (N / K) sum_t log p(t): small topics are switched off. For documents x topics.
 
-    p(t) = sum_d n_d f_dt / N is a topic's share of all N tokens. A topic loses strength / (K p(t)) of each document's
-    tokens in it: below strength / K of all tokens it cannot live. `strength` is thus a share of the mean topic; 0 is
-    neutral, from 1 on every topic loses. A topic that is off is left out of the log density.
+    p(t) = sum_d n_d f_dt / N is a topic's share of all N tokens. A topic loses strength / (K p(t)) of a document's
+    tokens in it: with less than strength / K of all tokens no document can consist of it, and at strengths above 1 at
+    most K / strength topics stay. 0 is neutral. A topic that is off is left out of the log density.
 
     The M-step, max(counts - strength n_d f_dt / (K p(t)), 0), normalised, is one step of a fixed-point iteration; the
     objective may fall. n_d are `row_totals` (see `with_row_totals`), or else the sums of the counts.

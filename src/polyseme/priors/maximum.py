@@ -149,7 +149,7 @@ def _newton(counts: Floats, factor: Floats, beta: float) -> Floats:
     gradient += beta * np.log(factor, out=np.zeros_like(counts), where=seen)
     move = scale * (gradient - ((scale * gradient).sum(axis=1) / total)[:, np.newaxis])
     near = concave & (np.abs(move) <= factor / 2).all(axis=1)
-    return np.where(near[:, np.newaxis], factor + move, factor)
+    return _shares(np.where(near[:, np.newaxis], factor + move, factor))
 
 
 def _moved_to_counts(counts: Floats, factor: Floats) -> Floats:
