@@ -106,6 +106,9 @@ def by_bigartm(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
 
     source, trace, used = source_of(X), [], 0.0
     folder = tempfile.mkdtemp()
+    logging = artm.messages.ConfigureLoggingArgs()
+    logging.log_dir = folder
+    artm.wrapper.LibArtm(logging_config=logging)
     try:
         docword, vocab = Path(folder, "docword.x.txt"), Path(folder, "vocab.x.txt")
         coo = X.tocoo()

@@ -28,8 +28,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     With `loss="kullback-leibler"` this is PLSA without its normalisation (Gaussier and Goutte 2005), fitted by the same
     solvers; rows of H sum to one and W carries the scale. With `loss="frobenius"` scikit-learn's solver fits it.
 
-    Parameters are those of PLSA, and `loss`; `solver`, `n_init`, `tol`, `n_jobs`, `callback` and `sample_weight` are for
-    the KL loss alone.
+    Parameters are those of PLSA, and `loss`; `solver`, `n_init`, `tol`, `n_jobs`, `callback` and `sample_weight` are
+    for the KL loss alone.
 
     Attributes
     ----------
@@ -198,9 +198,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _frobenius_weights(self, X: Any) -> Array:
         H = self.components_
-        start = np.full((X.shape[0], len(H)), 0.1, H.dtype)
         return non_negative_factorization(
-            X, start, H, n_components=len(H), init="custom", update_H=False, max_iter=self.max_iter
+            X, H=H, n_components=len(H), init="custom", update_H=False, max_iter=self.max_iter
         )[0]
 
 

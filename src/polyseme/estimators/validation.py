@@ -42,8 +42,19 @@ def solver_of(solver: Any) -> Solver:
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit."""
     X = validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric", order="C"
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype="numeric",
+        order="C",
+        ensure_all_finite=False,  # scikit-learn's own message is a page long
     )
+    values = X.data if sp.issparse(X) else X
+    for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
+        if values.dtype.kind == "f" and wrong(values).any():
+            raise InputError(f"Input X contains {name}: every count must be a finite number.")
     check_non_negative(X, type(estimator).__name__)
     return X
 

@@ -25,7 +25,7 @@ _REST = 1e-3
 _NEWTON_STEPS = 100
 """a bound that is not met: both equations for a multiplier take about five"""
 _NOTHING = 1e-100
-"""counts below this share of their row (and of one token) are taken as zero when beta > 0"""
+"""counts below this share of their row, or of one token, are taken as zero when beta > 0: so zeros become exact"""
 
 
 def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) -> Floats:
@@ -108,8 +108,8 @@ def _climb(counts: Floats, factor: Floats, beta: float) -> Floats:
     """f_k = n_k / (mu - beta log f_k_old), one mu for each row, until nothing moves.
 
     The convex beta sum f log f lies above its tangent at the old f, and the step maximises Q with the tangent in its
-    place: so every step raises Q. Newton's step from there is taken as well where it is as good: alone, the iteration takes
-    hundreds of steps when the best f is near n / beta.
+    place: so every step raises Q. Newton's step from there is taken as well where it is as good: alone, the iteration
+    takes hundreds of steps when the best f is near n / beta.
     """
     result = factor.copy()
     moving = np.arange(len(counts))
