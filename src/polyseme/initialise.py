@@ -7,12 +7,13 @@ and shards of any layout start alike. An exactly uniform phi is a fixed point of
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Floats
 from polyseme.sources.memory import MemorySource
 
 _UNIGRAM_SHARE = 0.1
@@ -42,17 +43,39 @@ Start = Callable[[MemorySource, int, np.random.Generator], Floats]
 STARTS: dict[str, Start] = {"random": random_topics, "nndsvd": nndsvd_topics, "lsa": lsa_topics}
 
 
-def given_pair(doc_topic: Array, topic_word: Array, n_docs: int, n_words: int, n_topics: int) -> tuple[Floats, Floats]:
-    """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked and normalised; phi word-major."""
-    theta, phi = np.asarray(doc_topic, dtype=np.float64), np.asarray(topic_word, dtype=np.float64)
-    if theta.shape != (n_docs, n_topics) or phi.shape != (n_topics, n_words):
+def pair_of_factors(
+    pair: Any, names: tuple[str, str], shapes: tuple[tuple[int, int], tuple[int, int]] | None = None
+) -> tuple[Floats, Floats]:
+    """A pair of non-negative float64 matrices of the given shapes, checked."""
+    try:
+        first, second = (np.asarray(factor, dtype=np.float64) for factor in pair)
+    except (TypeError, ValueError):
         raise InputError(
-            f"init must be a pair of arrays of shapes {(n_docs, n_topics)} and {(n_topics, n_words)}, "
-            f"got {theta.shape} and {phi.shape}."
+            f"init must be one of {', '.join(map(repr, STARTS))} or a pair ({', '.join(names)}) of arrays."
+        ) from None
+    if first.ndim != 2 or second.ndim != 2 or (shapes is not None and (first.shape, second.shape) != shapes):
+        wanted = "two dimensions each" if shapes is None else f"shapes {shapes[0]} and {shapes[1]}"
+        raise InputError(
+            f"init: {names[0]} and {names[1]} must have {wanted}, got shapes {first.shape} and {second.shape}."
         )
-    for name, factor in (("doc_topic", theta), ("topic_word", phi)):
-        if not np.isfinite(factor).all() or (factor < 0).any() or (factor.sum(axis=1) <= 0).any():
-            raise InputError(f"init: {name} must be finite and non-negative, with no row of zeros.")
+    for name, factor in zip(names, (first, second), strict=True):
+        if not np.isfinite(factor).all() or (factor < 0).any():
+            raise InputError(f"init: {name} must be finite and non-negative.")
+    return first, second
+
+
+def given_pair(pair: Any, source: MemorySource, n_topics: int) -> tuple[Floats, Floats]:
+    """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked and normalised; phi word-major."""
+    counts = source.counts
+    shapes = ((counts.n_docs, n_topics), (n_topics, counts.n_words))
+    theta, phi = pair_of_factors(pair, ("doc_topic", "topic_word"), shapes)
+    if (theta.sum(axis=1) <= 0).any() or (phi.sum(axis=1) <= 0).any():
+        raise InputError("init: doc_topic and topic_word must have no row of zeros.")
+    missing = np.flatnonzero((phi.sum(axis=0) <= 0) & (source.word_totals > 0))
+    if missing.size:
+        raise InputError(
+            f"init: topic_word has no topic for {missing.size} of the words that occur (such as column {missing[0]})."
+        )
     return theta / theta.sum(axis=1, keepdims=True), (phi / phi.sum(axis=1, keepdims=True)).T
 
 

@@ -194,9 +194,12 @@ class SparseCounts:
         """Words as rows, documents as columns; each count times its document's weight."""
         indptr, docs, positions = self.by_word
         values = self.values[positions]
-        if weights is not None:
-            values = (values * weights[docs]).astype(self.dtype)
-        return SparseCounts(indptr, docs, values, self.n_words, self.n_docs)
+        if weights is None:
+            return SparseCounts(indptr, docs, values, self.n_words, self.n_docs)
+        values = (values * weights[docs]).astype(self.dtype)
+        keep = values > 0
+        kept_before = np.concatenate([[0], np.cumsum(keep)]).astype(indptr.dtype)
+        return SparseCounts(kept_before[indptr], docs[keep], values[keep], self.n_words, self.n_docs)
 
     def improve_rows(self, factor: Array, B: Array, u: Floats, *, passes: int, n_threads: int) -> tuple[Floats, Floats]:
         """Coordinate ascent on each row of `factor` (rows x width, in place) with B fixed: see coordinate.hpp.
@@ -317,8 +320,7 @@ class DenseCounts:
                 log_sums[block] = np.einsum("dw,dw->d", x, log_q, dtype=np.float64)
             if row_sums is None and word_sums is None:
                 return None
-            r = np.divide(x, np.maximum(q, _least(q.dtype)), out=q, where=present)
-            r[~present] = 0
+            r = np.divide(x, q, out=np.zeros_like(q), where=present & (q > _unexplained(q.dtype)))
             if row_sums is not None:
                 row_sums[block] = r @ B
             if word_sums is None:
@@ -335,8 +337,9 @@ class DenseCounts:
         return Sums(row_sums, word_sums, log_sums)
 
 
-def _least(dtype: np.dtype[Any]) -> float:
-    return 1e-27 if dtype == np.float32 else 1e-280
+def _unexplained(dtype: np.dtype[Any]) -> float:
+    """A word whose q is at most this is not explained by any topic: it adds nothing to the sums."""
+    return 1e-24 if dtype == np.float32 else 1e-280
 
 
 def _check_operands(counts: Counts, A: Array, B: Array, weights: Floats | None) -> None:

@@ -24,7 +24,7 @@ from polyseme.errors import InputError, ModelFileError
 from polyseme.kernels import Array
 
 FORMAT_VERSION = 1
-_KEY = "polyseme"
+_KEY, _DIGEST = "polyseme", "digest"
 _HISTORY = "history_."
 
 
@@ -48,9 +48,10 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         "class": type(model).__name__,
         "parameters": {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()},
         "attributes": plain,
+        "history": list(fitted.get("history_", ())),
     }
-    header["digest"] = _digest(header, tensors)
-    write_atomically(path, to_safetensors(tensors, metadata={_KEY: json.dumps(header)}))
+    text = json.dumps(header)
+    write_atomically(path, to_safetensors(tensors, metadata={_KEY: text, _DIGEST: _digest(text, tensors)}))
 
 
 def read(path: str | PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -62,25 +63,26 @@ def read(path: str | PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]
         with safe_open(path, framework="np") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        header = json.loads(metadata[_KEY])
-        found = header.pop("digest")
+        text, found = metadata[_KEY], metadata[_DIGEST]
+        header = json.loads(text)
+        format_version = int(header["format_version"])
     except KeyError:
         raise ModelFileError(f"{path} is not a polyseme model.") from None
     except (SafetensorError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelFileError(f"{path} is damaged or is not a polyseme model ({error}).") from None
-    if not isinstance(header.get("format_version"), int) or header["format_version"] > FORMAT_VERSION:
+    if format_version > FORMAT_VERSION:
         raise ModelFileError(
             f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
             "update polyseme to read it."
         )
-    if found != _digest(header, tensors):
+    if found != _digest(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content.")
     attributes = dict(header["attributes"])
     if "feature_names_in_" in attributes:
         attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
-    history = {name: array for name, array in tensors.items() if name.startswith(_HISTORY)}
-    attributes.update({name: array for name, array in tensors.items() if name not in history})
-    attributes["history_"] = {name.removeprefix(_HISTORY): array for name, array in history.items()}
+    attributes.update({name: array for name, array in tensors.items() if not name.startswith(_HISTORY)})
+    if header["history"]:
+        attributes["history_"] = {name: tensors[_HISTORY + name] for name in header["history"]}
     return header["class"], header["parameters"], attributes
 
 
@@ -120,8 +122,8 @@ def _umask() -> int:
     return mask
 
 
-def _digest(header: dict[str, Any], tensors: dict[str, Array]) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+def _digest(text: str, tensors: dict[str, Array]) -> str:
+    digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         array = tensors[name]
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())

@@ -12,6 +12,7 @@
 // Most weights are zero and stay so: only those that are positive, or whose slope g > u asks to be, are visited.
 #pragma once
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "counts.hpp"
@@ -57,17 +58,20 @@ class CoordinateRow {
             if (u_[k] > 0) steepest = std::max(steepest, static_cast<double>(acc_[as_size(k)]) / u_[k]);
             mass += u_[k] * static_cast<double>(theta[k]);
         }
+        all_explained_ = true;
+        for (int j = 0; j < n_; ++j) all_explained_ = all_explained_ && q_[as_size(j)] > unexplained<T>();
+        if (!all_explained_) return std::numeric_limits<double>::infinity();
         return total_ * std::log(steepest) - total_ + mass;
     }
 
-    // Visits the weights that are positive and those whose slope, found by `look` at this theta, asks to be: `passes` times,
-    // or until little moves.
+    // Visits the weights that are positive and those whose slope, found by `look` at this theta, asks to be (all, if some
+    // word is not explained): `passes` times, or until little moves.
     void improve(T* theta, int passes, double enough) {
         choose_active(theta);
         const int many = static_cast<int>(active_.size());
         gathered_.resize(active_.size() * as_size(padded_));
         rows_.gather(B_, offset_.data(), n_, padded_, active_.data(), many, gathered_.data());
-        rows_.mix(gathered_.data(), weights_.data(), many, n_, padded_, q_.data(), inverse_.data());
+        rows_.mix(gathered_.data(), weights_.data(), many, x_.data(), n_, padded_, q_.data(), inverse_.data());
         for (int pass = 0; pass < passes; ++pass) {
             double moved = 0;
             for (std::size_t a = 0; a < active_.size(); ++a) {
@@ -78,8 +82,13 @@ class CoordinateRow {
         }
     }
 
-    // sum x log q at the weights that `improve` left
-    double log_sum() const { return rows_.weighted_log_sum(q_.data(), x_.data(), n_); }
+    // sum x log q at the weights that `improve` left. q is mixed anew: many small steps add up to rounding.
+    double log_sum(const T* theta) {
+        for (std::size_t a = 0; a < active_.size(); ++a) weights_[a] = theta[active_[a]];
+        rows_.mix(gathered_.data(), weights_.data(), static_cast<int>(active_.size()), x_.data(), n_, padded_, q_.data(),
+                  inverse_.data());
+        return rows_.weighted_log_sum(q_.data(), x_.data(), n_);
+    }
 
     double total() const { return total_; }
 
@@ -90,7 +99,7 @@ class CoordinateRow {
         active_.clear();
         weights_.clear();
         for (int k = 0; k < topics_; ++k) {
-            if (theta[k] > T(0) || static_cast<double>(acc_[as_size(k)]) > u_[k]) {
+            if (theta[k] > T(0) || static_cast<double>(acc_[as_size(k)]) > u_[k] || (!all_explained_ && u_[k] > 0)) {
                 active_.push_back(k);
                 weights_.push_back(theta[k]);
             }
@@ -109,12 +118,13 @@ class CoordinateRow {
         if (!(aim > smallest())) aim = 0;
         double step = rounded(aim) - old;
         if (std::fabs(step) <= negligible() * old || step == 0) return 0;
+        if (step < 0) before_ = q_;
         const Shifted there = rows_.shift(q_.data(), inverse_.data(), x_.data(), b, step, padded_);
         const bool too_far = step < 0 && (!(there.least > smallest()) || !(at.g + there.g <= 2 * u));
         if (too_far) {
-            aim = rounded(old * at.g / u);
-            rows_.shift(q_.data(), inverse_.data(), x_.data(), b, aim - (old + step), padded_);
-            step = aim - old;
+            q_.swap(before_);
+            step = rounded(old * at.g / u) - old;
+            rows_.shift(q_.data(), inverse_.data(), x_.data(), b, step, padded_);
         }
         weight = static_cast<T>(old + step);
         return step;
@@ -128,11 +138,12 @@ class CoordinateRow {
     int topics_, width_;
     const double* u_;
     RowTable<T> rows_;
-    std::vector<T> acc_, x_, q_, r_, inverse_, gathered_, weights_;
+    std::vector<T> acc_, x_, q_, r_, inverse_, before_, gathered_, weights_;
     std::vector<int64_t> offset_;
     std::vector<int> active_;
     int n_ = 0, padded_ = 0;
     double total_ = 0;
+    bool all_explained_ = true;
 };
 
 struct CoordinateSettings {
@@ -162,7 +173,7 @@ void coordinate(const Counts<Index, T>& counts, const T* B, int width, const dou
             row.load(counts.indices + begin, counts.values + begin, n);
             gains[d] = row.look(weights);
             row.improve(weights, settings.passes, settings.enough);
-            logs[d] = row.log_sum();
+            logs[d] = row.log_sum(weights);
         }
     });
 }

@@ -20,6 +20,12 @@ struct RowBlock {
     double* log;            // grows by sum x log q
 };
 
+// A word whose q is at most this is not explained by any topic.
+template <class T>
+constexpr T unexplained() {
+    return sizeof(T) == 4 ? T(1e-24) : T(1e-280);
+}
+
 // Along one coordinate: g = sum x b / q and h = sum x (b / q)^2.
 struct Slope {
     double g, h;
@@ -38,7 +44,7 @@ struct RowTable {
     void (*ratios)(const T* x, const T* q, int n, T* r);
     double (*weighted_log_sum)(const T* q, const T* x, int n);
     void (*gather)(const T* B, const int64_t* offset, int n, int padded, const int* topic, int many, T* columns);
-    void (*mix)(const T* columns, const T* weight, int many, int n, int padded, T* q, T* inverse);
+    void (*mix)(const T* columns, const T* weight, int many, const T* x, int n, int padded, T* q, T* inverse);
     Slope (*slope)(const T* x, const T* inverse, const T* b, int n);
     Shifted (*shift)(T* q, T* inverse, const T* x, const T* b, double step, int n);
 };

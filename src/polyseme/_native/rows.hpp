@@ -73,11 +73,10 @@ void accumulate(const T* B, const int64_t* offset, int n, int width, const T* r,
     }
 }
 
-// r_j = x_j / q_j; a q below the floor is raised to it, so that r stays finite.
+// r_j = x_j / q_j, and 0 where q is so small that r might not be finite: no topic explains that word.
 template <class T>
 void ratios(const T* x, const T* q, int n, T* r) {
-    const T least = sizeof(T) == 4 ? T(1e-27) : T(1e-280);
-    for (int j = 0; j < n; ++j) r[j] = x[j] / (q[j] > least ? q[j] : least);
+    for (int j = 0; j < n; ++j) r[j] = q[j] > unexplained<T>() ? x[j] / q[j] : T(0);
 }
 
 template <class T, int Width>
@@ -125,11 +124,12 @@ void gather(const T* B, const int64_t* offset, int n, int padded, const int* top
     }
 }
 
-// q = sum_a weight_a column_a, at least the floor, and its inverse; q = 1 behind the first n.
+// q = sum_a weight_a column_a and its inverse; q = 1 behind the first n. q is at least a tiny part of x, so that slopes
+// stay finite and one step explains a word that nothing explained.
 template <class T>
-void mix(const T* columns, const T* weight, int many, int n, int padded, T* q, T* inverse) {
+void mix(const T* columns, const T* weight, int many, const T* x, int n, int padded, T* q, T* inverse) {
     constexpr int L = lanes<T>;
-    const T least = sizeof(T) == 4 ? T(1e-27) : T(1e-280);
+    const T part = sizeof(T) == 4 ? T(1e-12) : T(1e-100);
     for (int j = 0; j < padded; j += L) {
         Pack<T> total = splat(T(0));
         for (int a = 0; a < many; ++a) total = total + splat(weight[a]) * load(columns + a * padded + j);
@@ -137,7 +137,7 @@ void mix(const T* columns, const T* weight, int many, int n, int padded, T* q, T
     }
     for (int j = n; j < padded; ++j) q[j] = T(1);
     for (int j = 0; j < padded; ++j) {
-        q[j] = q[j] > least ? q[j] : least;
+        q[j] = q[j] > part * x[j] ? q[j] : part * x[j];
         inverse[j] = T(1) / q[j];
     }
 }

@@ -10,7 +10,9 @@
 #define POLYSEME_ISA baseline
 #endif
 
-#if defined(__AVX512F__)
+#if defined(POLYSEME_VECTOR_BYTES)
+// chosen by whoever compiles: the widest form can be tested where its instructions are missing
+#elif defined(__AVX512F__)
 #define POLYSEME_VECTOR_BYTES 64
 #elif defined(__AVX2__)
 #define POLYSEME_VECTOR_BYTES 32

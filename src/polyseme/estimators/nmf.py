@@ -6,18 +6,18 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.decomposition import NMF as SklearnNMF
-from sklearn.decomposition import non_negative_factorization
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme import storage
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import count_data, factor_dtype, training_data
+from polyseme.estimators.validation import count_data, factor_dtype, forget_fit, training_data, whole_number
 from polyseme.factors import nmf_to_plsa
-from polyseme.kernels import Array, inner
+from polyseme.initialise import pair_of_factors
+from polyseme.kernels import Array, Floats, SparseCounts, inner, padded, weighted_sum
+from polyseme.sources.memory import effective_threads, sparse_counts
+from polyseme.split import part_of
 
 LOSSES = ("kullback-leibler", "frobenius")
 
@@ -88,7 +88,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             plsa.fit(X, sample_weight=sample_weight)
         finally:
             if hasattr(plsa, "doc_topic_"):  # also after Ctrl-C
-                self._take(plsa, X)
+                self._take(plsa, X, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -102,9 +102,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             X = count_data(self, X, reset=False).astype(self.components_.dtype, copy=False)
             return self._frobenius_weights(X)
         X = count_data(self, X, reset=False)
-        weights = self._as_plsa().transform(X)
-        totals = np.asarray(X.sum(axis=1), dtype=np.float64).reshape(-1, 1)
-        return (weights * totals).astype(self.components_.dtype)
+        totals = _known_totals(sparse_counts(X, self.components_.dtype), self.components_)
+        return (self._as_plsa().transform(X) * totals[:, np.newaxis]).astype(self.components_.dtype)
 
     def inverse_transform(self, W: Any) -> Array:
         """W H: the counts that W stands for."""
@@ -124,7 +123,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def from_plsa(cls, plsa: PLSA) -> NMF:
         """A fitted PLSA as a fitted KL-NMF."""
         model = cls(**plsa.get_params(deep=False))
-        model._copy(plsa)
+        model._copy(plsa, plsa.doc_weights_ * plsa.n_tokens_)
         return model
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -139,24 +138,25 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _plsa_parameters(self) -> dict[str, Any]:
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "loss"}
         if not isinstance(self.init, str):
-            try:
-                W, H = (np.asarray(factor, dtype=np.float64) for factor in self.init)
-            except (TypeError, ValueError):
-                raise InputError(f"init must be a name or a pair (W, H) of arrays, got {self.init!r}.") from None
+            W, H = pair_of_factors(self.init, ("W", "H"))
+            if W.shape[1] != H.shape[0]:
+                raise InputError(f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, where both need K.")
             parameters["init"] = (W * H.sum(axis=1), H)
         return parameters
 
-    def _take(self, plsa: PLSA, X: Any) -> None:
-        self._copy(plsa)
+    def _take(self, plsa: PLSA, X: Any, sample_weight: Any) -> None:
         X = count_data(self, X, reset=True)
-        self.reconstruction_err_ = _kl_divergence(X, self.log_likelihood_, self.doc_factor_, self.components_)
+        counts = sparse_counts(X, plsa.components_.dtype)
+        self._copy(plsa, _known_totals(counts, plsa.components_))
+        weights = np.ones(counts.n_docs) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self.reconstruction_err_ = _kl_divergence(counts, weights, self.doc_factor_, self.components_)
 
-    def _copy(self, plsa: PLSA) -> None:
+    def _copy(self, plsa: PLSA, totals: Floats) -> None:
+        forget_fit(self)
         for name, value in vars(plsa).items():
             if name.endswith("_") and name != "doc_topic_":
                 setattr(self, name, value)
-        counts = self.doc_weights_[:, np.newaxis] * self.n_tokens_
-        self.doc_factor_ = (plsa.doc_topic_ * counts).astype(self.components_.dtype)
+        self.doc_factor_ = (plsa.doc_topic_ * totals[:, np.newaxis]).astype(self.components_.dtype)
 
     def _as_plsa(self) -> PLSA:
         plsa = PLSA(**{**self._plsa_parameters(), "init": self.init if isinstance(self.init, str) else "random"})
@@ -173,21 +173,22 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return plsa
 
     def _fit_frobenius(self, X: Any, sample_weight: Any) -> Self:
+        from sklearn.decomposition import NMF as SklearnNMF  # a heavy import that the KL loss does without
+
         if sample_weight is not None:
             raise UnsupportedError("loss='frobenius' does not take sample_weight: use loss='kullback-leibler'.")
         X, _ = training_data(self, X, None)
         X = X.astype(factor_dtype(self.dtype, X), copy=False)
-        init = self.init if isinstance(self.init, str) and self.init != "lsa" else "custom"
-        if self.init == "lsa":
-            raise UnsupportedError("init='lsa' is for loss='kullback-leibler': use 'random' or 'nndsvd'.")
-        model = SklearnNMF(
-            self.n_components, init=init, max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose
-        )
-        start = (
-            {}
-            if isinstance(self.init, str)
-            else dict(zip("WH", (np.array(f, X.dtype) for f in self.init), strict=True))
-        )
+        K = whole_number("n_components", self.n_components, least=1)
+        init, start = self.init, {}
+        if not isinstance(self.init, str):
+            W, H = pair_of_factors(self.init, ("W", "H"), ((X.shape[0], K), (K, X.shape[1])))
+            init, start = "custom", {"W": W.astype(X.dtype), "H": H.astype(X.dtype)}
+        elif self.init not in ("random", "nndsvd"):
+            raise UnsupportedError(
+                f"init must be 'random', 'nndsvd' or a pair with loss='frobenius', got {self.init!r}."
+            )
+        model = SklearnNMF(K, init=init, max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose)
         model.fit(X, **start)
         self.components_ = model.components_
         self.doc_factor_ = self._frobenius_weights(X)
@@ -197,17 +198,23 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self
 
     def _frobenius_weights(self, X: Any) -> Array:
+        from sklearn.decomposition import non_negative_factorization
+
         H = self.components_
         return non_negative_factorization(
             X, H=H, n_components=len(H), init="custom", update_H=False, max_iter=self.max_iter
         )[0]
 
 
-def _kl_divergence(X: Any, log_likelihood: float, W: Array, H: Array) -> float:
-    """sum x log(x / WH) - x + WH, from sum x log P(w|d) with W's rows summing to n_d."""
-    values = (X.data if sp.issparse(X) else X[X > 0]).astype(np.float64)
-    values = values[values > 0]
-    totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-    totals = totals[totals > 0]
-    log_product = log_likelihood * totals.sum() + inner(totals, np.log(totals))
-    return inner(values, np.log(values)) - log_product - float(values.sum()) + inner(W.sum(axis=0), H.sum(axis=1))
+def _known_totals(counts: SparseCounts, H: Array) -> Floats:
+    """The tokens of each document whose words H knows: no W can make the others."""
+    return part_of(counts, np.where((H.sum(axis=0) > 0)[counts.indices], counts.values, 0)).totals
+
+
+def _kl_divergence(counts: SparseCounts, weights: Floats, W: Array, H: Array) -> float:
+    """sum_d weight_d (sum_w x log(x / WH) - x + WH), without forming WH."""
+    products = counts.products(padded(W, H.dtype), padded(H.T, H.dtype), n_threads=effective_threads(None))
+    x, v = counts.values.astype(np.float64), np.repeat(weights, np.diff(counts.indptr))
+    counted = v > 0
+    x, v, products = x[counted], v[counted], products[counted]
+    return inner(v * x, np.log(x / products) - 1) + inner(weighted_sum(weights, W), H.sum(axis=1))

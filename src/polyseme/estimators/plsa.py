@@ -19,8 +19,11 @@ from polyseme.estimators.tables import frame, topic_columns
 from polyseme.estimators.validation import (
     count_data,
     factor_dtype,
+    forget_fit,
     non_negative,
+    share,
     solver_of,
+    threads_of,
     training_data,
     whole_number,
 )
@@ -123,21 +126,27 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         max_iter = whole_number("max_iter", self.max_iter, least=1)
         tol = non_negative("tol", self.tol)
         solver = solver_of(self.solver)
+        n_jobs = threads_of(self.n_jobs)
         X, weights = training_data(self, X, sample_weight)
-        source = MemorySource(counts_of(X, factor_dtype(self.dtype, X)), weights, effective_threads(self.n_jobs))
+        dtype = factor_dtype(self.dtype, X)
+        whole = MemorySource(counts_of(X, dtype), weights, effective_threads(n_jobs))
+        source, kept = whole, None
+        if weights is not None and (weights == 0).any():  # a document without weight is as good as absent
+            kept = np.flatnonzero(weights)
+            source = MemorySource(counts_of(X[kept], dtype), weights[kept], whole.n_threads)
         best: Fit | None = None
         with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
             if self.callback is not None:
                 listeners = [*listeners, self.callback]
-            for theta, phi in self._starts(source, K, n_init):
+            for theta, phi in self._starts(source, K, n_init, kept):
                 fit = run_to_end(solver, Model(K), source, theta, phi, max_iter=max_iter, tol=tol, listeners=listeners)
-                if best is None or (fit is not None and fit.run.report.objective > best.run.report.objective):
+                if best is None or (fit is not None and fit.quality > best.quality):
                     best = fit
                 if fit is None or fit.interrupted:
                     break
         if best is None:
             raise KeyboardInterrupt
-        self._keep(best, X, source)
+        self._keep(best, X, whole)
         if fit is None or fit.interrupted:
             raise KeyboardInterrupt
         if not best.converged:
@@ -157,7 +166,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """P(z|d) (documents x K, rows sum to one) by folding in: topics fixed, each document to convergence."""
         check_is_fitted(self)
         X = count_data(self, X, reset=False)
-        return np.concatenate([part.doc_topic for part in self._folded(X)])
+        return np.concatenate([part.doc_topic for part in self._folded(X, self.topic_weights_)])
 
     def perplexity(self, X: Any, *, unseen: float | None = None) -> float:
         """exp of minus the mean log P(w|d) of documents folded in on all their words (thesis eq. 4.5).
@@ -169,9 +178,10 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def perplexity_report(self, X: Any, *, unseen: float | None = None) -> PerplexityReport:
         """`perplexity` with the unigram's, the number of tokens, and how many were unseen."""
         check_is_fitted(self)
+        unseen = self._unseen_probability(unseen)
         X = count_data(self, X, reset=False)
         counts = sparse_counts(X, self.components_.dtype)
-        folded = self._fold(counts)
+        folded = self._fold(counts, self.topic_weights_)
         return score_tokens("folded in", counts, self._products(counts, folded.doc_topic), self.unigram_, unseen=unseen)
 
     def completion_perplexity(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> float:
@@ -186,13 +196,13 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def completion_report(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> PerplexityReport:
         """`completion_perplexity` with the unigram's, the tokens, and the share that leans on the smoothing."""
         check_is_fitted(self)
-        if not 0 <= smoothing <= 1:
-            raise InputError(f"smoothing must be between 0 and 1, got {smoothing!r}.")
+        smoothing = share("smoothing", smoothing)
+        unseen = self._unseen_probability(unseen)
         X = count_data(self, X, reset=False)
         counts = sparse_counts(X, self.components_.dtype)
         seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
         observed, held_out = (part_of(counts, part) for part in split_tokens(counts, seed))
-        folded = self._fold(observed)
+        folded = self._fold(observed, self.topic_weights_)
         return score_tokens(
             "completion", held_out, self._products(held_out, folded.doc_topic), self.unigram_,
             smoothing=smoothing, unseen=unseen,
@@ -218,6 +228,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         `fit` is how much of its own documents the topic carries: sum_d P(d|z) P(z|d).
         """
         check_is_fitted(self)
+        n_words = whole_number("n_words", n_words, least=1)
         fit = topic_fit(self.doc_topic_, self.topic_doc_)
         if vocabulary is None:
             vocabulary = getattr(self, "feature_names_in_", None)
@@ -239,8 +250,8 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def _starts(self, source: MemorySource, K: int, n_init: int) -> Any:
-        """Pairs (theta, phi), padded, one for each start."""
+    def _starts(self, source: MemorySource, K: int, n_init: int, kept: Array | None) -> Any:
+        """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the source has (None: all)."""
         counts = source.counts
         random_state = check_random_state(self.random_state)
         if isinstance(self.init, str):
@@ -252,20 +263,20 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 phi = STARTS[self.init](source, K, rng)
                 yield padded(theta, counts.dtype), padded(phi, counts.dtype)
             return
-        try:
-            doc_topic, topic_word = self.init
-        except (TypeError, ValueError):
-            raise InputError(
-                f"init must be one of {', '.join(map(repr, STARTS))} or a pair of arrays, got {self.init!r}."
-            ) from None
-        theta, phi = given_pair(doc_topic, topic_word, counts.n_docs, counts.n_words, K)
+        pair = self.init
+        if kept is not None:
+            pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
+        theta, phi = given_pair(pair, source, K)
         yield padded(theta, counts.dtype), padded(phi, counts.dtype)
 
     def _keep(self, fit: Fit, X: Any, source: MemorySource) -> None:
         """Sets the fitted attributes from the end of a fit."""
+        forget_fit(self)
         model = fit.run.model
-        self.components_ = np.ascontiguousarray(fit.run.phi[:, : model.n_topics].T)
         self.unigram_ = source.unigram
+        components = np.ascontiguousarray(fit.run.phi[:, : model.n_topics].T)
+        components[components.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its documents
+        self.components_ = components
         self.n_tokens_ = source.tokens
         self.doc_weights_ = source.weighted_totals / source.tokens
         self.temperature_ = model.temperature
@@ -275,26 +286,37 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         stages = getattr(fit.run, "stages", None)
         if stages is not None:
             self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)
-        parts = list(self._folded(X))
+        parts = list(self._folded(X, None))
         self.doc_topic_ = np.concatenate([part.doc_topic for part in parts])
         logs = np.concatenate([self._log_rows(part) for part in parts])
         self.log_likelihood_ = source.total_log(logs) / source.tokens
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
-        self.doc_topic_[source.totals == 0] = self.topic_weights_
+        unknown = np.concatenate([np.diff(part.counts.indptr) == 0 for part in parts])
+        self.doc_topic_[unknown] = self.topic_weights_
+
+    def _unseen_probability(self, unseen: Any) -> float | None:
+        """The probability of each word not seen in training, which together must leave some for the others."""
+        if unseen is None:
+            return None
+        n_unseen = int(np.count_nonzero(self.unigram_ == 0))
+        probability = share("unseen", unseen)
+        if not 0 < probability * max(n_unseen, 1) < 1:
+            raise InputError(f"unseen must be above 0 and, times the {n_unseen} unseen words, below 1, got {unseen!r}.")
+        return probability
 
     def _model(self) -> Model:
         return Model(self.components_.shape[0], self.temperature_)
 
-    def _fold(self, counts: SparseCounts) -> FoldedIn:
-        weights = getattr(self, "topic_weights_", None)
-        return fold_in(self._model(), counts, self.components_, weights, n_threads=effective_threads(self.n_jobs))
+    def _fold(self, counts: SparseCounts, topic_weights: Floats | None) -> FoldedIn:
+        n_threads = effective_threads(self.n_jobs)
+        return fold_in(self._model(), counts, self.components_, topic_weights, n_threads=n_threads)
 
-    def _folded(self, X: Any) -> Any:
+    def _folded(self, X: Any, topic_weights: Floats | None) -> Any:
         """X folded in, dense rows a few at a time: a row's result does not depend on its batch."""
         dtype = self.components_.dtype
         step = X.shape[0] if sp.issparse(X) else max(1, _DENSE_ROWS_AT_ONCE // X.shape[1])
         for start in range(0, X.shape[0], step):
-            yield self._fold(sparse_counts(X[start : start + step], dtype))
+            yield self._fold(sparse_counts(X[start : start + step], dtype), topic_weights)
 
     def _log_rows(self, folded: FoldedIn) -> Floats:
         dtype = self.components_.dtype

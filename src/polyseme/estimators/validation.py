@@ -26,6 +26,27 @@ def non_negative(name: str, value: Any) -> float:
     return float(value)
 
 
+def share(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise InputError(f"{name} must be a number between 0 and 1, got {value!r}.")
+    return float(value)
+
+
+def threads_of(n_jobs: Any) -> int | None:
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise InputError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
+    return int(n_jobs)
+
+
+def forget_fit(estimator: Any) -> None:
+    """Removes what an earlier fit left, but for what validation has just set."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        if name not in ("n_features_in_", "feature_names_in_"):
+            delattr(estimator, name)
+
+
 def solver_of(solver: Any) -> Solver:
     """A solver object, or the one of that name with its default settings."""
     if isinstance(solver, str):
@@ -34,13 +55,33 @@ def solver_of(solver: Any) -> Solver:
                 f"solver must be one of {', '.join(map(repr, SOLVERS))} or a solver object, got {solver!r}."
             )
         return SOLVERS[solver]()
-    if not hasattr(solver, "begin"):
+    if isinstance(solver, type) or not hasattr(solver, "begin"):
         raise InputError(f"solver must be a name or a solver object such as polyseme.solvers.EM(), got {solver!r}.")
     return solver
 
 
+def _refuse_what_is_no_number(X: Any) -> None:
+    """scikit-learn's own messages print the data."""
+    dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
+    if not dtypes:
+        try:
+            dtypes = [np.asarray(X).dtype]
+        except ValueError:
+            return  # ragged: scikit-learn says so well
+    kinds = {getattr(dtype, "kind", "") for dtype in dtypes}
+    if "c" in kinds:
+        raise InputError("Complex data not supported: every count must be a real number of at least 0.")
+    if kinds & {"U", "S", "T"} or ("O" in kinds and not sp.issparse(X) and _has_text(X)):
+        raise InputError("X holds text where numbers belong: count the words first, for example with CountVectorizer.")
+
+
+def _has_text(X: Any) -> bool:
+    return any(isinstance(value, str | bytes) for value in np.asarray(X, dtype=object).ravel())
+
+
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit."""
+    _refuse_what_is_no_number(X)
     X = validate_data(
         estimator,
         X,
@@ -75,7 +116,7 @@ def factor_dtype(dtype: Any, X: Array | sp.csr_array) -> np.dtype[Any]:
     """The dtype of the factors: as asked, else float64 for float64 data and float32 for integers and float32."""
     if dtype is None:
         return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
-    chosen = np.dtype(dtype)
-    if chosen not in (np.float32, np.float64):
-        raise InputError(f"dtype must be None, float32 or float64, got {dtype!r}.")
-    return chosen
+    for known in (np.dtype(np.float32), np.dtype(np.float64)):
+        if isinstance(dtype, str | type | np.dtype) and dtype in (known.name, known.type, known):
+            return known
+    raise InputError(f"dtype must be None, float32 or float64, got {dtype!r}.")

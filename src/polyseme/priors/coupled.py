@@ -93,7 +93,7 @@ class TopicSelection(Prior):
             raise InputError("TopicSelection needs the documents' lengths for its log density: use with_row_totals.")
         tokens = self._counted(self.row_totals)
         topic_tokens = tokens @ factor
-        logs = np.log(topic_tokens[topic_tokens > 0] / tokens.sum())
+        logs = np.log(topic_tokens[topic_tokens > 0]) - np.log(max(tokens.sum(), np.finfo(np.float64).tiny))
         return np.asarray(-self.strength / factor.shape[1] * logs.sum() * self.row_totals)
 
     def _counted(self, totals: Floats) -> Floats:

@@ -75,10 +75,11 @@ def _keep_largest(totals: Floats, factor: Floats, entropic_weight: float) -> Flo
 def _less_entropy(counts: Floats, sums: Floats, factor: Floats, beta: float) -> Floats:
     """beta > 0: the best of what is reached from n normalised and, where there may be another maximum, from a peak.
 
-    The best f has the order of n, because f log f is the same for every entry, and the climb keeps that order. At a
+    The best f has the order of n, because f log f is the same for every entry, and the iteration keeps that order. At a
     maximum with the order of n only the largest entry can exceed n / beta. So there is one such maximum if the largest
-    n is at least beta (proved), and otherwise one without and one with a peak (not proved, but a search found no
-    more). The current row is a third start where it is better than both, so that no M-step can lower Q.
+    n is at least beta, and otherwise at most one without a peak. Not proved, but true in a search: there is at most one
+    with a peak, and Newton's short cuts do not lead elsewhere. The current row is a third start where it is better than
+    what the others reach, so that no M-step lowers Q.
     """
     result = _climb(counts, counts / sums, beta)
     several = np.flatnonzero(counts.max(axis=1) < beta)

@@ -12,12 +12,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.errors import UnsupportedError
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.accelerate import Momentum
 from polyseme.solvers.loop import Report, Run
-from polyseme.solvers.poisson import Unnormalised, column_sums, from_plsa, log_likelihood
+from polyseme.solvers.poisson import Unnormalised, column_sums, duality_gap, from_plsa, log_likelihood
 from polyseme.sources.memory import MemorySource
 
 
@@ -37,6 +37,8 @@ class SCD:
     def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
         if not model.is_plain:
             raise UnsupportedError("solver='scd' fits plain maximum likelihood only: use solver='auto' for this model.")
+        if self.passes < 1:
+            raise InputError(f"passes must be at least 1, got {self.passes!r}.")
         return SCDRun(self, model, source, theta, phi)
 
 
@@ -70,16 +72,36 @@ class SCDRun:
     def advance(self) -> None:
         tried = self._try()
         if tried.log_likelihood > self.report.log_likelihood:
-            words_ahead = self._momentum.lengthened(tried.point.words, self._good.words)
-            self._good, self._ahead = tried.point, Unnormalised(tried.point.docs, words_ahead)
+            self._keep(tried.point)
             self._momentum.succeeded()
             self.report = Report(tried.log_likelihood, tried.log_likelihood, tried.gain)
         elif self._momentum.plain:  # a plain step cannot fall but by rounding: this is the end
             self.exhausted = True
-            self.report = self.report._replace(residual=min(self.report.residual, tried.gain))
-        else:
-            self._ahead = self._good
+            self.report = self.report._replace(residual=self._gain())
+        else:  # a plain step raises the likelihood from a point where each document has its own scale
+            self._good = self._ahead = from_plsa(self._source, self.theta, self.phi)
             self._momentum.failed()
+
+    def _keep(self, point: Unnormalised) -> None:
+        """Takes a point, in the gauge where each topic's words sum to one: else scale that moves from one factor to the
+        other, which changes nothing, would be lengthened for ever."""
+        words_ahead = self._momentum.lengthened(point.words, self._good.words)
+        sums = column_sums(point.words)
+        scale = np.where(sums > 0, sums, 1).astype(point.words.dtype)
+        self._good = Unnormalised(point.docs * scale, point.words / scale)
+        self._ahead = Unnormalised(self._good.docs, words_ahead / scale)
+
+    def _gain(self) -> float:
+        """The duality gaps of both sides at the present point, its documents at their best scale, per token."""
+        source = self._source
+        point = from_plsa(source, self.theta, self.phi)
+        sums = source.sweep(*point, logs=False)
+        assert sums.row_sums is not None
+        assert sums.word_sums is not None
+        docs = duality_gap(sums.row_sums, column_sums(point.words), point.docs, source.totals)
+        mass = column_sums(point.docs, source.weights)
+        words = duality_gap(sums.word_sums, mass, point.words, source.word_totals)
+        return max(source.total_log(docs) + float(words.sum()), 0.0) / source.tokens
 
     def _try(self) -> _Tried:
         """Both half-steps from the point ahead; the gain is the sum of their duality gaps before."""

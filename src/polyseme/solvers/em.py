@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from polyseme.kernels import Array
 from polyseme.model import Model, improve_words, visit
 from polyseme.solvers.loop import Report, Run
@@ -42,8 +44,9 @@ class EMRun:
         next_theta, stats = visit(self.model, self._source, theta, phi)
         next_phi, word_gain = improve_words(self.model, self._source, phi, stats)
         self.theta, self.phi, self.step = theta, phi, (next_theta, next_phi)
+        gain = max(stats.doc_gain + word_gain, 0.0) if np.isfinite(stats.log_operands) else float("inf")
         self.report = Report(
             self.model.objective(stats.log_operands) / stats.tokens,
             stats.log_likelihood / stats.tokens,
-            max(stats.doc_gain + word_gain, 0.0) / stats.tokens,
+            gain / stats.tokens,
         )

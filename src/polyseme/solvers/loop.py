@@ -93,6 +93,11 @@ class Fit:
     converged: bool
     interrupted: bool
 
+    @property
+    def quality(self) -> float:
+        """What the best of several fits has most of: the objective, unless the run has a better measure."""
+        return float(getattr(self.run, "quality", self.run.report.objective))
+
 
 def run_to_end(
     solver: Solver,

@@ -55,7 +55,7 @@ def log_likelihood(source: MemorySource, log_sum: float, point: Unnormalised) ->
 def poisson_objective(source: MemorySource, log_sum: float, point: Unnormalised) -> float:
     """The Poisson log-likelihood per token, shifted so that it equals `log_likelihood` where s_d = n_d."""
     scales = _filled_scales(source, point)
-    totals = source.totals[source.totals > 0]
+    totals = source.totals[source.weighted_totals > 0]
     return (log_sum - _weighted(source, np.log(totals) - 1 + scales / totals)) / source.tokens
 
 
@@ -68,10 +68,10 @@ def duality_gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats
 
 
 def _filled_scales(source: MemorySource, point: Unnormalised) -> Floats:
-    """s_d of the documents that have words."""
+    """s_d of the documents that have words and weight."""
     scales = np.einsum("dk,k->d", point.docs, column_sums(point.words).astype(point.docs.dtype), dtype=point.docs.dtype)
-    return scales[source.totals > 0].astype(np.float64)
+    return scales[source.weighted_totals > 0].astype(np.float64)
 
 
 def _weighted(source: MemorySource, values: Floats) -> float:
-    return inner(source.weighted_totals[source.totals > 0], values)
+    return inner(source.weighted_totals[source.weighted_totals > 0], values)

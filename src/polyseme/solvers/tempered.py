@@ -40,20 +40,24 @@ class Tempered:
 class HeldOutTempered:
     """Hofmann's schedule: lower beta whenever the held-out tokens' perplexity stops improving.
 
-    A share of every document's tokens is held out; EM runs at beta = 1 until their perplexity rises, then at
-    shrink * beta, and so on; the fit ends when a lower beta brings no improvement, with the best point seen.
-    `smoothing` mixes the unigram into the held-out score, since a zero would decide it.
+    A share of every document's tokens is held out; EM runs at beta = 1 until their perplexity has not improved for
+    `patience` steps, then, from the best point, at shrink * beta, and so on; the fit ends when a lower beta brings no
+    improvement, with the best point seen. `smoothing` mixes the unigram into the held-out score, since a zero would
+    decide it.
     """
 
     name: ClassVar[str] = "held-out-tempered"
     held_out: float = 0.1
     shrink: float = 0.9
     smoothing: float = 0.01
+    patience: int = 5
     seed: int = 0
 
     def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
         if not 0 < self.held_out < 1 or not 0 < self.shrink < 1 or not 0 < self.smoothing < 1:
             raise InputError("held_out, shrink and smoothing must each be between 0 and 1.")
+        if self.patience < 1:
+            raise InputError(f"patience must be at least 1, got {self.patience!r}.")
         return HeldOutRun(self, _at(model, 1.0), source, theta, phi)
 
 
@@ -77,6 +81,7 @@ class Annealed:
     def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
         if self.stages < 1 or self.steps < 1 or not 0 <= self.noise < 1:
             raise InputError("stages and steps must be at least 1, and noise at least 0 and below 1.")
+        _at(model, self.stop)
         return AnnealedRun(self, model, source, theta, phi)
 
 
@@ -100,6 +105,8 @@ class _Wrapped:
 
 
 class HeldOutRun(_Wrapped):
+    """`quality` is the best held-out score: free energies at different betas do not compare."""
+
     def __init__(self, settings: HeldOutTempered, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
         self._settings = settings
         counts = source.by_doc
@@ -111,19 +118,23 @@ class HeldOutRun(_Wrapped):
         self._score = self._scorer(source.weights)
         self.inner = EMRun(model, self._source, theta, phi)
         self.report = self.inner.report._replace(residual=float("inf"))
-        self._best, self._best_score = self.inner, self._score(self.inner)
+        self._best, self.quality = self.inner, self._score(self.inner)
         self._improved_at_this_beta = True
+        self._waited = 0
 
     def advance(self) -> None:
         inner = EMRun(self.inner.model, self._source, *self.inner.step)
         score = self._score(inner)
-        if score > self._best_score:
-            self._best, self._best_score = inner, score
-            self._improved_at_this_beta = True
+        self._waited += 1
+        if score > self.quality:
+            self._best, self.quality = inner, score
+            self._improved_at_this_beta, self._waited = True, 0
+        elif self._waited < self._settings.patience:
+            pass
         elif self._improved_at_this_beta:
             beta = self.inner.model.temperature * self._settings.shrink
             inner = EMRun(_at(self.inner.model, beta), self._source, self._best.theta, self._best.phi)
-            self._improved_at_this_beta = False
+            self._improved_at_this_beta, self._waited = False, 0
         else:
             inner, self.exhausted = self._best, True
         self.inner = inner

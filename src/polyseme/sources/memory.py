@@ -95,5 +95,8 @@ class MemorySource:
         )
 
     def total_log(self, logs: Floats) -> float:
-        """sum_d weight_d logs_d"""
-        return float(logs.sum()) if self.weights is None else inner(logs, self.weights)
+        """sum_d weight_d logs_d; a document of weight zero counts for nothing, be its log infinite."""
+        if self.weights is None:
+            return float(logs.sum())
+        counted = self.weights > 0
+        return inner(logs[counted], self.weights[counted])

@@ -1,0 +1,189 @@
+"""What the reproductions share: problems, runs of the package's solvers, tables, verdicts and the places of files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from formulas import Array, Pair, Triple, t
+from polyseme.initialise import random_topics
+from polyseme.kernels import padded
+from polyseme.model import Model
+from polyseme.solvers import SCD, Run, Solver
+from polyseme.sources.memory import MemorySource, counts_of
+
+HERE = Path(__file__).parent
+DATA = Path(os.environ.get("POLYSEME_DATA", HERE / ".." / ".." / "shared" / "data"))
+AP = "counts/ap_blei.npz"
+
+EXACT = 1e-12
+"""an identity holds if it holds to this"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the verdict table."""
+
+    claim: str
+    paper: str
+    ours: str
+    verdict: str
+
+
+def verdict(words: str, *checks: Any) -> str:
+    """`words` if all checks hold, else that the run does not bear them out."""
+    return words if all(bool(check) for check in checks) else "not reproduced"
+
+
+def arguments(description: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="smaller problems, a few seconds; no picture")
+    parser.add_argument("--pictures", type=Path, help="folder for the picture (reproductions/pictures)")
+    parser.add_argument("--readme", action="store_true", help="write the verdict table into README.md, too")
+    options = parser.parse_args(argv)
+    if options.pictures is None and not options.quick:
+        options.pictures = HERE / "pictures"
+    return options
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def show(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    print(f"\n## {title}\n{table(header, rows)}", flush=True)
+
+
+def conclude(name: str, findings: Sequence[Finding], *, readme: bool) -> None:
+    """Prints the verdict table, and writes it between its marks in README.md if asked to."""
+    header = ("claim", "the paper", "ours", "verdict")
+    text = table(header, [(f.claim, f.paper, f.ours, f.verdict) for f in findings])
+    print(f"\n## Verdicts\n{text}")
+    if readme:
+        path, begin, end = HERE / "README.md", f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
+        before, rest = path.read_text().split(begin)
+        path.write_text(before + begin + text + end + rest.split(end)[1])
+
+
+def few(value: float) -> str:
+    """A number in two digits, as errors are printed."""
+    return "0" if value == 0 else f"{value:.1e}"
+
+
+def error(actual: Array, expected: Array) -> float:
+    """The largest difference, relative to the largest number."""
+    return float(np.abs(actual - expected).max() / np.abs(expected).max())
+
+
+def distance(P: Array, Q: Array) -> Array:
+    """Total variation between distributions over (d, w): half the sum of absolute differences."""
+    return np.asarray(np.abs(P - Q).sum(axis=(-1, -2)) / 2)
+
+
+# Problems. Stacks are in the papers' orientation, words x documents, and sum to one.
+
+KINDS = ("noise", "sparse counts", "planted topics")
+
+
+def problems(kind: str, n: int, n_words: int, n_docs: int, K: int, seed: int) -> Array:
+    """A stack of n problems: uniform noise, sparse counts without structure, or counts drawn from K topics."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    shape = (n, n_words, n_docs)
+    if kind == "noise":
+        X = rng.random(shape)
+    elif kind == "sparse counts":
+        X = rng.integers(1, 10, shape) * (rng.random(shape) < 0.3)
+    else:
+        topics, weights = rng.dirichlet(np.full(n_words, 0.1), (n, K)), rng.dirichlet(np.full(K, 0.2), (n, n_docs))
+        X = rng.poisson(100 * t(weights @ topics))
+    return X / X.sum(axis=(-1, -2), keepdims=True)
+
+
+def random_triple(n: int, n_words: int, n_docs: int, K: int, seed: int) -> Triple:
+    """A stack of n starts for `problems`."""
+    rng = np.random.default_rng([seed, 99])
+    C, H = t(rng.dirichlet(np.ones(n_words), (n, K))), t(rng.dirichlet(np.ones(n_docs), (n, K)))
+    return Triple(C, rng.dirichlet(np.full(K, 5.0), n), H)
+
+
+def planted_corpus(n_docs: int, n_words: int, K: int, tokens: int, seed: int) -> Array:
+    """Counts (documents x words) drawn from K sparse topics, a few of them in each document."""
+    rng = np.random.default_rng(seed)
+    topics, weights = rng.dirichlet(np.full(n_words, 0.05), K), rng.dirichlet(np.full(K, 0.1), n_docs)
+    return np.array([rng.multinomial(tokens, p) for p in weights @ topics], dtype=np.float64)
+
+
+def ap_subset(n_docs: int, least: int) -> sp.csr_array | None:
+    """The first documents of the Associated Press corpus, words in at least `least` of them; None without the file."""
+    path = DATA / AP
+    if not path.is_file():
+        print(f"\nskipped: Associated Press, there is no {path} (set POLYSEME_DATA to the data folder)")
+        return None
+    X = sp.csr_array(sp.load_npz(path))[:n_docs]
+    frequency = np.bincount(X.indices, minlength=X.shape[1])
+    return sp.csr_array(X[:, np.flatnonzero(frequency >= least)])
+
+
+# Runs of the package's solvers, on counts documents x words.
+
+
+def source_of(X: Any) -> MemorySource:
+    return MemorySource(counts_of(sp.csr_array(X), np.dtype(np.float64)))
+
+
+def random_start(source: MemorySource, K: int, seed: int) -> tuple[Array, Array]:
+    """theta (documents x K) uniform, phi (words x K) around the unigram: the package's own start."""
+    phi = random_topics(source, K, np.random.default_rng(seed))
+    return np.full((source.counts.n_docs, K), 1.0 / K), phi
+
+
+def begin(solver: Solver, source: MemorySource, start: tuple[Array, Array]) -> Run:
+    theta, phi = start
+    return solver.begin(Model(phi.shape[1]), source, padded(theta, np.float64), padded(phi, np.float64))
+
+
+def fitted(solver: Solver, source: MemorySource, start: tuple[Array, Array], iterations: int) -> Run:
+    run = begin(solver, source, start)
+    for _ in range(iterations):
+        run.advance()
+        if run.exhausted:
+            break
+    return run
+
+
+def point(run: Run) -> tuple[Array, Array]:
+    """theta and phi (words x K) of a run, without the padding: a start for another."""
+    K = run.model.n_topics
+    return run.theta[:, :K], run.phi[:, :K]
+
+
+def joint(source: MemorySource, theta: Array, phi: Array) -> Array:
+    """P(d,w) with P(d) = n_d / N, documents x words."""
+    return (theta * (source.totals / source.tokens)[:, np.newaxis]) @ phi.T
+
+
+def asymmetric(pair: Pair) -> tuple[Array, Array]:
+    """theta = P(z|d) and phi = P(w|z) of factors F (words x K) and G (documents x K)."""
+    scale = pair.F.sum(axis=0)
+    theta = pair.G * scale
+    mass = theta.sum(axis=1, keepdims=True)  # zero for an empty document
+    return theta / np.where(mass > 0, mass, 1), pair.F / np.where(scale > 0, scale, 1)
+
+
+def polished(source: MemorySource, start: tuple[Array, Array], iterations: int) -> tuple[Array, Array]:
+    """Where plain coordinate ascent (no extrapolation) leads from a point: the optimum that it lies below."""
+    run = begin(SCD(extrapolate=False), source, start)
+    for _ in range(iterations):
+        run.advance()
+        if run.exhausted or run.report.residual <= 1e-10:
+            break
+    return point(run)

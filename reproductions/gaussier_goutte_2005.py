@@ -1,0 +1,349 @@
+"""Gaussier and Goutte 2005, "Relation between PLSA and NMF and implications": every statement, tried.
+
+Run: .venv/bin/python reproductions/gaussier_goutte_2005.py [--quick]
+Tables go to the screen, the picture to reproductions/pictures. Words are rows in the paper and in formulas.py, columns
+in the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import formulas
+from common import (
+    EXACT,
+    Finding,
+    ap_subset,
+    arguments,
+    conclude,
+    distance,
+    error,
+    few,
+    fitted,
+    joint,
+    planted_corpus,
+    point,
+    problems,
+    random_start,
+    random_triple,
+    show,
+    source_of,
+    verdict,
+)
+from formulas import Array, Pair, Triple, product, scaled, t
+from gaussier_equivalence import SOLVERS as PLAIN
+from gaussier_equivalence import dense_factors, fixed_points, proof_rules, saddle, same_objective, scaling
+from polyseme.factors import align, nmf_to_plsa
+from polyseme.solvers import SCD, Annealed, Solver, Tempered
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    problems: int = 40
+    fixed_point_iterations: int = 10000
+    ap_fixed_point_iterations: int = 1000
+    starts: int = 20
+    ap_starts: int = 8
+    iterations: int = 500
+    anneal_steps: int = 30
+    planted: tuple[tuple[int, int], ...] = ((3, 0), (3, 1), (4, 0), (4, 1), (5, 0), (5, 1), (6, 0), (6, 1))
+    """(number of topics, seed)"""
+    stage_steps: int = 200
+    ap_docs: int = 200
+    exact_starts: int = 10
+
+
+QUICK = Size(
+    problems=5,
+    fixed_point_iterations=1000,
+    ap_fixed_point_iterations=50,
+    starts=6,
+    ap_starts=2,
+    iterations=300,
+    planted=((3, 0), (4, 0)),
+    stage_steps=100,
+    ap_docs=40,
+    exact_starts=4,
+)
+
+
+# Section 3: local optima, annealing, components
+
+
+class Spread(NamedTuple):
+    """Final log-likelihoods over starts, for each solver."""
+
+    data: str
+    finals: dict[str, Array]
+
+
+def spread(data: str, X: Any, K: int, n_starts: int, size: Size) -> Spread:
+    """Every solver from the same starts, for the same number of iterations."""
+    source = source_of(X)
+    finals = {}
+    for name in ("EM", "NMF", "tempered at 0.9", "annealed"):
+        finals[name] = np.array([
+            fitted(_solver(name, seed, size), source, random_start(source, K, seed), size.iterations)
+            .report.log_likelihood
+            for seed in range(n_starts)
+        ])  # fmt: skip
+    best = max(values.max() for values in finals.values())
+    show(
+        f"{data}, K = {K}: log-likelihood (nats per token) after {size.iterations} iterations from {n_starts} starts",
+        ("", "mean", "standard deviation", "worst", "best", "within 1e-3 of the best of all"),
+        [(name, f"{v.mean():.4f}", f"{v.std():.4f}", f"{v.min():.4f}", f"{v.max():.4f}", (v >= best - 1e-3).sum())
+         for name, v in finals.items()],
+    )  # fmt: skip
+    return Spread(data, finals)
+
+
+def _solver(name: str, seed: int, size: Size) -> Solver:
+    if name == "annealed":
+        return Annealed(steps=size.anneal_steps, seed=seed)
+    return Tempered(0.9) if name.startswith("tempered") else PLAIN[name]
+
+
+def spread_findings(spreads: list[Spread]) -> list[Finding]:
+    nmf = [float(np.ptp(part.finals["NMF"])) for part in spreads]
+    calmer = [part.finals["annealed"].std() < part.finals["EM"].std() for part in spreads[:1]]
+    better = [part.finals["annealed"].mean() > part.finals["EM"].mean() for part in spreads[:1]]
+    ranges = "; ".join(
+        f"{part.data}: NMF's likelihoods range over {np.ptp(part.finals['NMF']):.4f} nats per token, EM's over "
+        f"{np.ptp(part.finals['EM']):.4f}"
+        for part in spreads
+    )
+    shown = "; ".join(
+        f"{part.data}: "
+        + ", ".join(f"{name} {v.std():.4f} ({v.mean():.4f})" for name, v in part.finals.items() if name != "NMF")
+        for part in spreads
+    )
+    return [
+        Finding("Local optima of NMF", "NMF is as prone to local optima as EM", ranges, verdict("true", nmf[0] > 1e-2)),
+        Finding("Annealing and the start", "tempered or annealed EM is less sensitive to the start",
+                f"standard deviation over starts (mean likelihood); {shown}", verdict("true", *calmer, *better)),
+    ]  # fmt: skip
+
+
+class Stages(NamedTuple):
+    """Distinct topics at the end of each stage of annealing."""
+
+    name: str
+    betas: Array
+    distinct: list[int]
+
+
+FITTED_TOPICS = 10
+
+
+def stages(name: str, X: Any, size: Size) -> Stages:
+    """Slow annealing of more topics than there are."""
+    source = source_of(X)
+    settings = Annealed(start=0.5, stages=11, steps=size.stage_steps)
+    run: Any = fitted(settings, source, random_start(source, FITTED_TOPICS, 0), settings.stages * settings.steps)
+    betas, distinct = zip(*run.stages, strict=True)
+    return Stages(name, np.array(betas), list(distinct))
+
+
+def plateau(distinct: Sequence[int]) -> int | None:
+    """The number that stays longest, those of no split (1) and of all split aside."""
+    runs = [(len(list(group)), number) for number, group in groupby(distinct) if 1 < number < FITTED_TOPICS]
+    longest = max(runs, default=(0, 0))
+    return longest[1] if longest[0] >= 2 else None
+
+
+def components(size: Size, ap: Any) -> tuple[list[Stages], Finding]:
+    """The plateau of annealing on planted data and on AP."""
+    seen = [stages(f"{K} planted", planted_corpus(200, 60, K, 200, seed), size) for K, seed in size.planted]
+    hits = sum(plateau(s.distinct) == K for s, (K, _) in zip(seen, size.planted, strict=True))
+    told = f"the longest plateau is the planted number in {hits} of {len(seen)} corpora "
+    told += f"({size.planted[0][0]} to {size.planted[-1][0]} topics)"
+    if ap is not None:
+        seen.append(stages("AP", ap, size))
+        on_ap = plateau(seen[-1].distinct)
+        told += f"; on AP there is {'no plateau' if on_ap is None else f'a plateau at {on_ap}'}"
+    show(f"Distinct topics of {FITTED_TOPICS} at the end of each stage ({size.stage_steps} iterations) of annealing",
+         ("data", *(f"{beta:.2f}" for beta in seen[0].betas), "plateau"),
+         [(s.name, *s.distinct, plateau(s.distinct) or "none") for s in seen])  # fmt: skip
+    return seen, Finding(
+        "Annealing and the number of components", "annealing can optimise the number of components to some extent",
+        told + "; at beta = 1 all topics differ",
+        verdict("true to some extent", hits >= len(size.planted) - 1),
+    )  # fmt: skip
+
+
+# Section 3: invariance and identifiability
+
+
+def invariance(size: Size) -> Finding:
+    """Diagonal matrices always; square ones only if both factors stay non-negative."""
+    V = problems("noise", size.problems, 12, 15, 4, seed=4)
+    W, H = dense_factors(size.problems, 12, 15, 4, seed=4)
+    D = np.random.default_rng(4).lognormal(0, 2, (size.problems, 4))
+    plain, rescaled = Pair(W, t(H)), Pair(scaled(W, D), scaled(t(H), 1 / D))
+    product_error = error(rescaled.F @ t(rescaled.G), plain.F @ t(plain.G))
+    for _ in range(50):
+        plain, rescaled = formulas.nmf(V, plain), formulas.nmf(V, rescaled)
+    iterates = error(rescaled.F @ t(rescaled.G), plain.F @ t(plain.G))
+    for _ in range(2000):
+        plain = formulas.nmf(V, plain)
+    before, after = _share_kept(W, t(H)), _share_kept(plain.F, plain.G)
+    show("Invariance", ("", ""), [
+        ("(W D)(D^-1 H) = W H, D diagonal: error", few(product_error)),
+        ("products after 50 NMF iterations from both: error", few(iterates)),
+        ("M square, I + 0.02 x normal: both factors stay non-negative, positive random factors", f"{before:.1%}"),
+        ("the same, factors that NMF has fitted", f"{after:.1%}"),
+    ])  # fmt: skip
+    return Finding(
+        "Invariance", "NMF is invariant to a diagonal matrix and its inverse (sect. 2), to a square one (sect. 3)",
+        f"diagonal: product to {few(product_error)}, after 50 iterations from both starts to {few(iterates)}; square: "
+        f"of small random ones {before:.1%} keep positive factors non-negative, {after:.1%} fitted ones",
+        verdict("true for diagonal; square only if non-negative", product_error <= EXACT, iterates <= 1e-10,
+                after < before),
+    )  # fmt: skip
+
+
+def _share_kept(F: Array, G: Array, tries: int = 50) -> float:
+    """How often F M and G M^-T stay non-negative for M = I + 0.02 x normal."""
+    rng = np.random.default_rng(5)
+    kept = 0.0
+    for _ in range(tries):
+        M = np.eye(F.shape[-1]) + 0.02 * rng.standard_normal((len(F), F.shape[-1], F.shape[-1]))
+        both = ((F @ M) >= 0).all(axis=(-1, -2)) & ((G @ t(np.linalg.inv(M))) >= 0).all(axis=(-1, -2))
+        kept += both.mean() / tries
+    return kept
+
+
+def two_solutions() -> tuple[Triple, Triple]:
+    """Three documents, three words, two topics: the second's topics are mixtures 3:1 of the first's."""
+    first = from_conditionals([[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]], [[0.8, 0.2, 0.0], [0.0, 0.2, 0.8]])
+    second = from_conditionals([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
+    return first, second
+
+
+def from_conditionals(theta: Sequence[Sequence[float]], topics: Sequence[Sequence[float]]) -> Triple:
+    """P(w|z), P(z), P(d|z) of P(z|d) and P(w|z), with equally long documents."""
+    return formulas.normalised(Pair(np.array(topics).T, np.array(theta) / len(theta)))
+
+
+def separable(seed: int, n_words: int = 12, n_docs: int = 15, K: int = 3) -> Triple:
+    """Every topic with a word of its own and a document of its own."""
+    C, S, H = (part[0] for part in random_triple(1, n_words, n_docs, K, seed))
+    C[:K], H[:K] = np.diag(np.full(K, 0.2)), np.diag(np.full(K, 0.2))
+    return Triple(C / C.sum(axis=0), S, H / H.sum(axis=0))
+
+
+def fits_of(now: Triple, size: Size) -> tuple[float, float, int]:
+    """From several starts: the furthest products and topics of those fits that reach divergence zero, and how many."""
+    source = source_of(product(now).T)
+    products, topics = [], []
+    for seed in range(size.exact_starts):
+        theta, phi = point(fitted(SCD(), source, random_start(source, len(now.S), seed), 3000))
+        P = joint(source, theta, phi)
+        if formulas.divergence(product(now).T, P) < 1e-6:
+            products.append(P)
+            topics.append(phi.T)
+    pairs = list(combinations(range(len(topics)), 2))
+    furthest = max(float(distance(products[i], products[j])) for i, j in pairs)
+    return furthest, max(float(align(topics[i], topics[j])[1].max()) for i, j in pairs), len(topics)
+
+
+def rounded(rows: Array) -> str:
+    return "; ".join(" ".join(f"{x:.2f}" for x in row) for row in rows)
+
+
+def identifiability(size: Size) -> Finding:
+    """Scale is fixed; order and more is not."""
+    W, H = dense_factors(1, 12, 15, 3, seed=6)
+    D = np.array([0.01, 1.0, 100.0])
+    a, b = nmf_to_plsa(H[0].T, W[0].T), nmf_to_plsa((H[0] / D[:, np.newaxis]).T, (W[0] * D).T)
+    scale = max(error(np.asarray(x), np.asarray(y)) for x, y in zip(a, b, strict=True))
+    first, second = two_solutions()
+    same = error(product(second), product(first))
+    apart = align(first.C.T, second.C.T)[1]
+    fixed = max(error(product(formulas.em(product(first), each)), product(first)) for each in (first, second))
+    positive = formulas.normalised(Pair(W[0], H[0].T / (W[0] @ H[0]).sum()))
+    dense, pure = fits_of(positive, size), fits_of(separable(6), size)
+    show("Identifiability", ("", ""), [
+        ("PLSA parameters of (W, H) and (W D, D^-1 H): error", few(scale)),
+        ("two PLSA solutions, products: error", few(same)),
+        ("their topics: total variation after the best matching", ", ".join(f"{x:.3f}" for x in apart)),
+        ("their P(w|c)", f"{rounded(first.C.T)} and {rounded(second.C.T)}"),
+        ("their P(d|c)", f"{rounded(first.H.T)} and {rounded(second.H.T)}"),
+        ("one EM step from either, on their product: change", few(fixed)),
+    ])  # fmt: skip
+    show("Fits of exactly factorable data from different starts that reach divergence zero",
+         ("data", "fits", "furthest products", "furthest topics"),
+         [("positive factors", dense[2], few(dense[0]), few(dense[1])),
+          ("a word and a document of its own for each topic", pure[2], few(pure[0]), few(pure[1]))],
+         )  # fmt: skip
+    return Finding(
+        "Identifiability", "NMF's factors are not identifiable, whereas the PLSA model is",
+        f"the scale is fixed (error {few(scale)}), the order is not, and more is not: two solutions with one product "
+        f"(error {few(same)}) and topics up to {apart.max():.3f} apart (total variation); fits of one P(w,d) from "
+        f"different starts have topics {dense[1]:.2f} apart, but {few(pure[1])} if each topic has a word and a "
+        f"document of its own",
+        verdict("false: only the scale is", scale <= EXACT, same <= EXACT, apart.max() > 0.05, fixed <= EXACT,
+                dense[1] > 0.05, pure[1] < 0.05),
+    )  # fmt: skip
+
+
+def picture(folder: Path, spreads: list[Spread], seen: list[Stages]) -> None:
+    """Left: the likelihoods of all starts; right: distinct topics along annealing."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(spreads) + 1, figsize=(3.6 * (len(spreads) + 1), 3.4), layout="constrained")
+    for axis, part in zip(axes, spreads, strict=False):
+        for row, (name, values) in enumerate(part.finals.items()):
+            axis.plot(values, np.full(len(values), -row), "o", alpha=0.5, label=name)
+        axis.set_yticks([-row for row in range(len(part.finals))], [name.replace(", ", "\n") for name in part.finals])
+        axis.locator_params(axis="x", nbins=4)
+        axis.set(title=f"{part.data}: every start", xlabel="log-likelihood, nats per token")
+    last = axes[-1]
+    shown = {s.name: s for s in seen}
+    for s, marker in zip(shown.values(), "os^Dvx", strict=False):
+        last.plot(s.betas, s.distinct, marker=marker, markersize=4, linewidth=1, label=s.name)
+    last.set(title=f"Distinct topics of {FITTED_TOPICS}", xlabel="beta")
+    last.set_yticks(range(1, FITTED_TOPICS + 1))
+    last.grid(axis="y", linewidth=0.3)
+    last.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "gaussier_goutte_2005.png", dpi=110)
+    plt.close(figure)
+
+
+def main(argv: Sequence[str] | None = None) -> list[Finding]:
+    options = arguments(__doc__ or "", argv)
+    size = QUICK if options.quick else Size()
+    ap = ap_subset(size.ap_docs, 5)
+    n = size.problems
+    findings = [
+        scaling(n),
+        same_objective(n),
+        proof_rules(n),
+        fixed_points(size.fixed_point_iterations, size.ap_fixed_point_iterations, ap),
+        saddle(size.iterations),
+    ]
+    spreads = [spread("Planted corpus", planted_corpus(150, 100, 10, 50, seed=1), 10, size.starts, size)]
+    if ap is not None:
+        spreads.append(spread("AP", ap, 8, size.ap_starts, size))
+    seen, number = components(size, ap)
+    findings += [*spread_findings(spreads), number, invariance(size), identifiability(size)]
+    if options.pictures is not None:
+        picture(options.pictures, spreads, seen)
+    conclude("gaussier_goutte_2005", findings, readme=options.readme)
+    return findings
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,422 @@
+"""Zhang, Ding and Tang, "Note on algorithm differences between NMF and PLSI": every statement, tried.
+
+Run: .venv/bin/python reproductions/zhang_ding_tang.py [--quick]
+Algorithms are those of formulas.py, from the paper's formulas; the first table shows that the package's solvers have
+the same iterates. Tables go to the screen, the picture to reproductions/pictures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from itertools import product as pairs_of
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import formulas
+from common import (
+    KINDS,
+    Finding,
+    ap_subset,
+    arguments,
+    asymmetric,
+    begin,
+    conclude,
+    distance,
+    few,
+    fitted,
+    joint,
+    planted_corpus,
+    point,
+    polished,
+    random_start,
+    show,
+    source_of,
+    verdict,
+)
+from formulas import Array, Pair, divergence
+from polyseme.factors import align
+from polyseme.kernels import Sums
+from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
+from polyseme.sources.memory import MemorySource
+from zhang_theorems import (
+    after,
+    algorithm_1,
+    algorithm_2,
+    algorithm_3,
+    as_pair,
+    fixed_sums,
+    setting,
+    solver_finding,
+    stationary_points,
+    theorem_findings,
+    theorems,
+    times,
+)
+
+SAME = 1e-3
+"""products no further apart than this (total variation) are the same optimum; small problems are far below or above"""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    theorem_problems: int = 40
+    sum_iterations: tuple[int, ...] = (1, 10, 100, 1000, 5000)
+    end_iterations: int = 3000
+    eq10_problems: int = 40
+    eq10_iterations: int = 6000
+    polish: int = 1000
+    many_problems: int = 10
+    many_updates: int = 2000
+    many: tuple[int, ...] = (1, 2, 5, 10)
+    speed_docs: int = 300
+    speed_iterations: int = 300
+    speed_starts: int = 3
+    ap_docs: int = 100
+    ap_starts: int = 5
+    ap_iterations: int = 1000
+
+
+QUICK = Size(
+    theorem_problems=5,
+    sum_iterations=(1, 10, 100, 1000),
+    end_iterations=200,
+    eq10_problems=30,
+    eq10_iterations=200,
+    polish=100,
+    many_problems=2,
+    many_updates=200,
+    many=(1, 5),
+    speed_docs=40,
+    speed_iterations=60,
+    speed_starts=1,
+    ap_docs=40,
+    ap_starts=1,
+    ap_iterations=60,
+)
+
+
+# Equation 10
+
+
+PAIRS = {"NMF, PLSI": (0, 1), "NMF, EM": (0, 2), "PLSI, EM": (1, 2)}
+
+
+class Ends(NamedTuple):
+    """How far the algorithms' products are from each other: pairs (as in PAIRS) x problems of a kind."""
+
+    kind: str
+    as_run: Array
+    polished: Array
+    moved: Array
+    """how far polishing takes a problem's products, at most"""
+    divergences: Array
+    """largest relative difference of the polished divergences"""
+
+    def counted(self, condition: Array) -> str:
+        return f"{condition.sum()} of {condition.size}"
+
+
+def largest_distance(products: Sequence[Array]) -> Array:
+    return np.max([distance(P, Q) for P, Q in combinations(products, 2)], axis=0)
+
+
+def pair_distances(products: Sequence[Array]) -> Array:
+    return np.array([distance(products[i], products[j]) for i, j in PAIRS.values()])
+
+
+def optima_of(X: Array, pair: Pair, iterations: int) -> Pair:
+    """Each problem's optimum above the end of a run: F = P(w|z), G = P(d,z)."""
+    found = []
+    for i in range(len(X)):
+        source = source_of(X[i].T * X[i].size)
+        theta, phi = polished(source, asymmetric(Pair(pair.F[i], pair.G[i])), iterations)
+        found.append((phi, theta * X[i].sum(axis=0)[:, np.newaxis]))
+    F, G = zip(*found, strict=True)
+    return Pair(np.array(F), np.array(G))
+
+
+def equation_10(size: Size, kind: str) -> Ends:
+    """NMF, PLSI and EM from the same starts; normalised NMF has NMF's product."""
+    X, start = setting(size.eq10_problems, seed=7, kinds=[kind])
+    first, second, em = as_pair(start), start, start
+    for _ in range(size.eq10_iterations):
+        first, second, em = formulas.nmf(X, first), formulas.plsi(X, second), formulas.em(X, em)
+    ends = [first, as_pair(second), as_pair(em)]
+    optima = [times(optima_of(X, end, size.polish)) for end in ends]
+    return ends_of(kind, X, [times(end) for end in ends], optima)
+
+
+def ends_of(kind: str, X: Array, products: Sequence[Array], optima: Sequence[Array]) -> Ends:
+    D = np.array([divergence(X, P) for P in optima])
+    spread = (D.max(axis=0) - D.min(axis=0)) / np.maximum(D.min(axis=0), 1e-12)
+    moved = np.max([distance(P, Q) for P, Q in zip(products, optima, strict=True)], axis=0)
+    return Ends(kind, pair_distances(products), pair_distances(optima), moved, spread)
+
+
+def equation_10_ap(size: Size, ap: Any) -> Ends:
+    """The package's solvers on AP, K = 5, over a few starts."""
+    source = source_of(ap)
+    X = ap.toarray() / source.tokens
+    products: list[list[Array]] = [[], [], []]
+    optima: list[list[Array]] = [[], [], []]
+    for seed in range(size.ap_starts):
+        start = random_start(source, 5, seed)
+        for i, solver in enumerate((MultiplicativeNMF(), PLSI(), EM())):
+            end = point(fitted(solver, source, start, size.ap_iterations))
+            products[i].append(joint(source, *end))
+            optima[i].append(joint(source, *polished(source, end, size.polish)))
+    return ends_of("AP", X, [np.array(P) for P in products], [np.array(P) for P in optima])
+
+
+def _ends_row(ends: Ends) -> tuple[Any, ...]:
+    as_run, apart = ends.as_run.max(axis=0), ends.polished > SAME
+    same, different = ends.polished[~apart], ends.polished[apart]
+    return (
+        ends.kind,
+        ends.counted(as_run <= 1e-6),
+        ends.counted(as_run <= 1e-2),
+        few(np.median(ends.moved)),
+        *(ends.counted(pair) for pair in apart),
+        ends.counted(apart.any(axis=0)),
+        few(same.max()) if same.size else "-",
+        f"{few(different.min())} to {few(different.max())}" if different.size else "-",
+        few(ends.divergences.max()),
+    )
+
+
+def equation_10_finding(size: Size, ap: Any) -> tuple[list[Ends], Finding]:
+    small = [equation_10(size, kind) for kind in KINDS]
+    all_ends = small if ap is None else [*small, equation_10_ap(size, ap)]
+    show(
+        f"Equation 10: NMF, PLSI and EM from one start, {size.eq10_iterations} iterations (AP {size.ap_iterations}); "
+        "total variation between their products, as run and polished",
+        ("data", "as run: all to 1e-6", "as run: all to 1e-2", "polishing moves (median)",
+         *(f"{pair}: different optima" for pair in PAIRS), "any of them", "the same: at most", "different: apart",
+         "largest relative difference of divergences"),
+        [_ends_row(ends) for ends in all_ends],
+    )  # fmt: skip
+    apart = [ends.polished > SAME for ends in small]
+    pairs = ", ".join(f"{ends.counted(each[0])} ({ends.kind})" for ends, each in zip(small, apart, strict=True))
+    three = ", ".join(ends.counted(each.any(axis=0)) for ends, each in zip(small, apart, strict=True))
+    return all_ends, Finding(
+        "Equation 10", "NMF, PLSI and normalised NMF always reach the same product from the same start",
+        f"NMF and normalised NMF do; NMF and PLSI reach different optima in {pairs}, with EM as a third in {three}"
+        + ("" if ap is None else _on_ap(all_ends[-1], size)),
+        verdict("false but for NMF and normalised NMF", any(each[0].any() for each in apart)),
+    )  # fmt: skip
+
+
+def _on_ap(ends: Ends, size: Size) -> str:
+    apart = ends.as_run[0]
+    return (
+        f"; on AP NMF and PLSI are {few(apart.min())} to {few(apart.max())} apart (total variation) after "
+        f"{size.ap_iterations} iterations, when neither has converged"
+    )
+
+
+# F m times, G n times
+
+
+def many_times(size: Size) -> Finding:
+    """Section 5: every (m, n) from the same start; products and divergences at the optima they lead to."""
+    rows, apart, n_all = [], 0, 0
+    for kind in KINDS:
+        X, start = setting(size.many_problems, seed=8, kinds=[kind])
+        ends = [_many(X, as_pair(start), m, n, size.many_updates) for m, n in pairs_of(size.many, size.many)]
+        optima = [optima_of(X, end, size.polish) for end in ends]
+        furthest = largest_distance([times(end) for end in optima])
+        D = np.array([divergence(X, times(end)) for end in optima])
+        spread = (D.max(axis=0) - D.min(axis=0)) / D.min(axis=0)
+        topics = [_topic_distance(optima, i) for i in np.flatnonzero(furthest <= SAME)]
+        apart, n_all = apart + int((furthest > SAME).sum()), n_all + len(X)
+        rows.append((kind, f"{(furthest <= SAME).sum()} of {len(X)}", few(float(furthest.max())),
+                     few(float(spread.max())), few(max(topics, default=0.0))))  # fmt: skip
+    show(
+        f"F m times, then G n times, m and n in {size.many}: all from one start, {size.many_updates} updates",
+        ("data", "all reach the same optimum", "furthest products", "largest relative difference of divergences",
+         "furthest topics where products agree"),
+        rows,
+    )  # fmt: skip
+    agree = ", ".join(f"{row[1]} ({row[0]})" for row in rows)
+    return Finding(
+        "F m times, G n times (sect. 5)", "infinitely many solutions, all with the same values",
+        f"all {len(size.many) ** 2} choices of m and n reach one product in {agree}; elsewhere products are up to "
+        f"{max(float(row[2]) for row in rows):.2f} apart (total variation)",
+        verdict("false in general", apart > 0),
+    )  # fmt: skip
+
+
+def _many(X: Array, now: Pair, m: int, n: int, updates: int) -> Pair:
+    return after(lambda X, now: formulas.many_nmf(X, now, m, n), X, now, updates // (m + n))
+
+
+def _topic_distance(ends: Sequence[Pair], i: int) -> float:
+    """How far the topics of problem i are from those of the first run, at most."""
+    topics = [end.F[i].T for end in ends]
+    return max(float(align(topics[0], other)[1].max()) for other in topics[1:])
+
+
+# Speed
+
+
+class CountingSource(MemorySource):
+    """Counts passes over the non-zeros: one for the product, one for each kind of sums (the log is left out)."""
+
+    passes = 0
+
+    def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
+        self.passes += 1 + rows + words
+        return super().sweep(A, B, rows=rows, words=words, logs=logs)
+
+
+class Course(NamedTuple):
+    """A run, iteration by iteration."""
+
+    likelihood: Array
+    passes: Array
+    seconds: Array
+
+
+SPEED = {"EM": EM(), "NMF (Alg. 1)": MultiplicativeNMF(), "PLSI (Alg. 2)": PLSI(), "normalised NMF": NormalizedNMF()}
+
+
+def course(solver: Solver, X: Any, n_topics: int, seed: int, iterations: int) -> Course:
+    source = CountingSource(source_of(X).counts)
+    start = random_start(source, n_topics, seed)
+    began = time.perf_counter()
+    run = begin(solver, source, start)
+    seen = [(run.report.log_likelihood, source.passes, 0.0)]
+    for _ in range(iterations):
+        run.advance()
+        seen.append((run.report.log_likelihood, source.passes, time.perf_counter() - began))
+    return Course(*np.array(seen).T)
+
+
+def courses(X: Any, n_topics: int, size: Size) -> list[dict[str, Course]]:
+    """For each start, every algorithm's course."""
+    return [
+        {name: course(solver, X, n_topics, seed, size.speed_iterations) for name, solver in SPEED.items()}
+        for seed in range(size.speed_starts)
+    ]
+
+
+class Costs(NamedTuple):
+    """Medians over starts, for each algorithm."""
+
+    per_iteration: dict[str, float]
+    iterations: dict[str, float]
+    passes: dict[str, float]
+
+
+def speed_table(data: str, runs: list[dict[str, Course]]) -> Costs:
+    """Iterations, passes and seconds to the likelihood that the slowest of the four ends with."""
+    costs = Costs({}, {}, {})
+    rows = []
+    for name in SPEED:
+        at, passes, seconds = [], [], []
+        for each in runs:
+            target = min(c.likelihood[-1] for c in each.values())
+            index = int(np.argmax(each[name].likelihood >= target))
+            at.append(index)
+            passes.append(each[name].passes[index] - each[name].passes[0])
+            seconds.append(each[name].seconds[index])
+        costs.per_iteration[name] = float(np.diff(runs[0][name].passes)[0])
+        costs.iterations[name], costs.passes[name] = float(np.median(at)), float(np.median(passes))
+        rows.append((name, f"{costs.per_iteration[name]:.0f}", f"{np.median(at):.0f}", f"{np.median(passes):.0f}",
+                     f"{np.median(seconds):.2f}"))  # fmt: skip
+    show(f"Speed on {data}: to the likelihood that the slowest reaches in {len(runs[0]['EM'].passes) - 1} iterations",
+         ("algorithm", "passes an iteration", "iterations", "passes", "seconds on this machine"), rows)  # fmt: skip
+    return costs
+
+
+def speed(size: Size, ap: Any) -> tuple[list[dict[str, Course]], str, Finding]:
+    """The last data's runs, its name, and the finding."""
+    data = {"planted corpus": (planted_corpus(200, 300, 10, 60, seed=0), 10)}
+    if ap is not None:
+        data["AP"] = (ap, 10)
+    costs = {}
+    for name, (X, n_topics) in data.items():
+        runs = courses(X, n_topics, size)
+        costs[name] = speed_table(name, runs)
+    nmf, plsi = "NMF (Alg. 1)", "PLSI (Alg. 2)"
+    parts = [
+        f"{name}: {c.iterations[nmf]:.0f} iterations and {c.passes[nmf]:.0f} passes, PLSI {c.iterations[plsi]:.0f} and "
+        f"{c.passes[plsi]:.0f}, EM {c.iterations['EM']:.0f} and {c.passes['EM']:.0f}"
+        for name, c in costs.items()
+    ]
+    per = next(iter(costs.values())).per_iteration
+    return runs, name, Finding(
+        "NMF is faster (sect. 6)", "Algorithms 1 to 3 give equivalent solutions, but NMF is faster, also than EM",
+        f"passes an iteration: NMF {per[nmf]:.0f}, PLSI {per[plsi]:.0f}, EM {per['EM']:.0f}; to one likelihood on "
+        + "; on ".join(parts),
+        verdict(
+            "true against PLSI; against EM little is gained",
+            per[nmf] < per[plsi], per[nmf] > per["EM"],
+            *(c.passes[nmf] < c.passes[plsi] and c.iterations[nmf] < c.iterations["EM"] for c in costs.values()),
+            *(0.7 < c.passes[nmf] / c.passes["EM"] < 1.1 for c in costs.values()),
+        ),
+    )  # fmt: skip
+
+
+def picture(folder: Path, all_ends: list[Ends], runs: list[dict[str, Course]], data: str) -> None:
+    """Left: the gap against passes; right: how far apart the algorithms end on the small problems."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    best = max(c.likelihood.max() for c in runs[0].values())
+    for name, style in zip(list(SPEED)[:3], ("-", "--", ":"), strict=True):
+        c = runs[0][name]
+        shown = slice(1, len(c.passes) // 2)
+        left.loglog(c.passes[shown] - c.passes[0], best - c.likelihood[shown], style, label=name)
+    left.set(xlabel="passes over the non-zeros", ylabel="gap to the best, nats per token")
+    left.set_title(f"Speed, {data}, K = 10")
+    left.yaxis.set_minor_formatter("")
+    left.legend()
+    for ends in all_ends[: len(KINDS)]:
+        values = np.sort(np.maximum(ends.polished.max(axis=0), 1e-9))
+        right.step(values, np.arange(1, len(values) + 1) / len(values), where="post", label=ends.kind)
+    right.axvline(SAME, color="grey", linewidth=0.8)
+    right.set(xscale="log", xlabel="total variation between products, polished", ylabel="share of problems",
+              title="Eq. 10: NMF, PLSI, EM from one start")  # fmt: skip
+    right.legend(loc=(0.27, 0.38))
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "zhang_ding_tang.png", dpi=110)
+    plt.close(figure)
+
+
+def main(argv: Sequence[str] | None = None) -> list[Finding]:
+    options = arguments(__doc__ or "", argv)
+    size = QUICK if options.quick else Size()
+    ap, larger_ap = ap_subset(size.ap_docs, 5), ap_subset(size.speed_docs, 3)
+    n = size.theorem_problems
+    findings = [
+        solver_finding(),
+        *theorem_findings(theorems(n, ap)),
+        algorithm_1(n),
+        algorithm_2(n),
+        *algorithm_3(n),
+        stationary_points(n, size.end_iterations),
+        fixed_sums(n, size.sum_iterations),
+        many_times(size),
+    ]
+    all_ends, eq10 = equation_10_finding(size, ap)
+    runs, data, faster = speed(size, larger_ap)
+    findings += [eq10, faster]
+    if options.pictures is not None:
+        picture(options.pictures, all_ends, runs, data)
+    conclude("zhang_ding_tang", findings, readme=options.readme)
+    return findings
+
+
+if __name__ == "__main__":
+    main()

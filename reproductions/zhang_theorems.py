@@ -1,0 +1,334 @@
+"""Zhang, Ding and Tang: the statements that are identities. Theorems, corollaries, algorithms as printed, sums.
+
+Part of zhang_ding_tang.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import formulas
+from common import (
+    EXACT,
+    KINDS,
+    Finding,
+    asymmetric,
+    begin,
+    distance,
+    error,
+    few,
+    point,
+    problems,
+    random_triple,
+    show,
+    source_of,
+    verdict,
+)
+from formulas import Array, Pair, Triple, divergence, product, scaled, sums, t, to_one
+from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
+
+N_WORDS, N_DOCS, K = 12, 15, 3
+
+
+class Setting(NamedTuple):
+    """A stack of problems and a start for each."""
+
+    X: Array
+    start: Triple
+
+
+def setting(n: int, seed: int = 0, kinds: Sequence[str] = KINDS) -> Setting:
+    """n problems of each kind, in one stack."""
+    X = np.concatenate([problems(kind, n, N_WORDS, N_DOCS, K, seed) for kind in kinds])
+    return Setting(X, random_triple(len(X), N_WORDS, N_DOCS, K, seed))
+
+
+def as_pair(now: Triple) -> Pair:
+    """F = CS, G = H"""
+    return Pair(scaled(now.C, now.S), now.H)
+
+
+def times(pair: Pair) -> Array:
+    """F G'"""
+    return pair.F @ t(pair.G)
+
+
+# The solvers
+
+
+def solver_finding() -> Finding:
+    """The package's solvers against the formulas: products of 50 iterations."""
+    X, start = setting(1, seed=5)
+    triples = {"em": (EM(), formulas.em), "plsi": (PLSI(), formulas.plsi)}
+    found = {name: max(_iterates(X[i], _one(start, i), *two) for i in range(len(X))) for name, two in triples.items()}
+    for solver in (MultiplicativeNMF(), NormalizedNMF()):
+        found[solver.name] = max(_iterates(X[i], _one(start, i), solver, _nmf_of_triple) for i in range(len(X)))
+    show("The package's solvers have these iterates", ("solver", "largest error of 50 products"),
+         [(name, few(value)) for name, value in found.items()])  # fmt: skip
+    worst = max(found.values())
+    return Finding(
+        "The package's solvers", "(not in the paper)",
+        f"`nmf`, `normalized-nmf`, `plsi` and `em` have these algorithms' iterates (50 products, error {few(worst)})",
+        verdict("same", worst <= 1e-10),
+    )  # fmt: skip
+
+
+def _one(start: Triple, i: int) -> Triple:
+    return Triple(*(part[i] for part in start))
+
+
+def _nmf_of_triple(X: Array, now: Triple) -> Triple:
+    return formulas.normalised(formulas.nmf(X, as_pair(now)))
+
+
+def _iterates(X: Array, start: Triple, solver: Solver, step: Callable[[Array, Triple], Triple]) -> float:
+    """The largest error of a solver's conditional products P(w|d); it starts where P(d) is that of the data."""
+    source = source_of(X.T)
+    theta, phi = asymmetric(as_pair(start))
+    now = formulas.normalised(Pair(phi, theta * X.sum(axis=0)[:, np.newaxis]))
+    run = begin(solver, source, (theta, phi))
+    largest = 0.0
+    for _ in range(50):
+        run.advance()
+        now = step(X, now)
+        theirs, ours = asymmetric(as_pair(now)), point(run)
+        largest = max(largest, error(ours[0] @ ours[1].T, theirs[0] @ theirs[1].T))
+    return largest
+
+
+# Theorems and corollaries
+
+
+def theorem_errors(X: Array, now: Triple) -> dict[str, float]:
+    """Every identity at one point: its error, under the condition that its name says."""
+    C, S, H = formulas.em(X, now)
+    both = {"F = CS, G = H": as_pair(now), "F = C, G = HS": Pair(now.C, scaled(now.H, now.S))}
+    change = S / now.S
+    found: dict[str, float] = {}
+    for case, pair in both.items():
+        F, G = formulas.new_F(X, pair), formulas.new_G(X, pair)
+        found[f"Theorem 1, {case}: F(t) = C(t) S(t)"] = error(F, scaled(C, S))
+        found[f"Corollary 3, {case}: G(t) = H(t) S(t)"] = error(G, scaled(H, S))
+        found[f"Theorem 5, {case}"] = error(formulas.plsi(X, now).C, to_one(F))
+        found[f"Corollary 6, {case}, all from old values"] = error(H, to_one(G))
+        if case.startswith("F = CS"):
+            found[f"Corollary 3, {case}: G(t) = H(t) S(t) / S(t-1)"] = error(G, scaled(H, change))
+        else:
+            found[f"Theorem 1, {case}: F(t) = C(t) S(t) / S(t-1)"] = error(F, scaled(C, change))
+    found["Corollary 2, sum X = 1"] = max(error(sums(C), np.ones_like(S)), error(S.sum(axis=-1), np.ones(S.shape[:-1])))
+    weights = formulas.em(1000 * X, now).S.sum(axis=-1)
+    found["Corollary 2, sum X = 1000: sum S = 1"] = error(weights, np.ones(len(X)))
+    found["Corollary 2, sum X = 1000: sum S = 1000"] = error(weights, np.full(len(X), 1000.0))
+    found["Corollary 6, Algorithms 1 and 2 with their newest values"] = error(
+        formulas.plsi(X, now).H, to_one(formulas.nmf(X, as_pair(now)).G)
+    )
+    return found
+
+
+def theorems(n: int, ap: Any) -> dict[str, float]:
+    """The largest error of every identity over random problems and AP, at the start and after a few steps."""
+    X, now = setting(n)
+    stacks = [(X, now), (X, after(formulas.em, X, now, 5))]
+    if ap is not None:
+        dense = ap[:40].toarray().T.astype(np.float64)
+        dense = dense[dense.sum(axis=1) > 0] / dense.sum()
+        stacks.append((dense[np.newaxis], random_triple(1, *dense.shape, 5, seed=1)))
+    each = [theorem_errors(*stack) for stack in stacks]
+    worst = {name: max(found[name] for found in each) for name in each[0]}
+    show(
+        f"Theorems 1 and 5, Corollaries 2, 3 and 6 ({len(X)} problems{'' if ap is None else ' and AP'})",
+        ("statement, condition", "largest relative error", "holds"),
+        [(name, few(value), "yes" if value <= EXACT else "no") for name, value in worst.items()],
+    )
+    return worst
+
+
+def theorem_findings(worst: dict[str, float]) -> list[Finding]:
+    cs, c = "F = CS, G = H", "F = C, G = HS"
+    t1, t1c = worst[f"Theorem 1, {cs}: F(t) = C(t) S(t)"], worst[f"Theorem 1, {c}: F(t) = C(t) S(t)"]
+    t1r = worst[f"Theorem 1, {c}: F(t) = C(t) S(t) / S(t-1)"]
+    c2, c2n = worst["Corollary 2, sum X = 1"], worst["Corollary 2, sum X = 1000: sum S = 1000"]
+    c3, c3c = worst[f"Corollary 3, {c}: G(t) = H(t) S(t)"], worst[f"Corollary 3, {cs}: G(t) = H(t) S(t)"]
+    c3r = worst[f"Corollary 3, {cs}: G(t) = H(t) S(t) / S(t-1)"]
+    t5 = [worst[f"Theorem 5, {case}"] for case in (cs, c)]
+    c6 = [worst[f"Corollary 6, {case}, all from old values"] for case in (cs, c)]
+    c6n = worst["Corollary 6, Algorithms 1 and 2 with their newest values"]
+    return [
+        Finding("Theorem 1", "F(t) = C(t) S(t) from F = CS, G = H, or from F = C, G = HS",
+                f"error {few(t1)} from F = CS; {few(t1c)} from F = C, where F(t) = C(t) S(t) / S(t-1) "
+                f"(error {few(t1r)})",
+                verdict("true from F = CS, false from F = C", t1 <= EXACT, t1r <= EXACT, t1c > 1e-3)),
+        Finding("Corollary 2", "columns of C and the diagonal of S sum to one",
+                f"error {few(c2)} with sum X = 1; in general sum S = sum X (error {few(c2n)} with sum X = 1000)",
+                verdict("true if sum X = 1", c2 <= EXACT, c2n <= EXACT)),
+        Finding("Corollary 3", "G(t) = H(t) S(t) from either start",
+                f"error {few(c3)} from G = HS; {few(c3c)} from G = H, where G(t) = H(t) S(t) / S(t-1) "
+                f"(error {few(c3r)})",
+                verdict("true from G = HS, false from G = H", c3 <= EXACT, c3r <= EXACT, c3c > 1e-3)),
+        Finding("Theorem 5", "C(t) of PLSI is F(t) of NMF with its columns normalised",
+                f"error {few(max(t5))}, both starts", verdict("true", max(t5) <= EXACT)),
+        Finding("Corollary 6", "H(t) of PLSI is G(t) of NMF with its columns normalised",
+                f"error {few(max(c6))} if all come from old values; {few(c6n)} for the working Algorithms 1 and 2",
+                verdict("true from old values only", max(c6) <= EXACT, c6n > 1e-3)),
+    ]  # fmt: skip
+
+
+# Algorithms as printed
+
+
+def after(step: Callable[[Array, Any], Any], X: Array, now: Any, iterations: int) -> Any:
+    for _ in range(iterations):
+        now = step(X, now)
+    return now
+
+
+def rises(values: Sequence[Array]) -> Array:
+    """How often the divergence rises (by more than rounding) along a run, for each problem."""
+    D = np.array(values)
+    return (D[1:] > D[:-1] * (1 + 1e-12) + 1e-15).sum(axis=0)
+
+
+def algorithm_1(n: int) -> Finding:
+    """As printed the scale overshoots: each topic's weight is multiplied by q^2 where EM multiplies by q."""
+    X, start = setting(n, seed=1)
+    printed = working = as_pair(start)
+    D1, D2, masses = [divergence(X, times(printed))], [divergence(X, times(working))], []
+    for _ in range(300):
+        printed, working = formulas.nmf_printed(X, printed), formulas.nmf(X, working)
+        D1.append(divergence(X, times(printed)))
+        D2.append(divergence(X, times(working)))
+        masses.append(times(printed).sum(axis=(-1, -2)))
+    old = formulas.normalised(printed)
+    new = formulas.em(X, old)
+    squared = Triple(new.C, new.S**2 / old.S, new.H)
+    identity = error(times(formulas.nmf_printed(X, printed)), product(squared))
+    cycle = float(np.abs(masses[-1] * masses[-2] - 1).max())
+    swing = float(np.abs(np.log(masses[-1])).max())
+    n1, n2 = int((rises(D1) > 0).sum()), int((rises(D2) > 0).sum())
+    ends = f"c and 1/c (their product is 1 to {few(cycle)}), c up to {np.exp(swing):.3f}"
+    show("Algorithm 1, 300 iterations", ("", "problems whose divergence rises", "sum F G' in the last two iterations"),
+         [("as printed", f"{n1} of {len(X)}", ends), ("Gauss-Seidel", f"{n2} of {len(X)}", "1")])  # fmt: skip
+    return Finding(
+        "Algorithm 1 as printed", "both factors from the old ones, to a local solution",
+        f"the divergence rises in {n1} of {len(X)} problems; sum F G' ends alternating between c and 1/c, c up to "
+        f"{np.exp(swing):.3f}, because P(z) is multiplied by q^2 where EM has q (error {few(identity)}); "
+        f"with G from the new F it rises in {n2}",
+        verdict("false as printed, true as Gauss-Seidel", n1 > 0, n2 == 0, identity <= EXACT, swing > 1e-3),
+    )  # fmt: skip
+
+
+def algorithm_2(n: int) -> Finding:
+    """Columns of H over the first iterations, as printed and corrected."""
+    X, start = setting(n, seed=2)
+    printed = corrected = start
+    rows, D = [], [divergence(X, product(start))]
+    for iteration in range(1, 101):
+        printed, corrected = formulas.plsi_printed(X, printed), formulas.plsi(X, corrected)
+        D.append(divergence(X, product(corrected)))
+        if iteration in (1, 2, 10, 100):
+            a, b = sums(printed.H), np.abs(sums(corrected.H) - 1).max()
+            rows.append((iteration, f"{a.min():.3f} to {a.max():.3f}", f"1, error {few(b)}"))
+    show("Algorithm 2: column sums of H", ("iteration", "as printed", "corrected"), rows)
+    rising = int((rises(D) > 0).sum())
+    return Finding(
+        "Algorithm 2 as printed", "columns of H sum to one at each step",
+        f"they sum to {rows[0][1]} after one iteration, {rows[1][1]} after two; corrected to one, and the divergence "
+        f"rises in {rising} of {len(X)} problems",
+        verdict("false as printed, true corrected", rows[1][1] != "1.000 to 1.000", rising == 0),
+    )  # fmt: skip
+
+
+def algorithm_3(n: int) -> list[Finding]:
+    """As printed it is EM; Gauss-Seidel it has Algorithm 1's product at every iteration."""
+    X, start = setting(n, seed=3)
+    X = X + 1e-6 / X[0].size  # the posterior of eq. 2 needs no zeros
+    X = X / X.sum(axis=(-1, -2), keepdims=True)
+    printed, third, first = start, start, as_pair(start)
+    as_em = same = constraints = 0.0
+    for _ in range(200):
+        by_posterior = formulas.posterior_em(X, printed)
+        printed = formulas.normalised_nmf_printed(X, printed)
+        third, first = formulas.normalised_nmf(X, third), formulas.nmf(X, first)
+        as_em = max(as_em, *(error(a, b) for a, b in zip(printed, by_posterior, strict=True)))
+        same = max(same, error(product(third), times(first)))
+        constraints = max(constraints, *(float(np.abs(part - 1).max()) for part in _constraint_sums(third)))
+    show("Algorithm 3, 200 iterations", ("", "largest error"),
+         [("as printed: a step of EM (eq. 1 and 2) from the same point", few(as_em)),
+          ("Gauss-Seidel: product of Algorithm 1", few(same)),
+          ("Gauss-Seidel: sums of C, S and H are one", few(constraints))])  # fmt: skip
+    return [
+        Finding("Algorithm 3 (sect. 4)", "normalised NMF converges to a different local optimum than NMF",
+                f"Gauss-Seidel, both have the same product at each of 200 iterations (error {few(same)})",
+                verdict("false", same <= 1e-10)),
+        Finding("Algorithm 3 (sect. 5, 6)", "NMF with normalisation at each step cannot replace PLSI",
+                f"as printed it is the EM of PLSI (200 steps, error {few(as_em)}); Gauss-Seidel it keeps PLSI's "
+                f"constraints (error {few(constraints)})",
+                verdict("false", as_em <= EXACT, constraints <= EXACT)),
+    ]  # fmt: skip
+
+
+def _constraint_sums(now: Triple) -> tuple[Array, Array, Array]:
+    return sums(now.C), now.S.sum(axis=-1), sums(now.H)
+
+
+# Stationary points, sums
+
+
+def stationary_points(n: int, iterations: int) -> Finding:
+    """One step of each algorithm, at exact factorisations and where the others have ended."""
+    _, exact = setting(n, seed=4)
+    steps: dict[str, Callable[[Array, Triple], Triple]] = {
+        "Algorithm 1": _nmf_of_triple,
+        "Algorithm 2": formulas.plsi,
+        "Algorithm 3": formulas.normalised_nmf,
+        "EM": formulas.em,
+    }
+    X = product(exact)
+    at_exact = {name: error(product(step(X, exact)), X) for name, step in steps.items()}
+    noise, start = setting(n, seed=4, kinds=KINDS[:1])
+    rows, ratios = [], []
+    for ran, run in steps.items():
+        end = after(run, noise, start, iterations)
+        changes = {name: float(distance(product(step(noise, end)), product(end)).max()) for name, step in steps.items()}
+        ratios += [changes[name] / changes[ran] for name in steps]
+        rows.append((ran, *map(few, changes.values())))
+    show(f"Stationary points: change of the product (total variation) by one step, after {iterations} of one",
+         ("ran", *steps), [("exact factorisation", *map(few, at_exact.values())), *rows])  # fmt: skip
+    worst = max(at_exact.values())
+    return Finding(
+        "Theorem 4 and its converse", "stationary points of Algorithm 3 are those of Algorithm 1, and vice versa",
+        f"at exact factorisations no algorithm moves (error {few(worst)}); where one has nearly ended, another's step "
+        f"is {min(ratios):.1f} to {max(ratios):.1f} times its own",
+        verdict("true", worst <= EXACT, max(ratios) < 10),
+    )  # fmt: skip
+
+
+def fixed_sums(n: int, at: Sequence[int]) -> Finding:
+    """How far row and column sums of the product are from those of X, along a run."""
+    X, start = setting(n, seed=6, kinds=KINDS[:1])
+    steps = {"EM": formulas.em, "Algorithm 1": _nmf_of_triple, "Algorithm 2": formulas.plsi}
+    rows, ends, first = [], [], {}
+    for name, step in steps.items():
+        now, cells = start, []
+        for iteration in range(1, at[-1] + 1):
+            now = step(X, now)
+            if iteration in at:
+                P = product(now)
+                gaps = [float(np.abs(P.sum(axis=a) / X.sum(axis=a) - 1).max()) for a in (-1, -2)]
+                cells.append(" / ".join(map(few, gaps)))
+                first.setdefault(name, gaps)
+        ends.append(max(gaps))
+        rows.append((name, *cells))
+    show("Largest relative error of word sums / document sums after an iteration",
+         ("", *map(str, at)), rows)  # fmt: skip
+    em, nmf, plsi = (first[name] for name in steps)
+    return Finding(
+        "Fixed row and column sums", "at convergence the product has the sums of X",
+        f"after {at[-1]} iterations to {few(max(ends))}; EM has both after every iteration "
+        f"({few(max(em))}), Algorithm 1 those of the factor updated last (documents {few(nmf[1])}, words {few(nmf[0])} "
+        f"after one), Algorithm 2 neither before the end ({few(max(plsi))} after one)",
+        verdict("true", max(ends) <= 1e-2, max(em) <= EXACT, nmf[1] <= EXACT, nmf[0] > 1e-3, max(plsi) > 1e-3),
+    )  # fmt: skip

@@ -1,0 +1,501 @@
+// The kernels against plain loops in double. Built with the sanitizers by `make native-sanitize`; returns 1 on failure.
+// Buffers have exactly the size that the kernels may touch, so that the address sanitizer sees any step beyond.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "coordinate.hpp"
+#include "counts.hpp"
+#include "foldin.hpp"
+#include "mstep.hpp"
+#include "products.hpp"
+#include "row_table.hpp"
+#include "sweep.hpp"
+#include "threads.hpp"
+
+using namespace polyseme;
+
+namespace {
+
+int failures = 0;
+long checks = 0;
+std::string where;
+
+void check(bool holds, const char* what) {
+    ++checks;
+    if (holds) return;
+    ++failures;
+    if (failures <= 50) std::printf("FAILED %s: %s\n", where.c_str(), what);
+}
+
+template <class One, class Other>
+void check_close(const std::vector<One>& actual, const std::vector<Other>& expected, double tolerance, const char* what) {
+    bool all = actual.size() == expected.size();
+    for (std::size_t i = 0; all && i < actual.size(); ++i) {
+        const double a = static_cast<double>(actual[i]), e = static_cast<double>(expected[i]);
+        all = std::fabs(a - e) <= tolerance * (1 + std::fabs(e));
+    }
+    check(all, what);
+}
+
+template <class T>
+void check_same_bits(const std::vector<T>& one, const std::vector<T>& other, const char* what) {
+    check(one.size() == other.size() && (one.empty() || std::memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0), what);
+}
+
+template <class T>
+constexpr double tolerance() {
+    return sizeof(T) == 4 ? 2e-5 : 1e-12;
+}
+
+std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
+
+// Counts in CSR form with their transpose, and operands: rows of A and columns of B sum to one.
+template <class Index, class T>
+struct Problem {
+    int64_t rows, words;
+    int topics, width;
+    std::vector<Index> indptr, indices, word_indptr, word_rows, word_positions;
+    std::vector<T> values, A, B;
+    std::vector<double> weights, totals, word_totals, mass, u;
+
+    Problem(int64_t rows_, int64_t words_, int topics_, unsigned seed)
+        : rows(rows_), words(words_), topics(topics_), width((topics_ + 15) / 16 * 16) {
+        std::mt19937 random(seed);
+        std::uniform_real_distribution<double> uniform(0, 1);
+        indptr.push_back(0);
+        for (int64_t d = 0; d < rows; ++d) {
+            const double density = d % 7 == 3 ? 0 : d % 5 == 0 ? 1 : 0.3;  // some empty rows, some longer than a block
+            for (int64_t w = 0; w < words; ++w) {
+                if (w % 11 == 10 || uniform(random) >= density) continue;  // every eleventh word is in no row
+                indices.push_back(static_cast<Index>(w));
+                values.push_back(static_cast<T>(1 + std::floor(9 * uniform(random))));
+            }
+            indptr.push_back(static_cast<Index>(indices.size()));
+        }
+        make_transpose();
+        A = factor(rows, random, uniform);
+        B = factor(words, random, uniform);
+        normalise_rows(A, rows);
+        normalise_columns(B, words);
+        for (int64_t d = 0; d < rows; ++d) weights.push_back(d % 4 == 1 ? 0 : 2 * uniform(random));
+        totals.assign(at(rows), 0);
+        word_totals.assign(at(words), 0);
+        mass.assign(at(width), 0);
+        u.assign(at(topics), 0);
+        for (int64_t d = 0; d < rows; ++d)
+            for (Index j = indptr[at(d)]; j < indptr[at(d + 1)]; ++j) {
+                totals[at(d)] += static_cast<double>(values[at(j)]);
+                word_totals[at(indices[at(j)])] += static_cast<double>(values[at(j)]);
+            }
+        for (int64_t d = 0; d < rows; ++d)
+            for (int k = 0; k < width; ++k) mass[at(k)] += totals[at(d)] * static_cast<double>(A[at(d * width + k)]);
+        for (int64_t w = 0; w < words; ++w)
+            for (int k = 0; k < topics; ++k) u[at(k)] += static_cast<double>(B[at(w * width + k)]);
+    }
+
+    Counts<Index, T> counts() const { return {indptr.data(), indices.data(), values.data(), rows}; }
+    ByWord<Index> by_word() const { return {word_indptr.data(), word_rows.data(), word_positions.data(), words}; }
+
+    double dot(const T* a, int64_t w) const {
+        double q = 0;
+        for (int k = 0; k < width; ++k) q += static_cast<double>(a[k]) * static_cast<double>(B[at(w * width + k)]);
+        return q;
+    }
+
+  private:
+    void make_transpose() {
+        word_indptr.push_back(0);
+        for (int64_t w = 0; w < words; ++w) {
+            for (int64_t d = 0; d < rows; ++d)
+                for (Index j = indptr[at(d)]; j < indptr[at(d + 1)]; ++j)
+                    if (indices[at(j)] == w) {
+                        word_rows.push_back(static_cast<Index>(d));
+                        word_positions.push_back(j);
+                    }
+            word_indptr.push_back(static_cast<Index>(word_rows.size()));
+        }
+    }
+
+    // Positive numbers, a third of them zero; topic 0 is in every row, so that no product is zero.
+    std::vector<T> factor(int64_t n, std::mt19937& random, std::uniform_real_distribution<double>& uniform) const {
+        std::vector<T> numbers(at(n * width), T(0));
+        for (int64_t i = 0; i < n; ++i)
+            for (int k = 0; k < topics; ++k)
+                if (k == 0 || k == i % topics || uniform(random) > 0.33) numbers[at(i * width + k)] = static_cast<T>(0.05 + uniform(random));
+        return numbers;
+    }
+
+    void normalise_rows(std::vector<T>& numbers, int64_t n) const {
+        for (int64_t i = 0; i < n; ++i) {
+            double sum = 0;
+            for (int k = 0; k < width; ++k) sum += static_cast<double>(numbers[at(i * width + k)]);
+            for (int k = 0; k < width; ++k) numbers[at(i * width + k)] = static_cast<T>(static_cast<double>(numbers[at(i * width + k)]) / sum);
+        }
+    }
+
+    void normalise_columns(std::vector<T>& numbers, int64_t n) const {
+        for (int k = 0; k < topics; ++k) {
+            double sum = 0;
+            for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(numbers[at(i * width + k)]);
+            if (!(sum > 0)) continue;
+            for (int64_t i = 0; i < n; ++i)
+                numbers[at(i * width + k)] = static_cast<T>(static_cast<double>(numbers[at(i * width + k)]) / sum);
+        }
+    }
+};
+
+// The sums of a sweep by loops.
+struct Naive {
+    std::vector<double> row_sums, word_sums, r, q, logs;
+};
+
+template <class Index, class T>
+Naive naive_sweep(const Problem<Index, T>& p, bool weighted) {
+    Naive sums{std::vector<double>(at(p.rows * p.width)), std::vector<double>(at(p.words * p.width)), {}, {}, std::vector<double>(at(p.rows))};
+    for (int64_t d = 0; d < p.rows; ++d)
+        for (Index j = p.indptr[at(d)]; j < p.indptr[at(d + 1)]; ++j) {
+            const int64_t w = p.indices[at(j)];
+            const double x = static_cast<double>(p.values[at(j)]), q = p.dot(p.A.data() + d * p.width, w), r = x / q;
+            const double weight = weighted ? p.weights[at(d)] : 1;
+            sums.q.push_back(q);
+            sums.r.push_back(r);
+            sums.logs[at(d)] += x * std::log(q);
+            for (int k = 0; k < p.width; ++k) {
+                sums.row_sums[at(d * p.width + k)] += r * static_cast<double>(p.B[at(w * p.width + k)]);
+                sums.word_sums[at(w * p.width + k)] += weight * r * static_cast<double>(p.A[at(d * p.width + k)]);
+            }
+        }
+    return sums;
+}
+
+template <class T>
+struct Swept {
+    std::vector<T> row_sums, r;
+    std::vector<double> logs, word_sums, weighted_word_sums;
+};
+
+template <class Index, class T>
+Swept<T> swept(const Problem<Index, T>& p, int n_threads, Isa isa) {
+    Swept<T> s{std::vector<T>(at(p.rows * p.width), T(7)), std::vector<T>(p.values.size(), T(7)), std::vector<double>(at(p.rows), 7),
+               std::vector<double>(at(p.words * p.width), 7), std::vector<double>(at(p.words * p.width), 7)};
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, s.row_sums.data(), s.r.data(), s.logs.data(), n_threads, isa);
+    sweep_words(p.by_word(), p.A.data(), p.width, s.r.data(), static_cast<const double*>(nullptr), s.word_sums.data(), n_threads, isa);
+    sweep_words(p.by_word(), p.A.data(), p.width, s.r.data(), p.weights.data(), s.weighted_word_sums.data(), n_threads, isa);
+    return s;
+}
+
+template <class Index, class T>
+void test_sweep(const Problem<Index, T>& p, Isa isa) {
+    const Swept<T> one = swept(p, 1, isa), four = swept(p, 4, isa);
+    const Naive naive = naive_sweep(p, false);
+    check_close(one.row_sums, naive.row_sums, tolerance<T>(), "row sums");
+    check_close(one.r, naive.r, tolerance<T>(), "ratios");
+    check_close(one.logs, naive.logs, tolerance<T>(), "logs");
+    check_close(one.word_sums, naive.word_sums, tolerance<T>(), "word sums");
+    check_close(one.weighted_word_sums, naive_sweep(p, true).word_sums, tolerance<T>(), "weighted word sums");
+    check_same_bits(one.row_sums, four.row_sums, "row sums of 1 and 4 threads");
+    check_same_bits(one.r, four.r, "ratios of 1 and 4 threads");
+    check_same_bits(one.logs, four.logs, "logs of 1 and 4 threads");
+    check_same_bits(one.word_sums, four.word_sums, "word sums of 1 and 4 threads");
+    check_same_bits(one.weighted_word_sums, four.weighted_word_sums, "weighted word sums of 1 and 4 threads");
+
+    // each part alone
+    std::vector<T> row_sums(at(p.rows * p.width)), r(p.values.size());
+    std::vector<double> logs(at(p.rows));
+    T* const no_numbers = nullptr;
+    double* const no_logs = nullptr;
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, row_sums.data(), no_numbers, no_logs, 4, isa);
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, no_numbers, r.data(), no_logs, 4, isa);
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, no_numbers, no_numbers, logs.data(), 4, isa);
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, no_numbers, no_numbers, no_logs, 4, isa);
+    check_same_bits(row_sums, one.row_sums, "row sums alone");
+    check_same_bits(r, one.r, "ratios alone");
+    check_same_bits(logs, one.logs, "logs alone");
+}
+
+template <class Index, class T>
+void test_products(const Problem<Index, T>& p, Isa isa) {
+    std::vector<T> one(p.values.size()), four(p.values.size());
+    products(p.counts(), p.A.data(), p.B.data(), p.width, one.data(), 1, isa);
+    products(p.counts(), p.A.data(), p.B.data(), p.width, four.data(), 4, isa);
+    check_close(one, naive_sweep(p, false).q, tolerance<T>(), "products");
+    check_same_bits(one, four, "products of 1 and 4 threads");
+}
+
+template <class Index, class T>
+void test_m_steps(const Problem<Index, T>& p, Isa isa) {
+    const Swept<T> sums = swept(p, 1, isa);
+    std::vector<T> theta = sums.row_sums, theta4 = sums.row_sums, phi(p.B.size()), phi4(p.B.size());
+    std::vector<double> gains(at(p.rows)), gains4(at(p.rows)), word_gains(at(p.words)), word_gains4(at(p.words));
+    finish_rows(p.A.data(), theta.data(), p.totals.data(), p.rows, p.width, gains.data(), 1);
+    finish_rows(p.A.data(), theta4.data(), p.totals.data(), p.rows, p.width, gains4.data(), 4);
+    finish_words(p.B.data(), sums.word_sums.data(), p.mass.data(), p.word_totals.data(), p.words, p.width, phi.data(), word_gains.data(), 1);
+    finish_words(p.B.data(), sums.word_sums.data(), p.mass.data(), p.word_totals.data(), p.words, p.width, phi4.data(), word_gains4.data(), 4);
+    check_same_bits(theta, theta4, "theta of 1 and 4 threads");
+    check_same_bits(gains, gains4, "gains of 1 and 4 threads");
+    check_same_bits(phi, phi4, "phi of 1 and 4 threads");
+    check_same_bits(word_gains, word_gains4, "word gains of 1 and 4 threads");
+
+    const Naive naive = naive_sweep(p, false);
+    std::vector<double> expected_theta(p.A.size()), expected_phi(p.B.size()), expected_gains(at(p.rows)), expected_word_gains(at(p.words));
+    for (int64_t d = 0; d < p.rows; ++d) {
+        double total = 0, largest = 0;
+        for (int k = 0; k < p.width; ++k) {
+            const std::size_t i = at(d * p.width + k);
+            total += expected_theta[i] = naive.row_sums[i] * static_cast<double>(p.A[i]);
+            largest = std::max(largest, naive.row_sums[i]);
+        }
+        for (int k = 0; k < p.width && total > 0; ++k) expected_theta[at(d * p.width + k)] /= total;
+        if (total > 0) expected_gains[at(d)] = p.totals[at(d)] * std::log(largest / p.totals[at(d)]);
+    }
+    for (int k = 0; k < p.width; ++k) {
+        double total = 0;
+        for (int64_t w = 0; w < p.words; ++w) {
+            const std::size_t i = at(w * p.width + k);
+            total += expected_phi[i] = naive.word_sums[i] * static_cast<double>(p.B[i]);
+        }
+        for (int64_t w = 0; w < p.words && total > 0; ++w) expected_phi[at(w * p.width + k)] /= total;
+    }
+    for (int64_t w = 0; w < p.words; ++w) {
+        double steepest = 0;
+        for (int k = 0; k < p.topics; ++k)
+            if (p.mass[at(k)] > 0) steepest = std::max(steepest, naive.word_sums[at(w * p.width + k)] / p.mass[at(k)]);
+        if (p.word_totals[at(w)] > 0) expected_word_gains[at(w)] = p.word_totals[at(w)] * std::log(steepest);
+    }
+    check_close(theta, expected_theta, tolerance<T>(), "M-step of the rows");
+    check_close(phi, expected_phi, tolerance<T>(), "M-step of the words");
+    check_close(gains, expected_gains, 100 * tolerance<T>(), "gains of the rows");
+    check_close(word_gains, expected_word_gains, 100 * tolerance<T>(), "gains of the words");
+}
+
+// The duality gap of a row at theta (not normalised), by loops: n log max_k g_k / u_k - n + sum_k u_k theta_k.
+template <class Index, class T>
+double naive_gap(const Problem<Index, T>& p, int64_t d, const T* theta) {
+    std::vector<double> g(at(p.topics), 0);
+    for (Index j = p.indptr[at(d)]; j < p.indptr[at(d + 1)]; ++j) {
+        const int64_t w = p.indices[at(j)];
+        const double r = static_cast<double>(p.values[at(j)]) / p.dot(theta, w);
+        for (int k = 0; k < p.topics; ++k) g[at(k)] += r * static_cast<double>(p.B[at(w * p.width + k)]);
+    }
+    double steepest = 0, mass = 0;
+    for (int k = 0; k < p.topics; ++k) {
+        if (p.u[at(k)] > 0) steepest = std::max(steepest, g[at(k)] / p.u[at(k)]);
+        mass += p.u[at(k)] * static_cast<double>(theta[k]);
+    }
+    return p.totals[at(d)] * std::log(steepest) - p.totals[at(d)] + mass;
+}
+
+// What coordinate ascent raises: sum x log q - sum_k u_k theta_k.
+template <class Index, class T>
+double naive_objective(const Problem<Index, T>& p, int64_t d, const T* theta, double* log_part) {
+    double value = 0;
+    for (Index j = p.indptr[at(d)]; j < p.indptr[at(d + 1)]; ++j)
+        value += static_cast<double>(p.values[at(j)]) * std::log(p.dot(theta, p.indices[at(j)]));
+    *log_part = value;
+    for (int k = 0; k < p.topics; ++k) value -= p.u[at(k)] * static_cast<double>(theta[k]);
+    return value;
+}
+
+template <class Index, class T>
+void test_coordinate(const Problem<Index, T>& p, Isa isa) {
+    CoordinateSettings settings{};
+    settings.topics = p.topics;
+    settings.passes = 5;
+    settings.enough = 0;
+    std::vector<T> theta(at(p.rows * p.width), T(0));
+    for (int64_t d = 0; d < p.rows; ++d)
+        for (int k = 0; k < p.topics; ++k) theta[at(d * p.width + k)] = static_cast<T>(p.totals[at(d)] / p.topics);
+    std::vector<T> theta4 = theta;
+    std::vector<double> gains(at(p.rows)), logs(at(p.rows)), gains4(at(p.rows)), logs4(at(p.rows)), last(at(p.rows), -1e300);
+    bool rises = true, gaps_right = true, logs_right = true;
+    for (int sweep = 0; sweep < 60; ++sweep) {
+        std::vector<double> gap(at(p.rows), 0);
+        for (int64_t d = 0; d < p.rows; ++d)
+            if (p.totals[at(d)] > 0) gap[at(d)] = naive_gap(p, d, theta.data() + d * p.width);
+        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta.data(), gains.data(), logs.data(), 1, isa);
+        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta4.data(), gains4.data(), logs4.data(), 4, isa);
+        for (int64_t d = 0; d < p.rows; ++d) {
+            const double n = p.totals[at(d)];
+            double log_part = 0;
+            const double value = n > 0 ? naive_objective(p, d, theta.data() + d * p.width, &log_part) : 0;
+            rises = rises && value >= last[at(d)] - tolerance<T>() * n;
+            gaps_right = gaps_right && std::fabs(gains[at(d)] - gap[at(d)]) <= 100 * tolerance<T>() * n;
+            logs_right = logs_right && std::fabs(logs[at(d)] - log_part) <= 100 * tolerance<T>() * (n + std::fabs(log_part));
+            last[at(d)] = value;
+        }
+    }
+    check(rises, "coordinate ascent never lowers the objective");
+    check(gaps_right, "coordinate ascent reports the duality gap before it");
+    check(logs_right, "coordinate ascent reports the logs after it");
+    check_same_bits(theta, theta4, "coordinate ascent of 1 and 4 threads");
+    check_same_bits(gains, gains4, "its gains of 1 and 4 threads");
+    check_same_bits(logs, logs4, "its logs of 1 and 4 threads");
+    bool optimal = true, empty_rows_are_zero = true, padding_is_zero = true;
+    for (int64_t d = 0; d < p.rows; ++d) {
+        const T* row = theta.data() + d * p.width;
+        if (p.totals[at(d)] > 0) optimal = optimal && naive_gap(p, d, row) <= 1e-5 * p.totals[at(d)];
+        for (int k = 0; k < p.width; ++k) {
+            if (p.totals[at(d)] == 0) empty_rows_are_zero = empty_rows_are_zero && row[k] == T(0);
+            if (k >= p.topics) padding_is_zero = padding_is_zero && row[k] == T(0);
+        }
+    }
+    check(optimal, "coordinate ascent reaches the optimum");
+    check(empty_rows_are_zero, "coordinate ascent leaves empty rows at zero");
+    check(padding_is_zero, "coordinate ascent leaves the padding at zero");
+}
+
+// What other weights could gain at most, in nats per token, with a frozen background of weight lambda in column `topics`.
+template <class Index, class T>
+double naive_jensen(const Problem<Index, T>& p, int64_t d, const T* theta, int topics, double lambda) {
+    std::vector<T> a(at(p.width), T(0));
+    for (int k = 0; k < topics; ++k) a[at(k)] = static_cast<T>((1 - lambda) * static_cast<double>(theta[k]));
+    if (lambda > 0) a[at(topics)] = static_cast<T>(lambda);
+    std::vector<double> g(at(topics), 0);
+    for (Index j = p.indptr[at(d)]; j < p.indptr[at(d + 1)]; ++j) {
+        const int64_t w = p.indices[at(j)];
+        const double r = (1 - lambda) * static_cast<double>(p.values[at(j)]) / p.dot(a.data(), w);
+        for (int k = 0; k < topics; ++k) g[at(k)] += r * static_cast<double>(p.B[at(w * p.width + k)]);
+    }
+    double largest = 0, sum = 0;
+    for (int k = 0; k < topics; ++k) {
+        largest = std::max(largest, g[at(k)]);
+        sum += static_cast<double>(theta[k]) * g[at(k)];
+    }
+    return std::log((p.totals[at(d)] - sum + largest) / p.totals[at(d)]);
+}
+
+template <class Index, class T>
+void test_fold_in(const Problem<Index, T>& p, double background, double temperature, Isa isa) {
+    const int topics = background > 0 ? p.topics - 1 : p.topics;
+    if (topics < 1) return;
+    const double tol = 1e-3;
+    const FoldInSettings settings{topics, background, temperature, tol, 20000};
+    std::vector<T> empty(at(topics)), one(at(p.rows * topics), T(7)), four(at(p.rows * topics), T(7));
+    for (int k = 0; k < topics; ++k) empty[at(k)] = static_cast<T>((k + 1.0) / (topics * (topics + 1) / 2.0));
+    std::vector<int32_t> steps(at(p.rows)), steps4(at(p.rows));
+    fold_in(p.counts(), p.B.data(), p.width, p.u.data(), settings, empty.data(), one.data(), steps.data(), 1, isa);
+    fold_in(p.counts(), p.B.data(), p.width, p.u.data(), settings, empty.data(), four.data(), steps4.data(), 4, isa);
+    check_same_bits(one, four, "weights folded in by 1 and 4 threads");
+    check_same_bits(steps, steps4, "steps of 1 and 4 threads");
+    bool proper = true, converged = true, good = true, empties = true;
+    for (int64_t d = 0; d < p.rows; ++d) {
+        const T* theta = one.data() + d * topics;
+        if (p.totals[at(d)] == 0) {
+            empties = empties && std::memcmp(theta, empty.data(), at(topics) * sizeof(T)) == 0 && steps[at(d)] == 0;
+            continue;
+        }
+        double sum = 0;
+        for (int k = 0; k < topics; ++k) {
+            proper = proper && theta[k] >= T(0);
+            sum += static_cast<double>(theta[k]);
+        }
+        proper = proper && std::fabs(sum - 1) < 1e-5;
+        converged = converged && steps[at(d)] > 0;
+        if (temperature == 1.0) {
+            // EM stops one step past the point it judged: by then the bound may have moved, but not to twice the tolerance.
+            const double allowed = background > 0 ? 2 * tol : tol;
+            good = good && naive_jensen(p, d, theta, topics, background) <= allowed + 10 * tolerance<T>();
+        }
+    }
+    check(empties, "empty rows get the weights given for them");
+    check(proper, "weights folded in are distributions");
+    check(converged, "folding in converges");
+    check(good, "weights folded in are within the tolerance of the best");
+}
+
+template <class Index, class T>
+void test_all(int64_t rows, int64_t words, int topics, const char* types) {
+    const Problem<Index, T> p(rows, words, topics, static_cast<unsigned>(topics));
+    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+        if (isa > best_isa()) continue;
+        where = std::string(types) + ", " + std::to_string(rows) + " x " + std::to_string(words) + ", K = " +
+                std::to_string(topics) + ", " + isa_name(isa);
+        test_sweep(p, isa);
+        test_products(p, isa);
+        test_m_steps(p, isa);
+        test_coordinate(p, isa);
+        test_fold_in(p, 0.0, 1.0, isa);
+        test_fold_in(p, 0.25, 1.0, isa);
+        test_fold_in(p, 0.0, 0.8, isa);
+    }
+}
+
+template <class Index, class T>
+void test_all_sizes(const char* types) {
+    for (const int topics : {1, 15, 16, 17, 64, 128, 129, 200}) test_all<Index, T>(20, 45, topics, types);
+    test_all<Index, T>(1300, 2, 3, types);  // words with more rows than a block of the pass by word
+    test_all<Index, T>(1, 1, 2, types);
+}
+
+void test_nothing_at_all() {
+    where = "no non-zeros";
+    const Problem<int32_t, double> p(4, 11, 3, 1);
+    const std::vector<int32_t> indptr(5, 0), none;
+    const std::vector<double> no_values;
+    const Counts<int32_t, double> counts{indptr.data(), none.data(), no_values.data(), 4};
+    std::vector<double> row_sums(at(4 * p.width), 7), logs(4, 7);
+    sweep_rows(counts, p.A.data(), p.B.data(), p.width, row_sums.data(), static_cast<double*>(nullptr), logs.data(), 3, best_isa());
+    check_same_bits(row_sums, std::vector<double>(at(4 * p.width), 0), "row sums are zero");
+    check_same_bits(logs, std::vector<double>(4, 0), "logs are zero");
+}
+
+void test_threads() {
+    where = "threads";
+    std::vector<int> visits(1000, 0);
+    for_each_piece(1000, 4, [&](int, int64_t piece) { ++visits[at(piece)]; });
+    check_same_bits(visits, std::vector<int>(1000, 1), "every piece is done once");
+    for_each_piece(0, 4, [&](int, int64_t) { check(false, "no pieces, no work"); });
+    for (const int n_threads : {1, 4}) {
+        bool caught = false;
+        try {
+            for_each_piece(100, n_threads, [](int, int64_t piece) {
+                if (piece == 50) throw std::runtime_error("piece 50");
+            });
+        } catch (const std::runtime_error& error) {
+            caught = std::string(error.what()) == "piece 50";
+        }
+        check(caught, "an exception in a piece arrives at the caller");
+    }
+    const std::vector<int64_t> indptr{0, 0, 5, 5, 6, 100, 100, 101};
+    for (const int64_t pieces : {1, 2, 3, 7, 50}) {
+        const std::vector<int64_t> cut = cut_rows(indptr.data(), 7, pieces);
+        check(static_cast<int64_t>(cut.size()) == pieces + 1 && cut.front() == 0 && cut.back() == 7, "cuts cover the rows");
+        for (std::size_t i = 1; i < cut.size(); ++i) check(cut[i - 1] <= cut[i], "cuts are in order");
+    }
+    volatile float tiny = 1e-40F;
+    for_each_piece(4, 1, [](int, int64_t) {});
+    check(tiny * 0.5F > 0, "the caller's denormals are left alone");
+}
+
+void test_underflow() {
+    where = "underflow";
+    Problem<int32_t, float> p(6, 12, 5, 3);
+    for (float& a : p.A) a *= 1e-38F;
+    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+        if (isa > best_isa()) continue;
+        const Swept<float> s = swept(p, 2, isa);
+        bool finite = true;
+        for (const float value : s.row_sums) finite = finite && std::isfinite(value);
+        for (const double value : s.word_sums) finite = finite && std::isfinite(value);
+        check(finite, "sums stay finite where the products underflow");
+    }
+}
+
+}  // namespace
+
+int main() {
+    test_all_sizes<int32_t, float>("float, 32 bits");
+    test_all_sizes<int64_t, float>("float, 64 bits");
+    test_all_sizes<int32_t, double>("double, 32 bits");
+    test_all_sizes<int64_t, double>("double, 64 bits");
+    test_nothing_at_all();
+    test_threads();
+    test_underflow();
+    std::printf("%ld checks on %s and below, %d failed\n", checks, isa_name(best_isa()), failures);
+    return failures == 0 && checks > 0 ? 0 : 1;
+}

@@ -1,0 +1,55 @@
+"""What importing polyseme, and the first fit in a process, bring along."""
+
+import json
+import subprocess
+import sys
+
+PROGRAM = """
+import json, sys, time
+import sklearn.base, sklearn.utils.validation
+if {fit}:
+    import numpy, polyseme
+before = set(sys.modules)
+started = time.perf_counter()
+if {fit}:
+    polyseme.PLSA(2, random_state=0, tol=1.0).fit(numpy.eye(3))
+else:
+    import polyseme
+seconds = time.perf_counter() - started
+new = [name for name in set(sys.modules) - before if getattr(sys.modules[name], "__spec__", None)]
+json.dump({{"seconds": seconds, "modules": sorted(new)}}, sys.stdout)
+"""
+
+
+def brought_along(*, fit):
+    """The new modules by package, without the standard library's; the time is printed, never judged."""
+    program = PROGRAM.format(fit=fit)
+    output = subprocess.run([sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True).stdout
+    report = json.loads(output)
+    print(f"{'first fit' if fit else 'import'}: {report['seconds']:.3f} s, {len(report['modules'])} modules")
+    packages = {}
+    for name in report["modules"]:
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names:
+            packages.setdefault(top, []).append(name)
+    return packages
+
+
+def test_importing_polyseme_brings_little_beyond_scikit_learn():
+    packages = brought_along(fit=False)
+    assert "polyseme.estimators.plsa" in packages["polyseme"]
+    assert set(packages) <= {"polyseme", "safetensors", "scipy"}
+    assert not [name for name in packages["polyseme"] if name.startswith(("polyseme.cli", "polyseme.explore"))]
+
+
+def test_the_first_fit_brings_nothing():
+    assert brought_along(fit=True) == {}
+
+
+def test_the_public_names():
+    import polyseme
+
+    for name in ("PLSA", "load", "InputError", "UnsupportedError", "ModelFileError", "MissingExtraError"):
+        assert name in polyseme.__all__
+    for name in polyseme.__all__:
+        assert getattr(polyseme, name).__doc__

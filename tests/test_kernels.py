@@ -1,0 +1,348 @@
+"""The kernel against the naive dense sums, whatever the width, layout, instruction set or number of threads."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracles
+from polyseme import _kernels
+from polyseme.kernels import DenseCounts, SparseCounts, em_rows, em_words, padded, padded_width
+from polyseme.model import Model, improve_words, visit
+from polyseme.sources.memory import MemorySource, sparse_counts
+
+WIDTHS = [1, 15, 16, 17, 31, 64, 100, 128, 129, 200]
+INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
+RUNNABLE = INSTRUCTION_SETS[: INSTRUCTION_SETS.index(_kernels.best_isa()) + 1]
+
+
+def sparse(X, dtype=np.float64, index=np.int32):
+    matrix = sp.csr_array(X)
+    return SparseCounts(
+        matrix.indptr.astype(index), matrix.indices.astype(index), matrix.data.astype(dtype), *matrix.shape
+    )
+
+
+def dense(X, dtype=np.float64):
+    return DenseCounts(np.ascontiguousarray(X, dtype=dtype))
+
+
+def operands(seed, X, K, dtype=np.float64):
+    theta, phi = oracles.random_factors(seed, *X.shape, K)
+    return padded(theta, dtype), padded(phi.T, dtype)
+
+
+def close(actual, expected, tolerance=1e-12):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def assert_sums(sums, expected, tolerance=1e-12):
+    for actual, wanted in zip(sums, expected, strict=True):
+        close(actual, wanted, tolerance)
+
+
+def same_bits(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """Empty rows and words; most rows and words have more than one block of non-zeros."""
+    return oracles.random_counts(0, 13, 90, density=0.6, empty_rows=(0, 5, 12), empty_words=(0, 44, 89))
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+@pytest.mark.parametrize("K", WIDTHS)
+def test_sweep_is_the_naive_posterior_sum(counts, layout, K):
+    A, B = operands(1, counts, K)
+    assert A.shape[1] == padded_width(K)
+    assert_sums(layout(counts).sweep(A, B, n_threads=2), oracles.sweep(counts, A, B))
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+def test_sums_times_operands_are_the_expected_counts_of_em(counts, layout):
+    theta, phi = oracles.random_factors(2, *counts.shape, 5)
+    sums = layout(counts).sweep(padded(theta, np.float64), padded(phi.T, np.float64), n_threads=1)
+    expected = counts[:, :, np.newaxis] * oracles.posterior(theta, phi)
+    close(theta * sums.row_sums[:, :5], expected.sum(axis=1))
+    close(phi.T * sums.word_sums[:, :5], expected.sum(axis=0))
+    assert not sums.row_sums[:, 5:].any()
+    assert not sums.word_sums[:, 5:].any()
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+@pytest.mark.parametrize(("rows", "words", "logs"), list(itertools.product([True, False], repeat=3)))
+def test_each_part_can_be_left_out(counts, layout, rows, words, logs):
+    A, B = operands(3, counts, 20)
+    whole = layout(counts).sweep(A, B, n_threads=2)
+    parts = layout(counts).sweep(A, B, n_threads=2, rows=rows, words=words, logs=logs)
+    for asked, part, full in zip((rows, words, logs), parts, whole, strict=True):
+        assert np.array_equal(part, full) if asked else part is None
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+@pytest.mark.parametrize("K", [3, 40, 150])
+def test_weights_act_on_the_word_sums_alone(counts, layout, K):
+    A, B = operands(4, counts, K)
+    weights = np.random.default_rng(5).exponential(size=len(counts))
+    weights[3] = 0
+    sums = layout(counts).sweep(A, B, n_threads=2, weights=weights)
+    assert_sums(sums, oracles.sweep(counts, A, B, weights))
+    plain = layout(counts).sweep(A, B, n_threads=2)
+    assert np.array_equal(sums.row_sums, plain.row_sums)
+    assert np.array_equal(sums.logs, plain.logs)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_index_width_changes_no_bit(counts, dtype):
+    A, B = operands(6, counts, 33, dtype)
+    narrow = sparse(counts, dtype, np.int32).sweep(A, B, n_threads=2)
+    wide = sparse(counts, dtype, np.int64).sweep(A, B, n_threads=2)
+    assert same_bits(narrow, wide)
+
+
+def test_read_only_arrays(counts):
+    A, B = operands(7, counts, 10)
+    expected = oracles.sweep(counts, A, B)
+    source = sparse(counts)
+    values = counts.copy()
+    for array in (source.indptr, source.indices, source.values, A, B, values):
+        array.flags.writeable = False
+    assert_sums(source.sweep(A, B, n_threads=2), expected)
+    assert_sums(DenseCounts(values).sweep(A, B, n_threads=2), expected)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_memory_mapped_arrays(counts, tmp_path, index):
+    def mapped(name, array):
+        np.save(tmp_path / name, array)
+        return np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+
+    A, B = operands(8, counts, 10)
+    expected = oracles.sweep(counts, A, B)
+    whole = sparse(counts, index=index)
+    source = SparseCounts(
+        mapped("indptr", whole.indptr), mapped("indices", whole.indices), mapped("values", whole.values), *counts.shape
+    )
+    assert_sums(source.sweep(mapped("A", A), mapped("B", B), n_threads=2), expected)
+    assert_sums(DenseCounts(mapped("dense", counts)).sweep(A, B, n_threads=2), expected)
+
+
+def test_words_with_more_documents_than_a_block_of_the_word_pass():
+    X = oracles.random_counts(9, 2500, 3, density=0.9)
+    A, B = operands(10, X, 3)
+    expected = oracles.sweep(X, A, B)
+    assert_sums(sparse(X).sweep(A, B, n_threads=2), expected)
+    assert_sums(dense(X).sweep(A, B, n_threads=2), expected)
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+def test_nothing_but_empty_documents(layout):
+    X = np.zeros((4, 6))
+    A, B = operands(11, X, 3)
+    sums = layout(X).sweep(A, B, n_threads=3)
+    assert not any(part.any() for part in sums)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(1, 12), st.integers(1, 50), st.integers(1, 40), st.floats(0, 1), st.integers(0, 2**32 - 1))
+def test_sparse_dense_and_naive_agree_on_any_shape(n_docs, n_words, K, density, seed):
+    X = oracles.random_counts(seed, n_docs, n_words, density) * np.random.default_rng(seed).exponential()
+    A, B = operands(seed, X, K)
+    expected = oracles.sweep(X, A, B)
+    assert_sums(sparse(X).sweep(A, B, n_threads=2), expected)
+    assert_sums(dense(X).sweep(A, B, n_threads=2), expected)
+
+
+@pytest.mark.parametrize("isa", INSTRUCTION_SETS)
+@pytest.mark.parametrize("K", [1, 17, 64, 128, 129, 200])
+def test_every_instruction_set_agrees(counts, isa, K):
+    if isa not in RUNNABLE:
+        pytest.skip(f"this processor cannot run {isa}")
+    A, B = operands(12, counts, K)
+    weights = np.random.default_rng(13).random(len(counts))
+    expected = oracles.sweep(counts, A, B, weights)
+    assert_sums(sparse(counts).sweep(A, B, n_threads=1, weights=weights, isa=isa), expected)
+    single = sparse(counts, np.float32).sweep(
+        A.astype(np.float32), B.astype(np.float32), n_threads=1, weights=weights, isa=isa
+    )
+    assert_sums(single, expected, 3e-6)
+
+
+def test_an_instruction_set_the_processor_lacks_is_refused(counts):
+    A, B = operands(12, counts, 4)
+    with pytest.raises(ValueError, match="instruction set"):
+        sparse(counts).sweep(A, B, n_threads=1, isa="sse9")
+
+
+@pytest.mark.parametrize("isa", INSTRUCTION_SETS)
+def test_logarithms_of_any_size(isa):
+    """One word a document, operands of one topic: the log is that of the product, over the whole range."""
+    if isa not in RUNNABLE:
+        pytest.skip(f"this processor cannot run {isa}")
+    q = np.concatenate([np.logspace(-270, 270, 301), 1 + np.linspace(-1e-9, 1e-9, 21), np.linspace(0.5, 2, 101)])
+    source = sparse(np.ones((len(q), 1)))
+    sums = source.sweep(padded(q[:, np.newaxis], np.float64), padded(np.ones((1, 1)), np.float64), n_threads=1, isa=isa)
+    np.testing.assert_allclose(sums.logs, np.log(q), rtol=1e-15, atol=1e-24)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("K", [5, 40, 150])
+def test_threads_change_no_bit_sparse(dtype, K):
+    X = oracles.random_counts(14, 700, 300, density=0.1, empty_rows=range(100, 200))
+    A, B = operands(15, X, K, dtype)
+    weights = np.random.default_rng(16).random(len(X))
+    source = sparse(X, dtype)
+    one = source.sweep(A, B, n_threads=1, weights=weights)
+    q = source.products(A, B, n_threads=1)
+    rows = em_rows(A, one.row_sums.copy(), source.totals, n_threads=1)
+    mass = source.totals @ A
+    words = em_words(B, one.word_sums, mass, source.word_totals(None), n_threads=1)
+    for n_threads in (2, 3, 8):
+        assert same_bits(one, source.sweep(A, B, n_threads=n_threads, weights=weights))
+        assert np.array_equal(q, source.products(A, B, n_threads=n_threads))
+        assert same_bits(rows, em_rows(A, one.row_sums.copy(), source.totals, n_threads=n_threads))
+        assert same_bits(words, em_words(B, one.word_sums, mass, source.word_totals(None), n_threads=n_threads))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_change_no_bit_dense(dtype):
+    """Large enough for several blocks, and for BLAS to want threads of its own."""
+    X = oracles.random_counts(17, 800, 4000, density=0.1)
+    A, B = operands(18, X, 20, dtype)
+    weights = np.random.default_rng(19).random(len(X))
+    source = dense(X, dtype)
+    one = source.sweep(A, B, n_threads=1, weights=weights)
+    for n_threads in (2, 3, 8):
+        assert same_bits(one, source.sweep(A, B, n_threads=n_threads, weights=weights))
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_two_shards_add_up_to_the_whole(layout, weighted):
+    X = oracles.random_counts(20, 60, 40, empty_rows=(3,))
+    theta, phi = operands(21, X, 6)
+    weights = np.random.default_rng(22).random(len(X)) if weighted else None
+    model = Model(6)
+
+    def shard(part):
+        return MemorySource(layout(X[part]), None if weights is None else weights[part], n_threads=2)
+
+    halves = [slice(0, 23), slice(23, 60)]
+    visits = [visit(model, shard(part), theta[part], phi) for part in halves]
+    next_theta, whole = visit(model, shard(slice(None)), theta, phi)
+    merged = visits[0][1].merge(visits[1][1])
+    for name in ("word_sums", "log_operands", "log_likelihood", "tokens", "topic_mass", "doc_gain"):
+        close(getattr(merged, name), getattr(whole, name))
+    close(np.concatenate([rows for rows, _ in visits]), next_theta)
+    for actual, wanted in zip(
+        improve_words(model, shard(slice(None)), phi, merged),
+        improve_words(model, shard(slice(None)), phi, whole),
+        strict=True,
+    ):
+        close(actual, wanted)
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+def test_denormal_operands_stay_finite(counts, layout):
+    """They may count as zero: what they add is far below 1e-30, where the M-step makes a probability zero."""
+    A, B = operands(23, counts, 8)
+    A[:, 1:4] = 1e-40
+    B[:, 2:6] = 1e-40
+    sums = layout(counts, np.float32).sweep(A.astype(np.float32), B.astype(np.float32), n_threads=2)
+    for part, wanted in zip(sums, oracles.sweep(counts, A, B), strict=True):
+        assert np.isfinite(part).all()
+        np.testing.assert_allclose(part, wanted, rtol=3e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+def test_a_product_that_underflows_leaves_the_sums_finite(counts, layout):
+    A, B = operands(24, counts, 8, np.float32)
+    A[:] = np.float32(1e-40)
+    sums = layout(counts, np.float32).sweep(A, B, n_threads=2)
+    assert np.isfinite(sums.row_sums).all()
+    assert np.isfinite(sums.word_sums).all()
+
+
+def test_the_sweep_leaves_the_callers_denormals_alone(counts):
+    A, B = operands(25, counts, 8, np.float32)
+    sparse(counts, np.float32).sweep(A, B, n_threads=1)
+    assert np.float32(1e-40) * np.float32(0.5) > 0
+
+
+@pytest.mark.parametrize("K", WIDTHS)
+def test_products_are_the_dense_product_at_the_non_zeros(counts, K):
+    A, B = operands(26, counts, K)
+    close(sparse(counts).products(A, B, n_threads=2), (A @ B.T)[np.nonzero(counts)])
+
+
+@pytest.mark.parametrize("K", [3, 150])
+def test_the_m_steps_are_the_formulas(counts, K):
+    theta, phi = oracles.random_factors(27, *counts.shape, K)
+    A, B = padded(theta, np.float64), padded(phi.T, np.float64)
+    row_sums, word_sums, _ = oracles.sweep(counts, A, B)
+    n_d, n_w, mass = counts.sum(axis=1), counts.sum(axis=0), counts.sum(axis=1) @ A
+    next_theta, doc_gains = em_rows(A, row_sums.copy(), n_d, n_threads=2)
+    next_phi, word_gains = em_words(B, word_sums, mass, n_w, n_threads=2)
+    wanted_theta, wanted_phi = oracles.em_step(counts, theta, phi)
+    close(next_theta[:, :K], wanted_theta)
+    close(next_phi[:, :K], wanted_phi.T)
+    for d in range(len(counts)):
+        close(doc_gains[d], n_d[d] * np.log(row_sums[d].max() / n_d[d]) if n_d[d] > 0 else 0)
+    for w in range(counts.shape[1]):
+        close(word_gains[w], n_w[w] * np.log((word_sums[w, :K] / mass[:K]).max()) if n_w[w] > 0 else 0)
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+def test_totals(counts, layout):
+    weights = np.random.default_rng(28).random(len(counts))
+    source = layout(counts)
+    close(source.totals, counts.sum(axis=1))
+    close(source.word_totals(None), counts.sum(axis=0))
+    close(source.word_totals(weights), weights @ counts)
+
+
+def test_totals_of_many_tokens_are_exact_in_float32():
+    """2^24 + 1 ones would be 2^24 in float32."""
+    values = np.full(5, 2.0**24, dtype=np.float32)
+    values[1:] = 1
+    assert sparse(values[np.newaxis], np.float32).totals[0] == 2**24 + 4
+    assert dense(values[np.newaxis], np.float32).totals[0] == 2**24 + 4
+    assert sparse(values[:, np.newaxis], np.float32).word_totals(None)[0] == 2**24 + 4
+    assert dense(values[:, np.newaxis], np.float32).word_totals(None)[0] == 2**24 + 4
+
+
+def test_word_sums_of_many_documents_are_merged_in_float64():
+    """Forty million ones in float32 would sum to 16.8 million; here as few documents with large ratios."""
+    n_docs = 1 << 15
+    X = np.ones((n_docs, 1))
+    X[:1024] = 2.0**24
+    ones = padded(np.ones((n_docs, 1)), np.float32)
+    word_sums = sparse(X, np.float32).sweep(ones, padded(np.ones((1, 1)), np.float32), n_threads=2).word_sums
+    assert word_sums[0, 0] == 1024 * 2.0**24 + n_docs - 1024
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
+def test_operands_that_do_not_fit_are_refused(counts, layout):
+    A, B = operands(29, counts, 20)
+    wider = padded(B, np.float64).repeat(2, axis=1)
+    for a, b in ((A[:-1], B), (A, B[:-1]), (A.astype(np.float32), B), (A[:, :20].copy(), B[:, :20].copy()), (A, wider)):
+        with pytest.raises(TypeError, match="do not fit"):
+            layout(counts).sweep(a, b, n_threads=1)
+    with pytest.raises(TypeError, match="weights"):
+        layout(counts).sweep(A, B, n_threads=1, weights=np.ones(len(counts) - 1))
+
+
+def test_counts_are_brought_to_canonical_form():
+    """Duplicates add up, stored zeros go, words are sorted, and the caller's matrix is left as it was."""
+    matrix = sp.csr_array((np.array([1, 2, 0, 4]), np.array([3, 1, 2, 3]), np.array([0, 4, 4])), shape=(2, 5))
+    before = matrix.data.copy(), matrix.indices.copy()
+    counts = sparse_counts(matrix, np.dtype(np.float64))
+    assert counts.indices.tolist() == [1, 3]
+    assert counts.values.tolist() == [2, 5]
+    assert counts.indptr.tolist() == [0, 2, 2]
+    assert np.array_equal(matrix.data, before[0])
+    assert np.array_equal(matrix.indices, before[1])

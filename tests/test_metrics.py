@@ -1,0 +1,300 @@
+"""Perplexities against plain loops, and the split behind the completion perplexity."""
+
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from polyseme import PLSA
+from polyseme.metrics import perplexity_of, score_tokens, topic_fit
+from polyseme.sources.memory import sparse_counts
+from polyseme.split import split_tokens
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+CORPUS = oracles.mixed_counts(0, 120, 50, 4)
+CORPUS[:, [7, 30]] = 0
+TRAINING = CORPUS[:80]
+SEEN = TRAINING.any(axis=0)
+TEST = CORPUS[80:] * SEEN
+TEST[5] = 0
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PLSA(4, random_state=0, max_iter=60).fit(TRAINING)
+
+
+@pytest.fixture(scope="module")
+def unseen_words():
+    """TEST with tokens of words that the training corpus does not have."""
+    X = TEST.copy()
+    X[::2, 7] = 3
+    X[::3, 30] = 1
+    return X
+
+
+def counts(X, dtype=np.float64):
+    return sparse_counts(sp.csr_array(X), np.dtype(dtype))
+
+
+def split(X, seed=0):
+    """The two halves as dense arrays."""
+    source = counts(X)
+    halves = []
+    for part in split_tokens(source, seed):
+        halves.append(sp.csr_array((part, source.indices, source.indptr), X.shape).toarray())
+    return halves
+
+
+def smoothed(model, theta, eps):
+    return (1 - eps) * theta @ model.components_ + eps * model.unigram_
+
+
+# perplexities
+
+
+def test_perplexity_is_that_of_the_loops(model):
+    wanted = oracles.perplexity(TEST, model.transform(TEST) @ model.components_)
+    assert model.perplexity(TEST) == pytest.approx(wanted, rel=1e-10)
+    assert model.perplexity(sp.csr_array(TEST)) == pytest.approx(wanted, rel=1e-10)
+
+
+def test_the_unigram_stands_beside(model):
+    wanted = oracles.perplexity(TEST, np.tile(TRAINING.sum(axis=0) / TRAINING.sum(), (len(TEST), 1)))
+    report = model.perplexity_report(TEST)
+    assert report.kind == "folded in"
+    assert report.unigram_perplexity == pytest.approx(wanted, rel=1e-10)
+    assert report.tokens == TEST.sum()
+    assert report.unseen_tokens == 0
+    assert report.smoothed_share == 0
+
+
+def test_one_topic_is_the_unigram():
+    report = PLSA(1).fit(TRAINING).perplexity_report(TEST)
+    assert report.perplexity == pytest.approx(report.unigram_perplexity, rel=1e-10)
+
+
+def test_training_perplexity_is_folded_in_perplexity_of_the_training_documents(model):
+    assert model.training_perplexity_ == pytest.approx(model.perplexity(TRAINING), rel=1e-10)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.01, 1.0])
+def test_a_uniform_model_is_as_perplexed_as_the_vocabulary_is_large(model, smoothing):
+    uniform = copy.deepcopy(model)
+    uniform.components_ = np.full((4, 50), 1 / 50)
+    uniform.unigram_ = np.full(50, 1 / 50)
+    assert uniform.perplexity(TEST) == pytest.approx(50, rel=1e-12)
+    assert uniform.completion_perplexity(TEST, smoothing) == pytest.approx(50, rel=1e-12)
+    assert uniform.completion_report(TEST).unigram_perplexity == pytest.approx(50, rel=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [1e-6, 0.01, 0.5, 1.0])
+def test_completion_is_that_of_the_loops(model, smoothing):
+    observed, held_out = split(TEST)
+    p = smoothed(model, model.transform(observed), smoothing)
+    report = model.completion_report(TEST, smoothing)
+    assert report.kind == "completion"
+    assert report.perplexity == pytest.approx(oracles.perplexity(held_out, p), rel=1e-10)
+    assert report.perplexity == model.completion_perplexity(TEST, smoothing)
+    assert report.tokens == held_out.sum()
+    unigram = oracles.perplexity(held_out, np.tile(model.unigram_, (len(TEST), 1)))
+    assert report.unigram_perplexity == pytest.approx(unigram, rel=1e-10)
+
+
+def test_all_smoothing_is_the_unigram(model):
+    report = model.completion_report(TEST, 1.0)
+    assert report.perplexity == pytest.approx(report.unigram_perplexity, rel=1e-12)
+    assert report.smoothed_share == 1
+
+
+def test_the_share_that_leans_on_the_smoothing(model):
+    smoothing = 0.3
+    observed, held_out = split(TEST)
+    from_topics = (1 - smoothing) * (model.transform(observed) @ model.components_)
+    leaning = sum(
+        held_out[d, w]
+        for d in range(len(TEST))
+        for w in range(50)
+        if held_out[d, w] > 0 and smoothing * model.unigram_[w] > from_topics[d, w]
+    )
+    report = model.completion_report(TEST, smoothing)
+    assert 0 < report.smoothed_share < 1
+    assert report.smoothed_share == pytest.approx(leaning / held_out.sum(), rel=1e-12)
+
+
+def test_score_is_minus_the_log_of_the_completion_perplexity(model):
+    assert model.score(TEST) == pytest.approx(-np.log(model.completion_perplexity(TEST)), rel=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_completion_does_not_depend_on_batches(dtype):
+    model = PLSA(4, random_state=0, max_iter=30).fit(TRAINING.astype(dtype))
+    X = TEST.astype(dtype)
+    whole = model.completion_report(X)
+    for size in (1, 10, 13):
+        reports = [model.completion_report(X[start : start + size]) for start in range(0, len(X), size)]
+        reports = [report for report in reports if report.tokens > 0]
+        tokens = sum(report.tokens for report in reports)
+        assert tokens == whole.tokens
+        for name in ("perplexity", "unigram_perplexity"):
+            total = sum(report.tokens * np.log(getattr(report, name)) for report in reports)
+            assert np.exp(total / tokens) == pytest.approx(getattr(whole, name), rel=1e-12)
+    order = np.random.default_rng(1).permutation(len(X))
+    assert model.completion_perplexity(X[order]) == pytest.approx(whole.perplexity, rel=1e-12)
+
+
+def test_completion_does_not_depend_on_the_layout(model):
+    whole = model.completion_perplexity(TEST)
+    wide = sp.csr_array(TEST)
+    wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
+    for X in (sp.csr_array(TEST), sp.csc_array(TEST), wide, TEST.astype(np.float32), TEST.astype(int)):
+        assert model.completion_perplexity(X) == whole
+
+
+def test_the_seed_of_the_split_is_random_state(model):
+    other = copy.deepcopy(model).set_params(random_state=1)
+    unset = copy.deepcopy(model).set_params(random_state=None)
+    assert other.completion_perplexity(TEST) != model.completion_perplexity(TEST)
+    assert unset.completion_perplexity(TEST) == model.completion_perplexity(TEST)
+
+
+# unseen words
+
+
+def test_unseen_words_are_ignored_and_counted(model, unseen_words):
+    seen_alone = unseen_words * SEEN
+    report = model.perplexity_report(unseen_words)
+    assert report.unseen_tokens == unseen_words[:, ~SEEN].sum() > 0
+    assert report.tokens == seen_alone.sum()
+    assert report.perplexity == pytest.approx(model.perplexity(seen_alone), rel=1e-12)
+
+
+def test_unseen_words_can_have_a_probability(model, unseen_words):
+    unseen = 1e-4
+    p = model.transform(unseen_words) @ model.components_ * (1 - unseen * (~SEEN).sum())
+    p[:, ~SEEN] = unseen
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    report = model.perplexity_report(unseen_words, unseen=unseen)
+    assert report.perplexity == pytest.approx(oracles.perplexity(unseen_words, p), rel=1e-10)
+    assert report.tokens == unseen_words.sum()
+    assert report.unseen_tokens == unseen_words[:, ~SEEN].sum()
+    assert model.perplexity(unseen_words, unseen=unseen) == report.perplexity
+
+
+def test_unseen_words_in_completion(model, unseen_words):
+    observed, held_out = split(unseen_words)
+    assert held_out[:, ~SEEN].any()
+    report = model.completion_report(unseen_words)
+    assert report.unseen_tokens == held_out[:, ~SEEN].sum()
+    p = smoothed(model, model.transform(observed), 0.01)
+    assert report.perplexity == pytest.approx(oracles.perplexity(held_out * SEEN, p), rel=1e-10)
+    unseen = 1e-4
+    p *= 1 - unseen * (~SEEN).sum()
+    p[:, ~SEEN] = unseen
+    wanted = oracles.perplexity(held_out, p)
+    assert model.completion_perplexity(unseen_words, unseen=unseen) == pytest.approx(wanted, rel=1e-10)
+
+
+def test_no_tokens_have_no_perplexity(model):
+    assert np.isnan(model.perplexity(np.zeros((2, 50))))
+    assert np.isnan(perplexity_of(0.0, 0.0))
+    report = model.completion_report(np.zeros((2, 50)))
+    assert np.isnan(report.perplexity)
+    assert (report.tokens, report.smoothed_share) == (0, 0)
+
+
+def test_a_probability_of_zero_is_infinitely_perplexing():
+    report = score_tokens("test", counts(np.ones((1, 2))), np.array([0.0, 1.0]), np.array([0.5, 0.5]))
+    assert report.perplexity == np.inf
+    assert report.unigram_perplexity == pytest.approx(2)
+
+
+# the split
+
+
+def test_halves_of_whole_counts_add_up():
+    X = oracles.random_counts(2, 200, 60, largest=12)
+    observed, held_out = split(X)
+    assert np.array_equal(observed + held_out, X)
+    assert np.array_equal(observed, np.floor(observed))
+    assert (np.abs(observed - held_out) <= 1).all()
+    odd = np.count_nonzero(X % 2)
+    assert abs((observed - held_out).sum()) < 5 * np.sqrt(odd)
+
+
+def test_halves_of_fractions_add_up():
+    X = oracles.random_counts(3, 100, 40) * np.random.default_rng(4).exponential(size=(100, 40))
+    observed, held_out = split(X)
+    assert (observed >= 0).all()
+    assert (held_out >= 0).all()
+    np.testing.assert_allclose(observed + held_out, X, rtol=1e-15)
+    assert (np.abs(observed - held_out) < 2).all()
+    below_one = (X > 0) & (X < 1)
+    assert below_one.any()
+    assert ((observed[below_one] == 0) | (held_out[below_one] == 0)).all()
+
+
+def test_documents_of_one_word():
+    """A single token goes to one half; which one depends on the document, so that both occur."""
+    X = np.eye(200)
+    observed, held_out = split(X)
+    assert np.array_equal(observed + held_out, X)
+    assert 60 < observed.sum() < 140
+    observed, held_out = split(np.full((1, 1), 5.0))
+    assert {observed.item(), held_out.item()} == {2.0, 3.0}
+
+
+def test_completion_of_documents_of_one_token(model):
+    X = np.eye(50)[SEEN]
+    observed, held_out = split(X)
+    assert observed.any()
+    assert held_out.any()
+    report = model.completion_report(X)
+    assert report.tokens == held_out.sum()
+    p = smoothed(model, np.tile(model.topic_weights_, (len(X), 1)), 0.01)
+    assert report.perplexity == pytest.approx(oracles.perplexity(held_out, p), rel=1e-6)
+
+
+def test_the_split_depends_on_the_seed_and_the_document_alone():
+    X = oracles.random_counts(5, 60, 40)
+    observed, _ = split(X)
+    order = np.random.default_rng(6).permutation(60)
+    assert np.array_equal(split(X[order])[0], observed[order])
+    for d in range(60):
+        assert np.array_equal(split(X[d : d + 1])[0][0], observed[d])
+    assert np.array_equal(split(np.hstack([X, np.zeros((60, 5))]))[0][:, :40], observed)
+    assert not np.array_equal(split(X, seed=1)[0], observed)
+
+
+def test_the_split_depends_on_the_whole_content_of_a_document():
+    X = np.ones((2, 40))
+    X[1, 0] = 2
+    observed, _ = split(X)
+    assert np.array_equal(split(X[:1].repeat(2, axis=0))[0][0], observed[0])
+    assert not np.array_equal(observed[0, 1:], observed[1, 1:])
+
+
+def test_the_split_is_the_same_for_both_dtypes():
+    X = oracles.random_counts(7, 60, 40)
+    for one, other in zip(split_tokens(counts(X), 0), split_tokens(counts(X, np.float32), 0), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_topic_fit_is_the_mean_share_of_a_topic_in_its_own_documents():
+    doc_topic = np.array([[1.0, 0.0], [0.5, 0.5]])
+    topic_doc = np.array([[0.75, 0.25], [0.0, 1.0]])
+    np.testing.assert_allclose(topic_fit(doc_topic, topic_doc), [0.875, 0.5])
+
+
+def test_topics_beat_the_unigram_on_real_documents(real_counts):
+    X = real_counts("counts/newsgroups_fasttopics.npz")
+    rows = np.arange(X.shape[0])
+    training, test = X[rows % 4 == 0], X[rows % 40 == 1]
+    model = PLSA(10, random_state=0, max_iter=15).fit(training)
+    report = model.completion_report(test)
+    assert report.unseen_tokens > 0
+    assert report.tokens > 10_000
+    assert report.perplexity < 0.9 * report.unigram_perplexity

@@ -1,0 +1,481 @@
+"""PLSA as an estimator: scikit-learn's checks, its containers, and what a fit leaves behind."""
+
+import copy
+import doctest
+import pickle
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+import polyseme.estimators.plsa
+from polyseme import PLSA, MissingExtraError
+from polyseme.initialise import STARTS
+from polyseme.sources.memory import MemorySource, counts_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 60, 45, 4)
+X_WITH_GAPS = X.copy()
+X_WITH_GAPS[[0, 17]] = 0
+X_WITH_GAPS[:, [3, 44]] = 0
+
+
+@parametrize_with_checks([PLSA(), PLSA(2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PLSA(4, random_state=0, max_iter=50).fit(X_WITH_GAPS)
+
+
+def fitted(data=X, /, n_components=3, **parameters):
+    weights = parameters.pop("sample_weight", None)
+    return PLSA(n_components, **{"random_state": 0, "max_iter": 40, **parameters}).fit(data, sample_weight=weights)
+
+
+def same_fit(one, other):
+    return (
+        np.array_equal(one.components_, other.components_)
+        and np.array_equal(one.doc_topic_, other.doc_topic_)
+        and one.log_likelihood_ == other.log_likelihood_
+    )
+
+
+# containers
+
+TEXTS = ["ant bee ant", "bee ant cow", "iron zinc", "zinc iron gold zinc", "ant cow cow", "gold iron"] * 4
+
+
+def test_pipeline_with_a_vectorizer():
+    pipeline = make_pipeline(CountVectorizer(), PLSA(2, random_state=1))
+    theta = pipeline.fit_transform(TEXTS)
+    assert theta.shape == (24, 2)
+    animals, metals = theta[0].argmax(), theta[2].argmax()
+    assert animals != metals
+    assert pipeline.transform(["cow bee", "zinc", "unheard of"])[:2].argmax(axis=1).tolist() == [animals, metals]
+    assert list(pipeline.get_feature_names_out()) == ["plsa0", "plsa1"]
+
+
+def test_grid_search_prefers_the_number_of_themes():
+    pipeline = make_pipeline(CountVectorizer(), PLSA(random_state=1))
+    search = GridSearchCV(pipeline, {"plsa__n_components": [1, 2]}, cv=3, error_score="raise").fit(TEXTS)
+    assert search.best_params_ == {"plsa__n_components": 2}
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+
+
+def test_clone_copies_the_parameters_alone(model):
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    assert not hasattr(twin, "components_")
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_whole(model, duplicate):
+    twin = duplicate(model)
+    assert same_fit(twin, model)
+    assert np.array_equal(twin.transform(X), model.transform(X))
+    assert twin.score(X) == model.score(X)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_set_output(library):
+    pytest.importorskip(library)
+    frames = PLSA(3, random_state=0).set_output(transform=library)
+    frame = frames.fit_transform(X)
+    assert type(frame).__module__.startswith(library)
+    assert list(frame.columns) == ["plsa0", "plsa1", "plsa2"]
+    assert np.array_equal(frame.to_numpy(), frames.doc_topic_)
+    assert np.array_equal(frames.transform(X).to_numpy(), frames.doc_topic_)
+
+
+def test_feature_names_are_remembered_and_checked():
+    pandas = pytest.importorskip("pandas")
+    names = [f"word{w}" for w in range(X.shape[1])]
+    model = fitted(pandas.DataFrame(X, columns=names))
+    assert list(model.feature_names_in_) == names
+    assert model.topics().columns[0] == "id"
+    assert "word" in model.topics(n_words=1)["words"][0]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.transform(pandas.DataFrame(X, columns=names[::-1]))
+
+
+def test_the_example_in_the_docstring():
+    assert doctest.testmod(polyseme.estimators.plsa).attempted > 0
+    assert doctest.testmod(polyseme.estimators.plsa).failed == 0
+
+
+# one routine for the documents' weights
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fit_transform_is_fit_then_transform(layout, dtype, weighted):
+    data = layout(X_WITH_GAPS.astype(dtype))
+    weights = np.linspace(0, 2, len(X)) if weighted else None
+    theta = PLSA(3, random_state=0).fit_transform(data, sample_weight=weights)
+    model = PLSA(3, random_state=0).fit(data, sample_weight=weights)
+    assert theta.dtype == dtype
+    assert np.array_equal(theta, model.transform(data))
+    assert np.array_equal(theta, model.doc_topic_)
+    np.testing.assert_allclose(theta.sum(axis=1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_weightless_documents_are_folded_in_like_any_other(layout):
+    """Also one whose words occur nowhere else, so that no topic knows them."""
+    data = np.array([[4, 3, 0, 0, 0], [5, 2, 0, 1, 0], [0, 0, 3, 4, 0], [0, 0, 0, 0, 7], [0, 1, 0, 0, 7.0]])
+    weights = np.array([1.0, 1, 1, 0, 0])
+    model = fitted(layout(data), n_components=2, sample_weight=weights)
+    without = fitted(layout(data[:3]), n_components=2)
+    np.testing.assert_allclose(model.components_, without.components_, atol=1e-12)
+    np.testing.assert_allclose(model.history_["log_likelihood"], without.history_["log_likelihood"], rtol=1e-12)
+    assert np.array_equal(model.transform(layout(data)), model.doc_topic_)
+    assert np.array_equal(model.doc_topic_[3], model.topic_weights_)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_a_batch_of_one_is_the_same_row_of_many(model, layout):
+    whole = model.transform(layout(X))
+    for d in range(len(X)):
+        assert np.array_equal(model.transform(layout(X[d : d + 1]))[0], whole[d])
+
+
+def test_empty_documents_get_the_topic_weights(model):
+    assert np.array_equal(model.doc_topic_[17], model.topic_weights_)
+    assert np.array_equal(model.transform(np.zeros((2, 45))), np.tile(model.topic_weights_, (2, 1)))
+
+
+def test_unseen_words_are_ignored_in_transform(model):
+    only_seen = X.copy()
+    only_seen[:, [3, 44]] = 0
+    assert not np.array_equal(X, only_seen)
+    assert np.array_equal(model.transform(X), model.transform(only_seen))
+    nothing_seen = np.zeros((1, 45))
+    nothing_seen[0, 3] = 5
+    assert np.array_equal(model.transform(nothing_seen)[0], model.topic_weights_)
+
+
+def test_a_model_can_be_fitted_again_with_another_number_of_topics():
+    model = fitted(X_WITH_GAPS, n_components=3)
+    model.set_params(n_components=2).fit(X_WITH_GAPS)
+    assert same_fit(model, fitted(X_WITH_GAPS, n_components=2))
+
+
+def test_a_second_fit_leaves_nothing_of_the_first():
+    model = fitted(solver="annealed", max_iter=3)
+    model.set_params(solver="em").fit(X)
+    assert set(vars(model)) == set(vars(fitted(solver="em", max_iter=3)))
+
+
+# input
+
+
+def test_every_kind_of_matrix_gives_the_same_fit():
+    counts = sp.coo_array(X)
+    wide = sp.csr_array(X)
+    wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
+    kinds = [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.lil_array]
+    model = fitted(sp.csr_array(X))
+    for other in [kind(counts) for kind in kinds] + [wide]:
+        assert same_fit(fitted(other), model)
+        assert np.array_equal(model.transform(other), model.doc_topic_)
+    dense = fitted(X)
+    np.testing.assert_allclose(dense.components_, model.components_, atol=1e-9)
+    assert same_fit(fitted(np.asfortranarray(X)), dense)
+    assert same_fit(fitted(X.tolist()), dense)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    ("data_dtype", "asked", "expected"),
+    [
+        (np.int64, None, np.float32),
+        (np.int32, None, np.float32),
+        (np.uint8, None, np.float32),
+        (np.bool_, None, np.float32),
+        (np.float32, None, np.float32),
+        (np.float64, None, np.float64),
+        (np.int64, np.float64, np.float64),
+        (np.float64, "float32", np.float32),
+    ],
+)
+def test_dtype_of_the_factors(layout, data_dtype, asked, expected):
+    data = layout(X.astype(data_dtype))
+    model = fitted(data, dtype=asked)
+    for array in (model.components_, model.doc_topic_, model.transform(data)):
+        assert array.dtype == expected
+    assert np.array_equal(model.transform(data), model.doc_topic_)
+
+
+def test_whole_numbers_are_fitted_as_float32_numbers():
+    assert same_fit(fitted(sp.csr_array(X.astype(np.int64))), fitted(sp.csr_array(X.astype(np.float32))))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_the_data_is_left_alone(layout):
+    data = layout(X_WITH_GAPS)
+    before = data.copy()
+    fitted(data).completion_perplexity(data)
+    assert (abs(data - before)).sum() == 0
+
+
+# reproducible
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_n_jobs_changes_no_bit(layout, dtype):
+    data = layout(X_WITH_GAPS.astype(dtype))
+    one, two = fitted(data, n_jobs=1), fitted(data, n_jobs=2)
+    assert same_fit(one, two)
+    for column in ("log_likelihood", "objective", "residual"):
+        assert np.array_equal(one.history_[column], two.history_[column])
+    assert one.completion_perplexity(data) == two.completion_perplexity(data)
+
+
+def test_the_seed_decides():
+    assert same_fit(fitted(random_state=3), fitted(random_state=3))
+    assert same_fit(
+        fitted(random_state=np.random.RandomState(3)),
+        fitted(random_state=np.random.RandomState(3)),
+    )
+    assert not same_fit(fitted(random_state=3), fitted(random_state=4))
+
+
+def test_integer_weights_are_repeated_rows():
+    times = np.random.default_rng(1).integers(0, 4, len(X))
+    weighted = fitted(sample_weight=times)
+    repeated = fitted(X.repeat(times, axis=0))
+    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
+    np.testing.assert_allclose(weighted.topic_weights_, repeated.topic_weights_, rtol=1e-6)
+    np.testing.assert_allclose(weighted.log_likelihood_, repeated.log_likelihood_, rtol=1e-9)
+    np.testing.assert_allclose(weighted.history_["residual"], repeated.history_["residual"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["random", "nndsvd", "lsa"])
+@pytest.mark.parametrize("K", [3, 30])
+def test_starts_do_not_depend_on_the_order_or_number_of_rows(name, K):
+    """K = 30 takes the exact eigenvectors, K = 3 the iterative ones."""
+    order = np.random.default_rng(2).permutation(len(X))
+    twice = np.vstack([X[order], X])
+
+    def start(data):
+        return STARTS[name](MemorySource(counts_of(data, np.dtype(np.float64))), K, np.random.default_rng(3))
+
+    first = start(sp.csr_array(X))
+    np.testing.assert_allclose(first.sum(axis=0), 1, rtol=1e-12)
+    assert np.array_equal(first > 0, np.tile(X.any(axis=0), (K, 1)).T)
+    np.testing.assert_allclose(start(X[order]), first, atol=1e-8)
+    np.testing.assert_allclose(start(sp.csr_array(twice)), first, atol=1e-8)
+
+
+@pytest.mark.parametrize("init", ["random", "nndsvd", "lsa"])
+def test_a_fit_does_not_depend_on_the_order_of_rows(init):
+    order = np.random.default_rng(4).permutation(len(X))
+    one, other = fitted(init=init, max_iter=15), fitted(X[order], init=init, max_iter=15)
+    np.testing.assert_allclose(other.components_, one.components_, atol=1e-8)
+    np.testing.assert_allclose(other.log_likelihood_, one.log_likelihood_, rtol=1e-8)
+
+
+def test_a_given_pair_is_where_the_fit_starts():
+    theta, phi = oracles.random_factors(5, *X.shape, 3)
+    model = fitted(init=(theta * 7, phi * 3), max_iter=2, solver="em")
+    start = oracles.log_likelihood(X, theta, phi) / X.sum()
+    np.testing.assert_allclose(model.history_["log_likelihood"][0], start, rtol=1e-12)
+    for _ in range(2):
+        theta, phi = oracles.em_step(X, theta, phi)
+    np.testing.assert_allclose(model.components_, phi, atol=1e-12)
+
+
+# what a fit leaves behind
+
+
+def test_the_symmetric_view_is_the_same_joint_distribution(model):
+    asymmetric = model.doc_weights_[:, np.newaxis] * (model.doc_topic_ @ model.components_)
+    symmetric = model.topic_doc_.T @ (model.topic_weights_[:, np.newaxis] * model.components_)
+    np.testing.assert_allclose(symmetric, asymmetric, rtol=1e-12, atol=1e-18)
+    np.testing.assert_allclose(asymmetric.sum(), 1, rtol=1e-12)
+    for distribution in (model.topic_weights_, model.doc_weights_, *model.topic_doc_, *model.components_):
+        np.testing.assert_allclose(distribution.sum(), 1, rtol=1e-12)
+    np.testing.assert_allclose(model.doc_weights_, X_WITH_GAPS.sum(axis=1) / X_WITH_GAPS.sum())
+
+
+def test_log_likelihood_is_that_of_the_fitted_attributes(model):
+    value = oracles.log_likelihood(X_WITH_GAPS, model.doc_topic_, model.components_) / X_WITH_GAPS.sum()
+    np.testing.assert_allclose(model.log_likelihood_, value, rtol=1e-12)
+    np.testing.assert_allclose(model.training_perplexity_, np.exp(-value), rtol=1e-12)
+    assert model.log_likelihood_ >= model.history_["log_likelihood"][-1] - 1e-4
+
+
+def test_history_is_a_table(model):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(model.history_)
+    assert list(table.columns) == ["iteration", "seconds", "log_likelihood", "objective", "residual"]
+    assert len(table) == model.n_iter_ + 1
+    assert table["iteration"].tolist() == list(range(len(table)))
+    assert table["seconds"].is_monotonic_increasing
+    assert table["log_likelihood"].is_monotonic_increasing
+    assert (table["residual"] >= 0).all()
+
+
+def test_the_callback_hears_every_entry():
+    heard = []
+    model = fitted(callback=heard.append, max_iter=5)
+    assert len(heard) == 6
+    for name, column in model.history_.items():
+        assert [entry[name] for entry in heard] == column.tolist()
+
+
+def test_it_stops_at_the_tolerance():
+    model = fitted(tol=0.05, max_iter=1000)
+    residual = model.history_["residual"]
+    assert model.converged_
+    assert residual[-1] <= 0.05
+    assert (residual[1:-1] > 0.05).all()
+
+
+def test_a_fit_that_does_not_converge_says_what_to_do():
+    with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=3 .*nats per token.*raise max_iter or tol"):
+        model = PLSA(3, max_iter=3, tol=0, random_state=0).fit(X)
+    assert not model.converged_
+    assert model.n_iter_ == 3
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_that_converges_does_not_warn():
+    assert PLSA(2, random_state=0, tol=0.5).fit(X).converged_
+
+
+def test_n_init_keeps_the_best_start():
+    heard = []
+    model = fitted(n_init=5, max_iter=8, callback=heard.append)
+    ends = [entry["objective"] for entry in heard if entry["iteration"] == 8]
+    assert len(ends) == 5
+    assert len(set(ends)) == 5
+    assert model.history_["objective"][-1] == max(ends)
+    assert model.n_iter_ == 8
+
+
+def interrupt_at(iteration, start=1):
+    """A callback that acts as Ctrl-C at that iteration of that start."""
+    starts = []
+
+    def callback(entry):
+        if entry["iteration"] == 0:
+            starts.append(entry)
+        if entry["iteration"] == iteration and len(starts) == start:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+@pytest.mark.parametrize("iteration", [0, 1, 5])
+def test_ctrl_c_leaves_a_usable_model(iteration):
+    model = PLSA(3, random_state=0, callback=interrupt_at(iteration))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X_WITH_GAPS)
+    assert model.n_iter_ == iteration
+    assert not model.converged_
+    assert len(model.history_["iteration"]) == iteration + 1
+    assert np.array_equal(model.transform(X_WITH_GAPS), model.doc_topic_)
+    assert np.isfinite(model.score(X_WITH_GAPS))
+    if iteration:
+        assert np.array_equal(model.components_, fitted(X_WITH_GAPS, max_iter=iteration).components_)
+
+
+def test_ctrl_c_in_a_later_start_keeps_the_best_so_far():
+    model = PLSA(3, random_state=0, n_init=3, max_iter=10, callback=interrupt_at(1, start=2))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert same_fit(model, fitted(max_iter=10))
+
+
+def test_other_errors_in_the_callback_come_through():
+    def callback(entry):
+        raise ZeroDivisionError
+
+    model = PLSA(3, callback=callback)
+    with pytest.raises(ZeroDivisionError):
+        model.fit(X)
+    assert not hasattr(model, "components_")
+
+
+# topics
+
+
+def expected_words(model, n_words, names):
+    return [", ".join(names[w] for w in np.argsort(-row, kind="stable")[:n_words]) for row in model.components_]
+
+
+def check_topics(frame, model, names):
+    assert list(frame.columns) == ["id", "weight", "fit", "words"]
+    assert list(frame["id"]) == [0, 1, 2, 3]
+    np.testing.assert_allclose(frame["weight"], model.topic_weights_)
+    assert list(frame["words"]) == expected_words(model, 4, names)
+    fit = [sum(model.topic_doc_[k] * model.doc_topic_[:, k]) for k in range(4)]
+    np.testing.assert_allclose(frame["fit"], fit, rtol=1e-9)
+
+
+NAMES = [f"word{w}" for w in range(45)]
+
+
+def test_topics_as_a_polars_frame(model):
+    polars = pytest.importorskip("polars")
+    frame = model.topics(NAMES, n_words=4)
+    assert isinstance(frame, polars.DataFrame)
+    check_topics(frame, model, NAMES)
+
+
+def test_topics_as_a_pandas_frame_without_polars(model, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    frame = model.topics(np.array(NAMES), n_words=4)
+    assert isinstance(frame, pandas.DataFrame)
+    check_topics(frame, model, NAMES)
+
+
+def test_topics_without_either_name_the_extra(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"^A table of topics needs the extra 'cli': pip install"):
+        model.topics()
+
+
+def test_topics_without_a_vocabulary_number_the_words(model):
+    assert list(model.topics(n_words=4)["words"]) == expected_words(model, 4, [f"x{w}" for w in range(45)])
+
+
+# progress
+
+
+def test_a_fit_is_silent_unless_asked(capfd):
+    fitted(max_iter=3)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_without_rich(capsys, monkeypatch):
+    for name in ("rich", "rich.progress"):
+        monkeypatch.setitem(sys.modules, name, None)
+    fitted(max_iter=12, tol=0, verbose=1)
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert [line.split(":")[0] for line in output.err.splitlines()] == ["PLSA 0/12", "PLSA 10/12", "PLSA 12/12"]
+
+
+def test_progress_with_rich(capsys):
+    pytest.importorskip("rich")
+    fitted(max_iter=12, tol=0, verbose=2)
+    output = capsys.readouterr()
+    assert "12/12" in output.out + output.err

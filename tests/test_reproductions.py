@@ -1,0 +1,78 @@
+"""The reproductions, on small problems: they finish, and their verdicts are as expected and as the README says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1] / "reproductions"
+
+EXPECTED = {
+    "gaussier_goutte_2005": {
+        "Scaling A, B": "true",
+        "Property": "true",
+        "Update rules": "true",
+        "Fixed points": "true",
+        "The fixed-point argument": "true of optima, not of all fixed points",
+        "Local optima of NMF": "true",
+        "Annealing and the start": "true",
+        "Annealing and the number of components": "true to some extent",
+        "Invariance": "true for diagonal; square only if non-negative",
+        "Identifiability": "false: only the scale is",
+    },
+    "zhang_ding_tang": {
+        "The package's solvers": "same",
+        "Theorem 1": "true from F = CS, false from F = C",
+        "Corollary 2": "true if sum X = 1",
+        "Corollary 3": "true from G = HS, false from G = H",
+        "Theorem 5": "true",
+        "Corollary 6": "true from old values only",
+        "Algorithm 1 as printed": "false as printed, true as Gauss-Seidel",
+        "Algorithm 2 as printed": "false as printed, true corrected",
+        "Algorithm 3 (sect. 4)": "false",
+        "Algorithm 3 (sect. 5, 6)": "false",
+        "Theorem 4 and its converse": "true",
+        "Fixed row and column sums": "true",
+        "F m times, G n times (sect. 5)": "false in general",
+        "Equation 10": "false but for NMF and normalised NMF",
+        "NMF is faster (sect. 6)": "true against PLSI; against EM little is gained",
+    },
+}
+
+
+def verdicts(markdown):
+    """{claim: verdict} of the lines of a verdict table."""
+    rows = [line.strip("| ").split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
+    return {row[0]: row[-1] for row in rows if row[0] not in ("claim", "---")}
+
+
+def printed(name, *options, **environment):
+    """What a script prints in quick mode; numerical warnings are errors."""
+    command = [sys.executable, "-W", "error::RuntimeWarning", str(HERE / f"{name}.py"), "--quick", *options]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_quick_run_has_the_expected_verdicts(name, tmp_path):
+    pytest.importorskip("matplotlib")
+    output = printed(name, "--pictures", str(tmp_path))
+    assert verdicts(output.split("## Verdicts\n")[1]) == EXPECTED[name]
+    assert 1_000 < (tmp_path / f"{name}.png").stat().st_size < 150_000
+
+
+def test_without_real_data_its_parts_are_skipped_by_name(tmp_path):
+    output = printed("zhang_ding_tang", POLYSEME_DATA=str(tmp_path))
+    assert "skipped: Associated Press" in output
+    assert verdicts(output.split("## Verdicts\n")[1]) == EXPECTED["zhang_ding_tang"]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_readme_has_the_same_verdicts(name):
+    readme = (HERE / "README.md").read_text()
+    block = readme.split(f"<!-- {name} -->\n")[1].split(f"<!-- end of {name} -->")[0]
+    assert verdicts(block) == EXPECTED[name]
+    assert (HERE / "pictures" / f"{name}.png").stat().st_size < 150_000

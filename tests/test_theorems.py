@@ -1,0 +1,486 @@
+"""What Zhang, Ding and Tang prove, conjecture and print, against naive formulas: the true parts hold, the false fail.
+
+As in the paper X is words x documents, C = P(w|z) words x K, S = P(z) the diagonal and H = P(d|z) documents x K, each
+with columns that sum to one; F and G are the factors of NMF. R = X / (C S H'). The package's factors are C-like
+`words` and H-like `docs`.
+"""
+
+import numpy as np
+import pytest
+
+import oracles
+from polyseme.kernels import padded
+from polyseme.model import Model
+from polyseme.solvers import EM, PLSI, SCD, MultiplicativeNMF, NormalizedNMF
+from polyseme.solvers.multiplicative import MultiplicativeRun
+from polyseme.solvers.plsi import PLSIRun
+from polyseme.solvers.poisson import Unnormalised
+from solver_problems import advanced, begin, factors, source_of
+
+K = 4
+
+
+def joint(X):
+    return X / X.sum()
+
+
+def dense():
+    return joint(np.random.default_rng(0).uniform(0.1, 2, (14, 18)))
+
+
+def sparse():
+    return joint(oracles.random_counts(1, 30, 25, 0.3, empty_rows=(4,), empty_words=(7,)).T)
+
+
+@pytest.fixture(params=["dense", "sparse", "real"])
+def X(request, real_counts):
+    """words x documents, sum one: random, random with gaps, and 150 documents of AP with their 250 commonest words."""
+    if request.param != "real":
+        return {"dense": dense, "sparse": sparse}[request.param]()
+    counts = real_counts("counts/ap_blei.npz")[:150].toarray().astype(np.float64)
+    common = np.argsort(-counts.sum(axis=0), kind="stable")[:250]
+    return joint(counts[:, common].T)
+
+
+def triple(X, seed=5):
+    """C, S, H at random, all positive."""
+    rng = np.random.default_rng(seed)
+    n_words, n_docs = X.shape
+    return rng.dirichlet(np.ones(n_words), K).T, rng.dirichlet(np.full(K, 3.0)), rng.dirichlet(np.ones(n_docs), K).T
+
+
+def plsa_start(X, seed=6):
+    """theta and phi, and the same P(d,w) as a triple: the start at which all algorithms agree on P(d) = n_d / N."""
+    n_words, n_docs = X.shape
+    theta, phi = oracles.random_factors(seed, n_docs, n_words, K)
+    topic_weights, topic_doc, topic_word = oracles.symmetric_of(theta, phi, X.sum(axis=0))
+    return (theta, phi), (topic_word.T, topic_weights, topic_doc.T)
+
+
+def ratio(X, P):
+    return np.divide(X, P, out=np.zeros_like(P), where=X > 0)
+
+
+def to_one(factor):
+    return factor / factor.sum(axis=0)
+
+
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+# the paper's formulas, naively
+
+
+def new_F(X, F, G):
+    """Algorithm 1, line 2."""
+    return F / G.sum(axis=0) * (ratio(X, F @ G.T) @ G)
+
+
+def new_G(X, F, G):
+    """Algorithm 1, line 3, at whatever F it is given."""
+    return G / F.sum(axis=0) * (ratio(X, F @ G.T).T @ F)
+
+
+def theorem_1(X, C, S, H):
+    """Equations 4 and 5: the next C and S from the old values."""
+    R = ratio(X, C * S @ H.T)
+    share = np.diag(C.T @ R @ H)
+    return C * (R @ H) / share, S * share
+
+
+def corollary_3(X, C, S, H):
+    """The next H and S from the old values."""
+    R = ratio(X, C * S @ H.T)
+    share = np.diag(C.T @ R @ H)
+    return H * (R.T @ C) / share, S * share
+
+
+def algorithm_2(X, C, S, H):
+    """PLSI, R recomputed before each line."""
+    R = ratio(X, C * S @ H.T)
+    C = C * (R @ H) / np.diag(C.T @ R @ H)
+    R = ratio(X, C * S @ H.T)
+    S = S * np.diag(C.T @ R @ H)
+    R = ratio(X, C * S @ H.T)
+    return C, S, H * (R.T @ C) / np.diag(C.T @ R @ H)
+
+
+def algorithm_2_as_scanned(X, C, S, H):
+    """H's denominator has the old C, and its R the old S."""
+    R = ratio(X, C * S @ H.T)
+    new_C = C * (R @ H) / np.diag(C.T @ R @ H)
+    R = ratio(X, new_C * S @ H.T)
+    return new_C, S * np.diag(new_C.T @ R @ H), H * (R.T @ new_C) / np.diag(C.T @ R @ H)
+
+
+def algorithm_3_as_printed(X, C, S, H):
+    """Every line from the values of the last iteration."""
+    new_C, new_S = theorem_1(X, C, S, H)
+    new_H, _ = corollary_3(X, C, S, H)
+    return new_C, new_S, new_H
+
+
+def algorithm_3(X, C, S, H):
+    """Gauss-Seidel: C and S, then H and S from the new C and S."""
+    C, S = theorem_1(X, C, S, H)
+    H, S = corollary_3(X, C, S, H)
+    return C, S, H
+
+
+def divergence(X, P):
+    """sum x log(x / p) - x + p"""
+    present = X > 0
+    return float((X[present] * np.log(X[present] / P[present])).sum() - X.sum() + P.sum())
+
+
+# the package's runs at any F and G, or C, S and H
+
+
+def nmf_run(X, F, G, order="words-first", normalise=False):
+    point = Unnormalised(padded(G, np.float64), padded(F, np.float64))
+    return MultiplicativeRun(Model(K), source_of(X.T), point, order, normalise)
+
+
+def plsi_run(X, C, S, H):
+    return PLSIRun(Model(K), source_of(X.T), Unnormalised(padded(H * S * X.sum(), np.float64), padded(C, np.float64)))
+
+
+def F_and_G(run):
+    return run.point.words[:, :K], run.point.docs[:, :K]
+
+
+def C_S_H(run):
+    return run.C[:, :K], run.S[:K], run.H[:, :K]
+
+
+# the algorithms are the naive ones
+
+
+@pytest.mark.parametrize("order", ["words-first", "documents-first"])
+def test_algorithm_1_is_the_formula(X, order):
+    C, S, H = triple(X)
+    F, G = C * S, H
+    run = nmf_run(X, F, G, order)
+    for _ in range(20):
+        run.advance()
+        if order == "words-first":
+            F = new_F(X, F, G)
+            G = new_G(X, F, G)
+        else:
+            G = new_G(X, F, G)
+            F = new_F(X, F, G)
+        close(F_and_G(run)[0], F)
+        close(F_and_G(run)[1], G)
+
+
+def test_algorithm_2_is_the_formula(X):
+    C, S, H = triple(X)
+    run = plsi_run(X, C, S, H)
+    for _ in range(20):
+        run.advance()
+        C, S, H = algorithm_2(X, C, S, H)
+        for ours, naive in zip(C_S_H(run), (C, S, H), strict=True):
+            close(ours, naive)
+        for factor in (C, H, S):
+            close(factor.sum(axis=0), 1)
+
+
+@pytest.mark.parametrize("order", ["words-first", "documents-first"])
+def test_algorithm_3_is_the_formula(X, order):
+    C, S, H = triple(X)
+    run = nmf_run(X, C, H * S, order, normalise=True)
+    for _ in range(20):
+        run.advance()
+        if order == "words-first":
+            C, S, H = algorithm_3(X, C, S, H)
+        else:
+            H, S = corollary_3(X, C, S, H)
+            C, S = theorem_1(X, C, S, H)
+        ours_C, ours_HS = F_and_G(run)
+        close(ours_C, C)
+        close(ours_HS, H * S)
+
+
+def test_the_solvers_start_where_plsa_does(X):
+    """By their names, from theta and phi, each algorithm is the one above; P(d,w) has the documents' own P(d)."""
+    start, (C, S, H) = plsa_start(X)
+    nmf, normalised, plsi, em = (
+        begin(solver, X.T, start) for solver in (MultiplicativeNMF(), NormalizedNMF(), PLSI(), EM())
+    )
+    F, G = C, H * S
+    C2, S2, H2 = C, S, H
+    C3, S3, H3 = C, S, H
+    C0, S0, H0 = C, S, H
+    P_d = X.sum(axis=0)[:, np.newaxis]
+    for _ in range(10):
+        for run in (nmf, normalised, plsi, em):
+            run.advance()
+        F = new_F(X, F, G)
+        G = new_G(X, F, G)
+        C2, S2, H2 = algorithm_2(X, C2, S2, H2)
+        C3, S3, H3 = algorithm_3(X, C3, S3, H3)
+        C0, S0, H0 = algorithm_3_as_printed(X, C0, S0, H0)
+        for run, words, docs in ((nmf, F, G), (normalised, C3, H3 * S3), (plsi, C2, H2 * S2), (em, C0, H0 * S0)):
+            theta, phi = factors(run)
+            close(phi.T, to_one(words))
+            close((P_d * theta).T, oracles.normalised(docs * words.sum(axis=0)).T * P_d.T)
+
+
+# true
+
+
+def test_theorem_1(X):
+    """F = C S, G = H: the next F is the next C times the next S."""
+    C, S, H = triple(X)
+    run = nmf_run(X, C * S, H)
+    run.advance()
+    next_C, next_S = theorem_1(X, C, S, H)
+    F, _ = F_and_G(run)
+    close(F, next_C * next_S)
+    close(to_one(F), next_C)
+    close(F.sum(axis=0), next_S)
+
+
+def test_theorem_1_for_the_other_scaling(X):
+    """F = C, G = H S: the next F is the next C, but its scale is S(t) / S(t-1), not S(t)."""
+    C, S, H = triple(X)
+    run = nmf_run(X, C, H * S)
+    run.advance()
+    next_C, next_S = theorem_1(X, C, S, H)
+    F, _ = F_and_G(run)
+    close(F, next_C * next_S / S)
+    assert np.abs(F - next_C * next_S).max() > 1e-3
+
+
+def test_corollary_2(X):
+    """C's columns sum to one, and S to one given that X does."""
+    C, S, H = triple(X)
+    run = nmf_run(X, C * S, H)
+    for _ in range(10):
+        run.advance()
+        F, G = F_and_G(run)
+        close((F.sum(axis=0) * G.sum(axis=0)).sum(), 1)
+        next_C, next_S = theorem_1(X, C, S, H)
+        close(next_C.sum(axis=0), 1)
+        close(next_S.sum(), 1)
+        C, S, H = algorithm_3(X, C, S, H)
+
+
+def test_corollary_2_needs_sum_one():
+    C, S, H = triple(dense())
+    _, S_of_more = theorem_1(3 * dense(), C, S, H)
+    close(S_of_more.sum(), 3)
+
+
+def test_corollary_3(X):
+    """F = C, G = H S: the next G is the next H times the next S; for F = C S, G = H up to S(t) / S(t-1)."""
+    C, S, H = triple(X)
+    next_H, next_S = corollary_3(X, C, S, H)
+    run = nmf_run(X, C, H * S, "documents-first")
+    run.advance()
+    close(F_and_G(run)[1], next_H * next_S)
+    other = nmf_run(X, C * S, H, "documents-first")
+    other.advance()
+    close(F_and_G(other)[1], next_H * next_S / S)
+
+
+@pytest.mark.parametrize("scale_on", ["words", "documents"])
+def test_theorem_5(X, scale_on):
+    """One step of PLSI's C is one step of NMF's F, normalised: wherever S is put."""
+    C, S, H = triple(X)
+    nmf = nmf_run(X, *((C * S, H) if scale_on == "words" else (C, H * S)))
+    plsi = plsi_run(X, C, S, H)
+    nmf.advance()
+    plsi.advance()
+    close(to_one(F_and_G(nmf)[0]), C_S_H(plsi)[0])
+
+
+@pytest.mark.parametrize("scale_on", ["words", "documents"])
+def test_corollary_6(X, scale_on):
+    """The same for H and G, when all updates use the old values; with the new C, as PLSI runs, it is not so."""
+    C, S, H = triple(X)
+    nmf = nmf_run(X, *((C * S, H) if scale_on == "words" else (C, H * S)), "documents-first")
+    nmf.advance()
+    from_old = to_one(F_and_G(nmf)[1])
+    close(from_old, corollary_3(X, C, S, H)[0])
+    close(from_old, algorithm_3_as_printed(X, C, S, H)[2])
+    plsi = plsi_run(X, C, S, H)
+    plsi.advance()
+    assert np.abs(C_S_H(plsi)[2] - from_old).max() > 1e-5
+
+
+def exactly_factorable(zeros):
+    """X = C S H', with or without zeros in the factors."""
+    rng = np.random.default_rng(3)
+    C, S, H = rng.dirichlet(np.ones(14), K).T, rng.dirichlet(np.full(K, 3.0)), rng.dirichlet(np.ones(18), K).T
+    if zeros:
+        C[rng.random(C.shape) < 0.3] = 0
+        H[rng.random(H.shape) < 0.3] = 0
+        C, H = to_one(C), to_one(H)
+    return C * S @ H.T, (C, S, H)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_theorem_4_and_its_converse(zeros):
+    """Where X = C S H', the triple is stationary for Algorithm 3, for 1, for 2 and for EM, in every scaling."""
+    X, (C, S, H) = exactly_factorable(zeros)
+    for F, G in ((C * S, H), (C, H * S), (C * 7, H * S / 7)):
+        for order in ("words-first", "documents-first"):
+            for normalise in (False, True):
+                run = nmf_run(X, F, G, order, normalise)
+                for _ in range(5):
+                    run.advance()
+                close(F_and_G(run)[0], C if normalise else F)
+                close(F_and_G(run)[1], H * S if normalise else G)
+    for algorithm in (algorithm_3, algorithm_3_as_printed, algorithm_2):
+        for ours, before in zip(algorithm(X, C, S, H), (C, S, H), strict=True):
+            close(ours, before)
+    plsi = plsi_run(X, C, S, H)
+    plsi.advance()
+    for ours, before in zip(C_S_H(plsi), (C, S, H), strict=True):
+        close(ours, before)
+    theta = oracles.normalised(H * S)
+    em = begin(EM(), X.T, (theta, C.T))
+    em.advance()
+    close(factors(em)[0], theta)
+    close(factors(em)[1], C.T)
+
+
+def test_a_point_that_moves_for_one_moves_for_all():
+    X = dense()
+    C, S, H = triple(X)
+    F, G = new_F(X, C * S, H), new_G(X, C * S, H)
+    assert np.abs(to_one(F) - C).max() > 1e-3
+    assert np.abs(to_one(G) - H).max() > 1e-3
+    for algorithm in (algorithm_2, algorithm_3, algorithm_3_as_printed):
+        moved = algorithm(X, C, S, H)
+        assert np.abs(moved[0] - C).max() > 1e-3
+        assert np.abs(moved[2] - H).max() > 1e-3
+
+
+def test_where_one_algorithm_ends_the_others_stay():
+    """Gaussier and Goutte: a fixed point of one is a fixed point of the other, also where X is not factorable."""
+    X = joint(oracles.mixed_counts(3, 20, 14, 2).T)
+    start = oracles.random_factors(4, 20, 14, 2)
+    for solver in (MultiplicativeNMF(), NormalizedNMF(), PLSI(), EM(), SCD()):
+        ended = factors(advanced(begin(solver, X.T, start), 1000))
+        assert divergence(X, (X.sum(axis=0)[:, np.newaxis] * (ended[0] @ ended[1])).T) > 0.01
+        for other in (MultiplicativeNMF(), NormalizedNMF(), PLSI(), EM(), MultiplicativeNMF("documents-first")):
+            run = begin(other, X.T, ended)
+            run.advance()
+            for ours, before in zip(factors(run), ended, strict=True):
+                np.testing.assert_allclose(ours, before, atol=1e-5)
+
+
+def test_algorithms_1_and_3_have_the_same_product_at_every_iteration(X):
+    """So 'the normalization version will converge to a different local optimum' is false."""
+    C, S, H = triple(X)
+    for order in ("words-first", "documents-first"):
+        one, three = (nmf_run(X, C * S, H, order, normalise) for normalise in (False, True))
+        for _ in range(60):
+            one.advance()
+            three.advance()
+            products = [F @ G.T for F, G in (F_and_G(one), F_and_G(three))]
+            np.testing.assert_allclose(products[0], products[1], rtol=1e-12, atol=1e-15)
+            assert one.report.objective == pytest.approx(three.report.objective, rel=1e-12)
+        close(to_one(F_and_G(one)[0]), F_and_G(three)[0])
+
+
+def test_algorithm_3_as_printed_is_plain_em(X):
+    start, (C, S, H) = plsa_start(X)
+    em = begin(EM(), X.T, start)
+    for _ in range(30):
+        em.advance()
+        C, S, H = algorithm_3_as_printed(X, C, S, H)
+        theta, phi = factors(em)
+        close(phi.T, C)
+        close(X.sum(axis=0)[:, np.newaxis] * theta, H * S)
+
+
+def test_rows_and_columns_of_the_product_sum_to_those_of_the_counts(X):
+    """Ho and Van Dooren: after each half-step one margin is exact; at a fixed point both are."""
+    C, S, H = triple(X)
+    run = nmf_run(X, C * S, H)
+    for _ in range(5):
+        run.advance()
+        F, G = F_and_G(run)
+        close((F @ G.T).sum(axis=0), X.sum(axis=0))
+    words_last = nmf_run(X, C * S, H, "documents-first")
+    for _ in range(5):
+        words_last.advance()
+        F, G = F_and_G(words_last)
+        close((F @ G.T).sum(axis=1), X.sum(axis=1))
+
+
+# false
+
+
+def test_algorithm_1_as_printed_is_not_monotone():
+    """Both factors from the old ones: the divergence rises, from proper starts; Gauss-Seidel never rises."""
+    largest_rise = []
+    for seed in range(10):
+        X = joint(oracles.random_counts(seed, 10, 8, 0.3).T)
+        C, S, H = triple(X, seed)
+        F, G = C * S, H
+        run = nmf_run(X, F, G)
+        printed, working = [divergence(X, F @ G.T)], [divergence(X, F @ G.T)]
+        for _ in range(30):
+            F, G = new_F(X, F, G), new_G(X, F, G)
+            printed.append(divergence(X, F @ G.T))
+            run.advance()
+            ours = F_and_G(run)
+            working.append(divergence(X, ours[0] @ ours[1].T))
+        largest_rise.append(np.diff(printed).max())
+        assert np.diff(working).max() <= 1e-14
+    assert max(largest_rise) > 1e-4
+
+
+def test_algorithm_1_as_printed_may_swing_for_ever():
+    """One component and a product of total two: its total becomes 1/2, then 2 again; Gauss-Seidel ends at once."""
+    X = dense()
+    F, G = 2 * X.sum(axis=1, keepdims=True), X.sum(axis=0)[:, np.newaxis]
+    totals = []
+    for _ in range(6):
+        F, G = new_F(X, F, G), new_G(X, F, G)
+        totals.append((F @ G.T).sum())
+    close(totals, [0.5, 2.0] * 3)
+    F = new_F(X, F, G)
+    close((F @ new_G(X, F, G).T).sum(), 1)
+
+
+def test_algorithm_2_as_scanned_leaves_the_simplex():
+    """H's columns miss one by percents; with R and C recomputed they do not."""
+    X = dense()
+    C, S, H = triple(X)
+    _, _, scanned = algorithm_2_as_scanned(X, C, S, H)
+    assert np.abs(scanned.sum(axis=0) - 1).max() > 1e-2
+    run = plsi_run(X, C, S, H)
+    for _ in range(5):
+        run.advance()
+        close(C_S_H(run)[2].sum(axis=0), 1)
+
+
+@pytest.mark.parametrize(
+    ("seed", "n_topics", "same"), [(2, 2, True), (5, 2, True), (6, 2, False), (9, 3, False)], ids=str
+)
+def test_equation_10_is_no_law(seed, n_topics, same):
+    """'Their solution values are always identical': so on some problems; on others NMF, PLSI and EM end far apart."""
+    X = joint(np.random.default_rng(seed).uniform(0, 1, (10, 12)))
+    start = oracles.random_factors(seed + 100, 12, 10, n_topics)
+    ends, still_moving = [], 0.0
+    for solver in (MultiplicativeNMF(), PLSI(), EM()):
+        run = advanced(begin(solver, X.T, start), 1000)
+        ends.append(product(X, run))
+        still_moving = max(still_moving, np.abs(product(X, advanced(run, 100)) - ends[-1]).max())
+    gap = max(np.abs(end - ends[0]).max() for end in ends[1:])
+    if same:
+        assert gap < 1e-9 * X.max()
+    else:
+        assert gap > 1e-3 * X.max()
+        assert gap > 20 * still_moving
+
+
+def product(X, run):
+    theta, phi = factors(run)
+    return (X.sum(axis=0)[:, np.newaxis] * theta @ phi).T
