@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 _WIDTH_STEP = 16
-_DENSE_BLOCK_NUMBERS = 1 << 20
+_NUMBERS_AT_ONCE = 1 << 20
 _ENOUGH = 1e-3  # a row's passes end when one moves less than this share of its total
 
 
@@ -123,7 +123,7 @@ class SparseCounts:
         sums = np.zeros(self.n_docs)
         filled = np.flatnonzero(np.diff(self.indptr))
         if filled.size:
-            sums[filled] = np.add.reduceat(self.values.astype(np.float64), self.indptr[filled])
+            sums[filled] = np.add.reduceat(self.values, self.indptr[filled], dtype=np.float64)
         return sums
 
     def sparse(self) -> SparseCounts:
@@ -136,10 +136,16 @@ class SparseCounts:
 
     def word_totals(self, weights: Floats | None) -> Floats:
         """sum_d weight_d x_dw, in float64."""
-        values = self.values.astype(np.float64)
-        if weights is not None:
-            values *= np.repeat(weights, np.diff(self.indptr))
-        return np.asarray(np.bincount(self.indices, values, minlength=self.n_words), dtype=np.float64)
+        sums = np.zeros(self.n_words)
+        rows_at_once = max(1, self.n_docs * _NUMBERS_AT_ONCE // max(1, self.values.size))
+        for first in range(0, self.n_docs, rows_at_once):
+            starts = self.indptr[first : first + rows_at_once + 1]
+            part = slice(starts[0], starts[-1])
+            values = self.values[part].astype(np.float64)
+            if weights is not None:
+                values *= np.repeat(weights[first : first + rows_at_once], np.diff(starts))
+            sums += np.bincount(self.indices[part], values, minlength=self.n_words)
+        return sums
 
     @cached_property
     def by_word(self) -> ByWord:
@@ -148,7 +154,9 @@ class SparseCounts:
         positions = np.arange(self.values.size, dtype=self.indptr.dtype)
         transpose = sp.csr_array((positions, self.indices, self.indptr), shape).tocsc()
         same = self.indptr.dtype
-        return ByWord(transpose.indptr.astype(same), transpose.indices.astype(same), transpose.data)
+        return ByWord(
+            transpose.indptr.astype(same, copy=False), transpose.indices.astype(same, copy=False), transpose.data
+        )
 
     def sweep(
         self,
@@ -307,7 +315,7 @@ class DenseCounts:
         row_sums = np.empty_like(A) if rows else None
         word_sums = np.zeros(B.shape) if words else None
         log_sums = np.empty(self.n_docs) if logs else None
-        step = max(1, _DENSE_BLOCK_NUMBERS // max(1, self.n_words))
+        step = max(1, _NUMBERS_AT_ONCE // max(1, self.n_words))
         blocks = [slice(start, min(start + step, self.n_docs)) for start in range(0, self.n_docs, step)]
 
         def one_block(block: slice) -> Array | None:
