@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats
+from polyseme.kernels import Array, Floats, padded
 from polyseme.sources.memory import MemorySource
 
 _UNIGRAM_SHARE = 0.1
@@ -64,8 +64,15 @@ def pair_of_factors(
     return first, second
 
 
-def given_pair(pair: Any, source: MemorySource, n_topics: int) -> tuple[Floats, Floats]:
-    """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked and normalised; phi word-major."""
+def named_start(name: str, source: MemorySource, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """theta (uniform) and phi, padded, of one of STARTS."""
+    counts = source.counts
+    theta = padded(np.full((counts.n_docs, n_topics), 1.0 / n_topics, dtype=counts.dtype), counts.dtype)
+    return theta, padded(STARTS[name](source, n_topics, rng), counts.dtype)
+
+
+def given_pair(pair: Any, source: MemorySource, n_topics: int) -> tuple[Array, Array]:
+    """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked, normalised and padded; phi word-major."""
     counts = source.counts
     shapes = ((counts.n_docs, n_topics), (n_topics, counts.n_words))
     theta, phi = pair_of_factors(pair, ("doc_topic", "topic_word"), shapes)
@@ -76,7 +83,8 @@ def given_pair(pair: Any, source: MemorySource, n_topics: int) -> tuple[Floats, 
         raise InputError(
             f"init: topic_word has no topic for {missing.size} of the words that occur (such as column {missing[0]})."
         )
-    return theta / theta.sum(axis=1, keepdims=True), (phi / phi.sum(axis=1, keepdims=True)).T
+    theta, phi = theta / theta.sum(axis=1, keepdims=True), phi / phi.sum(axis=1, keepdims=True)
+    return padded(theta, counts.dtype), padded(phi.T, counts.dtype)
 
 
 def _right_singular_vectors(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:

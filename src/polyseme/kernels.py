@@ -89,6 +89,8 @@ class Counts(Protocol):
 
     def sparse(self) -> SparseCounts: ...
 
+    def release(self) -> None: ...
+
     def sweep(
         self,
         A: Array,
@@ -125,6 +127,11 @@ class SparseCounts:
         if filled.size:
             sums[filled] = np.add.reduceat(self.values, self.indptr[filled], dtype=np.float64)
         return sums
+
+    def release(self) -> None:
+        """Lets go of what sweeps have kept for the next one."""
+        self.__dict__.pop("by_word", None)
+        self._scratch.clear()
 
     def sparse(self) -> SparseCounts:
         """The same counts as CSR."""
@@ -285,6 +292,9 @@ class DenseCounts:
     @property
     def totals(self) -> Floats:
         return np.asarray(self.values.sum(axis=1, dtype=np.float64))
+
+    def release(self) -> None:
+        """Nothing is kept."""
 
     def sparse(self) -> SparseCounts:
         matrix = sp.csr_array(self.values)

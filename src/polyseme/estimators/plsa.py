@@ -28,7 +28,7 @@ from polyseme.estimators.validation import (
     whole_number,
 )
 from polyseme.factors import symmetric_view
-from polyseme.initialise import STARTS, given_pair
+from polyseme.initialise import STARTS, given_pair, named_start
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, topic_fit
 from polyseme.model import Model
@@ -146,13 +146,18 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     break
         if best is None:
             raise KeyboardInterrupt
-        self._keep(best, X, whole)
-        if fit is None or fit.interrupted:
+        interrupted = fit is None or fit.interrupted
+        residual = best.run.report.residual
+        self._keep_topics(best, whole)
+        del best, fit  # the documents are folded in with the memory of the fit given back
+        source.release()
+        self._keep_documents(X, whole)
+        if interrupted:
             raise KeyboardInterrupt
-        if not best.converged:
+        if not self.converged_:
             warnings.warn(
                 f"The fit stopped after max_iter={max_iter} iterations, where re-optimising could still "
-                f"gain up to {best.run.report.residual:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
+                f"gain up to {residual:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -252,25 +257,21 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _starts(self, source: MemorySource, K: int, n_init: int, kept: Array | None) -> Any:
         """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the source has (None: all)."""
-        counts = source.counts
         random_state = check_random_state(self.random_state)
         if isinstance(self.init, str):
             if self.init not in STARTS:
                 raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {self.init!r}.")
             for _ in range(n_init):
                 rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
-                theta = np.full((counts.n_docs, K), 1.0 / K)
-                phi = STARTS[self.init](source, K, rng)
-                yield padded(theta, counts.dtype), padded(phi, counts.dtype)
+                yield named_start(self.init, source, K, rng)
             return
         pair = self.init
         if kept is not None:
             pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
-        theta, phi = given_pair(pair, source, K)
-        yield padded(theta, counts.dtype), padded(phi, counts.dtype)
+        yield given_pair(pair, source, K)
 
-    def _keep(self, fit: Fit, X: Any, source: MemorySource) -> None:
-        """Sets the fitted attributes from the end of a fit."""
+    def _keep_topics(self, fit: Fit, source: MemorySource) -> None:
+        """Sets the attributes that come from the end of a fit."""
         forget_fit(self)
         model = fit.run.model
         self.unigram_ = source.unigram
@@ -286,6 +287,9 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         stages = getattr(fit.run, "stages", None)
         if stages is not None:
             self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)
+
+    def _keep_documents(self, X: Any, source: MemorySource) -> None:
+        """Sets the attributes that come from folding the training documents in."""
         parts = list(self._folded(X, None))
         self.doc_topic_ = np.concatenate([part.doc_topic for part in parts])
         logs = np.concatenate([self._log_rows(part) for part in parts])

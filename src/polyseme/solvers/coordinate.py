@@ -106,11 +106,12 @@ class SCDRun:
     def _try(self) -> _Tried:
         """Both half-steps from the point ahead; the gain is the sum of their duality gaps before."""
         source, K = self._source, self.model.n_topics
-        docs, words = self._ahead.docs.copy(), self._ahead.words.copy()
+        docs, u = self._ahead.docs.copy(), column_sums(self._ahead.words)[:K]
         doc_gains, _ = source.by_doc.improve_rows(
-            docs, words, column_sums(words)[:K], passes=self._passes, n_threads=source.n_threads
+            docs, self._ahead.words, u, passes=self._passes, n_threads=source.n_threads
         )
         docs = self._momentum.lengthened(docs, self._good.docs)
+        words = self._ahead.words.copy()
         word_gains, logs = source.by_word.improve_rows(
             words, docs, column_sums(docs, source.weights)[:K], passes=self._passes, n_threads=source.n_threads
         )

@@ -30,6 +30,7 @@ class EMRun:
     """`step` is where the next iteration goes: EM(theta), EM(phi)."""
 
     exhausted = False
+    step: tuple[Array, Array]
 
     def __init__(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
         self.model = model
@@ -37,6 +38,7 @@ class EMRun:
         self._look(theta, phi)
 
     def advance(self) -> None:
+        self.theta, self.phi = self.step  # let go of the old point before the sweep needs memory
         self._look(*self.step)
 
     def _look(self, theta: Array, phi: Array) -> None:

@@ -40,7 +40,7 @@ class Run(Protocol):
     def phi(self) -> Array: ...
 
     def advance(self) -> None:
-        """One iteration; theta, phi and report change together at its end, or not at all."""
+        """One iteration. If it is interrupted, theta and phi are a whole point, no worse than the report says."""
 
 
 class Solver(Protocol):

@@ -88,6 +88,12 @@ class MemorySource:
         """The transpose, each count times its document's weight."""
         return self.by_doc.transposed(self.weights)
 
+    def release(self) -> None:
+        """Lets go of the transpose and other memory that only a fit needs."""
+        for name in ("by_doc", "by_word"):
+            self.__dict__.pop(name, None)
+        self.counts.release()
+
     def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
         """The kernel over all documents: see kernels.py."""
         return self.counts.sweep(
