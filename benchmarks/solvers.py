@@ -16,6 +16,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -101,14 +102,22 @@ def by_enstop(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
     return trace
 
 
+@cache
+def _quiet_bigartm() -> None:
+    """Its log files go to the temporary folder, not to where we are; it takes this setting once a process."""
+    import artm
+
+    logging = artm.messages.ConfigureLoggingArgs()
+    logging.log_dir = tempfile.gettempdir()
+    artm.wrapper.LibArtm(logging_config=logging)
+
+
 def by_bigartm(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
     import artm
 
     source, trace, used = source_of(X), [], 0.0
     folder = tempfile.mkdtemp()
-    logging = artm.messages.ConfigureLoggingArgs()
-    logging.log_dir = folder
-    artm.wrapper.LibArtm(logging_config=logging)
+    _quiet_bigartm()
     try:
         docword, vocab = Path(folder, "docword.x.txt"), Path(folder, "vocab.x.txt")
         coo = X.tocoo()

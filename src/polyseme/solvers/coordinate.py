@@ -42,6 +42,9 @@ class SCD:
         return SCDRun(self, model, source, theta, phi)
 
 
+_PATIENCE = 5
+
+
 class _Tried(NamedTuple):
     point: Unnormalised
     log_likelihood: float
@@ -56,6 +59,7 @@ class SCDRun:
         self._source = source
         self._good = self._ahead = from_plsa(source, theta, phi)
         self._momentum = Momentum(settings.extrapolate, keep=0.01)
+        self._least_gain, self._waited = float("inf"), 0
         logs = source.sweep(*self._good, rows=False, words=False).logs
         assert logs is not None
         value = log_likelihood(source, source.total_log(logs), self._good)
@@ -74,7 +78,7 @@ class SCDRun:
         if tried.log_likelihood > self.report.log_likelihood:
             self._keep(tried.point)
             self._momentum.succeeded()
-            self.report = Report(tried.log_likelihood, tried.log_likelihood, tried.gain)
+            self.report = Report(tried.log_likelihood, tried.log_likelihood, self._residual(tried.gain))
         elif self._momentum.plain:  # a plain step cannot fall but by rounding: this is the end
             self.exhausted = True
             self.report = self.report._replace(residual=self._gain())
@@ -82,9 +86,24 @@ class SCDRun:
             self._good = self._ahead = from_plsa(self._source, self.theta, self.phi)
             self._momentum.failed()
 
+    def _residual(self, gain_ahead: float) -> float:
+        """The gain at the lengthened point is free, but can stay large when the fit is done.
+
+        So now and then, while it does not fall, the gain at the reported point is computed instead.
+        """
+        self._least_gain, self._waited = (
+            (gain_ahead, 0) if gain_ahead < self._least_gain else (self._least_gain, self._waited + 1)
+        )
+        if self._waited < _PATIENCE:
+            return gain_ahead
+        self._waited = 0
+        return self._gain()
+
     def _keep(self, point: Unnormalised) -> None:
-        """Takes a point, in the gauge where each topic's words sum to one: else scale that moves from one factor to the
-        other, which changes nothing, would be lengthened for ever."""
+        """Takes a point, in the gauge where each topic's words sum to one.
+
+        Else scale that moves from one factor to the other, which changes nothing, would be lengthened for ever.
+        """
         words_ahead = self._momentum.lengthened(point.words, self._good.words)
         sums = column_sums(point.words)
         scale = np.where(sums > 0, sums, 1).astype(point.words.dtype)
