@@ -14,7 +14,7 @@ from polyseme.model import Model
 from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.folding import fold_in
 from polyseme.solvers.tempered import distinct_topics
-from polyseme.split import part_of, split_tokens
+from polyseme.split import split_tokens
 from solver_problems import advanced, begin, factors, mean_log_likelihood, source_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -167,7 +167,7 @@ def held_out_score(X, settings, weights=None):
     """The naive mean log-probability of the held-out tokens, as a function of theta and phi."""
     counts = source_of(X).by_doc
     observed, held_out = (
-        part_of(counts, part).matrix().toarray() for part in split_tokens(counts, settings.seed, settings.held_out)
+        counts.with_values(part).matrix().toarray() for part in split_tokens(counts, settings.seed, settings.held_out)
     )
     weights = np.ones(len(X)) if weights is None else weights
     unigram = weights @ observed
@@ -206,7 +206,7 @@ def test_the_schedule_only_sees_the_tokens_it_does_not_hold_out():
     settings = HeldOutTempered()
     run = begin(settings, TRAIN, uniform_start(TRAIN, 8, 0))
     counts = source_of(TRAIN).by_doc
-    observed = part_of(counts, split_tokens(counts, settings.seed, settings.held_out)[0]).matrix().toarray()
+    observed = counts.with_values(split_tokens(counts, settings.seed, settings.held_out)[0]).matrix().toarray()
     assert 0.85 < observed.sum() / TRAIN.sum() < 0.95
     for _ in range(5):
         assert run.report.log_likelihood == pytest.approx(mean_log_likelihood(observed, *factors(run)), abs=1e-11)

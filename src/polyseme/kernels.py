@@ -219,12 +219,16 @@ class SparseCounts:
         """Words as rows, documents as columns; each count times its document's weight."""
         indptr, docs, positions = self.by_word
         values = self.values[positions]
-        if weights is None:
-            return SparseCounts(indptr, docs, values, self.n_words, self.n_docs)
-        values = (values * weights[docs]).astype(self.dtype)
+        transpose = SparseCounts(indptr, docs, values, self.n_words, self.n_docs)
+        return transpose if weights is None else transpose.with_values(values * weights[docs])
+
+    def with_values(self, values: Array) -> SparseCounts:
+        """The same rows with other counts, one for each of `values`, without those that are zero."""
         keep = values > 0
-        kept_before = np.concatenate([[0], np.cumsum(keep)]).astype(indptr.dtype)
-        return SparseCounts(kept_before[indptr], docs[keep], values[keep], self.n_words, self.n_docs)
+        kept_before = np.concatenate([[0], np.cumsum(keep)]).astype(self.indptr.dtype)
+        return SparseCounts(
+            kept_before[self.indptr], self.indices[keep], values[keep].astype(self.dtype), self.n_docs, self.n_words
+        )
 
     def improve_rows(self, factor: Array, B: Array, u: Floats, *, passes: int, n_threads: int) -> tuple[Floats, Floats]:
         """Coordinate ascent on each row of `factor` (rows x width, in place) with B fixed: see coordinate.hpp.

@@ -24,19 +24,6 @@ def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[F
     return x - held_out, held_out
 
 
-def part_of(counts: SparseCounts, values: Floats) -> SparseCounts:
-    """The same documents with other counts, without those that became zero."""
-    keep = values > 0
-    kept_before = np.concatenate([[0], np.cumsum(keep)])
-    return SparseCounts(
-        kept_before[counts.indptr].astype(counts.indptr.dtype),
-        counts.indices[keep],
-        values[keep].astype(counts.dtype),
-        counts.n_docs,
-        counts.n_words,
-    )
-
-
 def _uniform(counts: SparseCounts, x: Floats, seed: int) -> Floats:
     """A number in [0, 1) for each non-zero, from its word, its document's content and the seed."""
     words = counts.indices.astype(np.uint64)

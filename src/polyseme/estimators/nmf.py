@@ -17,7 +17,6 @@ from polyseme.factors import nmf_to_plsa
 from polyseme.initialise import pair_of_factors
 from polyseme.kernels import Array, Floats, SparseCounts, inner, padded, weighted_sum
 from polyseme.sources.memory import effective_threads, sparse_counts
-from polyseme.split import part_of
 
 LOSSES = ("kullback-leibler", "frobenius")
 
@@ -208,7 +207,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 def _known_totals(counts: SparseCounts, H: Array) -> Floats:
     """The tokens of each document whose words H knows: no W can make the others."""
-    return part_of(counts, np.where((H.sum(axis=0) > 0)[counts.indices], counts.values, 0)).totals
+    return counts.with_values(np.where((H.sum(axis=0) > 0)[counts.indices], counts.values, 0)).totals
 
 
 def _kl_divergence(counts: SparseCounts, weights: Floats, W: Array, H: Array) -> float:

@@ -36,7 +36,7 @@ from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in
 from polyseme.sources.memory import MemorySource, counts_of, effective_threads, sparse_counts
-from polyseme.split import part_of, split_tokens
+from polyseme.split import split_tokens
 
 _DENSE_ROWS_AT_ONCE = 1 << 22
 
@@ -206,7 +206,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = count_data(self, X, reset=False)
         counts = sparse_counts(X, self.components_.dtype)
         seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
-        observed, held_out = (part_of(counts, part) for part in split_tokens(counts, seed))
+        observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
         folded = self._fold(observed, self.topic_weights_)
         return score_tokens(
             "completion", held_out, self._products(held_out, folded.doc_topic), self.unigram_,

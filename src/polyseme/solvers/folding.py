@@ -12,7 +12,6 @@ import numpy as np
 
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 from polyseme.model import Model
-from polyseme.split import part_of
 
 TOLERANCE = 1e-4
 """nats per token that any other weights could gain, at most, when a document stops (the true gap is far smaller)"""
@@ -66,4 +65,4 @@ def _without_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, fl
     keep = known[counts.indices]
     if keep.all():
         return counts, 0.0
-    return part_of(counts, np.where(keep, counts.values, 0)), float(counts.values[~keep].sum(dtype=np.float64))
+    return counts.with_values(np.where(keep, counts.values, 0)), float(counts.values[~keep].sum(dtype=np.float64))

@@ -91,7 +91,7 @@ class MultiplicativeRun:
         self.report = Report(
             poisson_objective(self._source, log_sum, point),
             log_likelihood(self._source, log_sum, point),
-            self._gain(point),
+            self._gain(),
         )
 
     def _new_words(self, point: Unnormalised, sums: Array | None) -> Unnormalised:
@@ -118,7 +118,7 @@ class MultiplicativeRun:
 
     _word_gain = _doc_gain = float("inf")
 
-    def _gain(self, point: Unnormalised) -> float:
+    def _gain(self) -> float:
         """The two half-steps' duality gaps before them."""
         return max(self._word_gain + self._doc_gain, 0.0) / self._source.tokens
 

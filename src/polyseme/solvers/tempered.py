@@ -19,7 +19,7 @@ from polyseme.model import Model
 from polyseme.solvers.em import EMRun
 from polyseme.solvers.loop import Run
 from polyseme.sources.memory import MemorySource
-from polyseme.split import part_of, split_tokens
+from polyseme.split import split_tokens
 
 _SAME_TOPIC = 0.05
 """topics no further apart than this (total variation) count as one"""
@@ -110,7 +110,9 @@ class HeldOutRun(_Wrapped):
     def __init__(self, settings: HeldOutTempered, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
         self._settings = settings
         counts = source.by_doc
-        observed, held_out = (part_of(counts, part) for part in split_tokens(counts, settings.seed, settings.held_out))
+        observed, held_out = (
+            counts.with_values(part) for part in split_tokens(counts, settings.seed, settings.held_out)
+        )
         if not held_out.values.size or not observed.values.size:
             raise UnsupportedError("There are too few tokens to hold some out: use a fixed beta, Tempered(beta).")
         self._source = MemorySource(observed, source.weights, source.n_threads)
