@@ -233,11 +233,11 @@ def test_two_shards_add_up_to_the_whole(layout, weighted):
 
     halves = [slice(0, 23), slice(23, 60)]
     visits = [visit(model, shard(part), theta[part], phi) for part in halves]
-    next_theta, whole = visit(model, shard(slice(None)), theta, phi)
-    merged = visits[0][1].merge(visits[1][1])
+    _, next_theta, whole = visit(model, shard(slice(None)), theta, phi)
+    merged = visits[0].stats.merge(visits[1].stats)
     for name in ("word_sums", "log_operands", "log_likelihood", "tokens", "topic_mass", "doc_gain"):
         close(getattr(merged, name), getattr(whole, name))
-    close(np.concatenate([rows for rows, _ in visits]), next_theta)
+    close(np.concatenate([visit.next_theta for visit in visits]), next_theta)
     for actual, wanted in zip(
         improve_words(model, shard(slice(None)), phi, merged),
         improve_words(model, shard(slice(None)), phi, whole),

@@ -15,7 +15,7 @@ FLOORS = (
     {"_native"},
     {"kernels"},
     {"factors", "stats", "split", "priors", "simplex"},
-    {"model", "sources", "initialise"},
+    {"background", "model", "sources", "initialise"},
     {"solvers"},
     {"metrics", "storage", "progress"},
     {"estimators", "selection", "retrieval", "text", "datasets"},

@@ -231,7 +231,7 @@ def test_the_file_runs_no_code(path):
     assert parts["format_version"] == 1
     assert parts["library_version"] == polyseme.__version__
     assert parts["parameters"]["n_components"] == 2
-    assert {tensor["dtype"] for tensor in header.values()} <= {"F32", "F64", "I64"}
+    assert {tensor["dtype"] for tensor in header.values()} <= {"F32", "F64", "I64", "BOOL"}
 
 
 # atomic

@@ -13,6 +13,18 @@ from scipy.optimize import linear_sum_assignment
 from polyseme.kernels import Array, Floats
 
 
+def rows_to_one(factor: Array) -> Array:
+    """Rows divided by their sums; a row of zeros stays one."""
+    sums = factor.sum(axis=1, dtype=np.float64, keepdims=True)
+    return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
+
+
+def columns_to_one(factor: Array) -> Array:
+    """Columns divided by their sums; a column of zeros stays one."""
+    sums = factor.sum(axis=0, dtype=np.float64)
+    return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
+
+
 class SymmetricView(NamedTuple):
     """P(d,w) = sum_z P(z) P(d|z) P(w|z), from the asymmetric P(d) sum_z P(z|d) P(w|z)."""
 

@@ -13,7 +13,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from polyseme.errors import InputError
+from polyseme.factors import columns_to_one
 from polyseme.kernels import Array, Floats, padded
+from polyseme.model import Model
 from polyseme.sources.memory import MemorySource
 
 _UNIGRAM_SHARE = 0.1
@@ -22,7 +24,7 @@ _UNIGRAM_SHARE = 0.1
 def random_topics(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
     """phi_wk = unigram_w * e_wk, e exponential with mean one, columns normalised."""
     noise = rng.standard_exponential((source.counts.n_words, n_topics))
-    return _columns_to_one(noise * source.unigram[:, np.newaxis])
+    return columns_to_one(noise * source.unigram[:, np.newaxis])
 
 
 def nndsvd_topics(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
@@ -64,17 +66,17 @@ def pair_of_factors(
     return first, second
 
 
-def named_start(name: str, source: MemorySource, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def named_start(name: str, source: MemorySource, model: Model, rng: np.random.Generator) -> tuple[Array, Array]:
     """theta (uniform) and phi, padded, of one of STARTS."""
-    counts = source.counts
-    theta = padded(np.full((counts.n_docs, n_topics), 1.0 / n_topics, dtype=counts.dtype), counts.dtype)
-    return theta, padded(STARTS[name](source, n_topics, rng), counts.dtype)
+    counts, K = source.counts, model.n_topics
+    theta = padded(np.full((counts.n_docs, K), 1.0 / K, dtype=counts.dtype), counts.dtype, model.n_columns)
+    return theta, padded(STARTS[name](source, K, rng), counts.dtype, model.n_columns)
 
 
-def given_pair(pair: Any, source: MemorySource, n_topics: int) -> tuple[Array, Array]:
+def given_pair(pair: Any, source: MemorySource, model: Model) -> tuple[Array, Array]:
     """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked, normalised and padded; phi word-major."""
     counts = source.counts
-    shapes = ((counts.n_docs, n_topics), (n_topics, counts.n_words))
+    shapes = ((counts.n_docs, model.n_topics), (model.n_topics, counts.n_words))
     theta, phi = pair_of_factors(pair, ("doc_topic", "topic_word"), shapes)
     if (theta.sum(axis=1) <= 0).any() or (phi.sum(axis=1) <= 0).any():
         raise InputError("init: doc_topic and topic_word must have no row of zeros.")
@@ -84,7 +86,7 @@ def given_pair(pair: Any, source: MemorySource, n_topics: int) -> tuple[Array, A
             f"init: topic_word has no topic for {missing.size} of the words that occur (such as column {missing[0]})."
         )
     theta, phi = theta / theta.sum(axis=1, keepdims=True), phi / phi.sum(axis=1, keepdims=True)
-    return padded(theta, counts.dtype), padded(phi.T, counts.dtype)
+    return padded(theta, counts.dtype, model.n_columns), padded(phi.T, counts.dtype, model.n_columns)
 
 
 def _right_singular_vectors(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
@@ -112,12 +114,7 @@ def _right_singular_vectors(source: MemorySource, n_topics: int, rng: np.random.
 def _with_unigram(topics: Floats, source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
     """Mixes a little of the unigram into every topic (EM cannot revive a zero); missing topics become random."""
     phi = random_topics(source, n_topics, rng)
-    found = _columns_to_one(np.where(source.unigram[:, np.newaxis] > 0, topics, 0))
+    found = columns_to_one(np.where(source.unigram[:, np.newaxis] > 0, topics, 0))
     used = np.flatnonzero(found.sum(axis=0) > 0)
     phi[:, used] = (1 - _UNIGRAM_SHARE) * found[:, used] + _UNIGRAM_SHARE * phi[:, used]
     return phi
-
-
-def _columns_to_one(topics: Floats) -> Floats:
-    sums = topics.sum(axis=0)
-    return topics / np.where(sums > 0, sums, 1)

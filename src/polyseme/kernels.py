@@ -47,15 +47,21 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def padded(matrix: Array, dtype: npt.DTypeLike) -> Array:
-    """A copy of `matrix` (n x K) in a zeroed, contiguous array of n x padded_width(K)."""
-    wide = aligned_empty((matrix.shape[0], padded_width(matrix.shape[1])), dtype)
+def padded(matrix: Array, dtype: npt.DTypeLike, n_columns: int = 0) -> Array:
+    """A copy of `matrix` (n x K) in a zeroed, contiguous array with room for n_columns columns, and at least K."""
+    wide = aligned_empty((matrix.shape[0], padded_width(max(n_columns, matrix.shape[1]))), dtype)
     wide[:, matrix.shape[1] :] = 0
     wide[:, : matrix.shape[1]] = matrix
     return wide
 
 
-def inner(a: Array, b: Array) -> float:
+def without_negligible(factor: Array, dtype: npt.DTypeLike) -> Array:
+    """The factor as `dtype`, with zeros for probabilities whose products would be denormal (as in mstep.hpp)."""
+    least = 1e-30 if np.dtype(dtype) == np.float32 else 1e-200
+    return np.where(factor > least, factor, 0).astype(dtype)
+
+
+def inner(a: Array, b: Array | float) -> float:
     """sum a b in float64. Not by BLAS, whose sums depend on its number of threads."""
     return float(np.multiply(a, b, dtype=np.float64).sum())
 
@@ -221,6 +227,15 @@ class SparseCounts:
         values = self.values[positions]
         transpose = SparseCounts(indptr, docs, values, self.n_words, self.n_docs)
         return transpose if weights is None else transpose.with_values(values * weights[docs])
+
+    def take(self, rows: Array) -> SparseCounts:
+        """The counts of these rows."""
+        part = self.matrix()[rows]
+        same = self.indptr.dtype
+        return SparseCounts(
+            part.indptr.astype(same, copy=False), part.indices.astype(same, copy=False), part.data, len(rows),
+            self.n_words,
+        )  # fmt: skip
 
     def with_values(self, values: Array) -> SparseCounts:
         """The same rows with other counts, one for each of `values`, without those that are zero."""

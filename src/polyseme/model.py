@@ -1,18 +1,27 @@
 """The objective that a fit raises, as operands for the kernel and as M-steps on expected counts.
 
-Plain PLSA: sum_dw x log sum_k theta_dk phi_kw. A temperature beta != 1 (tempered EM, Hofmann 1999) raises the
-operands to that power; what then rises is F_beta = (1/beta) sum x log sum_k (theta_dk phi_kw)^beta.
+Plain PLSA: sum_dw x log sum_k theta_dk phi_kw. Variants are other operands or other M-steps:
+
+- A temperature beta != 1 (tempered EM, Hofmann 1999) raises the operands to that power; what then rises is
+  F_beta = (1/beta) sum x log sum_k (theta_dk phi_kw)^beta.
+- A background (background.py) is one more column of the operands, A = lambda and B = P(w|B), which no M-step changes.
+- Priors (priors/) change the M-step, and their log densities are added to the objective.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, Sums, em_rows, em_words, inner, weighted_sum
+from polyseme.factors import rows_to_one
+from polyseme.kernels import Array, Floats, Sums, em_rows, em_words, inner, padded, weighted_sum, without_negligible
+from polyseme.priors import Prior
 from polyseme.stats import ShardStats
+
+_REMINDER = 1e-3
+"""what a document that a prior left with an impossible word gets of all topics together"""
 
 
 class Shard(Protocol):
@@ -34,49 +43,140 @@ class Shard(Protocol):
     def total_log(self, logs: Floats) -> float: ...
 
 
+class FixedBackground(NamedTuple):
+    """A background as a model holds it."""
+
+    share: float
+    """lambda"""
+    distribution: Floats
+    """P(w|B)"""
+    joint: bool
+    """whether P(d|z) is free, so that the rows of theta sum to one only in the mean: see JointBackground"""
+
+
 @dataclass(frozen=True)
 class Model:
-    """PLSA with K topics. Arrays are padded (see kernels.py): theta documents x width, phi words x width."""
+    """PLSA with K topics. Arrays are padded (see kernels.py): theta documents x width, phi words x width.
+
+    With a background the column behind the last topic is its place in the operands; in theta and phi it is zero.
+    """
 
     n_topics: int
     temperature: float = 1.0
+    background: FixedBackground | None = None
+    doc_prior: Prior | None = None
+    word_prior: Prior | None = None
+    topic_share: float | None = None
+    """with a joint background: the share of all tokens that the topics have, if it is known already"""
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns the operands have before they are padded."""
+        return self.n_topics + (self.background is not None)
 
     @property
     def is_plain(self) -> bool:
         """Whether the kernel's operands are the factors themselves, and nothing is added to the likelihood."""
-        return self.temperature == 1.0
+        return self.temperature == 1.0 and self.background is None and not self._priors
 
-    def operand(self, factor: Array) -> Array:
-        """What the kernel sees of a factor."""
-        return factor if self.temperature == 1.0 else factor**self.temperature
+    @property
+    def is_monotone(self) -> bool:
+        """Whether no step of EM can lower the objective."""
+        return all(prior.monotone for prior in self._priors)
 
-    def objective(self, log_operands: float) -> float:
-        """The value that EM raises, from the kernel's sum of x log q."""
-        return log_operands / self.temperature
+    @property
+    def _priors(self) -> list[Prior]:
+        return [prior for prior in (self.doc_prior, self.word_prior) if prior is not None]
+
+    def operands(self, theta: Array, phi: Array) -> tuple[Array, Array]:
+        """What the kernel sees of the factors."""
+        return self.doc_operand(theta), self.word_operand(phi)
+
+    def doc_operand(self, theta: Array) -> Array:
+        if self.background is not None:
+            theta = theta * theta.dtype.type(1 - self.background.share)
+            theta[:, self.n_topics] = self.background.share
+        return theta if self.temperature == 1.0 else theta**self.temperature
+
+    def word_operand(self, phi: Array) -> Array:
+        if self.background is not None:
+            phi = phi.copy()
+            phi[:, self.n_topics] = self.background.distribution
+        return phi if self.temperature == 1.0 else phi**self.temperature
+
+    def background_shares(self, theta: Array) -> Floats:
+        """The share of each document that the background writes."""
+        if self.background is None:
+            return np.zeros(len(theta))
+        lam = self.background.share
+        if not self.background.joint:
+            return np.full(len(theta), lam)
+        return np.asarray(lam / (lam + (1 - lam) * theta[:, : self.n_topics].sum(axis=1, dtype=np.float64)))
+
+    def token_operands(self, doc_topic: Array, topic_word: Array, background_shares: Floats) -> tuple[Array, Array]:
+        """Operands whose products are P(w|d) = share_d P(w|B) + (1 - share_d) sum_z P(w|z) P(z|d)."""
+        A = padded(doc_topic, topic_word.dtype, self.n_columns)
+        B = padded(topic_word.T, topic_word.dtype, self.n_columns)
+        if self.background is not None:
+            A *= (1 - background_shares)[:, np.newaxis].astype(A.dtype)
+            A[:, self.n_topics] = background_shares
+            B[:, self.n_topics] = self.background.distribution
+        return A, B
+
+    def normalised_docs(self, theta: Array, shard: Shard) -> Array:
+        """theta with the sums that this model's theta has: each row's is one, or with a joint background their mean."""
+        if self.background is None or not self.background.joint:
+            return rows_to_one(theta)
+        mean = inner(theta.sum(axis=1, dtype=np.float64), shard.weighted_totals) / shard.tokens
+        return np.asarray(theta / theta.dtype.type(mean))
+
+    def objective(self, stats: ShardStats, phi: Array) -> float:
+        """The value that EM raises, at the point that the statistics describe."""
+        value = stats.log_operands / self.temperature + stats.doc_log_density
+        if self.word_prior is not None:
+            value += self.word_prior.log_density(self._topics(phi))
+        return value
+
+    def _topics(self, phi: Array) -> Floats:
+        """P(w|z) as priors take it, topics x words."""
+        return np.ascontiguousarray(phi[:, : self.n_topics].T, dtype=np.float64)
 
 
-def visit(model: Model, shard: Shard, theta: Array, phi: Array) -> tuple[Array, ShardStats]:
+class Visit(NamedTuple):
+    """What comes of an E-step over a shard."""
+
+    theta: Array
+    """the point that was looked at (see `_explaining`)"""
+    next_theta: Array
+    """the M-step of the documents"""
+    stats: ShardStats
+
+
+def visit(model: Model, shard: Shard, theta: Array, phi: Array) -> Visit:
     """One E-step over a shard, and the M-step of its documents: the next theta, and what the shard sends home.
 
     theta_dk ∝ n_dk, the expected counts n = operand * row_sums. The statistics describe the point (theta, phi) that
-    came in. What better theta could gain is at most sum_d n_d log max_k G_dk with G = row_sums / n_d (Jensen); at a
-    temperature the total variation of the step stands in for it.
+    came in.
     """
-    A, B = model.operand(theta), model.operand(phi)
-    sums = shard.sweep(A, B)
+    theta, A, sums = _explaining(model, shard, theta, phi)
     assert sums.row_sums is not None
     assert sums.word_sums is not None
     assert sums.logs is not None
     log_operands = log_likelihood = shard.total_log(sums.logs)
-    next_theta, gains = em_rows(A, sums.row_sums, shard.totals, n_threads=shard.n_threads)
-    gain = shard.total_log(gains)
-    if not model.is_plain:
-        logs = shard.sweep(theta, phi, rows=False, words=False).logs
+    next_theta, gain = _next_docs(model, shard, theta, A, sums.row_sums)
+    if model.temperature != 1.0:
+        logs = shard.sweep(*replace(model, temperature=1.0).operands(theta, phi), rows=False, words=False).logs
         assert logs is not None
         log_likelihood = shard.total_log(logs)
-        gain = inner(np.abs(next_theta - theta).sum(axis=1), shard.weighted_totals) / 2
+    if model.background is not None:
+        sums.word_sums[:, model.n_topics] = 0
+        if model.background.joint:  # P(w|d) = q / (lambda + (1 - lambda) s_d) = q share_d / lambda
+            scales = model.background_shares(theta) / model.background.share
+            log_likelihood += inner(shard.weighted_totals, np.log(scales))
     mass = weighted_sum(shard.weighted_totals, theta)
-    return next_theta, ShardStats(sums.word_sums, log_operands, log_likelihood, shard.tokens, mass, gain)
+    density = _doc_log_density(model, shard, theta)
+    stats = ShardStats(sums.word_sums, log_operands, log_likelihood, shard.tokens, mass, gain, density)
+    return Visit(theta, next_theta, stats)
 
 
 def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> tuple[Array, float]:
@@ -84,11 +184,108 @@ def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> 
 
     The bound is sum_w n_w log max_k H_kw / u_k with H = word_sums and u_k = sum_d n_d theta_dk: the duality gap of the
     Poisson problem for phi, which separates over words (scaling x / p by the largest H_kw / u_k makes it feasible for
-    the dual). Jensen's N log sum_k max_w H_kw / N is far looser: one rare word decides it.
+    the dual). Jensen's N log sum_k max_w H_kw / N is far looser: one rare word decides it. For models that are not
+    plain, the total variation of the step stands in for it.
     """
-    next_phi, gains = em_words(
-        model.operand(phi), stats.word_sums, stats.topic_mass, shard.word_totals, n_threads=shard.n_threads
-    )
-    if model.is_plain:
-        return next_phi, float(gains.sum())
+    B = model.word_operand(phi)
+    if model.word_prior is None:
+        next_phi, gains = em_words(B, stats.word_sums, stats.topic_mass, shard.word_totals, n_threads=shard.n_threads)
+        if model.is_plain:
+            return next_phi, float(gains.sum())
+    else:
+        K = model.n_topics
+        counts = np.ascontiguousarray((stats.word_sums[:, :K] * B[:, :K]).T)
+        topics = model.word_prior.maximise(counts, model._topics(phi))
+        _keep_words(topics, counts, shard.word_totals > 0)
+        next_phi = padded(without_negligible(topics.T, phi.dtype), phi.dtype, model.n_columns)
     return next_phi, inner(np.abs(next_phi - phi).sum(axis=0), stats.topic_mass) / 2
+
+
+def _explaining(model: Model, shard: Shard, theta: Array, phi: Array) -> tuple[Array, Array, Sums]:
+    """theta, its operand and the sweep.
+
+    A prior that makes factors sparse can leave a document with a word that none of its topics has, and so with no
+    likelihood at all: such a document gets a little of every topic back.
+    """
+    A, B = model.operands(theta, phi)
+    sums = shard.sweep(A, B)
+    assert sums.logs is not None
+    lost = np.flatnonzero(np.isneginf(sums.logs)) if model._priors else ()
+    if len(lost):
+        theta = with_reminder(theta, lost, model.n_topics)
+        A = model.doc_operand(theta)
+        sums = shard.sweep(A, B)
+    return theta, A, sums
+
+
+def with_reminder(theta: Array, rows: Any, n_topics: int) -> Array:
+    """theta with a little of every topic in these rows."""
+    theta = theta.copy()
+    theta[rows] *= 1 - _REMINDER
+    theta[rows, :n_topics] += _REMINDER / n_topics
+    return theta
+
+
+def _next_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> tuple[Array, float]:
+    """The M-step of the documents, and what better theta could gain.
+
+    Without priors or a temperature that is at most sum_d n_d log (max_k G_dk) / n_d with G = row_sums; with a
+    background, of lambda G_dB + (1 - lambda) max_k G_dk (Jensen). Else the total variation of the step stands in.
+    """
+    K, totals = model.n_topics, shard.totals
+    from_background: Array | float = 0.0
+    if model.background is not None:
+        from_background = row_sums[:, K] * A[:, K]
+        row_sums[:, K] = 0
+    exact = model.temperature == 1.0 and model.doc_prior is None and not (model.background and model.background.joint)
+    if exact and model.background is not None:
+        best = from_background + (1 - model.background.share) * row_sums.max(axis=1).astype(np.float64)
+        gains = np.log(np.divide(best, totals, out=np.ones_like(totals), where=totals > 0)) * totals
+        next_theta, _ = em_rows(A, row_sums, totals, n_threads=shard.n_threads)
+        return next_theta, shard.total_log(gains)
+    if exact:
+        next_theta, gains = em_rows(A, row_sums, totals, n_threads=shard.n_threads)
+        return next_theta, shard.total_log(gains)
+    next_theta = improve_docs(model, shard, theta, A, row_sums)
+    return next_theta, inner(np.abs(next_theta - theta).sum(axis=1), shard.weighted_totals) / 2
+
+
+def improve_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> Array:
+    """The M-step of the documents for any model; the background's column of row_sums is zero."""
+    if model.background is not None and model.background.joint:
+        return _joint_rows(model, shard, A, row_sums)
+    if model.doc_prior is None:
+        return em_rows(A, row_sums, shard.totals, n_threads=shard.n_threads)[0]
+    K = model.n_topics
+    counts = np.multiply(A[:, :K], row_sums[:, :K], dtype=np.float64)
+    prior = model.doc_prior.with_row_totals(shard.totals, shard.weights)
+    rows = prior.maximise(counts, theta[:, :K].astype(np.float64))
+    return padded(without_negligible(rows, theta.dtype), theta.dtype, model.n_columns)
+
+
+def _joint_rows(model: Model, shard: Shard, A: Array, row_sums: Array) -> Array:
+    """theta_dk = n_dk / (n_d share of the topics): P(z) P(d|z) = n_dk / sum over all, divided by P(d) = n_d / N."""
+    counts = np.multiply(A, row_sums, dtype=np.float64)
+    share = model.topic_share
+    if share is None:
+        share = inner(counts.sum(axis=1), 1.0 if shard.weights is None else shard.weights) / shard.tokens
+    scale = shard.totals[:, np.newaxis] * share
+    rows = np.divide(counts, scale, out=np.zeros_like(counts), where=scale > 0)
+    return without_negligible(rows, A.dtype)
+
+
+def _doc_log_density(model: Model, shard: Shard, theta: Array) -> float:
+    if model.doc_prior is None:
+        return 0.0
+    prior = model.doc_prior.with_row_totals(shard.totals, shard.weights)
+    return shard.total_log(prior.row_log_density(theta[:, : model.n_topics].astype(np.float64)))
+
+
+def _keep_words(topics: Floats, counts: Floats, seen: Array) -> None:
+    """A word that occurs and that a prior took out of every topic keeps the topic that had most of it (in place)."""
+    lost = np.flatnonzero(seen & (topics.sum(axis=0) <= 0))
+    if lost.size:
+        owners = counts[:, lost].argmax(axis=0)
+        totals = counts.sum(axis=1)
+        topics[owners, lost] = np.maximum(counts[owners, lost], 1e-9) / np.maximum(totals[owners], 1.0)
+        topics /= topics.sum(axis=1, keepdims=True)

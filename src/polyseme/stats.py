@@ -26,6 +26,8 @@ class ShardStats:
     """sum_d n_d theta_dk (width numbers)"""
     doc_gain: float
     """what re-optimising the document side could still gain, at most, in nats"""
+    doc_log_density: float = 0.0
+    """of the prior on the documents' weights, each document as often as it counts"""
 
     def merge(self, other: ShardStats) -> ShardStats:
         """The statistics of both shards together."""
@@ -36,4 +38,5 @@ class ShardStats:
             self.tokens + other.tokens,
             self.topic_mass + other.topic_mass,
             self.doc_gain + other.doc_gain,
+            self.doc_log_density + other.doc_log_density,
         )

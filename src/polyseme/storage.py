@@ -36,12 +36,12 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     for name, value in fitted.items():
         if name == "history_":
             tensors.update({_HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
-        elif isinstance(value, np.ndarray) and value.dtype.kind in "fiu":
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
             tensors[name] = np.ascontiguousarray(value)
         elif isinstance(value, np.ndarray):
             plain[name] = [str(item) for item in value]
         else:
-            plain[name] = _plain(name, value)
+            plain[name] = _parameter(name, value)
     header = {
         "format_version": FORMAT_VERSION,
         "library_version": version("polyseme"),
@@ -96,7 +96,7 @@ def restore(
     known = {name: _restored(value, objects, Path(path)) for name, value in parameters.items()}
     model = classes[class_name](**known)
     for name, value in attributes.items():
-        setattr(model, name, value)
+        setattr(model, name, value if name == "history_" else _restored(value, objects, Path(path)))
     return model
 
 
@@ -152,15 +152,26 @@ def _parameter(name: str, value: Any) -> Any:
     if name == "dtype" and value is not None:
         return np.dtype(value).name
     if is_dataclass(value) and not isinstance(value, type):
-        settings = {field.name: _parameter(field.name, getattr(value, field.name)) for field in fields(value)}
+        kept = [field.name for field in fields(value) if field.compare]
+        settings = {name: _parameter(name, getattr(value, name)) for name in kept}
         return {"object": type(value).__name__, "settings": settings}
+    if isinstance(value, Mapping):
+        return {"mapping": [[_parameter(name, key), _parameter(name, item)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        return [_parameter(name, item) for item in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     return _plain(name, value)
 
 
 def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path) -> Any:
     """The other way; `objects` names the classes that may be built."""
+    if isinstance(value, list):
+        return [_restored(item, objects, path) for item in value]
     if not isinstance(value, dict):
         return value
+    if "mapping" in value:
+        return {_restored(key, objects, path): _restored(item, objects, path) for key, item in value["mapping"]}
     if value.get("object") not in objects:
         raise ModelFileError(f"{path} uses {value.get('object')!r}, which this version of polyseme does not have.")
     settings = {name: _restored(setting, objects, path) for name, setting in value["settings"].items()}

@@ -65,12 +65,13 @@ class FoldByEM {
 
     // One EM step; true if the weights were good enough before it.
     bool step(const T* x) {
-        const double keep = 1.0 - settings_.background;
+        const double keep = std::pow(1.0 - settings_.background, settings_.temperature);
         for (int k = 0; k < settings_.topics; ++k) {
             const double value = theta_[as_size(k)];
             a_[as_size(k)] = static_cast<T>(keep * (settings_.temperature == 1.0 ? value : std::pow(value, settings_.temperature)));
         }
-        if (settings_.background > 0) a_[as_size(settings_.topics)] = static_cast<T>(settings_.background);
+        if (settings_.background > 0) 
+            a_[as_size(settings_.topics)] = static_cast<T>(std::pow(settings_.background, settings_.temperature));
         rows_.dots(a_.data(), B_, offset_.data(), n_, width_, q_.data());
         rows_.ratios(x, q_.data(), n_, r_.data());
         std::fill(acc_.begin(), acc_.end(), T(0));

@@ -121,7 +121,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @classmethod
     def from_plsa(cls, plsa: PLSA) -> NMF:
         """A fitted PLSA as a fitted KL-NMF."""
-        model = cls(**plsa.get_params(deep=False))
+        own = cls().get_params(deep=False)
+        model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in own})
         model._copy(plsa, plsa.doc_weights_ * plsa.n_tokens_)
         return model
 

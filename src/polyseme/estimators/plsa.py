@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -14,7 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme import storage
-from polyseme.errors import InputError
+from polyseme.background import as_background
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import frame, topic_columns
 from polyseme.estimators.validation import (
     count_data,
@@ -29,9 +31,10 @@ from polyseme.estimators.validation import (
 )
 from polyseme.factors import symmetric_view
 from polyseme.initialise import STARTS, given_pair, named_start
-from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+from polyseme.kernels import Array, Floats, SparseCounts, weighted_sum
 from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, topic_fit
-from polyseme.model import Model
+from polyseme.model import FixedBackground, Model
+from polyseme.priors import as_prior
 from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in
@@ -52,7 +55,12 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_init : number of starts; the fit with the best objective is kept.
     max_iter : most iterations of a start.
     tol : a fit stops when re-optimising its factors could gain at most this many nats per token (`residual`, an upper
-        bound; the true gain is usually several times smaller). 0.01 nats are 1% of perplexity.
+        bound; the true gain is usually several times smaller; with a prior or a temperature, the share of all tokens
+        that an iteration moves stands in for it). 0.01 nats are 1% of perplexity.
+    background : lambda, the share of every document that a fixed background P(w|B) writes, the unigram of the training
+        documents; or a `polyseme.Background`, which can bring its own distribution; 0 for none.
+    doc_topic_prior, topic_word_prior : prior on P(z|d), and on P(w|z): a number (Dirichlet alpha; 1 is neutral), a
+        prior from `polyseme.priors`, or a list of them.
     n_jobs : threads; None for all cores this process may use. Results do not depend on it.
     dtype : None for float32 factors of integer and float32 data, float64 of float64 data.
     random_state : seed of the start.
@@ -68,6 +76,10 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     log_likelihood_ : mean log P(w|d) of a training token, natural log.
     history_ : equally long arrays iteration, seconds, log_likelihood, objective, residual.
     n_tokens_ : tokens of the training documents, each with its document's weight.
+    background_, background_weight_ : P(w|B) and lambda; None and 0 without a background.
+    background_share_ : the share of each word's occurrences that the background explains.
+    doc_background_ : the share of each training document that the background writes.
+    active_topics_ : which topics are on; a topic that lost all its documents has the unigram as its words.
     annealing_ : with solver Annealed, a row (beta, number of distinct topics) for each stage.
     n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
 
@@ -90,6 +102,9 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-2,
+        background: Any = 0.0,
+        doc_topic_prior: Any = None,
+        topic_word_prior: Any = None,
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -102,6 +117,9 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.background = background
+        self.doc_topic_prior = doc_topic_prior
+        self.topic_word_prior = topic_word_prior
         self.n_jobs = n_jobs
         self.dtype = dtype
         self.random_state = random_state
@@ -134,12 +152,13 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if weights is not None and (weights == 0).any():  # a document without weight is as good as absent
             kept = np.flatnonzero(weights)
             source = MemorySource(counts_of(X[kept], dtype), weights[kept], whole.n_threads)
+        model = self._asked_model(K, source)
         best: Fit | None = None
         with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
             if self.callback is not None:
                 listeners = [*listeners, self.callback]
-            for theta, phi in self._starts(source, K, n_init, kept):
-                fit = run_to_end(solver, Model(K), source, theta, phi, max_iter=max_iter, tol=tol, listeners=listeners)
+            for theta, phi in self._starts(source, model, n_init, kept):
+                fit = run_to_end(solver, model, source, theta, phi, max_iter=max_iter, tol=tol, listeners=listeners)
                 if best is None or (fit is not None and fit.quality > best.quality):
                     best = fit
                 if fit is None or fit.interrupted:
@@ -148,7 +167,8 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise KeyboardInterrupt
         interrupted = fit is None or fit.interrupted
         residual = best.run.report.residual
-        self._keep_topics(best, whole)
+        self._keep_topics(best, source)
+        self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best, fit  # the documents are folded in with the memory of the fit given back
         source.release()
         self._keep_documents(X, whole)
@@ -187,7 +207,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = count_data(self, X, reset=False)
         counts = sparse_counts(X, self.components_.dtype)
         folded = self._fold(counts, self.topic_weights_)
-        return score_tokens("folded in", counts, self._products(counts, folded.doc_topic), self.unigram_, unseen=unseen)
+        return score_tokens("folded in", counts, self._products(counts, folded), self.unigram_, unseen=unseen)
 
     def completion_perplexity(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> float:
         """Perplexity of the held-out half of each document, given the weights folded in on the other half.
@@ -209,7 +229,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
         folded = self._fold(observed, self.topic_weights_)
         return score_tokens(
-            "completion", held_out, self._products(held_out, folded.doc_topic), self.unigram_,
+            "completion", held_out, self._products(held_out, folded), self.unigram_,
             smoothing=smoothing, unseen=unseen,
         )  # fmt: skip
 
@@ -249,13 +269,39 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         from polyseme.estimators.nmf import NMF
 
         check_is_fitted(self)
+        if self._model().background is not None:
+            raise UnsupportedError("A model with a background is no product of two factors: it has no NMF.")
         return NMF.from_plsa(self)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def _starts(self, source: MemorySource, K: int, n_init: int, kept: Array | None) -> Any:
+    def _asked_model(self, K: int, source: MemorySource) -> Model:
+        """The model that the parameters describe, checked against the data."""
+        background = as_background(self.background)
+        doc_prior, word_prior = as_prior(self.doc_topic_prior), as_prior(self.topic_word_prior)
+        names = getattr(self, "feature_names_in_", None)
+        if word_prior is not None and names is not None:
+            word_prior = word_prior.resolve(list(names))
+        for prior, shape in ((doc_prior, (source.counts.n_docs, K)), (word_prior, (K, source.counts.n_words))):
+            if prior is not None:
+                prior.check(shape)
+        if background is not None and background.joint and doc_prior is not None:
+            raise UnsupportedError(
+                "JointBackground leaves P(d|z) free, so there is no P(z|d) for doc_topic_prior: use Background."
+            )
+        fixed = None
+        if background is not None:
+            fixed = FixedBackground(background.share, background.probabilities(source.unigram), background.joint)
+        return Model(
+            K,
+            background=fixed,
+            doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
+            word_prior=None if word_prior is None or word_prior.neutral else word_prior,
+        )
+
+    def _starts(self, source: MemorySource, model: Model, n_init: int, kept: Array | None) -> Any:
         """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the source has (None: all)."""
         random_state = check_random_state(self.random_state)
         if isinstance(self.init, str):
@@ -263,12 +309,12 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {self.init!r}.")
             for _ in range(n_init):
                 rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
-                yield named_start(self.init, source, K, rng)
+                yield named_start(self.init, source, model, rng)
             return
         pair = self.init
         if kept is not None:
             pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
-        yield given_pair(pair, source, K)
+        yield given_pair(pair, source, model)
 
     def _keep_topics(self, fit: Fit, source: MemorySource) -> None:
         """Sets the attributes that come from the end of a fit."""
@@ -279,8 +325,10 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         components[components.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its documents
         self.components_ = components
         self.n_tokens_ = source.tokens
-        self.doc_weights_ = source.weighted_totals / source.tokens
+        self.active_topics_ = (fit.run.phi[:, : model.n_topics] > 0).any(axis=0)
         self.temperature_ = model.temperature
+        self.doc_topic_prior_ = model.doc_prior
+        self._keep_background(fit, source)
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
@@ -288,11 +336,28 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if stages is not None:
             self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)
 
+    def _keep_background(self, fit: Fit, source: MemorySource) -> None:
+        """Sets the attributes of the background, by one more E-step."""
+        model = replace(fit.run.model, temperature=1.0)
+        self.background_weight_, self.background_, self.topic_share_ = 0.0, None, None
+        self.background_share_ = np.zeros(source.counts.n_words)
+        if model.background is None:
+            return
+        A, B = model.operands(fit.run.theta, fit.run.phi)
+        word_sums = source.sweep(A, B, rows=False, logs=False).word_sums
+        assert word_sums is not None
+        tokens = word_sums[:, model.n_topics] * B[:, model.n_topics]
+        self.background_weight_, self.background_ = model.background.share, model.background.distribution
+        np.divide(tokens, source.word_totals, out=self.background_share_, where=source.word_totals > 0)
+        if model.background.joint:
+            self.topic_share_ = 1.0 - float(tokens.sum()) / source.tokens
+
     def _keep_documents(self, X: Any, source: MemorySource) -> None:
         """Sets the attributes that come from folding the training documents in."""
         parts = list(self._folded(X, None))
         self.doc_topic_ = np.concatenate([part.doc_topic for part in parts])
         logs = np.concatenate([self._log_rows(part) for part in parts])
+        self.doc_background_ = np.concatenate([part.background for part in parts])
         self.log_likelihood_ = source.total_log(logs) / source.tokens
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
         unknown = np.concatenate([np.diff(part.counts.indptr) == 0 for part in parts])
@@ -309,11 +374,28 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return probability
 
     def _model(self) -> Model:
-        return Model(self.components_.shape[0], self.temperature_)
+        """The fitted model; what a file of an older version does not name was not there."""
+        background = getattr(self, "background_", None)
+        topic_share = getattr(self, "topic_share_", None)
+        fixed = None
+        if background is not None:
+            fixed = FixedBackground(self.background_weight_, background, topic_share is not None)
+        return Model(
+            self.components_.shape[0],
+            self.temperature_,
+            fixed,
+            doc_prior=getattr(self, "doc_topic_prior_", None),
+            topic_share=topic_share,
+        )
+
+    def _active_components(self) -> Array:
+        """P(w|z) with zeros for topics that are off."""
+        active = getattr(self, "active_topics_", None)
+        return self.components_ if active is None or active.all() else self.components_ * active[:, np.newaxis]
 
     def _fold(self, counts: SparseCounts, topic_weights: Floats | None) -> FoldedIn:
         n_threads = effective_threads(self.n_jobs)
-        return fold_in(self._model(), counts, self.components_, topic_weights, n_threads=n_threads)
+        return fold_in(self._model(), counts, self._active_components(), topic_weights, n_threads=n_threads)
 
     def _folded(self, X: Any, topic_weights: Floats | None) -> Any:
         """X folded in, dense rows a few at a time: a row's result does not depend on its batch."""
@@ -323,16 +405,12 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             yield self._fold(sparse_counts(X[start : start + step], dtype), topic_weights)
 
     def _log_rows(self, folded: FoldedIn) -> Floats:
-        dtype = self.components_.dtype
-        theta, phi = padded(folded.doc_topic, dtype), padded(self.components_.T, dtype)
-        sums = folded.counts.sweep(theta, phi, n_threads=effective_threads(self.n_jobs), rows=False, words=False)
-        assert sums.logs is not None
-        return sums.logs
+        operands = self._model().token_operands(folded.doc_topic, self.components_, folded.background)
+        n_threads = effective_threads(self.n_jobs)
+        logs = folded.counts.sweep(*operands, n_threads=n_threads, rows=False, words=False).logs
+        assert logs is not None
+        return logs
 
-    def _products(self, counts: SparseCounts, doc_topic: Array) -> Array:
-        dtype = self.components_.dtype
-        return counts.products(
-            padded(doc_topic, dtype),
-            padded(self.components_.T, dtype),
-            n_threads=effective_threads(self.n_jobs),
-        )
+    def _products(self, counts: SparseCounts, folded: FoldedIn) -> Array:
+        operands = self._model().token_operands(folded.doc_topic, self.components_, folded.background)
+        return counts.products(*operands, n_threads=effective_threads(self.n_jobs))

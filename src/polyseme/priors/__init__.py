@@ -23,7 +23,20 @@ from polyseme.priors.pointwise import Dirichlet, Entropic, Smoothing, Sparsing
 from polyseme.priors.seeds import SeedWords
 from polyseme.priors.sums import Sum, as_prior, combine
 
+MEMBERS: tuple[type[Prior], ...] = (
+    Decorrelation,
+    Dirichlet,
+    Entropic,
+    SeedWords,
+    Smoothing,
+    Sparsing,
+    Sum,
+    TopicSelection,
+)
+"""every prior, as model files name them"""
+
 __all__ = [
+    "MEMBERS",
     "Decorrelation",
     "Dirichlet",
     "Entropic",

@@ -73,6 +73,10 @@ class Prior(ABC):
         """The same prior with the words that it names turned into columns."""
         return self
 
+    def row_by_row(self) -> Prior | None:
+        """What it says of rows that come one at a time, knowing nothing of each other: folding in takes this."""
+        return self
+
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> Prior:
         """The same prior, told how many tokens each row has and, if they differ, how often each row counts."""
         return self

@@ -69,6 +69,10 @@ class TopicSelection(Prior):
     def monotone(self) -> bool:
         return self.neutral
 
+    def row_by_row(self) -> None:
+        """Nothing: which topics are on was decided by all documents together."""
+        return None
+
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> TopicSelection:
         return replace(self, row_totals=totals, row_weights=weights)
 

@@ -48,6 +48,9 @@ class Sum(Prior):
     def resolve(self, vocabulary: Vocabulary) -> Sum:
         return Sum(tuple(prior.resolve(vocabulary) for prior in self.priors))
 
+    def row_by_row(self) -> Prior | None:
+        return combine(part for prior in self.priors if (part := prior.row_by_row()) is not None)
+
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> Sum:
         return Sum(tuple(prior.with_row_totals(totals, weights) for prior in self.priors))
 

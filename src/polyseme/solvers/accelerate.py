@@ -11,6 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from polyseme.errors import UnsupportedError
+from polyseme.factors import columns_to_one
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.em import EMRun
@@ -53,11 +55,15 @@ class Momentum:
 
 @dataclass(frozen=True)
 class AcceleratedEM:
-    """EM for any model, with extrapolation; the objective never falls."""
+    """EM with extrapolation, for any model whose EM steps cannot fall; the objective never falls."""
 
     name: ClassVar[str] = "accelerated-em"
 
     def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+        if not model.is_monotone:
+            raise UnsupportedError(
+                "solver='accelerated-em' needs priors whose steps never lower the objective: use solver='em'."
+            )
         return AcceleratedRun(model, source, theta, phi)
 
 
@@ -84,8 +90,8 @@ class AcceleratedRun:
         tried = EMRun(
             self.model,
             self._source,
-            _rows_to_one(self._momentum.lengthened(theta, self._last_step[0])),
-            _rows_to_one(self._momentum.lengthened(phi, self._last_step[1]).T).T.copy(),
+            self.model.normalised_docs(self._momentum.lengthened(theta, self._last_step[0]), self._source),
+            columns_to_one(self._momentum.lengthened(phi, self._last_step[1])),
         )
         if tried.report.objective >= self.report.objective:
             self._momentum.succeeded()
@@ -95,8 +101,3 @@ class AcceleratedRun:
             self.exhausted = True
         else:
             self._momentum.failed()
-
-
-def _rows_to_one(factor: Array) -> Array:
-    sums = factor.sum(axis=1, dtype=np.float64, keepdims=True)
-    return factor / np.where(sums > 0, sums, 1).astype(factor.dtype)

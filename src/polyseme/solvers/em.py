@@ -43,12 +43,12 @@ class EMRun:
 
     def _look(self, theta: Array, phi: Array) -> None:
         """The E-step at (theta, phi): its report, and the M-step for the next iteration."""
-        next_theta, stats = visit(self.model, self._source, theta, phi)
+        theta, next_theta, stats = visit(self.model, self._source, theta, phi)
         next_phi, word_gain = improve_words(self.model, self._source, phi, stats)
         self.theta, self.phi, self.step = theta, phi, (next_theta, next_phi)
         gain = max(stats.doc_gain + word_gain, 0.0) if np.isfinite(stats.log_operands) else float("inf")
         self.report = Report(
-            self.model.objective(stats.log_operands) / stats.tokens,
+            self.model.objective(stats, phi) / stats.tokens,
             stats.log_likelihood / stats.tokens,
             gain / stats.tokens,
         )

@@ -1,17 +1,19 @@
 """Folding in (Hofmann 1999; thesis ch. 4): topic weights of documents, with the topics fixed.
 
 One routine gives `doc_topic_`, `fit_transform` and `transform`: from uniform weights, to convergence for each
-document alone. Words that the topics do not know are left out; a document without known words gets P(z).
+document alone. Words that nothing in the model can write are left out; a document without other words gets P(z).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
-from polyseme.model import Model
+from polyseme.model import Model, improve_docs, with_reminder
+from polyseme.sources.memory import MemorySource
 
 TOLERANCE = 1e-4
 """nats per token that any other weights could gain, at most, when a document stops (the true gap is far smaller)"""
@@ -23,6 +25,8 @@ class FoldedIn(NamedTuple):
 
     doc_topic: Array
     """P(z|d), documents x K"""
+    background: Floats
+    """the share of each document that the background writes; zeros without one"""
     counts: SparseCounts
     """the counts without the unknown words"""
     unseen_tokens: float
@@ -38,26 +42,69 @@ def fold_in(
     n_threads: int,
     tol: float = TOLERANCE,
 ) -> FoldedIn:
-    """Weights of every row of `counts` given phi = topic_word (K x words).
+    """Weights of every row of `counts` given phi = topic_word (K x words; a row of zeros is a topic switched off).
 
     `topic_weights` is P(z), for documents without known words; None takes it from the other documents, by their
     lengths.
     """
     known = topic_word.sum(axis=0) > 0
+    if model.background is not None:
+        known |= model.background.distribution > 0
     kept, unseen_tokens = _without_words(counts, known)
-    B = padded(model.operand(topic_word.T), counts.dtype)
+    if model.doc_prior is not None:
+        model = replace(model, doc_prior=model.doc_prior.row_by_row())
+    phi = padded(topic_word.T, counts.dtype, model.n_columns)
+    joint = model.background is not None and model.background.joint
+    by_sweeps = joint or model.doc_prior is not None
+    theta = (_by_sweeps if by_sweeps else _natively)(model, kept, phi, tol, n_threads)
+    background = model.background_shares(theta)
     K = model.n_topics
-    theta, _ = kept.fold_in(
-        B, K, empty=np.full(K, 1.0 / K), tol=tol, max_iter=MAX_STEPS, n_threads=n_threads,
-        temperature=model.temperature,
-    )  # fmt: skip
+    theta = theta[:, :K]
+    if joint:
+        sums = theta.sum(axis=1, keepdims=True)
+        theta = np.divide(theta, sums, out=np.full_like(theta, 1 / K), where=sums > 0)
     empty = np.diff(kept.indptr) == 0
     if empty.any():
         if topic_weights is None:
             totals = kept.totals
             topic_weights = weighted_sum(totals, theta) / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         theta[empty] = topic_weights
-    return FoldedIn(theta, kept, unseen_tokens)
+    return FoldedIn(np.ascontiguousarray(theta), background, kept, unseen_tokens)
+
+
+def _natively(model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int) -> Array:
+    """Row by row in the compiled kernel (foldin.hpp)."""
+    K = model.n_topics
+    theta, _ = counts.fold_in(
+        model.word_operand(phi), K, empty=np.full(K, 1.0 / K), tol=tol, max_iter=MAX_STEPS, n_threads=n_threads,
+        background=0.0 if model.background is None else model.background.share, temperature=model.temperature,
+    )  # fmt: skip
+    return theta
+
+
+def _by_sweeps(model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int) -> Array:
+    """EM on all rows at once with the M-step of any model; a row rests when a step moves no more than tol."""
+    K, B = model.n_topics, model.word_operand(phi)
+    theta = padded(np.full((counts.n_docs, K), 1.0 / K), phi.dtype, model.n_columns)
+    rows = np.arange(counts.n_docs)
+    source, moving = MemorySource(counts, None, n_threads), np.ones(counts.n_docs, dtype=bool)
+    for _ in range(MAX_STEPS):
+        if 2 * np.count_nonzero(moving) < rows.size:
+            rows = rows[moving]
+            source, moving = MemorySource(counts.take(rows), None, n_threads), np.ones(rows.size, dtype=bool)
+        if not moving.any():
+            break
+        old = theta[rows]
+        A = model.doc_operand(old)
+        row_sums = source.sweep(A, B, words=False, logs=False).row_sums
+        assert row_sums is not None
+        row_sums[:, K:] = 0
+        new = improve_docs(model, source, old, A, row_sums)
+        theta[rows[moving]] = new[moving]
+        moving &= np.abs(new - old).sum(axis=1) > 2 * tol
+    logs = MemorySource(counts, None, n_threads).sweep(model.doc_operand(theta), B, rows=False, words=False).logs
+    assert logs is not None
+    return with_reminder(theta, np.flatnonzero(np.isneginf(logs)), K)
 
 
 def _without_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, float]:
