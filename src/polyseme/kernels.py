@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -66,17 +66,13 @@ def inner(a: Array, b: Array | float) -> float:
     return float(np.multiply(a, b, dtype=np.float64).sum())
 
 
-def weighted_sum(weights: Floats, rows: Array) -> Floats:
+def weighted_sum(weights: Floats, rows: Array, *, n_threads: int = 1) -> Floats:
     """sum_i weights_i rows_i (one number a column) in float64, not by BLAS."""
-    return np.asarray(np.einsum("i,ik->k", weights, rows, dtype=np.float64))
-
-
-class ByWord(NamedTuple):
-    """The transpose of CSR counts, by positions instead of values."""
-
-    indptr: Array
-    rows: Array
-    positions: Array
+    total = np.empty(rows.shape[1])
+    _kernels.weighted_sum(
+        np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(rows), total, n_threads=n_threads
+    )
+    return total
 
 
 class Sums(NamedTuple):
@@ -129,7 +125,7 @@ class SparseCounts:
     values: Array
     n_docs: int
     n_words: int
-    _scratch: dict[str, Array] = field(default_factory=dict, repr=False, compare=False)
+    _transposes: list[tuple[Floats | None, SparseCounts]] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -145,9 +141,8 @@ class SparseCounts:
         return sums
 
     def release(self) -> None:
-        """Lets go of what sweeps have kept for the next one."""
-        self.__dict__.pop("by_word", None)
-        self._scratch.clear()
+        """Lets go of the transpose."""
+        self._transposes.clear()
 
     def sparse(self) -> SparseCounts:
         """The same counts as CSR."""
@@ -170,17 +165,6 @@ class SparseCounts:
             sums += np.bincount(self.indices[part], values, minlength=self.n_words)
         return sums
 
-    @cached_property
-    def by_word(self) -> ByWord:
-        """The transpose: the documents of each word, and the positions of their counts in `values`."""
-        shape = (self.n_docs, self.n_words)
-        positions = np.arange(self.values.size, dtype=self.indptr.dtype)
-        transpose = sp.csr_array((positions, self.indices, self.indptr), shape).tocsc()
-        same = self.indptr.dtype
-        return ByWord(
-            transpose.indptr.astype(same, copy=False), transpose.indices.astype(same, copy=False), transpose.data
-        )
-
     def sweep(
         self,
         A: Array,
@@ -197,21 +181,15 @@ class SparseCounts:
         row_sums = aligned_empty(A.shape, A.dtype) if rows else None
         word_sums = np.empty(B.shape) if words else None
         log_sums = np.empty(self.n_docs) if logs else None
-        ratios = self._scratch.setdefault("ratios", np.empty_like(self.values)) if words else None
-        _kernels.sweep_rows(
-            self.indptr,
-            self.indices,
-            self.values,
-            A,
-            B,
-            row_sums,
-            ratios,
-            log_sums,
-            n_threads=n_threads,
-            isa=isa,
-        )
+        if rows or logs:
+            _kernels.sweep_rows(
+                self.indptr, self.indices, self.values, A, B, row_sums, log_sums, n_threads=n_threads, isa=isa
+            )
         if words:
-            _kernels.sweep_words(*self.by_word, A, ratios, weights, word_sums, n_threads=n_threads, isa=isa)
+            by_word = self.transposed(weights)
+            _kernels.sweep_words(
+                by_word.indptr, by_word.indices, by_word.values, A, B, word_sums, n_threads=n_threads, isa=isa
+            )
         return Sums(row_sums, word_sums, log_sums)
 
     def products(self, A: Array, B: Array, *, n_threads: int) -> Array:
@@ -222,11 +200,20 @@ class SparseCounts:
         return q
 
     def transposed(self, weights: Floats | None) -> SparseCounts:
-        """Words as rows, documents as columns; each count times its document's weight."""
-        indptr, docs, positions = self.by_word
-        values = self.values[positions]
-        transpose = SparseCounts(indptr, docs, values, self.n_words, self.n_docs)
-        return transpose if weights is None else transpose.with_values(values * weights[docs])
+        """Words as rows, documents as columns; each count times its document's weight. Kept until `release`."""
+        for known_weights, transpose in self._transposes:
+            if known_weights is weights:
+                return transpose
+        by_word = self.matrix().tocsc()
+        same = self.indptr.dtype
+        transpose = SparseCounts(
+            by_word.indptr.astype(same, copy=False), by_word.indices.astype(same, copy=False), by_word.data,
+            self.n_words, self.n_docs,
+        )  # fmt: skip
+        if weights is not None:
+            transpose = transpose.with_values(transpose.values * weights[transpose.indices])
+        self._transposes[:] = [(weights, transpose)]
+        return transpose
 
     def take(self, rows: Array) -> SparseCounts:
         """The counts of these rows."""

@@ -173,7 +173,7 @@ def visit(model: Model, shard: Shard, theta: Array, phi: Array) -> Visit:
         if model.background.joint:  # P(w|d) = q / (lambda + (1 - lambda) s_d) = q share_d / lambda
             scales = model.background_shares(theta) / model.background.share
             log_likelihood += inner(shard.weighted_totals, np.log(scales))
-    mass = weighted_sum(shard.weighted_totals, theta)
+    mass = weighted_sum(shard.weighted_totals, theta, n_threads=shard.n_threads)
     density = _doc_log_density(model, shard, theta)
     stats = ShardStats(sums.word_sums, log_operands, log_likelihood, shard.tokens, mass, gain, density)
     return Visit(theta, next_theta, stats)

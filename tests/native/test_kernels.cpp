@@ -59,8 +59,8 @@ template <class Index, class T>
 struct Problem {
     int64_t rows, words;
     int topics, width;
-    std::vector<Index> indptr, indices, word_indptr, word_rows, word_positions;
-    std::vector<T> values, A, B;
+    std::vector<Index> indptr, indices, word_indptr, word_rows;
+    std::vector<T> values, word_values, weighted_word_values, A, B;
     std::vector<double> weights, totals, word_totals, mass, u;
 
     Problem(int64_t rows_, int64_t words_, int topics_, unsigned seed)
@@ -77,12 +77,12 @@ struct Problem {
             }
             indptr.push_back(static_cast<Index>(indices.size()));
         }
-        make_transpose();
         A = factor(rows, random, uniform);
         B = factor(words, random, uniform);
         normalise_rows(A, rows);
         normalise_columns(B, words);
         for (int64_t d = 0; d < rows; ++d) weights.push_back(d % 4 == 1 ? 0 : 2 * uniform(random));
+        make_transpose();
         totals.assign(at(rows), 0);
         word_totals.assign(at(words), 0);
         mass.assign(at(width), 0);
@@ -99,7 +99,8 @@ struct Problem {
     }
 
     Counts<Index, T> counts() const { return {indptr.data(), indices.data(), values.data(), rows}; }
-    ByWord<Index> by_word() const { return {word_indptr.data(), word_rows.data(), word_positions.data(), words}; }
+    Counts<Index, T> by_word() const { return {word_indptr.data(), word_rows.data(), word_values.data(), words}; }
+    Counts<Index, T> weighted_by_word() const { return {word_indptr.data(), word_rows.data(), weighted_word_values.data(), words}; }
 
     double dot(const T* a, int64_t w) const {
         double q = 0;
@@ -115,7 +116,8 @@ struct Problem {
                 for (Index j = indptr[at(d)]; j < indptr[at(d + 1)]; ++j)
                     if (indices[at(j)] == w) {
                         word_rows.push_back(static_cast<Index>(d));
-                        word_positions.push_back(j);
+                        word_values.push_back(values[at(j)]);
+                        weighted_word_values.push_back(static_cast<T>(static_cast<double>(values[at(j)]) * weights[at(d)]));
                     }
             word_indptr.push_back(static_cast<Index>(word_rows.size()));
         }
@@ -151,19 +153,18 @@ struct Problem {
 
 // The sums of a sweep by loops.
 struct Naive {
-    std::vector<double> row_sums, word_sums, r, q, logs;
+    std::vector<double> row_sums, word_sums, q, logs;
 };
 
 template <class Index, class T>
 Naive naive_sweep(const Problem<Index, T>& p, bool weighted) {
-    Naive sums{std::vector<double>(at(p.rows * p.width)), std::vector<double>(at(p.words * p.width)), {}, {}, std::vector<double>(at(p.rows))};
+    Naive sums{std::vector<double>(at(p.rows * p.width)), std::vector<double>(at(p.words * p.width)), {}, std::vector<double>(at(p.rows))};
     for (int64_t d = 0; d < p.rows; ++d)
         for (Index j = p.indptr[at(d)]; j < p.indptr[at(d + 1)]; ++j) {
             const int64_t w = p.indices[at(j)];
             const double x = static_cast<double>(p.values[at(j)]), q = p.dot(p.A.data() + d * p.width, w), r = x / q;
             const double weight = weighted ? p.weights[at(d)] : 1;
             sums.q.push_back(q);
-            sums.r.push_back(r);
             sums.logs[at(d)] += x * std::log(q);
             for (int k = 0; k < p.width; ++k) {
                 sums.row_sums[at(d * p.width + k)] += r * static_cast<double>(p.B[at(w * p.width + k)]);
@@ -175,17 +176,17 @@ Naive naive_sweep(const Problem<Index, T>& p, bool weighted) {
 
 template <class T>
 struct Swept {
-    std::vector<T> row_sums, r;
+    std::vector<T> row_sums;
     std::vector<double> logs, word_sums, weighted_word_sums;
 };
 
 template <class Index, class T>
 Swept<T> swept(const Problem<Index, T>& p, int n_threads, Isa isa) {
-    Swept<T> s{std::vector<T>(at(p.rows * p.width), T(7)), std::vector<T>(p.values.size(), T(7)), std::vector<double>(at(p.rows), 7),
+    Swept<T> s{std::vector<T>(at(p.rows * p.width), T(7)), std::vector<double>(at(p.rows), 7),
                std::vector<double>(at(p.words * p.width), 7), std::vector<double>(at(p.words * p.width), 7)};
-    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, s.row_sums.data(), s.r.data(), s.logs.data(), n_threads, isa);
-    sweep_words(p.by_word(), p.A.data(), p.width, s.r.data(), static_cast<const double*>(nullptr), s.word_sums.data(), n_threads, isa);
-    sweep_words(p.by_word(), p.A.data(), p.width, s.r.data(), p.weights.data(), s.weighted_word_sums.data(), n_threads, isa);
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, s.row_sums.data(), s.logs.data(), n_threads, isa);
+    sweep_words(p.by_word(), p.A.data(), p.B.data(), p.width, s.word_sums.data(), n_threads, isa);
+    sweep_words(p.weighted_by_word(), p.A.data(), p.B.data(), p.width, s.weighted_word_sums.data(), n_threads, isa);
     return s;
 }
 
@@ -194,27 +195,23 @@ void test_sweep(const Problem<Index, T>& p, Isa isa) {
     const Swept<T> one = swept(p, 1, isa), four = swept(p, 4, isa);
     const Naive naive = naive_sweep(p, false);
     check_close(one.row_sums, naive.row_sums, tolerance<T>(), "row sums");
-    check_close(one.r, naive.r, tolerance<T>(), "ratios");
     check_close(one.logs, naive.logs, tolerance<T>(), "logs");
     check_close(one.word_sums, naive.word_sums, tolerance<T>(), "word sums");
     check_close(one.weighted_word_sums, naive_sweep(p, true).word_sums, tolerance<T>(), "weighted word sums");
     check_same_bits(one.row_sums, four.row_sums, "row sums of 1 and 4 threads");
-    check_same_bits(one.r, four.r, "ratios of 1 and 4 threads");
     check_same_bits(one.logs, four.logs, "logs of 1 and 4 threads");
     check_same_bits(one.word_sums, four.word_sums, "word sums of 1 and 4 threads");
     check_same_bits(one.weighted_word_sums, four.weighted_word_sums, "weighted word sums of 1 and 4 threads");
 
     // each part alone
-    std::vector<T> row_sums(at(p.rows * p.width)), r(p.values.size());
+    std::vector<T> row_sums(at(p.rows * p.width));
     std::vector<double> logs(at(p.rows));
     T* const no_numbers = nullptr;
     double* const no_logs = nullptr;
-    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, row_sums.data(), no_numbers, no_logs, 4, isa);
-    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, no_numbers, r.data(), no_logs, 4, isa);
-    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, no_numbers, no_numbers, logs.data(), 4, isa);
-    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, no_numbers, no_numbers, no_logs, 4, isa);
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, row_sums.data(), no_logs, 4, isa);
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, no_numbers, logs.data(), 4, isa);
+    sweep_rows(p.counts(), p.A.data(), p.B.data(), p.width, no_numbers, no_logs, 4, isa);
     check_same_bits(row_sums, one.row_sums, "row sums alone");
-    check_same_bits(r, one.r, "ratios alone");
     check_same_bits(logs, one.logs, "logs alone");
 }
 
@@ -439,7 +436,7 @@ void test_nothing_at_all() {
     const std::vector<double> no_values;
     const Counts<int32_t, double> counts{indptr.data(), none.data(), no_values.data(), 4};
     std::vector<double> row_sums(at(4 * p.width), 7), logs(4, 7);
-    sweep_rows(counts, p.A.data(), p.B.data(), p.width, row_sums.data(), static_cast<double*>(nullptr), logs.data(), 3, best_isa());
+    sweep_rows(counts, p.A.data(), p.B.data(), p.width, row_sums.data(), logs.data(), 3, best_isa());
     check_same_bits(row_sums, std::vector<double>(at(4 * p.width), 0), "row sums are zero");
     check_same_bits(logs, std::vector<double>(4, 0), "logs are zero");
 }

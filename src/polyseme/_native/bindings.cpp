@@ -50,6 +50,14 @@ void bind_mstep(nb::module_& module) {
         nb::arg("A").noconvert(), nb::arg("row_sums").noconvert(), nb::arg("totals").noconvert(),
         nb::arg("gains").noconvert(), nb::arg("n_threads"));
     module.def(
+        "weighted_sum",
+        [](In1<double> weights, In2<T> rows, Out1<double> total, int n_threads) {
+            const nb::gil_scoped_release released;
+            weighted_sum<T>(weights.data(), rows.data(), static_cast<int64_t>(rows.shape(0)), static_cast<int>(rows.shape(1)),
+                            total.data(), n_threads);
+        },
+        nb::arg("weights").noconvert(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(), nb::arg("n_threads"));
+    module.def(
         "finish_words",
         [](In2<T> B, In2<double> word_sums, In1<double> mass, In1<double> totals, Out2<T> phi, Out1<double> gains, int n_threads) {
             const nb::gil_scoped_release released;
@@ -65,33 +73,29 @@ void bind(nb::module_& module) {
     module.def(
         "sweep_rows",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, std::optional<Out2<T>> row_sums,
-           std::optional<Out1<T>> r, std::optional<Out1<double>> logs, int n_threads, std::optional<nb::str> isa) {
+           std::optional<Out1<double>> logs, int n_threads, std::optional<nb::str> isa) {
             const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(A.shape(0))};
             T* const sums = pointer_or_null(row_sums);
-            T* const ratios = pointer_or_null(r);
             double* const log = pointer_or_null(logs);
             const Isa chosen = isa_from(isa);
             const nb::gil_scoped_release released;
-            sweep_rows<Index, T>(counts, A.data(), B.data(), static_cast<int>(B.shape(1)), sums, ratios, log, n_threads, chosen);
+            sweep_rows<Index, T>(counts, A.data(), B.data(), static_cast<int>(B.shape(1)), sums, log, n_threads, chosen);
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("A").noconvert(), nb::arg("B").noconvert(), nb::arg("row_sums").noconvert().none(),
-        nb::arg("r").noconvert().none(), nb::arg("logs").noconvert().none(), nb::arg("n_threads"),
-        nb::arg("isa") = nb::none());
+        nb::arg("logs").noconvert().none(), nb::arg("n_threads"), nb::arg("isa") = nb::none());
     module.def(
         "sweep_words",
-        [](In1<Index> indptr, In1<Index> rows, In1<Index> positions, In2<T> A, In1<T> r, std::optional<In1<double>> weights,
-           Out2<double> word_sums, int n_threads, std::optional<nb::str> isa) {
-            const ByWord<Index> by_word{indptr.data(), rows.data(), positions.data(), static_cast<int64_t>(word_sums.shape(0))};
-            const double* weight = pointer_or_null(weights);
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out2<double> word_sums, int n_threads,
+           std::optional<nb::str> isa) {
+            const Counts<Index, T> by_word{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(B.shape(0))};
             const Isa chosen = isa_from(isa);
             const nb::gil_scoped_release released;
-            sweep_words<Index, T>(by_word, A.data(), static_cast<int>(A.shape(1)), r.data(), weight, word_sums.data(), n_threads,
-                                  chosen);
+            sweep_words<Index, T>(by_word, A.data(), B.data(), static_cast<int>(B.shape(1)), word_sums.data(), n_threads, chosen);
         },
-        nb::arg("indptr").noconvert(), nb::arg("rows").noconvert(), nb::arg("positions").noconvert(),
-        nb::arg("A").noconvert(), nb::arg("r").noconvert(), nb::arg("weights").noconvert().none(),
-        nb::arg("word_sums").noconvert(), nb::arg("n_threads"), nb::arg("isa") = nb::none());
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("A").noconvert(), nb::arg("B").noconvert(), nb::arg("word_sums").noconvert(), nb::arg("n_threads"),
+        nb::arg("isa") = nb::none());
     module.def(
         "products",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out1<T> q, int n_threads) {

@@ -2,6 +2,7 @@
 // q = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series in s^2.
 #pragma once
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "simd.hpp"
@@ -11,6 +12,9 @@ namespace POLYSEME_ISA {
 
 #ifdef POLYSEME_VECTOR_TYPES
 
+// Terms: how many of the series are taken. The first that is left out is at most 2 s^(2 Terms + 3) / (2 Terms + 3), with
+// |s| <= 0.172: 1e-16 relative for 11, 2e-11 for 5.
+template <int Terms>
 inline Pack<double> log_pack(Pack<double> q) {
     typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
     const Whole one = Whole{} + 1;
@@ -25,17 +29,8 @@ inline Pack<double> log_pack(Pack<double> q) {
     const Pack<double> e = reinterpret_cast<const Pack<double>&>(biased) - 6755399441055744.0;
     const Pack<double> s = (m - 1.0) / (m + 1.0);
     const Pack<double> z = s * s;
-    Pack<double> series = splat(2.0 / 23);
-    series = series * z + 2.0 / 21;
-    series = series * z + 2.0 / 19;
-    series = series * z + 2.0 / 17;
-    series = series * z + 2.0 / 15;
-    series = series * z + 2.0 / 13;
-    series = series * z + 2.0 / 11;
-    series = series * z + 2.0 / 9;
-    series = series * z + 2.0 / 7;
-    series = series * z + 2.0 / 5;
-    series = series * z + 2.0 / 3;
+    Pack<double> series = splat(2.0 / (2 * Terms + 1));
+    for (int term = Terms - 1; term > 0; --term) series = series * z + 2.0 / (2 * term + 1);
     const Pack<double> log_m = 2.0 * s + s * z * series;
     const Pack<double> result = e * 0.693147180369123816490 + (log_m + e * 1.90821492927058770002e-10);
     // Zero and what is below the smallest normal number count as zero here: the kernels flush denormals.
@@ -47,17 +42,22 @@ inline Pack<double> log_pack(Pack<double> q) {
 }
 
 // sum_j x_j log q_j over the first n numbers. Both arrays are padded with q = 1, x = 0 to whole packs.
+inline Pack<double> as_doubles(const double* from) { return load(from); }
+
+inline Pack<double> as_doubles(const float* from) {
+    typedef float Half __attribute__((vector_size(POLYSEME_VECTOR_BYTES / 2)));
+    Half half;
+    std::memcpy(&half, from, sizeof half);
+    return __builtin_convertvector(half, Pack<double>);
+}
+
 template <class T>
 inline double weighted_log_sum(const T* q, const T* x, int n) {
     constexpr int L = lanes<double>;
+    constexpr int kTerms = sizeof(T) == 4 ? 5 : 11;  // a float32 q is not known to more than 6e-8 relative
     Pack<double> total = splat(0.0);
     for (int j = 0; j < n; j += L) {
-        Pack<double> qs, xs;
-        for (int i = 0; i < L; ++i) {
-            qs[i] = static_cast<double>(q[j + i]);
-            xs[i] = static_cast<double>(x[j + i]);
-        }
-        total += xs * log_pack(qs);
+        total += as_doubles(x + j) * log_pack<kTerms>(as_doubles(q + j));
     }
     return sum<double>(total);
 }

@@ -13,6 +13,45 @@ constexpr T negligible() {
     return sizeof(T) == 4 ? T(1e-30) : T(1e-200);
 }
 
+// Eight sums side by side, which the compiler can keep in vectors; added up in a fixed order. width is a multiple of 8.
+template <class T>
+double sum_of(const T* numbers, int width) {
+    double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    for (int k = 0; k < width; k += 8)
+        for (int i = 0; i < 8; ++i) lane[i] += static_cast<double>(numbers[k + i]);
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+template <class T>
+T largest_of(const T* numbers, int width) {
+    T lane[8] = {};
+    for (int k = 0; k < width; k += 8)
+        for (int i = 0; i < 8; ++i) lane[i] = numbers[k + i] > lane[i] ? numbers[k + i] : lane[i];
+    T largest = lane[0];
+    for (int i = 1; i < 8; ++i) largest = lane[i] > largest ? lane[i] : largest;
+    return largest;
+}
+
+// sum_d weight_d rows_d (width numbers): pieces of rows side by side, added up in a fixed order.
+template <class T>
+void weighted_sum(const double* weights, const T* rows, int64_t n, int width, double* total, int n_threads) {
+    constexpr int64_t step = 1024;
+    const int64_t pieces = (n + step - 1) / step;
+    const std::size_t W = static_cast<std::size_t>(width);
+    std::vector<double> partial(static_cast<std::size_t>(pieces) * W, 0.0);
+    for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
+        double* sums = partial.data() + static_cast<std::size_t>(piece) * W;
+        for (int64_t d = piece * step; d < std::min(n, (piece + 1) * step); ++d) {
+            const T* row = rows + d * width;
+            const double weight = weights[d];
+            for (int k = 0; k < width; ++k) sums[k] += weight * static_cast<double>(row[k]);
+        }
+    });
+    std::fill(total, total + width, 0.0);
+    for (int64_t piece = 0; piece < pieces; ++piece)
+        for (std::size_t k = 0; k < W; ++k) total[k] += partial[static_cast<std::size_t>(piece) * W + k];
+}
+
 // Rows: row_sums_d <- A_d * row_sums_d, normalised. gains_d = n_d log max_k(row_sums_dk / n_d), of the sums before.
 template <class T>
 void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, int width, double* gains, int n_threads) {
@@ -21,13 +60,9 @@ void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, in
         for (int64_t d = piece * step; d < std::min(rows, (piece + 1) * step); ++d) {
             const T* a = A + d * width;
             T* sums = row_sums + d * width;
-            T largest = T(0);
-            double total = 0;
-            for (int k = 0; k < width; ++k) {
-                largest = sums[k] > largest ? sums[k] : largest;
-                sums[k] *= a[k];
-            }
-            for (int k = 0; k < width; ++k) total += static_cast<double>(sums[k]);
+            const T largest = largest_of(sums, width);
+            for (int k = 0; k < width; ++k) sums[k] *= a[k];
+            const double total = sum_of(sums, width);
             const T scale = total > 0 ? static_cast<T>(1.0 / total) : T(0);
             for (int k = 0; k < width; ++k) {
                 const T value = sums[k] * scale;
@@ -49,15 +84,15 @@ void finish_words(const T* B, const double* word_sums, const double* mass, const
     for (std::size_t k = 0; k < W; ++k) inverse_mass[k] = mass[k] > 0 ? 1.0 / mass[k] : 0.0;
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
         double* sums = partial.data() + static_cast<std::size_t>(piece) * W;
+        std::vector<double> slopes(W);
         for (int64_t w = piece * step; w < std::min(words, (piece + 1) * step); ++w) {
             const T* b = B + w * width;
             const double* from = word_sums + w * width;
-            double steepest = 0;
             for (std::size_t k = 0; k < W; ++k) {
-                const double slope = from[k] * inverse_mass[k];
-                steepest = slope > steepest ? slope : steepest;
+                slopes[k] = from[k] * inverse_mass[k];
                 sums[k] += static_cast<double>(b[k]) * from[k];
             }
+            const double steepest = largest_of(slopes.data(), width);
             gains[w] = totals[w] > 0 && steepest > 0 ? totals[w] * std::log(steepest) : 0.0;
         }
     });

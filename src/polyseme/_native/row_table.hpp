@@ -16,7 +16,6 @@ struct RowBlock {
     const T* x;             // counts
     int n;                  // at most kBlock
     T* row_sum;             // grows by sum r b
-    T* r;                   // receives x / q
     double* log;            // grows by sum x log q
 };
 

@@ -92,10 +92,9 @@ void sweep_block(const RowBlock<T>& block, int width) {
         }
         *block.log += weighted_log_sum(q, x, n);
     }
-    if (!block.row_sum && !block.r) return;
+    if (!block.row_sum) return;
     ratios(x, q, n, r);
-    if (block.r) std::memcpy(block.r, r, static_cast<std::size_t>(n) * sizeof(T));
-    if (block.row_sum) accumulate<T, Width>(block.B, block.offset, n, width, r, block.row_sum);
+    accumulate<T, Width>(block.B, block.offset, n, width, r, block.row_sum);
 }
 
 // The numbers that the words of a row have for some topics: columns (many x padded), zero behind the first n.

@@ -83,15 +83,15 @@ class MemorySource:
         """The counts as CSR, for solvers that go row by row."""
         return self.counts.sparse()
 
-    @cached_property
+    @property
     def by_word(self) -> SparseCounts:
         """The transpose, each count times its document's weight."""
         return self.by_doc.transposed(self.weights)
 
     def release(self) -> None:
         """Lets go of the transpose and other memory that only a fit needs."""
-        for name in ("by_doc", "by_word"):
-            self.__dict__.pop(name, None)
+        self.by_doc.release()
+        self.__dict__.pop("by_doc")
         self.counts.release()
 
     def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
