@@ -175,8 +175,9 @@ def _multiplier(counts: Floats, costs: Floats) -> Floats:
         parts = counts / denominators
         total = parts.sum(axis=1, keepdims=True)
         step = total * (total - 1) / (parts / denominators).sum(axis=1, keepdims=True)
-        nu = nu + np.maximum(step, 0)
-        if (step <= 1e-15 * nu).all():
+        moving = step > 1e-15 * nu
+        nu = np.where(moving, nu + step, nu)  # a row that rests does not wait for the others
+        if not moving.any():
             break
     return np.asarray(nu)
 
@@ -193,6 +194,7 @@ def _more_entropy(counts: Floats, sums: Floats, weight: float) -> Floats:
     low = sums / weight
     high = low + np.log(counts.shape[1])
     t = low + entr(_shares(counts + weight / counts.shape[1])).sum(axis=1, keepdims=True)
+    moving = np.ones_like(t, dtype=bool)
     for _ in range(_NEWTON_STEPS):
         f, u = _entropic_row(counts, offsets, weight, t)
         total = f.sum(axis=1, keepdims=True)
@@ -201,9 +203,10 @@ def _more_entropy(counts: Floats, sums: Floats, weight: float) -> Floats:
             following = t + np.log(total) * total / (f / (1 + u)).sum(axis=1, keepdims=True)
         inside = (following >= low) & (following <= high)
         following = np.where(inside, following, (low + high) / 2)
-        done = np.abs(following - t) <= 1e-14 * np.maximum(np.abs(t), 1)
+        following = np.where(moving, following, t)  # a row that rests does not wait for the others
+        moving = np.abs(following - t) > 1e-14 * np.maximum(np.abs(t), 1)
         t = following
-        if done.all():
+        if not moving.any():
             break
     return _shares(_entropic_row(counts, offsets, weight, t)[0])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import entr
@@ -33,7 +32,7 @@ class Dirichlet(Prior):
             raise InputError(f"Dirichlet: alpha must be greater than zero, got {np.min(alpha):g}.")
         object.__setattr__(self, "alpha", alpha)
 
-    @cached_property
+    @property
     def _excess(self) -> Floats:
         return np.asarray(self.alpha, dtype=np.float64) - 1
 
@@ -76,7 +75,7 @@ class _Target(Prior):
     def _sign(self) -> int:
         raise NotImplementedError
 
-    @cached_property
+    @property
     def _shares(self) -> Floats | None:
         return None if self.target is None else np.asarray(self.target) / sum(self.target)
 
