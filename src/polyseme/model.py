@@ -104,6 +104,13 @@ class Model:
             phi[:, self.n_topics] = self.background.distribution
         return phi if self.temperature == 1.0 else phi**self.temperature
 
+    def probability_operands(self, theta: Array, phi: Array) -> tuple[Array, Array]:
+        """Operands whose products are P(w|d), at any temperature."""
+        A, B = replace(self, temperature=1.0).operands(theta, phi)
+        if self.background is not None and self.background.joint:  # q / (lambda + (1 - lambda) s_d)
+            A = A * (self.background_shares(theta) / self.background.share)[:, np.newaxis].astype(A.dtype)
+        return A, B
+
     def background_shares(self, theta: Array) -> Floats:
         """The share of each document that the background writes."""
         if self.background is None:
@@ -165,12 +172,12 @@ def visit(model: Model, shard: Shard, theta: Array, phi: Array) -> Visit:
     log_operands = log_likelihood = shard.total_log(sums.logs)
     next_theta, gain = _next_docs(model, shard, theta, A, sums.row_sums)
     if model.temperature != 1.0:
-        logs = shard.sweep(*replace(model, temperature=1.0).operands(theta, phi), rows=False, words=False).logs
+        logs = shard.sweep(*model.probability_operands(theta, phi), rows=False, words=False).logs
         assert logs is not None
         log_likelihood = shard.total_log(logs)
     if model.background is not None:
         sums.word_sums[:, model.n_topics] = 0
-        if model.background.joint:  # P(w|d) = q / (lambda + (1 - lambda) s_d) = q share_d / lambda
+        if model.background.joint and model.temperature == 1.0:  # see probability_operands
             scales = model.background_shares(theta) / model.background.share
             log_likelihood += inner(shard.weighted_totals, np.log(scales))
     mass = weighted_sum(shard.weighted_totals, theta, n_threads=shard.n_threads)

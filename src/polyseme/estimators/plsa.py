@@ -23,6 +23,7 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     non_negative,
+    refuse_other_factors,
     share,
     solver_of,
     threads_of,
@@ -34,7 +35,7 @@ from polyseme.initialise import STARTS, given_pair, named_start
 from polyseme.kernels import Array, Floats, SparseCounts, weighted_sum
 from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, topic_fit
 from polyseme.model import FixedBackground, Model
-from polyseme.priors import as_prior
+from polyseme.priors import DOCUMENTS, TOPICS, as_prior
 from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in
@@ -284,8 +285,13 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         if word_prior is not None and names is not None:
             word_prior = word_prior.resolve(list(names))
-        for prior, shape in ((doc_prior, (source.counts.n_docs, K)), (word_prior, (K, source.counts.n_words))):
+        sides = (
+            ("doc_topic_prior", doc_prior, DOCUMENTS, (source.counts.n_docs, K)),
+            ("topic_word_prior", word_prior, TOPICS, (K, source.counts.n_words)),
+        )
+        for name, prior, factor, shape in sides:
             if prior is not None:
+                refuse_other_factors(name, prior, factor)
                 prior.check(shape)
         if background is not None and background.joint and doc_prior is not None:
             raise UnsupportedError(
@@ -325,7 +331,8 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         components[components.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its documents
         self.components_ = components
         self.n_tokens_ = source.tokens
-        self.active_topics_ = (fit.run.phi[:, : model.n_topics] > 0).any(axis=0)
+        used = [factor[:, : model.n_topics].max(axis=0) > 0 for factor in (fit.run.theta, fit.run.phi)]
+        self.active_topics_ = np.logical_and.reduce(used)
         self.temperature_ = model.temperature
         self.doc_topic_prior_ = model.doc_prior
         self._keep_background(fit, source)

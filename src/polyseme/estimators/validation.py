@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_non_negative, v
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
+from polyseme.priors import Prior
 from polyseme.solvers import SOLVERS, Solver
 
 
@@ -45,6 +46,13 @@ def forget_fit(estimator: Any) -> None:
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         if name not in ("n_features_in_", "feature_names_in_"):
             delattr(estimator, name)
+
+
+def refuse_other_factors(name: str, prior: Prior, factor: str) -> None:
+    """Raises InputError if a part of the prior `name` cannot act on `factor`."""
+    for part in prior.parts:
+        if factor not in part.acts_on:
+            raise InputError(f"{name} is on {factor}, but {type(part).__name__} acts on {part.acts_on[0]} only.")
 
 
 def solver_of(solver: Any) -> Solver:

@@ -17,7 +17,7 @@ of its own; so a list of priors adds up. docs/how-to/add_a_prior.md shows how to
 Monotone: EM never lowers the likelihood plus the log density. "No" says that it may, at strengths other than neutral.
 """
 
-from polyseme.priors.base import Prior
+from polyseme.priors.base import DOCUMENTS, TOPICS, Prior
 from polyseme.priors.coupled import Decorrelation, TopicSelection
 from polyseme.priors.pointwise import Dirichlet, Entropic, Smoothing, Sparsing
 from polyseme.priors.seeds import SeedWords
@@ -36,7 +36,9 @@ MEMBERS: tuple[type[Prior], ...] = (
 """every prior, as model files name them"""
 
 __all__ = [
+    "DOCUMENTS",
     "MEMBERS",
+    "TOPICS",
     "Decorrelation",
     "Dirichlet",
     "Entropic",

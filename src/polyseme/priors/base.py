@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import xlogy
@@ -16,6 +16,8 @@ from polyseme.priors.maximum import row_maximum
 
 Vocabulary = Sequence[str] | Mapping[str, int]
 """The words in the order of the columns, or the column of each word."""
+DOCUMENTS, TOPICS = "P(z|d)", "P(w|z)"
+"""the two factors: documents x topics, and topics x words"""
 
 
 class Prior(ABC):
@@ -24,6 +26,14 @@ class Prior(ABC):
     A new prior defines `neutral`, `monotone`, `row_log_density`, and `pseudo_counts` or `entropic_weight`; the M-step
     follows from them, also when priors are added up. One that defines `maximise` itself cannot stand in a list.
     """
+
+    acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS, TOPICS)
+    """the factors that it can act on"""
+
+    @property
+    def parts(self) -> tuple[Prior, ...]:
+        """The priors that it is the sum of."""
+        return (self,)
 
     @property
     @abstractmethod

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats
-from polyseme.priors.base import Prior, strength_of
+from polyseme.kernels import Floats, weighted_sum
+from polyseme.priors.base import DOCUMENTS, TOPICS, Prior, strength_of
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Decorrelation(Prior):
     iteration, which can overshoot, so that the objective may fall. 0 is neutral.
     """
 
+    acts_on: ClassVar[tuple[str, ...]] = (TOPICS,)
     strength: float
 
     def __post_init__(self) -> None:
@@ -54,6 +56,7 @@ class TopicSelection(Prior):
     objective may fall. n_d are `row_totals` (see `with_row_totals`), or else the sums of the counts.
     """
 
+    acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
     strength: float
     row_totals: Floats | None = field(default=None, repr=False, compare=False)
     row_weights: Floats | None = field(default=None, repr=False, compare=False)
@@ -85,7 +88,7 @@ class TopicSelection(Prior):
     def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
         totals = counts.sum(axis=1) if self.row_totals is None else self.row_totals
         tokens = self._counted(totals)
-        topic_tokens = tokens @ factor
+        topic_tokens = weighted_sum(tokens, factor)
         parts = np.zeros(counts.shape)
         np.divide(totals[:, np.newaxis] * factor, topic_tokens, out=parts, where=topic_tokens > 0)
         return -self.strength * tokens.sum() / counts.shape[1] * parts
@@ -96,7 +99,7 @@ class TopicSelection(Prior):
         if self.row_totals is None:
             raise InputError("TopicSelection needs the documents' lengths for its log density: use with_row_totals.")
         tokens = self._counted(self.row_totals)
-        topic_tokens = tokens @ factor
+        topic_tokens = weighted_sum(tokens, factor)
         logs = np.log(topic_tokens[topic_tokens > 0]) - np.log(max(tokens.sum(), np.finfo(np.float64).tiny))
         return np.asarray(-self.strength / factor.shape[1] * logs.sum() * self.row_totals)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import Floats
-from polyseme.priors.base import Prior, Vocabulary, strength_of, weighted_logs
+from polyseme.priors.base import TOPICS, Prior, Vocabulary, strength_of, weighted_logs
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class SeedWords(Prior):
     that are not named stay free, and so do all other words.
     """
 
+    acts_on: ClassVar[tuple[str, ...]] = (TOPICS,)
     seeds: Mapping[int, Sequence[str | int]]
     vocabulary: InitVar[Vocabulary | None] = None
     strength: float = 100.0

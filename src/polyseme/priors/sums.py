@@ -30,6 +30,10 @@ class Sum(Prior):
                 raise InputError(f"{type(prior).__name__} has an M-step of its own, so it cannot stand in a list.")
 
     @property
+    def parts(self) -> tuple[Prior, ...]:
+        return tuple(part for prior in self.priors for part in prior.parts)
+
+    @property
     def neutral(self) -> bool:
         return all(prior.neutral for prior in self.priors)
 

@@ -151,7 +151,8 @@ class HeldOutRun(_Wrapped):
             x = x * np.repeat(weights, np.diff(held_out.indptr))
 
         def score(run: EMRun) -> float:
-            p = held_out.products(run.theta, run.phi, n_threads=self._source.n_threads)
+            operands = run.model.probability_operands(run.theta, run.phi)
+            p = held_out.products(*operands, n_threads=self._source.n_threads)
             mixed = (1 - eps) * p.astype(np.float64) + eps * base
             return inner(x, np.log(mixed, out=np.zeros_like(mixed), where=base > 0)) / float(x.sum())
 
