@@ -1,0 +1,118 @@
+"""Priors and backgrounds for the tests of the model, with their formulas written once more, dense and plain.
+
+X is documents x words, theta documents x K, phi K x words. A background is a pair (lambda, P(w|B)).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+import oracles
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection
+
+
+class Case(NamedTuple):
+    prior: object
+    """what a user gives"""
+    log_density: object
+    """log density of a factor; of documents also of their lengths and weights"""
+    pseudo_counts: object = None
+    """what the M-step adds to the counts; None where the M-step has another form"""
+
+
+def _logs(weights):
+    """sum weights log f of each row; zeros with a weight that is not positive are left out."""
+
+    def density(f, *_):
+        seen = (f > 0) | (weights > 0)
+        with np.errstate(divide="ignore"):
+            return (weights * np.log(f, out=np.zeros_like(f), where=seen)).sum(axis=1)
+
+    return density
+
+
+def _entropies(f):
+    return -(f * np.log(f, out=np.zeros_like(f), where=f > 0)).sum(axis=1)
+
+
+def _selection(f, lengths, weights):
+    tokens = lengths * weights
+    shares = tokens @ f / tokens.sum()
+    return -0.1 * lengths / f.shape[1] * np.log(shares[shares > 0]).sum()
+
+
+def _selected(f, lengths, weights):
+    tokens = lengths * weights
+    return -0.1 * lengths[:, np.newaxis] * f / (f.shape[1] * (tokens @ f / tokens.sum()))
+
+
+def doc_cases(K):
+    """Every prior on P(z|d), for K topics."""
+    ramp = np.linspace(1, 2, K)
+    target = np.arange(1, K + 1) / np.arange(1, K + 1).sum()
+    return {
+        "number": Case(1.2, _logs(np.full(K, 0.2)), lambda f, *_: 0.2),
+        "dirichlet-vector": Case(Dirichlet(ramp), _logs(ramp - 1), lambda f, *_: ramp - 1),
+        "dirichlet-sparse": Case(Dirichlet(0.8), _logs(np.full(K, -0.2)), lambda f, *_: -0.2),
+        "smoothing": Case(Smoothing(3, target), _logs(3 * target), lambda f, *_: 3 * target),
+        "sparsing": Case(Sparsing(0.5), _logs(np.full(K, -0.5 / K)), lambda f, *_: -0.5 / K),
+        "entropic": Case(Entropic(2), lambda f, *_: -2 * _entropies(f)),
+        "flat-entropic": Case(Entropic(-2), lambda f, *_: 2 * _entropies(f)),
+        "selection": Case(TopicSelection(0.1), _selection, _selected),
+        "list": Case(
+            [Dirichlet(1.2), Smoothing(3, target), TopicSelection(0.1)],
+            lambda f, *told: (
+                _logs(np.full(f.shape[1], 0.2))(f) + _logs(3 * target)(f) + _selection(f, *told)
+            ),
+            lambda f, *told: 0.2 + 3 * target + _selected(f, *told),
+        ),
+    }  # fmt: skip
+
+
+def word_cases(K, n_words):
+    """Every prior on P(w|z), for K topics and so many words."""
+    target = np.arange(1, n_words + 1) / np.arange(1, n_words + 1).sum()
+    seeds = np.zeros((K, n_words))
+    seeds[0, [0, 2]] = 5
+    seeds[K - 1, n_words - 1] = 5
+    named = {0: [0, 2], K - 1: [n_words - 1]} if K > 1 else {0: [0, 2, n_words - 1]}
+
+    def others(f):
+        return f.sum(axis=0) - f
+
+    return {
+        "number": Case(1.1, _logs(np.full(n_words, 0.1)), lambda f: 0.1),
+        "dirichlet-vector": Case(Dirichlet(1 + target), _logs(target), lambda f: target),
+        "smoothing": Case(Smoothing(20, target), _logs(20 * target), lambda f: 20 * target),
+        "sparsing": Case(Sparsing(1), _logs(np.full(n_words, -1 / n_words)), lambda f: -1 / n_words),
+        "entropic": Case(Entropic(5), lambda f: -5 * _entropies(f)),
+        "flat-entropic": Case(Entropic(-5), lambda f: 5 * _entropies(f)),
+        "decorrelation": Case(
+            Decorrelation(3), lambda f: -1.5 * (f * others(f)).sum(axis=1), lambda f: -3 * f * others(f)
+        ),
+        "seed-words": Case(SeedWords(named, strength=5), _logs(seeds), lambda f: seeds),
+        "list": Case(
+            [Dirichlet(1.1), Decorrelation(3)],
+            lambda f: _logs(np.full(n_words, 0.1))(f) - 1.5 * (f * others(f)).sum(axis=1),
+            lambda f: 0.1 - 3 * f * others(f),
+        ),
+    }
+
+
+def log_likelihood(X, theta, phi, share=0.0, background=0.0, weights=None):
+    """sum x log P(w|d), P(w|d) = share background + (1 - share) theta phi."""
+    p = share * background + (1 - share) * theta @ phi
+    seen = X > 0
+    terms = np.zeros(X.shape)
+    terms[seen] = X[seen] * np.log(p[seen])
+    return float(terms.sum() if weights is None else weights @ terms.sum(axis=1))
+
+
+def expected_counts(X, theta, phi, share=0.0, background=0.0, beta=1.0, weights=None):
+    """Counts by topic of documents and of words, by P(z|d,w) with the background as one more value of z."""
+    A = np.hstack([(1 - share) * theta, np.full((len(X), 1), share)])
+    B = np.vstack([phi, np.broadcast_to(background, X.shape[1])])
+    counted = X[:, :, np.newaxis] * oracles.posterior(A**beta, B**beta)
+    weights = np.ones(len(X)) if weights is None else weights
+    by_word = np.einsum("d,dwk->kw", weights, counted)
+    return counted.sum(axis=1)[:, :-1], by_word[:-1], by_word[-1]

@@ -1,0 +1,317 @@
+"""The background language model: both formulations against naive EM, and all that a fitted model does with it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from family_cases import expected_counts, log_likelihood
+from polyseme import PLSA, Background, JointBackground, UnsupportedError, load
+from polyseme.kernels import padded
+from polyseme.model import FixedBackground, Model
+from polyseme.solvers import EM, AcceleratedEM, HeldOutTempered
+from polyseme.solvers.folding import fold_in
+from polyseme.sources.memory import sparse_counts
+from polyseme.split import split_tokens
+from solver_problems import advanced, factors, source_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N_DOCS, N_WORDS, K, LAMBDA = 25, 18, 3, 0.4
+X = oracles.mixed_counts(0, N_DOCS, N_WORDS, K, tokens=40)
+X[:, 3] = 0
+X[7] = 0
+X[2] *= 5
+UNIGRAM, P_D = X.sum(axis=0) / X.sum(), X.sum(axis=1) / X.sum()
+THETA, PHI = oracles.random_factors(1, N_DOCS, N_WORDS, K)
+MODELS = pytest.mark.parametrize("kind", [Background, JointBackground])
+
+
+def begin(solver, *, joint, layout=sp.csr_array, weights=None):
+    model = Model(K, background=FixedBackground(LAMBDA, UNIGRAM, joint))
+    return solver.begin(
+        model,
+        source_of(X, layout=layout, weights=weights),
+        padded(THETA, np.float64, K + 1),
+        padded(PHI.T, np.float64, K + 1),
+    )
+
+
+def fitted(background, **parameters):
+    return PLSA(K, **{"background": background, "random_state": 0, "max_iter": 60, **parameters}).fit(X)
+
+
+def probabilities(model, weights, shares):
+    """P(w|d) of a fitted model, naively."""
+    shares = np.asarray(shares)[:, np.newaxis]
+    return shares * model.background_ + (1 - shares) * weights @ model.components_
+
+
+class TestProperForm:
+    """P(w|d) = lambda P(w|B) + (1 - lambda) sum_z P(z|d) P(w|z)."""
+
+    @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_iterates_are_those_of_the_formulas(self, layout, weighted):
+        weights = np.random.default_rng(2).exponential(size=N_DOCS) if weighted else None
+        tokens = X.sum() if weights is None else weights @ X.sum(axis=1)
+        run, theta, phi = begin(EM(), joint=False, layout=layout, weights=weights), THETA, PHI
+        for _ in range(30):
+            value = log_likelihood(X, theta, phi, LAMBDA, UNIGRAM, weights) / tokens
+            assert run.report.log_likelihood == pytest.approx(value, rel=1e-12)
+            assert run.report.objective == run.report.log_likelihood
+            run.advance()
+            by_doc, by_word, _ = expected_counts(X, theta, phi, LAMBDA, UNIGRAM, weights=weights)
+            theta, phi = oracles.normalised(by_doc), oracles.normalised(by_word)
+            ours = factors(run)
+            seen = X.sum(axis=1) > 0
+            np.testing.assert_allclose(ours[0][seen], theta[seen], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(ours[1], phi, rtol=0, atol=1e-12)
+
+    def test_hongs_equation_39_does_not_sum_to_one(self):
+        """It lacks P(d) in the background's term; with it the sum over documents and words is one."""
+        topics = P_D[:, np.newaxis] * (THETA @ PHI)
+        printed = LAMBDA * np.tile(UNIGRAM, (N_DOCS, 1)) + (1 - LAMBDA) * topics
+        proper = LAMBDA * np.outer(P_D, UNIGRAM) + (1 - LAMBDA) * topics
+        assert printed.sum() == pytest.approx(LAMBDA * N_DOCS + 1 - LAMBDA)
+        assert proper.sum() == pytest.approx(1)
+
+    def test_the_background_is_one_more_topic_that_no_step_changes(self):
+        """K + 1 topics with the last one frozen, and every document with lambda of it: the same likelihood."""
+        model = fitted(LAMBDA)
+        theta = np.hstack([(1 - LAMBDA) * model.doc_topic_, np.full((N_DOCS, 1), LAMBDA)])
+        phi = np.vstack([model.components_, model.background_])
+        assert model.log_likelihood_ == pytest.approx(oracles.log_likelihood(X, theta, phi) / X.sum(), rel=1e-12)
+
+    def test_residual_bounds_what_is_left(self):
+        """What a long fit of one side gains is at most what the residual says."""
+        run = advanced(begin(EM(), joint=False), 5)
+        theta, phi = factors(run)
+        before = log_likelihood(X, theta, phi, LAMBDA, UNIGRAM)
+        for _ in range(3000):
+            theta = oracles.normalised(expected_counts(X, theta, phi, LAMBDA, UNIGRAM)[0])
+        assert log_likelihood(X, theta, phi, LAMBDA, UNIGRAM) - before <= run.report.residual * X.sum()
+
+
+def joint_step(topic_weights, topic_doc, topic_word):
+    """Hong's formulation 2 with a background, as printed: P(z), P(d|z), P(w|z) from P(z|d,w) and P(B|d,w)."""
+    topics = topic_weights[:, np.newaxis, np.newaxis] * topic_doc[:, :, np.newaxis] * topic_word[:, np.newaxis, :]
+    total = LAMBDA * np.outer(P_D, UNIGRAM) + (1 - LAMBDA) * topics.sum(axis=0)
+    share = np.divide((1 - LAMBDA) * topics, total, out=np.zeros_like(topics), where=total > 0)
+    counted = X * share
+    by_topic = counted.sum(axis=(1, 2))
+    return by_topic / by_topic.sum(), oracles.normalised(counted.sum(axis=2)), oracles.normalised(counted.sum(axis=1))
+
+
+def joint_probabilities(topic_weights, topic_doc, topic_word):
+    return LAMBDA * np.outer(P_D, UNIGRAM) + (1 - LAMBDA) * (topic_doc.T * topic_weights) @ topic_word
+
+
+class TestJointForm:
+    """P(d,w) = lambda P(d) P(w|B) + (1 - lambda) sum_z P(z) P(d|z) P(w|z), with P(d|z) free."""
+
+    def test_iterates_are_those_of_the_formulas(self):
+        run, point = begin(EM(), joint=True), oracles.symmetric_of(THETA, PHI, P_D)
+        seen = X > 0
+        for _ in range(30):
+            joint = joint_probabilities(*point)
+            assert joint.sum() == pytest.approx(1, rel=1e-12)
+            # the objective leaves P(d) out, the likelihood is that of w given d
+            by_hand = (X[seen] * np.log((joint / np.where(P_D > 0, P_D, 1)[:, np.newaxis])[seen])).sum() / X.sum()
+            given = np.divide(joint, joint.sum(axis=1, keepdims=True), out=np.ones_like(joint), where=seen)
+            assert run.report.objective == pytest.approx(by_hand, rel=1e-12)
+            assert run.report.log_likelihood == pytest.approx((X[seen] * np.log(given[seen])).sum() / X.sum())
+            run.advance()
+            point = joint_step(*point)
+            theta, phi = factors(run)
+            np.testing.assert_allclose(P_D[:, np.newaxis] * theta, (point[1] * point[0][:, np.newaxis]).T, atol=1e-12)
+            np.testing.assert_allclose(phi, point[2], atol=1e-12)
+
+    @pytest.mark.parametrize("solver", [EM(), AcceleratedEM()], ids=lambda solver: solver.name)
+    def test_rises_and_stays_a_distribution(self, solver):
+        run = begin(solver, joint=True)
+        for _ in range(60):
+            before = run.report.objective
+            run.advance()
+            assert run.report.objective >= before - 1e-12
+            theta, phi = factors(run)
+            joint = P_D[:, np.newaxis] * (LAMBDA * UNIGRAM + (1 - LAMBDA) * theta @ phi)
+            assert joint.sum() == pytest.approx(1, rel=1e-10)
+
+    def test_it_is_another_model(self):
+        """Documents get shares of their own, whose mean is free, and the proper form's optimum is not its optimum."""
+        proper, joint = fitted(LAMBDA, max_iter=300, tol=1e-6), fitted(JointBackground(LAMBDA), max_iter=300, tol=1e-6)
+        assert np.ptp(joint.doc_background_) > 0.05
+        assert np.ptp(proper.doc_background_) == 0
+        assert abs(joint.log_likelihood_ - proper.log_likelihood_) > 1e-3
+        point = oracles.symmetric_of(proper.doc_topic_, proper.components_, P_D)
+        before = joint_probabilities(*point)
+        for _ in range(100):
+            point = joint_step(*point)
+        seen = X > 0
+        assert (X[seen] * np.log(joint_probabilities(*point)[seen] / before[seen])).sum() > 1
+
+    def test_shares_of_documents(self):
+        """Document d has lambda / (lambda + (1 - lambda) s_d), and over all documents the share is lambda."""
+        run = advanced(begin(EM(), joint=True), 20)
+        shares = run.model.background_shares(run.theta)
+        theta, _ = factors(run)
+        s = theta.sum(axis=1)
+        assert P_D @ s == pytest.approx(1, rel=1e-12)
+        np.testing.assert_allclose(shares, LAMBDA / (LAMBDA + (1 - LAMBDA) * s), rtol=1e-12)
+        p_of_d = P_D * (LAMBDA + (1 - LAMBDA) * s)
+        assert p_of_d @ shares == pytest.approx(LAMBDA, rel=1e-12)
+
+    def test_folding_in(self):
+        """Naive steps with the fit's P(w|z) and share of the topics, from uniform weights."""
+        model = fitted(JointBackground(LAMBDA))
+        theta = np.full((N_DOCS, K), 1 / K)
+        totals = np.maximum(X.sum(axis=1, keepdims=True), 1)
+        for _ in range(5000):
+            joint = LAMBDA * UNIGRAM + (1 - LAMBDA) * theta @ model.components_
+            ratio = np.divide(X, joint, out=np.zeros_like(X), where=X > 0)
+            theta = (1 - LAMBDA) * theta * (ratio @ model.components_.T) / (totals * model.topic_share_)
+        counts = sparse_counts(X, np.dtype(np.float64))
+        folded = fold_in(model._model(), counts, model.components_, None, n_threads=1, tol=1e-9)
+        seen = X.sum(axis=1) > 0
+        np.testing.assert_allclose(folded.doc_topic[seen], oracles.normalised(theta)[seen], atol=1e-3)
+        shares = LAMBDA / (LAMBDA + (1 - LAMBDA) * theta.sum(axis=1))
+        np.testing.assert_allclose(folded.background[seen], shares[seen], atol=1e-3)
+        np.testing.assert_allclose(model.doc_background_[seen], shares[seen], atol=0.02)
+
+
+class TestFittedModel:
+    @MODELS
+    def test_p_of_w_given_d_sums_to_one(self, kind):
+        model = fitted(kind(LAMBDA))
+        rows = probabilities(model, model.doc_topic_, model.doc_background_).sum(axis=1)
+        np.testing.assert_allclose(rows, 1, rtol=1e-12)
+        operands = model._model().token_operands(model.doc_topic_, model.components_, model.doc_background_)
+        np.testing.assert_allclose((operands[0] @ operands[1].T).sum(axis=1), 1, rtol=1e-12)
+
+    @MODELS
+    def test_likelihood_and_perplexity_are_of_that_distribution(self, kind):
+        model = fitted(kind(LAMBDA))
+        p = probabilities(model, model.doc_topic_, model.doc_background_)
+        assert model.training_perplexity_ == pytest.approx(oracles.perplexity(X, p), rel=1e-12)
+        assert model.perplexity(X) == pytest.approx(oracles.perplexity(X, p), rel=1e-12)
+        assert model.perplexity_report(X).unigram_perplexity == pytest.approx(
+            oracles.perplexity(X, np.tile(UNIGRAM, (N_DOCS, 1)))
+        )
+
+    def test_completion(self):
+        """Weights from one half of the tokens, the score from the other, both with the background."""
+        model = fitted(LAMBDA)
+        counts = sparse_counts(X, np.dtype(np.float64))
+        observed, held_out = (counts.with_values(part).matrix().toarray() for part in split_tokens(counts, 0))
+        p = probabilities(model, model.transform(observed), np.full(N_DOCS, LAMBDA))
+        by_hand = oracles.perplexity(held_out, 0.99 * p + 0.01 * UNIGRAM)
+        assert model.completion_perplexity(X) == pytest.approx(by_hand, rel=1e-12)
+        assert model.score(X) == pytest.approx(-np.log(by_hand))
+
+    def test_background_share_is_the_posterior_of_each_word(self):
+        model = fitted(LAMBDA, max_iter=2000, tol=1e-9)
+        _, _, by_background = expected_counts(X, model.doc_topic_, model.components_, LAMBDA, UNIGRAM)
+        seen = UNIGRAM > 0
+        by_hand = by_background[seen] / X.sum(axis=0)[seen]
+        np.testing.assert_allclose(model.background_share_[seen], by_hand, atol=1e-3)
+        assert (model.background_share_[~seen] == 0).all()
+        assert np.array_equal(model.background_, UNIGRAM)
+        assert model.background_weight_ == LAMBDA
+
+    def test_a_word_of_every_document_goes_to_the_background(self):
+        """Two themes without a word in common, and one word that is everywhere."""
+        rng = np.random.default_rng(3)
+        data = np.zeros((40, 9))
+        data[:20, 1:5], data[20:, 5:] = rng.poisson(5, (20, 4)), rng.poisson(5, (20, 4))
+        data[:, 0] = rng.poisson(20, 40)
+        plain = PLSA(2, random_state=0).fit(data)
+        model = PLSA(2, random_state=0, background=0.8).fit(data)
+        assert plain.components_[:, 0].min() > 0.4
+        assert model.components_[:, 0].max() < 0.1
+        assert model.background_share_.argmax() == 0
+
+    def test_a_word_unseen_in_training_can_be_one_of_the_background(self):
+        """The given distribution has the third word, the documents do not: folding in counts it, nothing breaks."""
+        given = np.full(N_WORDS, 1 / N_WORDS)
+        model = fitted(Background(LAMBDA, given))
+        new = np.zeros((1, N_WORDS))
+        new[0, 3] = 5
+        theta = model.transform(new)
+        assert theta.sum() == pytest.approx(1)
+        new[0, 0] = 5
+        assert np.isfinite(model.perplexity(new))
+
+    @MODELS
+    def test_a_file_keeps_it(self, kind, tmp_path):
+        model = fitted(kind(LAMBDA, UNIGRAM + 0.01))
+        model.save(tmp_path / "model")
+        twin = load(tmp_path / "model")
+        assert type(twin.background) is kind
+        assert twin.background.share == LAMBDA
+        np.testing.assert_allclose(twin.background.distribution, UNIGRAM + 0.01, rtol=1e-15)
+        for name in ("background_", "background_share_", "doc_background_", "doc_topic_", "components_"):
+            assert np.array_equal(getattr(twin, name), getattr(model, name))
+        assert twin.topic_share_ == model.topic_share_
+        assert np.array_equal(twin.transform(X), model.doc_topic_)
+        assert twin.score(X) == model.score(X)
+
+    def test_without_one(self):
+        model = PLSA(K, random_state=0).fit(X)
+        assert model.background_ is None
+        assert model.background_weight_ == 0
+        assert not model.background_share_.any()
+        assert not model.doc_background_.any()
+
+    def test_a_given_distribution_is_normalised(self):
+        one, other = fitted(Background(LAMBDA, UNIGRAM + 0.1)), fitted(Background(LAMBDA, (UNIGRAM + 0.1) * 70))
+        np.testing.assert_allclose(one.components_, other.components_, atol=1e-9)
+        assert one.background_.sum() == pytest.approx(1)
+
+
+REFUSING = ["scd", "plsi", "nmf", "normalized-nmf"]
+
+
+@pytest.mark.parametrize("solver", REFUSING)
+@pytest.mark.parametrize(
+    "parameters",
+    [{"background": 0.2}, {"background": JointBackground(0.2)}, {"doc_topic_prior": 1.1}, {"topic_word_prior": 0.9}],
+    ids=["background", "joint", "doc-prior", "word-prior"],
+)
+def test_solvers_that_cannot_keep_it_refuse(solver, parameters):
+    with pytest.raises(UnsupportedError, match=f"solver='{solver}'") as error:
+        PLSA(2, solver=solver, **parameters).fit(X)
+    message = str(error.value)
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert "use solver=" in message
+
+
+@MODELS
+def test_there_is_no_nmf_of_it(kind):
+    with pytest.raises(UnsupportedError, match="has no NMF"):
+        fitted(kind(LAMBDA)).to_nmf()
+
+
+def test_the_joint_form_has_no_weights_for_a_prior():
+    with pytest.raises(UnsupportedError, match="use Background"):
+        PLSA(2, background=JointBackground(0.2), doc_topic_prior=1.1).fit(X)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_held_out_tempering_scores_with_the_background(joint):
+    run = begin(HeldOutTempered(), joint=joint)
+    counts = sparse_counts(X, np.dtype(np.float64))
+    observed, held_out = (counts.with_values(part).matrix().toarray() for part in split_tokens(counts, 0, 0.1))
+    p = LAMBDA * UNIGRAM + (1 - LAMBDA) * THETA @ PHI
+    seen = observed.sum(axis=0) > 0
+    mixed = 0.99 * p[:, seen] + 0.01 * (observed.sum(axis=0) / observed.sum())[seen]
+    by_hand = (held_out[:, seen] * np.log(mixed)).sum() / held_out[:, seen].sum()
+    assert run.quality == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_a_prior_has_an_nmf():
+    model = PLSA(K, doc_topic_prior=1.2, random_state=0).fit(X)
+    back = model.to_nmf().to_plsa()
+    np.testing.assert_allclose(back.doc_topic_, model.doc_topic_, atol=1e-12)
+    np.testing.assert_allclose(back.transform(X), model.transform(X), atol=1e-12)

@@ -1,0 +1,416 @@
+"""Priors and a background inside the fit: the objective, its steps and the estimator, against naive formulas."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+from family_cases import doc_cases, expected_counts, log_likelihood, word_cases
+from polyseme import PLSA, Background, JointBackground, load
+from polyseme.kernels import padded
+from polyseme.model import FixedBackground, Model
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection, as_prior
+from polyseme.solvers import EM, AcceleratedEM, Auto, Tempered
+from polyseme.solvers.folding import fold_in
+from polyseme.sources.memory import sparse_counts
+from solver_problems import advanced, factors, source_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+K, N_WORDS = 3, 14
+X = oracles.mixed_counts(1, 20, N_WORDS, K, tokens=50)
+DOC_CASES, WORD_CASES = doc_cases(K), word_cases(K, N_WORDS)
+THETA, PHI = oracles.random_factors(2, 20, N_WORDS, K)
+WEIGHTS = np.random.default_rng(3).exponential(size=20)
+BACKGROUND = np.random.default_rng(4).dirichlet(np.ones(N_WORDS))
+
+
+def over(name, cases):
+    return pytest.mark.parametrize(name, cases.values(), ids=cases.keys())
+
+
+def model_of(doc_prior=None, word_prior=None, *, share=0.0, background=BACKGROUND, n_topics=K, joint=False):
+    fixed = FixedBackground(share, background, joint) if share else None
+    return Model(n_topics, 1.0, fixed, as_prior(doc_prior), as_prior(word_prior))
+
+
+def begin(solver, model, data=X, start=(THETA, PHI), **source):
+    dtype = source.get("dtype", np.float64)
+    theta, phi = (padded(factor, dtype, model.n_columns) for factor in (start[0], start[1].T))
+    return solver.begin(model, source_of(data, **source), theta, phi)
+
+
+def fitted(data=X, /, n_components=K, *, sample_weight=None, **parameters):
+    return PLSA(n_components, **{"random_state": 0, "max_iter": 30, **parameters}).fit(
+        data, sample_weight=sample_weight
+    )
+
+
+def same_fit(one, other, tolerance=0.0):
+    for name in ("components_", "doc_topic_", "background_share_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=tolerance)
+    assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, rel=tolerance, abs=0)
+
+
+class TestSteps:
+    """One look of EM at a point: the objective there, and the step that follows."""
+
+    @over("case", DOC_CASES)
+    @pytest.mark.parametrize("share", [0.0, 0.3])
+    @pytest.mark.parametrize("beta", [1.0, 0.7])
+    @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
+    def test_on_documents(self, case, share, beta, weights):
+        counted = np.ones(20) if weights is None else weights
+        run = begin(Tempered(beta), model_of(case.prior, share=share), weights=weights)
+        told = (X.sum(axis=1), counted)
+        expected = self._value(share, beta, weights) + counted @ case.log_density(THETA, *told)
+        assert run.report.objective * (counted @ X.sum(axis=1)) == pytest.approx(expected, rel=1e-12)
+        if case.pseudo_counts is not None:
+            n, _, _ = expected_counts(X, THETA, PHI, share, BACKGROUND, beta)
+            run.advance()
+            by_hand = oracles.normalised(np.maximum(n + case.pseudo_counts(THETA, *told), 0))
+            np.testing.assert_allclose(factors(run)[0], by_hand, rtol=0, atol=1e-12)
+
+    @over("case", WORD_CASES)
+    @pytest.mark.parametrize("share", [0.0, 0.3])
+    @pytest.mark.parametrize("beta", [1.0, 0.7])
+    @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
+    def test_on_words(self, case, share, beta, weights):
+        run = begin(Tempered(beta), model_of(None, case.prior, share=share), weights=weights)
+        tokens = X.sum() if weights is None else weights @ X.sum(axis=1)
+        expected = self._value(share, beta, weights) + case.log_density(PHI).sum()
+        assert run.report.objective * tokens == pytest.approx(expected, rel=1e-12)
+        if case.pseudo_counts is not None:
+            _, n, _ = expected_counts(X, THETA, PHI, share, BACKGROUND, beta, weights)
+            run.advance()
+            by_hand = oracles.normalised(np.maximum(n + case.pseudo_counts(PHI), 0))
+            np.testing.assert_allclose(factors(run)[1], by_hand, rtol=0, atol=1e-12)
+
+    @staticmethod
+    def _value(share, beta, weights):
+        """F_beta, by loops: (1/beta) sum x log sum over all z, the background among them, of (a b)^beta."""
+        counted = np.ones(20) if weights is None else weights
+        total = 0.0
+        for d, w in zip(*np.nonzero(X), strict=True):
+            parts = [((1 - share) * THETA[d, k] * PHI[k, w]) ** beta for k in range(K)]
+            parts.append((share * BACKGROUND[w]) ** beta)
+            total += counted[d] * X[d, w] * np.log(sum(parts)) / beta
+        return total
+
+    def test_the_reported_likelihood_is_that_of_the_mixture(self):
+        for beta in (1.0, 0.7):
+            run = begin(Tempered(beta), model_of(1.2, 1.1, share=0.3))
+            by_hand = log_likelihood(X, THETA, PHI, 0.3, BACKGROUND)
+            assert run.report.log_likelihood * X.sum() == pytest.approx(by_hand, rel=1e-12)
+
+    @over("case", {name: case for name, case in DOC_CASES.items() if case.pseudo_counts is None})
+    def test_an_entropic_step_is_a_maximum(self, case):
+        """No row among a thousand near it has a higher sum n log f + log density."""
+        n, _, _ = expected_counts(X, THETA, PHI)
+        found = factors(advanced(begin(EM(), model_of(case.prior)), 1))[0]
+
+        def value(f):
+            logs = np.log(f, out=np.zeros_like(f), where=f > 0)
+            return (n * logs).sum(axis=1) + case.log_density(f)
+
+        best, rng = value(found), np.random.default_rng(0)
+        for size in np.geomspace(1e-4, 1, 1000):
+            assert (value((1 - size) * found + size * rng.dirichlet(np.ones(K), 20)) <= best + 1e-9).all()
+
+
+class TestNeutral:
+    @pytest.mark.parametrize("solver", ["auto", "em", "accelerated-em", "tempered", "scd", "nmf", "plsi"])
+    @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
+    def test_a_neutral_prior_changes_no_bit(self, solver, weights):
+        plain = fitted(solver=solver, sample_weight=weights)
+        for doc_prior in (1, 1.0, Dirichlet(np.ones(K)), Smoothing(0), Sparsing(0), Entropic(0), TopicSelection(0), []):
+            same_fit(fitted(solver=solver, sample_weight=weights, doc_topic_prior=doc_prior), plain)
+        for word_prior in (
+            1,
+            Dirichlet(np.ones(N_WORDS)),
+            Decorrelation(0),
+            SeedWords({0: [1]}, strength=0),
+            [Entropic(0)],
+        ):
+            same_fit(fitted(solver=solver, sample_weight=weights, topic_word_prior=word_prior), plain)
+        for background in (None, 0, 0.0, Background(0), JointBackground(0)):
+            same_fit(fitted(solver=solver, sample_weight=weights, background=background), plain)
+
+    @pytest.mark.parametrize("prior", [Dirichlet(1 + 1e-14), Entropic(1e-14), Entropic(-1e-14), Smoothing(1e-14)])
+    def test_nearly_neutral_takes_the_general_path_to_the_same_point(self, prior):
+        plain = advanced(begin(EM(), model_of()), 10)
+        assert not prior.neutral
+        for model in (model_of(prior), model_of(None, prior)):
+            run = advanced(begin(EM(), model), 10)
+            for ours, theirs in zip(factors(run), factors(plain), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+            assert run.report.objective == pytest.approx(plain.report.objective, rel=1e-12)
+
+    @pytest.mark.parametrize("joint", [False, True])
+    def test_a_vanishing_background_is_plain(self, joint):
+        plain = advanced(begin(EM(), model_of()), 10)
+        run = advanced(begin(EM(), model_of(share=1e-15, joint=joint)), 10)
+        for ours, theirs in zip(factors(run), factors(plain), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+DOC_PRIORS = st.one_of(
+    st.none(),
+    st.floats(1e-6, 1e3).map(lambda excess: Dirichlet(1 + excess)),
+    st.floats(1e-6, 1e3).map(Smoothing),
+    st.floats(-1e3, 1e3).map(Entropic),
+    st.tuples(st.floats(0, 10), st.floats(-50, 50)).map(lambda pair: [Smoothing(pair[0]), Entropic(pair[1])]),
+)
+
+
+@st.composite
+def problems(draw):
+    """A solver, a model whose steps must not fall, counts and a start."""
+    n_docs, n_words, n_topics = draw(st.integers(1, 8)), draw(st.integers(2, 9)), draw(st.integers(1, 4))
+    seed = draw(st.integers(0, 10**6))
+    data = oracles.random_counts(seed, n_docs, n_words, density=draw(st.sampled_from([0.2, 0.6, 1.0])))
+    data[draw(st.integers(0, n_docs - 1)), draw(st.integers(0, n_words - 1))] = 3
+    word_prior = draw(
+        st.one_of(DOC_PRIORS, st.floats(1e-6, 1e3).map(lambda strength: SeedWords({0: [0, 1]}, strength=strength)))
+    )
+    share = draw(st.sampled_from([0.0, 0.01, 0.3, 0.95]))
+    joint = share > 0 and draw(st.booleans())
+    model = model_of(
+        None if joint else draw(DOC_PRIORS), word_prior, share=share, n_topics=n_topics, joint=joint,
+        background=(data.sum(axis=0) + 0.01) / (data.sum(axis=0) + 0.01).sum(),
+    )  # fmt: skip
+    solver = draw(st.sampled_from([EM(), AcceleratedEM(), Auto(), Tempered(0.6), Tempered(1.3)]))
+    weights = draw(st.sampled_from([None, np.random.default_rng(seed).exponential(size=n_docs)]))
+    start = oracles.random_factors(seed + 1, n_docs, n_words, n_topics)
+    return solver, model, data, start, weights, draw(st.sampled_from([np.asarray, sp.csr_array]))
+
+
+class TestMonotone:
+    @settings(max_examples=150, deadline=None)
+    @given(problems())
+    def test_the_objective_never_falls(self, problem):
+        solver, model, data, start, weights, layout = problem
+        assert model.is_monotone
+        run = begin(solver, model, data, start, layout=layout, weights=weights)
+        last = run.report.objective
+        assert np.isfinite(last)
+        for _ in range(15):
+            run.advance()
+            assert run.report.objective >= last - 1e-12 * max(abs(last), 1)
+            last = run.report.objective
+            if run.exhausted:
+                break
+
+    @pytest.mark.parametrize(
+        ("doc_prior", "word_prior"),
+        [(TopicSelection(0.5), None), (None, Decorrelation(1)), (0.9, None), (None, Sparsing(1))],
+    )
+    def test_the_others_say_so_and_get_plain_em(self, doc_prior, word_prior):
+        model = model_of(doc_prior, word_prior)
+        assert not model.is_monotone
+        assert type(begin(Auto(), model)) is type(begin(EM(), model))
+        with pytest.raises(Exception, match="use solver='em'") as error:
+            begin(AcceleratedEM(), model)
+        assert type(error.value).__name__ == "UnsupportedError"
+
+
+def strengths(s):
+    return [
+        {"doc_topic_prior": Dirichlet(s), "topic_word_prior": Dirichlet(s)},
+        {"doc_topic_prior": Smoothing(s), "topic_word_prior": Sparsing(s)},
+        {"doc_topic_prior": Sparsing(s), "topic_word_prior": Smoothing(s)},
+        {"doc_topic_prior": Entropic(s), "topic_word_prior": Entropic(-s)},
+        {"doc_topic_prior": Entropic(-s), "topic_word_prior": Entropic(s)},
+        {"doc_topic_prior": TopicSelection(s), "topic_word_prior": Decorrelation(s)},
+        {"doc_topic_prior": [TopicSelection(s), Dirichlet(1.1)], "topic_word_prior": SeedWords({0: [1]}, strength=s)},
+    ]
+
+
+class TestExtremes:
+    @pytest.mark.parametrize("strength", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("background", [0.0, 0.5])
+    def test_no_nan(self, strength, dtype, background):
+        data = X.copy()
+        data[0], data[1], data[:, 5] = 0, 0, 0
+        data[1, 2], data[2, 3], data[3] = 1e9, 1e9, data[3] * 1e7
+        for priors in strengths(strength):
+            model = fitted(data.astype(dtype), background=background, max_iter=8, **priors)
+            self._is_whole(model, data)
+
+    @staticmethod
+    def _is_whole(model, data):
+        for name in ("components_", "doc_topic_"):
+            rows = getattr(model, name)
+            assert np.isfinite(rows).all()
+            assert rows.min() >= 0
+            np.testing.assert_allclose(rows.sum(axis=1, dtype=np.float64), 1, atol=1e-5)
+        assert np.isfinite(model.log_likelihood_)
+        assert not np.isnan(model.history_["objective"]).any()
+        assert np.isfinite(model.history_["log_likelihood"]).all()
+        assert np.isfinite(model.perplexity(data))
+        assert np.isfinite(model.score(data))
+
+
+def everything():
+    """A fit for each prior and background, by name."""
+    cases = {f"docs-{name}": {"doc_topic_prior": case.prior} for name, case in DOC_CASES.items()}
+    cases |= {f"words-{name}": {"topic_word_prior": case.prior} for name, case in WORD_CASES.items()}
+    cases |= {
+        "background": {"background": 0.3},
+        "given-background": {"background": Background(0.3, BACKGROUND)},
+        "joint-background": {"background": JointBackground(0.3)},
+        "all": {"background": 0.2, "doc_topic_prior": 1.1, "topic_word_prior": [Entropic(-1), Smoothing(2)]},
+        "all-tempered": {
+            "background": 0.2, "doc_topic_prior": 1.1, "topic_word_prior": Entropic(2), "solver": Tempered(0.8),
+        },
+    }  # fmt: skip
+    return cases
+
+
+EVERYTHING = over("parameters", everything())
+
+
+class TestEstimator:
+    @EVERYTHING
+    def test_weights_are_repeated_rows(self, parameters):
+        times = np.random.default_rng(5).integers(1, 4, 20)
+        weighted = fitted(sample_weight=times, max_iter=15, tol=0, **parameters)
+        repeated = fitted(X.repeat(times, axis=0), max_iter=15, tol=0, **parameters)
+        np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
+        np.testing.assert_allclose(weighted.doc_topic_.repeat(times, axis=0), repeated.doc_topic_, atol=1e-7)
+        np.testing.assert_allclose(weighted.history_["objective"], repeated.history_["objective"], rtol=1e-10)
+        np.testing.assert_allclose(weighted.background_share_, repeated.background_share_, atol=1e-9)
+
+    @EVERYTHING
+    def test_a_document_of_weight_zero_is_absent(self, parameters):
+        counted = (np.arange(20) % 4 > 0).astype(float)
+        weighted = fitted(sample_weight=counted, max_iter=15, **parameters)
+        without = fitted(X[counted > 0], max_iter=15, **parameters)
+        np.testing.assert_allclose(weighted.components_, without.components_, atol=1e-12)
+
+    @EVERYTHING
+    def test_threads_change_no_bit(self, parameters):
+        one = fitted(sp.csr_array(X), n_jobs=1, **parameters)
+        for n_jobs in (2, 3):
+            same_fit(fitted(sp.csr_array(X), n_jobs=n_jobs, **parameters), one)
+
+    @EVERYTHING
+    def test_dense_is_sparse(self, parameters):
+        same_fit(fitted(sp.csr_array(X), max_iter=10, **parameters), fitted(X, max_iter=10, **parameters), 1e-9)
+
+    @EVERYTHING
+    def test_float32_stays_float32(self, parameters):
+        narrow, wide = fitted(X.astype(np.float32), max_iter=5, **parameters), fitted(max_iter=5, **parameters)
+        assert narrow.components_.dtype == narrow.doc_topic_.dtype == np.float32
+        assert narrow.transform(X.astype(np.float32)).dtype == np.float32
+        assert wide.components_.dtype == np.float64
+        np.testing.assert_allclose(narrow.components_, wide.components_, atol=1e-4)
+
+    @EVERYTHING
+    def test_folding_in(self, parameters):
+        """transform is doc_topic_, whatever the batch; a document without words has the topics' weights."""
+        data = X.copy()
+        data[4] = 0
+        model = fitted(data, **parameters)
+        assert np.array_equal(model.transform(data), model.doc_topic_)
+        assert np.array_equal(model.doc_topic_[4], model.topic_weights_)
+        np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1, atol=1e-12)
+        for d in range(20):
+            assert np.array_equal(model.transform(data[d : d + 1])[0], model.doc_topic_[d])
+        assert np.array_equal(model.transform(data[::-1]), model.doc_topic_[::-1])
+        assert np.array_equal(model.transform(sp.csr_array(data)), model.doc_topic_)
+
+    @EVERYTHING
+    def test_save_and_load(self, parameters, tmp_path):
+        model = fitted(**parameters)
+        model.save(tmp_path / "model")
+        twin = load(tmp_path / "model")
+        same_fit(twin, model)
+        assert np.array_equal(twin.transform(X), model.transform(X))
+        assert twin.score(X) == model.score(X)
+        assert twin.perplexity(X) == model.perplexity(X)
+        twin.set_params(max_iter=30).fit(X)
+        same_fit(twin, model)
+
+    @EVERYTHING
+    def test_training_perplexity_is_that_of_the_folded_in_documents(self, parameters):
+        model = fitted(**parameters)
+        assert model.perplexity(X) == pytest.approx(model.training_perplexity_, rel=1e-12)
+
+    @pytest.mark.parametrize("solver", [Tempered(0.8), "held-out-tempered", "annealed"])
+    @pytest.mark.parametrize("background", [0.0, 0.3, JointBackground(0.3)])
+    def test_tempered_solvers_take_them_all(self, solver, background):
+        priors = {"topic_word_prior": [Dirichlet(1.1), Decorrelation(0.5)]}
+        if not isinstance(background, JointBackground):
+            priors["doc_topic_prior"] = Entropic(0.5)
+        model = fitted(solver=solver, background=background, max_iter=100, **priors)
+        assert np.isfinite(model.score(X))
+        assert np.array_equal(model.transform(X), model.doc_topic_)
+        same_fit(fitted(sp.csr_array(X), solver=solver, background=background, max_iter=100, **priors), model, 1e-6)
+
+
+CONCAVE = {
+    "dirichlet": (Dirichlet(1.3), DOC_CASES["number"]._replace(log_density=lambda f: 0.3 * np.log(f).sum(axis=1))),
+    "smoothing": (Smoothing(3, np.arange(1, K + 1)), DOC_CASES["smoothing"]),
+    "flat-entropic": (Entropic(-2), DOC_CASES["flat-entropic"]),
+}
+
+
+class TestStationary:
+    @over("case", CONCAVE)
+    @pytest.mark.parametrize("share", [0.0, 0.3])
+    def test_no_other_weights_of_a_document_are_better(self, case, share):
+        prior, naive = case
+        theta = fold_in(
+            model_of(prior, share=share), sparse_counts(X, np.dtype(np.float64)), PHI, None, n_threads=1, tol=1e-9
+        ).doc_topic
+
+        def value(weights):
+            p = share * BACKGROUND + (1 - share) * weights @ PHI
+            return (X * np.log(p)).sum(axis=1) + naive.log_density(weights)
+
+        best, rng = value(theta), np.random.default_rng(6)
+        for size in np.geomspace(1e-5, 1, 500):
+            other = (1 - size) * theta + size * rng.dirichlet(np.ones(K), 20)
+            assert (value(other) <= best + 1e-6).all()
+
+    def test_a_strong_prior_decides(self):
+        model = fitted(doc_topic_prior=Smoothing(1e9, [0.5, 0.3, 0.2]))
+        np.testing.assert_allclose(model.transform(X), np.tile([0.5, 0.3, 0.2], (20, 1)), atol=1e-6)
+
+    def test_selection_is_for_the_fit_alone(self):
+        """In folding in a document knows nothing of the others: topics that are on are free, the rest stay off."""
+        model = fitted(n_components=6, doc_topic_prior=TopicSelection(2), max_iter=200)
+        assert 0 < model.active_topics_.sum() < 6
+        assert (model.transform(X)[:, ~model.active_topics_] == 0).all()
+        assert (model.topic_weights_[~model.active_topics_] == 0).all()
+
+    def test_a_topic_that_is_off_stays_off_beside_a_smooth_word_prior(self):
+        """The prior fills the words of a topic that no document has: that does not turn it on."""
+        model = fitted(n_components=6, doc_topic_prior=TopicSelection(2), topic_word_prior=1.1, max_iter=200)
+        assert 0 < model.active_topics_.sum() < 6
+        assert (model.transform(X)[:, ~model.active_topics_] == 0).all()
+
+
+@parametrize_with_checks(
+    [
+        PLSA(2, background=0.2),
+        PLSA(2, background=JointBackground(0.2)),
+        PLSA(2, doc_topic_prior=1.1, topic_word_prior=1.1),
+        PLSA(2, doc_topic_prior=Entropic(0.5)),
+        PLSA(2, doc_topic_prior=TopicSelection(0.1), topic_word_prior=[Decorrelation(1), Smoothing(1)]),
+        PLSA(2, background=0.2, doc_topic_prior=Entropic(-0.5), topic_word_prior=0.9, solver="em"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_model_is_immutable():
+    assert replace(model_of(1.2, share=0.3), temperature=0.5).n_columns == K + 1
