@@ -1,0 +1,205 @@
+"""Scores from topics and from singular vectors: a query and a document may match without a word in common.
+
+`TopicSpace` (PLSI-Q): cos(P(z|q), P(z|d)), the query folded in at the beta of the fit; over several models, the mean.
+`SingularSpace` (LSI): cos(q V, x_d V), V the leading right singular vectors of the weighted counts.
+
+Both split a score over words. P(z|q) is itself a sum over the query's words, sum_w (q_w / |q|) P(z|q,w), and P(z|d) one
+over the document's; q V and x_d V are sums, too. Half of a score is split along the query, half along the document: so
+words count that only one of the two contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.decomposition import TruncatedSVD
+
+from polyseme.errors import InputError
+from polyseme.kernels import Array, Floats, SparseCounts, _single_threaded_blas, padded
+from polyseme.retrieval.queries import own_words
+from polyseme.solvers.folding import MAX_STEPS, TOLERANCE
+
+
+@dataclass(frozen=True)
+class TopicSpace:
+    """One or more models of a corpus, side by side: their K columns follow each other."""
+
+    topic_word: Array
+    """P(w|z), words x sum of K, float32"""
+    documents: Array
+    """P(z|d) of each model at length one, documents x sum of K, float32; zero for a document without words"""
+    sizes: tuple[int, ...]
+    """K of each model"""
+    temperatures: tuple[float, ...]
+    topic_weights: Floats
+    """P(z) of each model"""
+
+    @classmethod
+    def of(cls, models: Sequence[Any], counts: Any) -> TopicSpace:
+        """Of fitted estimators such as PLSA, with the documents folded in."""
+        for model in models:
+            if model.components_.shape[1] != counts.shape[1]:
+                raise InputError(
+                    f"The model knows {model.components_.shape[1]} words, but the index has {counts.shape[1]}: "
+                    "both must come from the same vocabulary."
+                )
+        empty = np.diff(counts.indptr) == 0
+        blocks = []
+        for model in models:
+            block = _unit(np.asarray(model.transform(counts), dtype=np.float32))
+            block[empty] = 0
+            blocks.append(block)
+        return cls(
+            np.ascontiguousarray(np.concatenate([model.components_ for model in models]).T, dtype=np.float32),
+            np.ascontiguousarray(np.concatenate(blocks, axis=1)),
+            tuple(int(model.components_.shape[0]) for model in models),
+            tuple(float(model.temperature_) for model in models),
+            np.concatenate([np.asarray(model.topic_weights_, dtype=np.float64) for model in models]),
+        )
+
+    @cached_property
+    def blocks(self) -> tuple[slice, ...]:
+        """The columns of each model."""
+        ends = np.cumsum(self.sizes)
+        return tuple(slice(int(end) - size, int(end)) for end, size in zip(ends, self.sizes, strict=True))
+
+    def largest(self) -> TopicSpace:
+        """The model with most topics, alone."""
+        if len(self.sizes) == 1:
+            return self
+        chosen = int(np.argmax(self.sizes))
+        block = self.blocks[chosen]
+        return TopicSpace(
+            self.topic_word[:, block],
+            self.documents[:, block],
+            (self.sizes[chosen],),
+            (self.temperatures[chosen],),
+            self.topic_weights[block],
+        )
+
+    def fold(self, queries: Any) -> Array:
+        """P(z|q) of each model (queries x sum of K, float32); zeros for a query without known words."""
+        words, compact = own_words(queries)
+        topic_word = self.topic_word[words]
+        counts = SparseCounts(
+            compact.indptr.astype(np.int32),
+            compact.indices.astype(np.int32),
+            compact.data.astype(np.float32),
+            compact.shape[0],
+            len(words) + 1,
+        )
+        folded = np.empty((queries.shape[0], self.topic_word.shape[1]), dtype=np.float32)
+        for block, beta in zip(self.blocks, self.temperatures, strict=True):
+            folded[:, block] = _folded(counts, topic_word[:, block], beta)
+        return folded
+
+    def scores(self, queries: Any) -> Array:
+        """Queries x documents."""
+        with _single_threaded_blas():
+            return np.asarray(self._query_vectors(self.fold(queries)) @ self.documents.T)
+
+    def word_parts(self, query: Any, row: Any, document: int) -> tuple[Array, Array]:
+        """The words of the query and of the document (its counts are `row`), and what each adds to the score."""
+        folded = self.fold(query)
+        by_topic = 0.5 * self._query_vectors(folded)[0] * self.documents[document]
+        along_query = self._evidence(query, folded[0]) @ by_topic
+        along_document = self._evidence(row, self.weights_of(document)) @ by_topic
+        return np.concatenate([query.indices, row.indices]), np.concatenate([along_query, along_document])
+
+    def weights_of(self, document: int) -> Array:
+        """P(z|d) of each model, which sums to one again."""
+        row = np.array(self.documents[document])
+        for block in self.blocks:
+            row[block] /= max(row[block].sum(), np.finfo(np.float32).tiny)
+        return row
+
+    def _query_vectors(self, folded: Array) -> Array:
+        """At length one for each model, divided by the number of models: a product with `documents` is the mean."""
+        return np.concatenate([_unit(folded[:, block]) for block in self.blocks], axis=1) / np.float32(len(self.sizes))
+
+    def _evidence(self, row: Any, weights: Array) -> Array:
+        """Share of each of the row's words in each topic's weight (words x sum of K): columns sum to one.
+
+        n_w P(z|w) / sum_w n_w P(z|w), with P(z|w) ∝ (P(z) P(w|z))^beta of the row.
+        """
+        evidence = self.topic_word[row.indices]
+        for block, beta in zip(self.blocks, self.temperatures, strict=True):
+            joint = (weights[block] * evidence[:, block]) ** np.float32(beta)
+            posterior = joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+            counted = row.data[:, np.newaxis].astype(np.float32) * posterior
+            evidence[:, block] = counted / np.maximum(counted.sum(axis=0), np.finfo(np.float32).tiny)
+        return evidence
+
+
+def _folded(counts: SparseCounts, topic_word: Array, beta: float) -> Array:
+    """The rows folded in; topic_word holds P(w|z) of their words alone.
+
+    One row more stands for all other words: the kernel wants to know what the topics give to them.
+    """
+    known = topic_word.any(axis=1)
+    if not known.all():
+        known_or_rest = np.append(known, False)
+        counts = counts.with_values(np.where(known_or_rest[counts.indices], counts.values, 0))
+    rest = np.maximum(1 - topic_word.sum(axis=0, dtype=np.float64), 0)
+    operand = np.vstack([topic_word if beta == 1 else topic_word**beta, rest])
+    n_topics = topic_word.shape[1]
+    folded, _ = counts.fold_in(
+        padded(operand, np.float32), n_topics, empty=np.zeros(n_topics), tol=TOLERANCE, max_iter=MAX_STEPS,
+        n_threads=1, temperature=beta,
+    )  # fmt: skip
+    return folded
+
+
+@dataclass(frozen=True)
+class SingularSpace:
+    """LSI: the leading right singular vectors of the counts, whose columns are multiplied by weights (tf or tfidf)."""
+
+    basis: Floats
+    """V, words x K, each row already times its word's weight"""
+    documents: Floats
+    """x_d V, documents x K"""
+    weighting: str
+
+    @classmethod
+    def of(cls, counts: Any, weights: Floats, weighting: str, n_components: int) -> SingularSpace:
+        """The exact decomposition by ARPACK; signs and rotations change no score."""
+        most = min(counts.shape) - 1
+        if not 1 <= n_components <= most:
+            raise InputError(f"n_components of LSI must be from 1 to {most} for this corpus, got {n_components!r}.")
+        weighted = sp.csr_array(counts * weights)
+        with _single_threaded_blas():
+            svd = TruncatedSVD(n_components, algorithm="arpack", random_state=0).fit(weighted)
+            basis = np.ascontiguousarray(svd.components_.T) * weights[:, np.newaxis]
+        return cls(basis, np.asarray(counts @ basis), weighting)
+
+    def truncated(self, n_components: int) -> SingularSpace:
+        """The first dimensions alone: what fewer components would have given."""
+        return SingularSpace(self.basis[:, :n_components], self.documents[:, :n_components], self.weighting)
+
+    @cached_property
+    def _units(self) -> Floats:
+        return _unit(self.documents)
+
+    def scores(self, queries: Any) -> Floats:
+        """Queries x documents."""
+        with _single_threaded_blas():
+            return np.asarray(_unit(queries @ self.basis) @ self._units.T)
+
+    def word_parts(self, query: Any, row: Any, document: int) -> tuple[Array, Floats]:
+        """As TopicSpace.word_parts."""
+        vectors = [np.asarray(counts @ self.basis) for counts in (query, row)]
+        lengths = [max(float(np.linalg.norm(vector)), np.finfo(float).tiny) for vector in vectors]
+        along_query = query.data * (self.basis[query.indices] @ self._units[document]) / lengths[0]
+        along_document = row.data * (self.basis[row.indices] @ _unit(vectors[0])[0]) / lengths[1]
+        return np.concatenate([query.indices, row.indices]), 0.5 * np.concatenate([along_query, along_document])
+
+
+def _unit(rows: Array) -> Array:
+    """Rows of length one; a row of zeros stays."""
+    lengths = np.sqrt(np.einsum("ik,ik->i", rows, rows))[:, np.newaxis]
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
