@@ -14,7 +14,6 @@ import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
-from polyseme.retrieval.results import best_rows
 
 NINE_POINTS = np.arange(1, 10) / 10
 ELEVEN_POINTS = np.arange(11) / 10
@@ -63,7 +62,7 @@ def evaluate(
         raise InputError("No query has a relevant document: the ids of queries and qrels must be the same.")
     scores = index.scores([texts[name] for name in counted], method=method, term=term, term_weight=term_weight)
     rankings = {
-        name: [index.ids[row] for row in best_rows(row_scores, len(index.ids))]
+        name: [index.ids[row] for row in whole_ranking(row_scores)]
         for name, row_scores in zip(counted, scores, strict=True)
     }
     by_query = _field_measures(rankings, {name: judged[name] for name in counted})
@@ -81,6 +80,12 @@ def evaluate(
         [name for name in judged if name not in texts],
         sorted({doc for name in counted for doc in relevant[name]} - known),
     )
+
+
+def whole_ranking(scores: Array) -> Array:
+    """All documents with a score, best first, equal ones in the order of the corpus; a cosine below zero is a score."""
+    scored = np.flatnonzero(scores)
+    return scored[np.argsort(-scores[scored], kind="stable")]
 
 
 def interpolated_precision(places: Array, n_relevant: int, levels: Floats) -> Floats:

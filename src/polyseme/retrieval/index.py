@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from os import PathLike
 from typing import Any, Self
 
@@ -233,22 +233,23 @@ class SearchIndex:
     ) -> Iterator[Results]:
         k = whole_number("k", k, least=1)
         for start in range(0, queries.shape[0], _QUERIES_AT_ONCE):
-            batch = queries[start : start + _QUERIES_AT_ONCE]
+            batch = queries[start : start + _QUERIES_AT_ONCE] if queries.shape[0] > 1 else queries
             parts = self.scoring.parts(batch, recipe)
             totals = np.asarray(sum(parts.values()))
             if without is not None:
                 totals[:, without] = 0
             for i in range(batch.shape[0]):
-                yield self._results(
-                    batch[[i]], method, recipe, {name: part[i] for name, part in parts.items()}, totals[i], k
-                )
+                query = batch[[i]] if batch.shape[0] > 1 else batch
+                own_parts = {name: part[i] for name, part in parts.items()}
+                yield self._results(query, method, recipe, own_parts, totals[i], k)
 
     def _results(
         self, query: Any, method: str, recipe: Recipe, parts: dict[str, Floats], scores: Floats, k: int
     ) -> Results:
+        explainer = cache(lambda: self.scoring.explainer(query, recipe))
+
         def explain(row: int) -> list[Reason]:
-            words = self.scoring.word_parts(query, row, recipe)
-            return merged_reasons(words, self.vocabulary, query.indices, self.counts[[row]].indices)
+            return merged_reasons(explainer()(row), self.vocabulary, query.indices, self.counts[[row]].indices)
 
         best = best_rows(scores, k)
         hits = (

@@ -10,7 +10,7 @@ words count that only one of the two contains.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,9 @@ from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, _single_threaded_blas, padded
 from polyseme.retrieval.queries import own_words
 from polyseme.solvers.folding import MAX_STEPS, TOLERANCE
+
+Explainer = Callable[[Any, int], tuple[Array, Array]]
+"""(counts of a document, its row) -> (words, weights)"""
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,8 @@ class TopicSpace:
         ends = np.cumsum(self.sizes)
         return tuple(slice(int(end) - size, int(end)) for end, size in zip(ends, self.sizes, strict=True))
 
-    def largest(self) -> TopicSpace:
-        """The model with most topics, alone."""
-        if len(self.sizes) == 1:
-            return self
-        chosen = int(np.argmax(self.sizes))
+    def only(self, chosen: int) -> TopicSpace:
+        """One of the models, alone."""
         block = self.blocks[chosen]
         return TopicSpace(
             self.topic_word[:, block],
@@ -103,13 +103,19 @@ class TopicSpace:
         with _single_threaded_blas():
             return np.asarray(self._query_vectors(self.fold(queries)) @ self.documents.T)
 
-    def word_parts(self, query: Any, row: Any, document: int) -> tuple[Array, Array]:
-        """The words of the query and of the document (its counts are `row`), and what each adds to the score."""
+    def explainer(self, query: Any) -> Explainer:
+        """What gives, for a document, the words of the query and of the document, and what each adds to the score."""
         folded = self.fold(query)
-        by_topic = 0.5 * self._query_vectors(folded)[0] * self.documents[document]
-        along_query = self._evidence(query, folded[0]) @ by_topic
-        along_document = self._evidence(row, self.weights_of(document)) @ by_topic
-        return np.concatenate([query.indices, row.indices]), np.concatenate([along_query, along_document])
+        vector = 0.5 * self._query_vectors(folded)[0]
+        query_evidence = self._evidence(query, folded[0])
+
+        def explain(row: Any, document: int) -> tuple[Array, Array]:
+            by_topic = vector * self.documents[document]
+            document_evidence = self._evidence(row, self.weights_of(document))
+            words = np.concatenate([query.indices, row.indices])
+            return words, np.concatenate([query_evidence @ by_topic, document_evidence @ by_topic])
+
+        return explain
 
     def weights_of(self, document: int) -> Array:
         """P(z|d) of each model, which sums to one again."""
@@ -190,13 +196,20 @@ class SingularSpace:
         with _single_threaded_blas():
             return np.asarray(_unit(queries @ self.basis) @ self._units.T)
 
-    def word_parts(self, query: Any, row: Any, document: int) -> tuple[Array, Floats]:
-        """As TopicSpace.word_parts."""
-        vectors = [np.asarray(counts @ self.basis) for counts in (query, row)]
-        lengths = [max(float(np.linalg.norm(vector)), np.finfo(float).tiny) for vector in vectors]
-        along_query = query.data * (self.basis[query.indices] @ self._units[document]) / lengths[0]
-        along_document = row.data * (self.basis[row.indices] @ _unit(vectors[0])[0]) / lengths[1]
-        return np.concatenate([query.indices, row.indices]), 0.5 * np.concatenate([along_query, along_document])
+    def explainer(self, query: Any) -> Explainer:
+        """As TopicSpace.explainer."""
+        tiny = np.finfo(float).tiny
+        vector = np.asarray(query @ self.basis)[0]
+        length = max(float(np.linalg.norm(vector)), tiny)
+
+        def explain(row: Any, document: int) -> tuple[Array, Array]:
+            own = max(float(np.linalg.norm(self.documents[document])), tiny)
+            along_query = query.data * (self.basis[query.indices] @ self.documents[document])
+            along_document = row.data * (self.basis[row.indices] @ vector)
+            words = np.concatenate([query.indices, row.indices])
+            return words, np.concatenate([along_query, along_document]) / (2 * length * own)
+
+        return explain
 
 
 def _unit(rows: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Scoring:
         space = self.average if self._model is None else self._model
         if space is None:
             raise UnsupportedError("This index has no topics: call use_model(model) or fit_models() first.")
-        return space.largest()
+        return space.only(int(np.argmax(space.sizes)))
 
     def parts(self, queries: Any, recipe: Recipe) -> dict[str, Floats]:
         """Arrays queries x documents, whose sum is the score: "latent" and "term", or one of them."""
@@ -55,21 +56,31 @@ class Scoring:
         term = self.terms.scores(queries, recipe.term)
         return {"latent": latent, "term": term * (weight / _bound(term, recipe.term))}
 
-    def word_parts(self, query: Any, document: int, recipe: Recipe) -> list[tuple[Array, Floats]]:
-        """Pairs (words, weights), in which a word may come more than once; all weights sum to the document's score."""
+    def explainer(self, query: Any, recipe: Recipe) -> Callable[[int], list[tuple[Array, Array]]]:
+        """What gives, for a document, pairs (words, weights); all weights together are its score.
+
+        A word may come more than once. What only depends on the query is computed here.
+        """
         weight = recipe.term_weight
         if recipe.smoothed:
-            return [self._smoothing(recipe.term).word_parts(query, document, weight)]
-        found: list[tuple[Array, Floats]] = []
-        if recipe.latent is not None:
-            words, weights = self._space(recipe.latent).word_parts(query, self.counts[[document]], document)
-            found.append((words, (1 - weight) * weights))
-        if weight > 0:
-            words, weights = self.terms.word_parts(query, document, recipe.term)
-            if recipe.latent is not None and recipe.term == "bm25":
-                weights = weights / _bound(self.terms.scores(query, recipe.term), recipe.term)[0]
-            found.append((words, weight * weights))
-        return found
+            smoothing = self._smoothing(recipe.term)
+            return lambda document: [smoothing.word_parts(query, document, weight)]
+        latent = None if recipe.latent is None else self._space(recipe.latent).explainer(query)
+        scale = weight
+        if latent is not None and recipe.term == "bm25":
+            scale = weight / float(_bound(self.terms.scores(query, recipe.term), recipe.term)[0, 0])
+
+        def explain(document: int) -> list[tuple[Array, Array]]:
+            found = []
+            if latent is not None:
+                words, weights = latent(self.counts[[document]], document)
+                found.append((words, (1 - weight) * weights))
+            if weight > 0:
+                words, weights = self.terms.word_parts(query, document, recipe.term)
+                found.append((words, scale * weights))
+            return found
+
+        return explain
 
     def _space(self, name: str) -> Any:
         space = getattr(self, name)

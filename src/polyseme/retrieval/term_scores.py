@@ -36,6 +36,8 @@ class TermScores:
         self.idf = idf
         self.lengths = lengths
         """{"tf": |x_d|, "tfidf": |x_d idf|}"""
+        self._ones = np.ones(postings.shape[1])
+        self._scales = {name: _inverse(values) for name, values in lengths.items()}
         self._bm25 = sp.csr_array((bm25_values, postings.indices, postings.indptr), shape=postings.shape)
 
     @classmethod
@@ -68,16 +70,16 @@ class TermScores:
 
     def _weighted(self, queries: Any, weighting: str) -> _Weighted:
         if weighting == "bm25":
-            return _Weighted(queries, self._bm25, np.ones(self._bm25.shape[1]))
+            return _Weighted(queries, self._bm25, self._ones)
         if weighting not in self.lengths:
             raise InputError(f"A term score must be one of {', '.join(map(repr, WEIGHTINGS))}, got {weighting!r}.")
-        weights = self.idf if weighting == "tfidf" else np.ones_like(self.idf)
+        weights = idf_weights(self, weighting)
         norms = np.repeat(_inverse(_row_norms(queries, weights)), np.diff(queries.indptr))
         data = queries.data * weights[queries.indices] ** 2 * norms
         return _Weighted(
             sp.csr_array((data, queries.indices, queries.indptr), shape=queries.shape),
             self.postings,
-            _inverse(self.lengths[weighting]),
+            self._scales[weighting],
         )
 
 
@@ -98,8 +100,9 @@ def idf_weights(terms: TermScores, weighting: str) -> Floats:
 
 def _row_norms(matrix: Any, weights: Floats) -> Floats:
     """Lengths of the rows of a CSR matrix whose columns are multiplied by weights."""
-    squares = sp.csr_array((matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape)
-    return np.asarray(np.sqrt(squares @ weights**2))
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    squares = (matrix.data * weights[matrix.indices]) ** 2
+    return np.sqrt(np.bincount(rows, squares, minlength=matrix.shape[0]))
 
 
 def _inverse(lengths: Floats) -> Floats:

@@ -1,0 +1,246 @@
+"""Hofmann 1999, "Probabilistic latent semantic indexing": average precision of term matching, LSI, PLSI and PLSI*.
+
+Run: .venv/bin/python reproductions/hofmann_1999.py --data FOLDER --collections med cran
+FOLDER (default: ir in POLYSEME_DATA) holds a folder for each collection: docs.jsonl.gz and queries.jsonl with lines
+{"id", "text"}, and qrels.tsv with query_id, doc_id, rel. A judgement other than 0 counts as relevant: code -1 of CRAN,
+one for each query, marks the document that the question came from. Needs the package ir-measures.
+
+Nothing is chosen on the judged queries but what favours the others: the dimension of LSI (32 to 512 in steps of 8) and,
+in one row, the K of PLSI, as in the paper.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+
+from common import DATA, HERE, table
+from polyseme.retrieval import SearchIndex, evaluate
+from polyseme.retrieval.combined import SIZES
+from polyseme.retrieval.evaluation import NINE_POINTS, interpolated_precision, whole_ranking
+
+DIMENSIONS = range(32, 513, 8)
+"""of LSI, as in the paper"""
+
+COLLECTIONS = ("med", "cran", "cacm", "cisi")
+PUBLISHED = {
+    "cos + tf": (44.3, 29.9, 17.9, 12.7),
+    "LSI + tf, best dimension": (51.7, 28.7, 16.0, 12.8),
+    "PLSI + tf, best K": (63.9, 35.1, 22.9, 18.8),
+    "PLSI* + tf": (66.3, 37.5, 26.8, 20.1),
+    "cos + tfidf": (49.0, 35.2, 21.9, 20.2),
+    "LSI + tfidf, best dimension": (64.6, 38.7, 23.8, 21.9),
+    "PLSI + tfidf, best K": (69.5, 38.9, 25.3, 23.2),
+    "PLSI* + tfidf": (72.1, 40.4, 27.6, 24.6),
+}
+"""9-point precision on COLLECTIONS as remembered, not verified"""
+
+
+@dataclass(frozen=True)
+class Collection:
+    name: str
+    index: SearchIndex
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """In percent."""
+
+    nine_points: float
+    mean_average_precision: float
+    note: str = ""
+
+
+def read_collection(folder: Path) -> Collection:
+    with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as file:
+        docs = [json.loads(line) for line in file]
+    with (folder / "queries.jsonl").open(encoding="utf-8") as file:
+        queries = {str(row["id"]): row["text"] for row in map(json.loads, file)}
+    qrels: dict[str, dict[str, int]] = {}
+    with (folder / "qrels.tsv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            qrels.setdefault(row["query_id"], {})[row["doc_id"]] = int(int(row["rel"]) != 0)
+    vectorizer = CountVectorizer(stop_words=list(ENGLISH_STOP_WORDS))
+    counts = vectorizer.fit_transform([doc["text"] for doc in docs])
+    index = SearchIndex(
+        counts, vectorizer.get_feature_names_out(), ids=[doc["id"] for doc in docs], vectorizer=vectorizer
+    )
+    return Collection(folder.name, index, queries, qrels)
+
+
+def measured(data: Collection, method: str, **options: object) -> Figures:
+    result = evaluate(data.index, data.queries, data.qrels, method=method, **options)
+    return Figures(100 * result["9-point"], 100 * result["MAP"])
+
+
+def nine_points(data: Collection, **options: object) -> float:
+    """The same 9-point precision without the other measures: LSI is tried at many dimensions."""
+    relevant = {name: {data.index.row_of(doc) for doc, rel in docs.items() if rel} for name, docs in data.qrels.items()}
+    names = [name for name in data.queries if relevant.get(name)]
+    scores = data.index.scores([data.queries[name] for name in names], **options)
+    places = [np.flatnonzero(np.isin(whole_ranking(row), list(relevant[name]))) + 1 for name, row in zip(names, scores)]  # noqa: B905
+    return float(np.mean([interpolated_precision(p, len(relevant[n]), NINE_POINTS) for n, p in zip(names, places)]))  # noqa: B905
+
+
+def best_lsi(data: Collection, weighting: str, term_weight: float) -> Figures:
+    """LSI at the dimension with the best 9-point precision."""
+    scoring = data.index.scoring
+    most = min(DIMENSIONS[-1], min(data.index.counts.shape) - 1)
+    whole = data.index.fit_lsi(most, weighting=weighting).scoring.lsi
+    options = {"method": "lsi", "term": weighting, "term_weight": term_weight}
+    found = {}
+    for dimension in (d for d in DIMENSIONS if d <= most):
+        scoring.lsi = whole.truncated(dimension)
+        found[dimension] = nine_points(data, **options)
+    best = max(found, key=lambda dimension: found[dimension])
+    scoring.lsi = whole.truncated(best)
+    figures = measured(data, **options)
+    return Figures(figures.nine_points, figures.mean_average_precision, f"K = {best}")
+
+
+def without_seed(data: Collection) -> dict[str, Figures]:
+    rows = {}
+    for weighting in ("tf", "tfidf"):
+        rows[f"cos + {weighting}"] = measured(data, weighting)
+        rows[f"LSI ({weighting}) alone, best dimension"] = best_lsi(data, weighting, 0.0)
+        rows[f"LSI + {weighting}, best dimension"] = best_lsi(data, weighting, 0.5)
+    rows["BM25"] = measured(data, "bm25")
+    return rows
+
+
+def with_seed(data: Collection, seed: int) -> dict[str, Figures]:
+    """One fit of all models; single models are taken from it."""
+    started = time.perf_counter()
+    scoring = data.index.fit_models(random_state=seed).scoring
+    betas = ", ".join(f"{beta:.2f}" for beta in scoring.average.temperatures)
+    print(f"{data.name}, seed {seed}: fitted in {time.perf_counter() - started:.0f} s, beta {betas}", flush=True)
+    rows = {}
+    for weighting in ("tf", "tfidf"):
+        single = {}
+        for chosen, size in enumerate(SIZES):
+            scoring.model = scoring.average.only(chosen)
+            single[size] = measured(data, "plsi-q", term=weighting)
+        largest = max(SIZES)
+        best = max(single, key=lambda size: single[size].nine_points)
+        rows[f"PLSI-U + {weighting}, K = {largest}"] = measured(data, "plsi-u", term=weighting)
+        rows[f"PLSI + {weighting}, K = {largest}"] = single[largest]
+        rows[f"PLSI + {weighting}, best K"] = single[best]
+        rows[f"PLSI* + {weighting}"] = measured(data, "plsi*", term=weighting)
+    rows["PLSI* alone"] = measured(data, "plsi*", term_weight=0.0)
+    rows["PLSI* + BM25"] = measured(data, "plsi*", term="bm25")
+    return rows
+
+
+ORDER = (
+    "cos + {0}",
+    "LSI ({0}) alone, best dimension",
+    "LSI + {0}, best dimension",
+    "PLSI-U + {0}, K = 128",
+    "PLSI + {0}, K = 128",
+    "PLSI + {0}, best K",
+    "PLSI* + {0}",
+)
+ROWS = [
+    *(row.format("tf") for row in ORDER),
+    *(row.format("tfidf") for row in ORDER),
+    "PLSI* alone",
+    "BM25",
+    "PLSI* + BM25",
+]
+
+
+def spread(values: Sequence[float]) -> str:
+    """The median, and the range if there is one."""
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    return f"{np.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
+def report(data: Collection, seeds: Sequence[int]) -> str:
+    runs = {name: [figures] for name, figures in without_seed(data).items()}
+    for seed in seeds:
+        for name, figures in with_seed(data, seed).items():
+            runs.setdefault(name, []).append(figures)
+    remembered = COLLECTIONS.index(data.name) if data.name in COLLECTIONS else None
+    lines = []
+    for name in ROWS:
+        nine = [figures.nine_points for figures in runs[name]]
+        published = "" if remembered is None or name not in PUBLISHED else f"{PUBLISHED[name][remembered]:.1f}"
+        lines.append(
+            [
+                " ".join([name, *(f"({figures.note})" for figures in runs[name] if figures.note)]),
+                spread(nine),
+                published,
+                spread([figures.mean_average_precision for figures in runs[name]]),
+            ]
+        )
+    counts = data.index.counts
+    header = ("method", "9-point precision", "published (remembered, not verified)", "MAP")
+    return (
+        f"### {data.name}: {counts.shape[0]} documents, {counts.shape[1]} words, {len(data.queries)} queries\n\n"
+        f"{table(header, lines)}\n\n{differences(runs)}"
+    )
+
+
+def differences(runs: dict[str, list[Figures]]) -> str:
+    """The distances that matter, in points, from medians."""
+
+    def median(name: str, of: Callable[[Figures], float] = lambda figures: figures.nine_points) -> float:
+        return float(np.median([of(figures) for figures in runs[name]]))
+
+    sentences = []
+    for weighting in ("tf", "tfidf"):
+        lsi = [f"LSI ({weighting}) alone, best dimension", f"LSI + {weighting}, best dimension"]
+        best = max(median(name) for name in lsi)
+        gain = median(f"PLSI* + {weighting}") - best
+        sentences.append(f"PLSI* + {weighting} is {gain:+.1f} points from the better of the LSI rows with {weighting}.")
+    by_map = lambda figures: figures.mean_average_precision  # noqa: E731
+    gain = median("PLSI* + BM25", by_map) - median("BM25", by_map)
+    sentences.append(f"PLSI* + BM25 is {gain:+.1f} points of MAP from BM25.")
+    return " ".join(sentences)
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA / "ir", help="folder with a folder for each collection")
+    parser.add_argument("--collections", nargs="+", metavar="NAME", help="default: all that the folder holds")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--readme", action="store_true", help="write the tables into README.md, too")
+    options = parser.parse_args(argv)
+    if options.collections is None:
+        options.collections = sorted(path.parent.name for path in options.data.glob("*/docs.jsonl.gz"))
+    missing = [name for name in options.collections if not (options.data / name / "docs.jsonl.gz").is_file()]
+    if missing or not options.collections:
+        wanted = ", ".join(missing) or "collection"
+        parser.error(f"there is no {wanted} in {options.data}: give --data, or set POLYSEME_DATA to the data folder")
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    options = arguments(argv)
+    for name in options.collections:
+        text = report(read_collection(options.data / name), options.seeds)
+        print(f"\n{text}\n", flush=True)
+        if options.readme:
+            path, begin, end = (
+                HERE / "README.md",
+                f"<!-- hofmann_1999 {name} -->\n",
+                f"\n<!-- end of hofmann_1999 {name} -->",
+            )
+            before, rest = path.read_text().split(begin)
+            path.write_text(before + begin + text + end + rest.split(end)[1])
+
+
+if __name__ == "__main__":
+    main()
