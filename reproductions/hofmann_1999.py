@@ -17,7 +17,7 @@ import gzip
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from common import DATA, HERE, table
 from polyseme.retrieval import SearchIndex, evaluate
 from polyseme.retrieval.combined import SIZES
 from polyseme.retrieval.evaluation import NINE_POINTS, interpolated_precision, whole_ranking
+from polyseme.storage import write_atomically
 
 DIMENSIONS = range(32, 513, 8)
 """of LSI, as in the paper"""
@@ -84,37 +85,46 @@ def measured(data: Collection, method: str, **options: object) -> Figures:
     return Figures(100 * result["9-point"], 100 * result["MAP"])
 
 
-def nine_points(data: Collection, **options: object) -> float:
+def nine_points(data: Collection, scores: np.ndarray, names: Sequence[str]) -> float:
     """The same 9-point precision without the other measures: LSI is tried at many dimensions."""
-    relevant = {name: {data.index.row_of(doc) for doc, rel in docs.items() if rel} for name, docs in data.qrels.items()}
-    names = [name for name in data.queries if relevant.get(name)]
-    scores = data.index.scores([data.queries[name] for name in names], **options)
-    places = [np.flatnonzero(np.isin(whole_ranking(row), list(relevant[name]))) + 1 for name, row in zip(names, scores)]  # noqa: B905
-    return float(np.mean([interpolated_precision(p, len(relevant[n]), NINE_POINTS) for n, p in zip(names, places)]))  # noqa: B905
+    values = []
+    for name, row in zip(names, scores, strict=True):
+        relevant = [data.index.row_of(doc) for doc, rel in data.qrels[name].items() if rel]
+        places = np.flatnonzero(np.isin(whole_ranking(row), relevant)) + 1
+        values.append(interpolated_precision(places, len(relevant), NINE_POINTS).mean())
+    return float(np.mean(values))
 
 
-def best_lsi(data: Collection, weighting: str, term_weight: float) -> Figures:
-    """LSI at the dimension with the best 9-point precision."""
-    scoring = data.index.scoring
+def best_lsi(data: Collection, weighting: str) -> dict[str, Figures]:
+    """LSI alone and combined with the term score, each at the dimension with the best 9-point precision."""
     most = min(DIMENSIONS[-1], min(data.index.counts.shape) - 1)
-    whole = data.index.fit_lsi(most, weighting=weighting).scoring.lsi
-    options = {"method": "lsi", "term": weighting, "term_weight": term_weight}
-    found = {}
-    for dimension in (d for d in DIMENSIONS if d <= most):
-        scoring.lsi = whole.truncated(dimension)
-        found[dimension] = nine_points(data, **options)
-    best = max(found, key=lambda dimension: found[dimension])
-    scoring.lsi = whole.truncated(best)
-    figures = measured(data, **options)
-    return Figures(figures.nine_points, figures.mean_average_precision, f"K = {best}")
+    scoring = data.index.fit_lsi(most, weighting=weighting).scoring
+    whole = scoring.lsi
+    names = [name for name in data.queries if any(data.qrels.get(name, {}).values())]
+    queries = data.index.query_counts([data.queries[name] for name in names])
+    terms = scoring.terms.scores(queries, weighting)
+    titles = {0.0: f"LSI ({weighting}) alone, best dimension", 0.5: f"LSI + {weighting}, best dimension"}
+    rows = {}
+    for term_weight, title in titles.items():
+        found = {
+            dimension: nine_points(
+                data, (1 - term_weight) * whole.truncated(dimension).scores(queries) + term_weight * terms, names
+            )
+            for dimension in DIMENSIONS
+            if dimension <= most
+        }
+        best = max(found, key=lambda dimension: found[dimension])
+        scoring.lsi = whole.truncated(best)
+        figures = measured(data, "lsi", term=weighting, term_weight=term_weight)
+        rows[title] = Figures(figures.nine_points, figures.mean_average_precision, f"K = {best}")
+    return rows
 
 
 def without_seed(data: Collection) -> dict[str, Figures]:
     rows = {}
     for weighting in ("tf", "tfidf"):
         rows[f"cos + {weighting}"] = measured(data, weighting)
-        rows[f"LSI ({weighting}) alone, best dimension"] = best_lsi(data, weighting, 0.0)
-        rows[f"LSI + {weighting}, best dimension"] = best_lsi(data, weighting, 0.5)
+        rows |= best_lsi(data, weighting)
     rows["BM25"] = measured(data, "bm25")
     return rows
 
@@ -167,11 +177,25 @@ def spread(values: Sequence[float]) -> str:
     return f"{np.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
 
 
-def report(data: Collection, seeds: Sequence[int]) -> str:
-    runs = {name: [figures] for name, figures in without_seed(data).items()}
-    for seed in seeds:
-        for name, figures in with_seed(data, seed).items():
-            runs.setdefault(name, []).append(figures)
+def all_runs(data: Collection, seeds: Sequence[int], kept: Path | None) -> dict[str, list[Figures]]:
+    """The figures of each row, one for each seed; what the file `kept` has already is taken from there."""
+    done = json.loads(kept.read_text()) if kept is not None and kept.is_file() else {}
+    runs: dict[str, list[Figures]] = {}
+    for key, work in [("no seed", lambda: without_seed(data))] + [
+        (f"seed {seed}", lambda seed=seed: with_seed(data, seed)) for seed in seeds
+    ]:
+        full_key = f"{data.name}, {key}"
+        if full_key not in done:
+            done[full_key] = {name: asdict(figures) for name, figures in work().items()}
+            if kept is not None:
+                write_atomically(kept, json.dumps(done, indent=1).encode())
+        for name, figures in done[full_key].items():
+            runs.setdefault(name, []).append(Figures(**figures))
+    return runs
+
+
+def report(data: Collection, seeds: Sequence[int], kept: Path | None) -> str:
+    runs = all_runs(data, seeds, kept)
     remembered = COLLECTIONS.index(data.name) if data.name in COLLECTIONS else None
     lines = []
     for name in ROWS:
@@ -216,6 +240,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=DATA / "ir", help="folder with a folder for each collection")
     parser.add_argument("--collections", nargs="+", metavar="NAME", help="default: all that the folder holds")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON file of figures, to go on after a stop")
     parser.add_argument("--readme", action="store_true", help="write the tables into README.md, too")
     options = parser.parse_args(argv)
     if options.collections is None:
@@ -230,7 +255,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     options = arguments(argv)
     for name in options.collections:
-        text = report(read_collection(options.data / name), options.seeds)
+        text = report(read_collection(options.data / name), options.seeds, options.keep)
         print(f"\n{text}\n", flush=True)
         if options.readme:
             path, begin, end = (

@@ -3,6 +3,7 @@
 `HeldOutTempered` ends at the first beta that brings no improvement on the held-out tokens. With many topics for few
 tokens, that can be the very first one: 0.9 still overfits, where 0.6 would not. Here the schedule goes on below it,
 from the best point, and ends when that has brought nothing `tries` times in a row. Held-out tokens alone decide.
+Patience is 10, since a start improves only after a few steps (3 were too few on Medline: its best point was the start).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class LookFurther:
     """The schedule of `settings`; each of the `tries` covers two more betas below those that it has seen."""
 
     name: ClassVar[str] = "look-further"
-    settings: HeldOutTempered = field(default_factory=HeldOutTempered)
+    settings: HeldOutTempered = field(default_factory=lambda: HeldOutTempered(patience=10))
     tries: int = 2
 
     def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:

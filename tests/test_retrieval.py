@@ -1,0 +1,349 @@
+"""Searching an index: scores against other packages and naive formulas, results, reasons and bad input."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.metrics.pairwise import cosine_similarity
+
+import retrieval_corpus
+from polyseme import PLSA, InputError, UnsupportedError
+from polyseme.retrieval import SearchIndex
+from polyseme.retrieval.combined import METHODS
+from polyseme.retrieval.results import best_rows
+
+QUERIES = ["car engine road", "automobile", "jaguar jaguar time", "bank loan people year", "money"]
+
+
+@pytest.fixture(scope="module")
+def index():
+    return retrieval_corpus.full_index()
+
+
+@pytest.fixture(scope="module")
+def queries(index):
+    return index.query_counts(QUERIES)
+
+
+# The scores, against others.
+
+
+def test_tf_is_the_cosine_of_counts(index, queries):
+    expected = cosine_similarity(queries, index.counts)
+    np.testing.assert_allclose(index.scores(queries, method="tf"), expected, atol=1e-8)
+
+
+def test_tfidf_is_scikit_learns(index, queries):
+    transformer = TfidfTransformer().fit(index.counts)
+    expected = cosine_similarity(transformer.transform(queries), transformer.transform(index.counts))
+    np.testing.assert_allclose(index.scores(queries, method="tfidf"), expected, atol=1e-8)
+
+
+def test_bm25_is_that_of_bm25s(index, queries):
+    bm25s = pytest.importorskip("bm25s", reason="bm25s is not installed (dependency group test)")
+    texts = [
+        [word for word, n in zip(index.vocabulary, row, strict=True) for _ in range(int(n))] for row in dense(index)
+    ]
+    other = bm25s.BM25(method="lucene", k1=1.2, b=0.75, dtype="float64")
+    other.index(texts, show_progress=False)
+    expected = [other.get_scores(text.split()) for text in QUERIES]
+    np.testing.assert_allclose(index.scores(QUERIES, method="bm25"), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighting", ["tf", "tfidf"])
+def test_lsi_is_scikit_learns(index, queries, weighting):
+    X, Q = index.counts, queries
+    if weighting == "tfidf":
+        transformer = TfidfTransformer(norm=None).fit(X)
+        X, Q = transformer.transform(X), transformer.transform(Q)
+    svd = TruncatedSVD(5, algorithm="arpack", random_state=1).fit(X)
+    expected = cosine_similarity(svd.transform(Q), svd.transform(X))
+    other = retrieval_corpus.index().fit_lsi(5, weighting=weighting)
+    np.testing.assert_allclose(other.scores(queries, method="lsi"), expected, atol=1e-8)
+    smaller = other.scoring.lsi.truncated(3)
+    expected = cosine_similarity(svd.transform(Q)[:, :3], svd.transform(X)[:, :3])
+    np.testing.assert_allclose(smaller.scores(queries), expected, atol=1e-8)
+
+
+def test_plsi_q_is_the_cosine_of_folded_in_weights(index, queries):
+    model = PLSA(3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+    expected = cosine_similarity(model.transform(queries), model.transform(index.counts))
+    expected[:, -1] = 0  # the empty document
+    actual = index.scores(queries, method="plsi-q", term_weight=0)
+    np.testing.assert_allclose(actual, expected, atol=1e-4)
+    mixed = index.scores(queries, method="plsi-q", term="tf", term_weight=0.25)
+    np.testing.assert_allclose(mixed, 0.75 * actual + 0.25 * index.scores(queries, method="tf"), atol=1e-6)
+
+
+def test_plsi_star_is_the_mean_over_its_models(index, queries):
+    space = index.scoring.average
+    expected = np.mean([space.only(i).scores(queries) for i in range(2)], axis=0)
+    np.testing.assert_allclose(index.scores(queries, term_weight=0), expected, atol=1e-6)
+    tfidf = index.scores(queries, method="tfidf")
+    np.testing.assert_allclose(index.scores(queries), 0.5 * expected + 0.5 * tfidf, atol=1e-6)
+
+
+def test_bm25_beside_a_latent_score_is_divided_by_its_largest_value(index, queries):
+    bm25 = index.scores(queries, method="bm25")
+    expected = 0.5 * index.scores(queries, term_weight=0) + 0.5 * bm25 / bm25.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(index.scores(queries, term="bm25"), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighting", ["tf", "tfidf"])
+@pytest.mark.parametrize("term_weight", [0.0, 0.3, 0.5, 1.0])
+def test_plsi_u_is_the_cosine_with_smoothed_documents(index, queries, weighting, term_weight):
+    model = PLSA(3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+    X = dense(index)[:-1]
+    smoothed = term_weight * X / X.sum(axis=1, keepdims=True)
+    smoothed += (1 - term_weight) * model.transform(X) @ model.components_
+    weights = TfidfTransformer().fit(index.counts).idf_ if weighting == "tfidf" else 1.0
+    expected = cosine_similarity(queries.toarray() * weights, smoothed * weights)
+    actual = index.scores(queries, method="plsi-u", term=weighting, term_weight=term_weight)
+    np.testing.assert_allclose(actual[:, :-1], expected, atol=1e-5)
+    assert (actual[:, -1] == 0).all()
+
+
+def test_folding_in_equals_the_models_own(index):
+    """At the fitted temperature, and without one; unknown words are left out."""
+    for model in (
+        PLSA(4, solver="tempered", random_state=0, n_jobs=1, tol=1e-3, max_iter=500).fit(index.counts),
+        PLSA(4, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts),
+    ):
+        space = retrieval_corpus.index().use_model(model).scoring.model
+        Q = index.query_counts([*QUERIES, "car neverseen"])
+        np.testing.assert_allclose(space.fold(Q), model.transform(Q), atol=1e-3)
+        alone = np.vstack([space.fold(Q[[i]]) for i in range(Q.shape[0])])
+        np.testing.assert_allclose(space.fold(Q), alone, atol=1e-6)
+        np.testing.assert_array_equal(space.fold(index.query_counts("neverseen")), np.zeros((1, 4)))
+
+
+def dense(index):
+    return index.counts.toarray()
+
+
+# Results.
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_search_gives_the_best_documents_in_order(index, method):
+    scores = index.scores(QUERIES, method=method)
+    for text, row in zip(QUERIES, scores, strict=True):
+        found = index.search(text, 7, method=method)
+        assert found.method == method
+        assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
+        np.testing.assert_allclose([hit.score for hit in found], np.sort(row[row > 0])[::-1][:7], rtol=1e-5)
+        for hit in found:
+            assert hit.id == f"d{hit.row}"
+            assert hit.title == f"Title {hit.row}"
+            assert hit.score == pytest.approx(sum(hit.parts.values()))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_batch_finds_what_single_queries_find(index, method):
+    texts = QUERIES * 20
+    for text, found in zip(texts, index.search_many(texts, 5, method=method), strict=True):
+        alone = index.search(text, 5, method=method)
+        assert [hit.id for hit in found] == [hit.id for hit in alone]
+        np.testing.assert_allclose([h.score for h in found], [h.score for h in alone], rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["lsi", "plsi-u", "plsi-q", "plsi*"])
+def test_latent_methods_find_documents_with_the_synonym_only(index, method):
+    """`car` and `automobile` never meet, but keep the same company."""
+    found = index.search("car", 20, method=method)
+    others = [hit for hit in found if index.counts[hit.row, index.column_of("car")] == 0]
+    assert len(others) >= 5
+    assert {retrieval_corpus.theme_of(hit.row) for hit in others[:5]} == {"car"}
+    assert all(hit.parts["latent"] > 0 for hit in others)
+    terms = index.search("car", 100, method="tfidf")
+    assert all(index.counts[hit.row, index.column_of("car")] > 0 for hit in terms)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("term", [None, "bm25"])
+def test_reasons_add_up_to_the_score(index, method, term):
+    if (term is not None and METHODS[method].latent is None) or (method == "plsi-u" and term == "bm25"):
+        pytest.skip("the method does not take this term score")
+    weight = 0.5 if term else None
+    for text in QUERIES:
+        for hit in index.search(text, 4, method=method, term=term, term_weight=weight):
+            assert sum(reason.weight for reason in hit.words) == pytest.approx(hit.score, rel=1e-4)
+            for reason in hit.words:
+                assert reason.in_document == (index.counts[hit.row, index.column_of(reason.word)] > 0)
+                assert reason.in_query == (reason.word in text.split())
+            weights = [reason.weight for reason in hit.words]
+            assert weights == sorted(weights, reverse=True)
+
+
+@pytest.mark.parametrize("method", ["plsi-u", "plsi-q", "plsi*"])
+def test_reasons_name_words_that_the_document_does_not_contain(index, method):
+    hits = index.search("automobile brake", 30, method=method)
+    without = next(hit for hit in hits if index.counts[hit.row, index.column_of("automobile")] == 0)
+    reason = next(reason for reason in without.words if reason.word == "automobile")
+    assert reason.weight > 0
+    assert reason.in_query
+    assert not reason.in_document
+
+
+def test_results_are_a_sequence_and_plain_values(index):
+    found = index.search("car", 3)
+    assert len(found) == 3
+    assert found[0] is found.hits[0]
+    assert list(found[:2]) == list(found.hits[:2])
+    plain = found.to_dict(n_words=2)
+    assert plain["method"] == "plsi*"
+    assert [len(hit["words"]) for hit in plain["hits"]] == [2, 2, 2]
+    assert set(plain["hits"][0]["words"][0]) == {"word", "weight", "in_query", "in_document"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_like_this_leaves_the_document_out(index, method):
+    found = index.like("d4", 5, method=method)
+    assert "d4" not in [hit.id for hit in found]
+    assert {retrieval_corpus.theme_of(hit.row) for hit in found} == {retrieval_corpus.theme_of(4)}
+    expected = [hit.id for hit in index.search(index.counts[[4]], 6, method=method) if hit.id != "d4"][:5]
+    assert [hit.id for hit in found] == expected
+
+
+def test_documents_of_a_topic(index):
+    model = PLSA(3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+    for topic in range(3):
+        hits = index.of_topic(topic, 4)
+        tokens = dense(index).sum(axis=1) * model.transform(index.counts)[:, topic]
+        np.testing.assert_allclose([hit.score for hit in hits], np.sort(tokens)[::-1][:4], rtol=1e-3)
+        assert sum(reason.weight for reason in hits[0].words) == pytest.approx(hits[0].score, rel=1e-2)
+        assert len({retrieval_corpus.theme_of(hit.row) for hit in hits}) == 1
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.integers(1, 50))
+@settings(max_examples=100, deadline=None)
+def test_best_rows_are_those_of_a_full_stable_sort(scores, k):
+    values = np.array(scores, dtype=np.float64)
+    expected = [row for row in np.argsort(-values, kind="stable") if values[row] > 0][:k]
+    assert best_rows(values, k).tolist() == expected
+
+
+# Queries and bad input.
+
+
+def test_a_given_vectorizer_turns_texts_into_counts():
+    texts = ["Cars and cars", "the bank"]
+    vectorizer = CountVectorizer(
+        preprocessor=lambda text: text.lower().replace("cars", "car"), stop_words=["and", "the"]
+    )
+    X = vectorizer.fit_transform(texts)
+    index = SearchIndex(X, vectorizer.get_feature_names_out(), vectorizer=vectorizer)
+    assert [hit.id for hit in index.search("CARS", method="tf")] == ["0"]
+    without = SearchIndex(X, vectorizer.get_feature_names_out())
+    assert not without.search("CARS", method="tf")
+    assert [hit.id for hit in without.search("CAR", method="tf")] == ["0"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("text", ["", "   ", "zebra quagga", "the and of", "!?", "\x00", "neverseen" * 3])
+def test_a_query_without_known_words_finds_nothing_and_says_why(index, method, text):
+    found = index.search(text, method=method)
+    assert len(found) == 0
+    assert found.note == "The query has no words that the index knows."
+    assert found.to_dict()["hits"] == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_query_of_a_word_that_no_document_has_finds_nothing(index, method):
+    found = index.search("neverseen", method=method)
+    assert len(found) == 0
+    assert found.note == "No document matches the query."
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_query_of_a_megabyte_is_answered(index, method):
+    text = "car engine jaguar nonsense " * 40_000
+    assert len(text) > 1_000_000
+    expected = index.search("car engine jaguar", 3, method=method)
+    assert [hit.id for hit in index.search(text, 3, method=method)] == [hit.id for hit in expected]
+
+
+def test_a_document_without_words_is_never_found(index):
+    for method in METHODS:
+        found = index.search("time year people", 100, method=method)
+        assert "d59" not in [hit.id for hit in found]
+        assert index.like("d59", method=method).note == "The query has no words that the index knows."
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda i: i.like("nobody"), "no document with the id 'nobody'"),
+        (lambda i: i.senses("zebra"), "does not know the word 'zebra'"),
+        (lambda i: i.neighbours("zebra"), "does not know the word 'zebra'"),
+        (lambda i: i.neighbours("car", 0), "k must be a whole number of at least 1"),
+        (lambda i: i.search("car", 0), "k must be a whole number of at least 1"),
+        (lambda i: i.search("car", method="magic"), "method must be one of 'tf'"),
+        (lambda i: i.search("car", term="magic"), "term must be one of 'tf'"),
+        (lambda i: i.search("car", term_weight=2), "term_weight must be a number between 0 and 1"),
+        (lambda i: i.search("car", method="bm25", term="tf"), "'bm25' is a term score itself"),
+        (lambda i: i.search("car", method="plsi-u", term="bm25"), "its term must be 'tf' or 'tfidf'"),
+        (lambda i: i.search(["car", "cat"]), "search takes one query, got 2"),
+        (lambda i: i.search(np.ones(3)), "a column for each of the 27 words"),
+        (lambda i: i.search(-np.ones(27)), "every number finite and at least 0"),
+        (lambda i: i.search(np.full(27, np.nan)), "every number finite and at least 0"),
+        (lambda i: i.search(None), "must be counts"),
+        (lambda i: i.search(["car", 3]), "must be counts"),
+        (lambda i: i.of_topic(3), "topic must be a number from 0 to 2"),
+        (lambda i: i.fit_lsi(60), "n_components of LSI must be from 1 to 26"),
+        (lambda i: i.fit_lsi(0), "n_components must be a whole number of at least 1"),
+        (lambda i: i.fit_lsi(3, weighting="bm25"), "The weights of words are 'tf', 'tfidf'"),
+        (lambda i: i.fit_models(()), "at least one number of topics"),
+        (lambda i: i.fit_models((3, 0)), "n_components must be a whole number of at least 1"),
+        (
+            lambda i: i.use_model(PLSA(2, random_state=0).fit(np.eye(4))),
+            "The model knows 4 words, but the index has 27",
+        ),
+        (lambda i: SearchIndex(np.eye(3), ["a", "b"]), "The corpus must have a column for each of the 2 words"),
+        (lambda i: SearchIndex(np.eye(2), ["a", "b"], ids=["x", "x"]), "ids must differ"),
+        (
+            lambda i: SearchIndex(np.eye(2), ["a", "b"], ids=["x"]),
+            "ids must have one entry for each of the 2 documents",
+        ),
+        (lambda i: SearchIndex(np.eye(2), ["a", "b"], titles=["x"]), "titles must have one entry for each"),
+        (lambda i: SearchIndex(-np.eye(2), ["a", "b"]), "every number finite and at least 0"),
+        (lambda i: SearchIndex([["a", "b"]], ["a", "b"]), "The corpus must be counts"),
+    ],
+)
+def test_bad_input_gets_one_sentence(index, call, message):
+    with pytest.raises(InputError, match=message):
+        call(index)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda i: i.search("car"), r"call fit_models\(\) first"),
+        (lambda i: i.search("car", method="plsi-q"), r"call use_model\(model\) first"),
+        (lambda i: i.search("car", method="plsi-u"), r"call use_model\(model\) first"),
+        (lambda i: i.search("car", method="lsi"), r"call fit_lsi\(\) first"),
+        (lambda i: i.senses("car"), r"use_model\(model\) or fit_models\(\)"),
+        (lambda i: i.of_topic(0), r"use_model\(model\) or fit_models\(\)"),
+    ],
+)
+def test_a_method_without_its_models_says_how_to_get_them(call, message):
+    with pytest.raises(UnsupportedError, match=message):
+        call(retrieval_corpus.index())
+
+
+def test_counts_may_be_dense_unsorted_or_have_stored_zeros():
+    dense_counts = retrieval_corpus.counts().toarray()
+    plain = SearchIndex(dense_counts, retrieval_corpus.VOCABULARY)
+    rows, columns = np.nonzero(dense_counts)
+    values = dense_counts[rows, columns]
+    twice = sp.coo_array(
+        (np.concatenate([values, [0]]), (np.concatenate([rows[::-1], [0]]), np.concatenate([columns[::-1], [1]]))),
+        shape=dense_counts.shape,
+    )
+    twice.data[: len(values)] = values[::-1]
+    other = SearchIndex(twice, retrieval_corpus.VOCABULARY)
+    for method in ("tf", "tfidf", "bm25"):
+        np.testing.assert_array_equal(plain.scores(QUERIES, method=method), other.scores(QUERIES, method=method))

@@ -1,0 +1,126 @@
+"""Senses and neighbours of words, and the schedule that looks further."""
+
+import numpy as np
+import pytest
+
+import retrieval_corpus
+from polyseme import PLSA, InputError
+from polyseme.initialise import named_start
+from polyseme.model import Model
+from polyseme.retrieval.tempering import LookFurther
+from polyseme.solvers import HeldOutTempered, run_to_end
+from retrieval_corpus import THEMES
+from solver_problems import source_of
+
+
+@pytest.fixture(scope="module")
+def index():
+    return retrieval_corpus.full_index()
+
+
+@pytest.fixture(scope="module")
+def model(index):
+    return PLSA(3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+
+
+def test_a_word_of_two_meanings_has_two_senses(index):
+    senses = index.senses("jaguar", n_words=4)
+    assert len(senses) == 2
+    themes = []
+    for sense in senses:
+        theme = next(name for name, words in THEMES.items() if set(sense.words) <= {*words, *retrieval_corpus.COMMON})
+        themes.append(theme)
+        assert "jaguar" not in sense.words
+        assert len(sense.documents) == 3
+        for name, title in sense.documents:
+            assert retrieval_corpus.theme_of(name.removeprefix("d")) == theme
+            assert title == f"Title {name.removeprefix('d')}"
+            assert index.counts[index.row_of(name), index.column_of("jaguar")] > 0
+    assert sorted(themes) == ["animal", "car"]
+
+
+def test_a_word_of_one_meaning_has_one_sense(index):
+    assert len(index.senses("loan")) == 1
+    assert index.senses("loan")[0].share == pytest.approx(1, abs=1e-3)
+
+
+def test_shares_are_those_of_the_model(index, model):
+    column = index.column_of("jaguar")
+    expected = model.components_[:, column] * model.topic_weights_
+    expected = expected / expected.sum()
+    for sense in index.senses("jaguar", least=0.0, n_documents=0):
+        assert sense.share == pytest.approx(expected[sense.topic], abs=1e-5)
+        assert sense.documents == []
+
+
+def test_words_of_a_sense_are_the_most_telling_ones(index, model):
+    unigram = index.counts.toarray().sum(axis=0) / index.counts.sum()
+    for sense in index.senses("jaguar", n_words=5):
+        p = model.components_[sense.topic].astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            telling = np.where(p > 0, p * np.log(p / unigram), 0)
+        telling[index.column_of("jaguar")] = 0
+        assert sense.words == [index.vocabulary[word] for word in np.argsort(-telling)[:5]]
+
+
+def test_a_word_that_no_document_has_has_no_senses(index):
+    assert index.senses("neverseen") == []
+    assert index.neighbours("neverseen") == []
+
+
+def test_neighbours_are_of_the_same_theme_also_words_that_never_meet(index):
+    found = [neighbour.word for neighbour in index.neighbours("car", 7)]
+    assert set(found) <= {*THEMES["car"], *retrieval_corpus.COMMON}
+    assert "automobile" in found
+    assert "car" not in found
+    weights = [neighbour.weight for neighbour in index.neighbours("car", 7)]
+    assert weights == sorted(weights, reverse=True)
+    assert weights[-1] > 0
+
+
+def test_the_largest_fitted_model_serves_where_none_is_given():
+    index = retrieval_corpus.index().fit_models((2, 3), random_state=0, n_jobs=1)
+    assert len(index.senses("jaguar")) == 2
+    assert index.of_topic(2)
+    with pytest.raises(InputError, match="from 0 to 2"):
+        index.of_topic(3)
+
+
+def sparse_corpus(seed):
+    """Few tokens: 60 documents of 40, over 400 words."""
+    rng = np.random.default_rng(seed)
+    topics, weights = rng.dirichlet(np.full(400, 0.1), 6), rng.dirichlet(np.full(6, 0.2), 60)
+    return np.array([rng.multinomial(40, p) for p in weights @ topics])
+
+
+def held_out_fit(solver, X, K, seed):
+    source = source_of(X)
+    theta, phi = named_start("random", source, K, np.random.default_rng(seed))
+    return run_to_end(solver, Model(K), source, theta, phi, max_iter=3000, tol=0, listeners=[])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_schedule_is_no_worse_on_held_out_tokens_than_the_one_it_extends(seed):
+    X = sparse_corpus(seed)
+    plain = held_out_fit(HeldOutTempered(), X, 30, seed)
+    same = held_out_fit(LookFurther(HeldOutTempered(), tries=0), X, 30, seed)
+    further = held_out_fit(LookFurther(HeldOutTempered(), tries=2), X, 30, seed)
+    assert (same.quality, same.n_iter) == (plain.quality, plain.n_iter)
+    np.testing.assert_array_equal(same.run.phi, plain.run.phi)
+    assert further.converged
+    assert further.quality >= plain.quality
+    assert further.n_iter > plain.n_iter
+
+
+def test_the_schedule_goes_on_where_one_beta_brings_nothing():
+    """30 topics for 2400 tokens: 0.9 overfits still, and the plain schedule ends there; lower ones do not."""
+    plain = held_out_fit(HeldOutTempered(), sparse_corpus(2), 30, 3)
+    further = held_out_fit(LookFurther(HeldOutTempered()), sparse_corpus(2), 30, 3)
+    assert plain.run.model.temperature == 1.0
+    assert further.run.model.temperature < 0.8
+    assert further.quality > plain.quality + 0.01
+
+
+def test_tries_must_not_be_negative():
+    with pytest.raises(InputError, match="tries must be at least 0"):
+        PLSA(2, solver=LookFurther(tries=-1)).fit(np.eye(3))
