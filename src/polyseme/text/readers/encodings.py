@@ -1,0 +1,152 @@
+"""From bytes to text: which encoding, and decoding a stream a piece at a time."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator
+
+from polyseme.errors import InputError
+
+SAMPLE = 2**16
+"""Bytes that an encoding is judged by."""
+
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
+_MOST_CONTROLS = 0.01
+_FALLBACK = "cp1252"
+
+
+def check_encoding(name: str) -> str:
+    """The encoding's own name; one that Python does not know, or that is no text, is refused."""
+    try:
+        codec = codecs.lookup(name)
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise InputError(f"There is no text encoding called {name!r}: try 'utf-8', 'cp1252' or 'utf-16'.") from None
+    return codec.name
+
+
+def with_byte_order(encoding: str, head: bytes) -> str:
+    """The encoding itself, but little-endian where it asks for a byte order mark that is not there."""
+    if encoding not in {"utf-16", "utf-32"} or any(head.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS):
+        return encoding
+    return f"{encoding}-le"
+
+
+def detect(head: bytes) -> tuple[str, bool] | None:
+    """The encoding that a file's first bytes are in, and whether that is a guess; None for a binary file."""
+    sample = head[:SAMPLE]
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if sample.startswith(mark):
+            return encoding, False
+    if b"\0" in sample:
+        wide = _wide_encoding(sample)
+        return None if wide is None else (wide, False)
+    if len(sample.translate(None, _CONTROLS)) < (1 - _MOST_CONTROLS) * len(sample):
+        return None
+    if _is_utf8(sample):
+        return "utf-8", False
+    guess = _guess(sample)
+    return None if guess is None else (guess, True)
+
+
+def _is_utf8(sample: bytes) -> bool:
+    """Whether these bytes, which may end within a character, are UTF-8."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _wide_encoding(sample: bytes) -> str | None:
+    """UTF-16 without a mark: the zeros of its Latin letters stand at even places or at odd ones."""
+    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    if max(even, odd) < 0.3 * (len(sample) / 2) or min(even, odd) > 0.05 * max(even, odd):
+        return None
+    return "utf-16-be" if even > odd else "utf-16-le"
+
+
+def _guess(sample: bytes) -> str | None:
+    """By chardet where it is installed, else the commonest of the old encodings."""
+    try:
+        import chardet
+    except ImportError:
+        return _FALLBACK
+    name = chardet.detect(sample)["encoding"]
+    try:
+        return check_encoding(name) if name else None
+    except InputError:  # an encoding that this Python does not have
+        return None
+
+
+def decode_all(content: bytes, encoding: str) -> tuple[str, int]:
+    """A whole text, and how many characters of it could not be decoded."""
+    try:
+        return content.decode(encoding), 0
+    except UnicodeDecodeError:
+        text = content.decode(encoding, errors="replace")
+        return text, max(1, text.count("\ufffd"))
+
+
+def decode(chunks: Iterable[bytes], encoding: str, on_bad: Callable[[int], None]) -> Iterator[str]:
+    """The text of a stream; bytes that are no text become U+FFFD, and ``on_bad`` is told how many there were."""
+    strict = codecs.getincrementaldecoder(encoding)("strict")
+    lenient = codecs.getincrementaldecoder(encoding)("replace")
+
+    def step(chunk: bytes, final: bool) -> str:
+        state = strict.getstate()
+        try:
+            return strict.decode(chunk, final)
+        except UnicodeDecodeError:
+            lenient.setstate(state)
+            text = lenient.decode(chunk, final)
+            strict.setstate(lenient.getstate())
+            on_bad(max(1, text.count("\ufffd")))
+            return text
+
+    for chunk in chunks:
+        yield step(chunk, False)
+    yield step(b"", True)
+
+
+def numbered_lines(texts: Iterable[str], longest: int, on_long: Callable[[int], None]) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers, from 1, without the line feeds; only a line feed ends a line.
+
+    A line longer than ``longest`` characters is left out, and ``on_long`` is told its number.
+    """
+    number = 1
+    parts: list[str] = []
+    length = 0
+    for text in texts:
+        first, *others = text.split("\n")
+        length += len(first)
+        if length <= longest:
+            parts.append(first)
+        else:
+            parts.clear()
+        if not others:
+            continue
+        if length <= longest:
+            yield number, "".join(parts)
+        else:
+            on_long(number)
+        *whole, rest = others
+        for line in whole:
+            number += 1
+            if len(line) <= longest:
+                yield number, line
+            else:
+                on_long(number)
+        number += 1
+        parts, length = [rest], len(rest)
+    if length > longest:
+        on_long(number)
+    elif length:
+        yield number, "".join(parts)

@@ -1,0 +1,103 @@
+"""Which files there are to read: paths, folders and standard input."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from polyseme.errors import InputError
+from polyseme.text.readers.compressed import SUFFIXES
+
+STANDARD_INPUT = "-"
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to read; ``path`` is None for standard input."""
+
+    path: Path | None
+    name: str
+    """How the user knows it: the path as given, or the path within the given folder."""
+    label: str | None = None
+    """The subfolder of the given folder that it lies in."""
+    size: int = 0
+
+    @property
+    def suffix(self) -> str:
+        """In lower case, without that of a compression: ".xml" for "dump.XML.bz2"."""
+        suffixes = [suffix.lower() for suffix in Path(self.name).suffixes]
+        if suffixes and suffixes[-1] in SUFFIXES:
+            suffixes.pop()
+        return suffixes[-1] if suffixes else ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of the paths that the user gave."""
+
+    path: Path | None
+    name: str
+    is_folder: bool = False
+    rereadable: bool = True
+
+
+def places(paths: Paths) -> list[Place]:
+    """The given paths, checked."""
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given:
+        raise InputError("There is nothing to read: give a file, a folder or '-' for standard input.")
+    return [_place(os.fspath(path)) for path in given]
+
+
+def _place(name: str) -> Place:
+    if name == STANDARD_INPUT:
+        return Place(None, "standard input", rereadable=False)
+    path = Path(name)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"There is no file or folder {name!r}.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name!r} cannot be read: {_reason(error)}.") from None
+    return Place(path, name, is_folder=stat.S_ISDIR(mode), rereadable=stat.S_ISDIR(mode) or stat.S_ISREG(mode))
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def files_of(place: Place, on_problem: Callable[[str, str, str], None]) -> Iterator[File]:
+    """The files of one place; those of a folder and of its subfolders in a fixed order, without hidden ones."""
+    if place.path is None:
+        yield File(None, place.name)
+    elif place.is_folder:
+        yield from _walk(place.path, on_problem)
+    else:
+        yield File(place.path, place.name, size=place.path.stat().st_size)
+
+
+def _walk(folder: Path, on_problem: Callable[[str, str, str], None]) -> Iterator[File]:
+    def unreadable(error: OSError) -> None:
+        on_problem("unreadable folder", str(error.filename), _reason(error))
+
+    for root, subfolders, names in os.walk(folder, onerror=unreadable):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        within = Path(root).relative_to(folder)
+        for name in sorted(names):
+            if name.startswith("."):
+                continue
+            path, shown = Path(root, name), str(within / name)
+            try:
+                status = path.stat()
+            except OSError as error:
+                on_problem("unreadable file", shown, _reason(error))
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield File(path, shown, within.parts[0] if within.parts else None, status.st_size)
+            else:
+                on_problem("unreadable file", shown, "it is not a regular file")

@@ -1,0 +1,156 @@
+"""One file as its reader sees it: bytes or text, a piece at a time, with its problems and its progress kept."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO
+
+from polyseme.text.readers.columns import ColumnNames
+from polyseme.text.readers.compressed import Bomb, DamagedStream, decompressor_of, expand
+from polyseme.text.readers.encodings import SAMPLE, decode, detect, numbered_lines, with_byte_order
+from polyseme.text.readers.files import File
+from polyseme.text.readers.limits import Limits
+from polyseme.text.readers.problems import Problems
+
+CHUNK = 2**16
+
+
+@dataclass
+class Pass:
+    """What one pass over the input has met so far."""
+
+    problems: Problems = field(default_factory=Problems)
+    dropped: Counter[str] = field(default_factory=Counter)
+    documents: int = 0
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked of the readers."""
+
+    columns: ColumnNames = field(default_factory=ColumnNames)
+    encoding: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    uncategorised: bool = False
+
+
+@dataclass(frozen=True)
+class Input:
+    """One file, its settings, and the pass that its problems and progress belong to."""
+
+    file: File
+    settings: Settings
+    current: Pass
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    def problem(self, kind: str, what: str, line: int | None = None, times: int = 1) -> None:
+        where = self.name if line is None else f"{self.name}, line {line}"
+        self.current.problems.add(kind, where, what, times)
+
+    def drop(self, why: str) -> None:
+        self.current.dropped[why] += 1
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """The file as it stands on the disk."""
+        if self.file.path is None:
+            yield sys.stdin.buffer
+            return
+        with self.file.path.open("rb") as stream:
+            yield stream
+
+    def chunks(self) -> Iterator[bytes]:
+        """The file's bytes, expanded; a file that cannot be read to its end gives what comes before the damage."""
+        try:
+            with self.opened() as stream:
+                raw = self._raw(stream)
+                head = next(raw, b"")
+                make = decompressor_of(head)
+                everything = _with_first(head, raw)
+                yield from everything if make is None else expand(everything, make, self.settings.limits)
+        except DamagedStream as error:
+            self.problem("damaged file", str(error))
+        except Bomb as error:
+            self.problem("refused file", str(error))
+        except OSError as error:
+            self.problem("unreadable file", error.strerror or str(error))
+
+    def _raw(self, stream: IO[bytes]) -> Iterator[bytes]:
+        while chunk := stream.read(CHUNK):
+            self.current.bytes_read += len(chunk)
+            yield chunk
+
+    def whole(self) -> bytes | None:
+        """All bytes; None, and a problem, for a file beyond the limit of a document."""
+        pieces, size = [], 0
+        for chunk in self.chunks():
+            size += len(chunk)
+            if size > self.settings.limits.document:
+                self.problem("refused file", f"it is larger than {self.settings.limits.document} bytes")
+                return None
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    @contextmanager
+    def seekable(self) -> Iterator[IO[bytes] | None]:
+        """The file for readers that jump about in it: from the disk, or from memory where it is compressed or piped."""
+        path = self.file.path
+        if path is not None and path.is_file():
+            with path.open("rb") as stream:
+                if decompressor_of(stream.read(8)) is None:
+                    stream.seek(0)
+                    yield stream
+                    self.current.bytes_read += self.file.size
+                    return
+        content = self.whole()
+        yield None if content is None else io.BytesIO(content)
+
+    def encoding_of(self, head: bytes) -> str | None:
+        """The given encoding or the detected one; None, and a problem, for a binary file."""
+        if self.settings.encoding is not None:
+            return with_byte_order(self.settings.encoding, head)
+        found = detect(head)
+        if found is None:
+            self.problem("binary file", "it holds no text; pass encoding= if it does")
+            return None
+        encoding, guessed = found
+        if guessed:
+            self.problem("guessed encoding", f"it is not UTF-8; read as {encoding}; pass encoding= if that is wrong")
+        return encoding
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """The lines of a text file, with their numbers; none, and a problem, for a binary file."""
+        chunks = self.chunks()
+        head = b""
+        for chunk in chunks:
+            head += chunk
+            if len(head) >= SAMPLE:
+                break
+        encoding = self.encoding_of(head)
+        if encoding is None:
+            return
+        limit = self.settings.limits.document
+        at = 0
+
+        def bad_bytes(count: int) -> None:
+            self.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", at + 1, count)
+
+        def too_long(number: int) -> None:
+            self.problem("damaged row", f"the line is longer than {limit} characters", number)
+
+        for at, line in numbered_lines(decode(_with_first(head, chunks), encoding, bad_bytes), limit, too_long):
+            yield at, line
+
+
+def _with_first(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest

@@ -1,0 +1,176 @@
+"""PDF files, by pypdf, and Word files (.docx), which are XML in a zip archive."""
+
+from __future__ import annotations
+
+import logging
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+from xml.parsers import expat
+
+from polyseme.errors import MissingExtraError
+from polyseme.text.readers.compressed import RATIO_JUDGED_FROM, Bomb
+from polyseme.text.readers.documents import Document
+from polyseme.text.readers.inputs import CHUNK, Input
+from polyseme.text.readers.plain import file_document
+
+_ARCHIVE_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    expat.ExpatError,
+    OSError,
+    EOFError,
+    KeyError,
+    ValueError,
+    RuntimeError,
+    NotImplementedError,
+)
+
+
+def read_pdf(source: Input) -> Iterator[Document]:
+    """All pages as one document."""
+    try:
+        import pypdf
+    except ImportError:
+        raise MissingExtraError("Reading PDF files", "files") from None
+
+    with source.seekable() as stream:
+        if stream is None:
+            return
+        try:
+            with _silenced("pypdf"):
+                reader = pypdf.PdfReader(stream)
+                if reader.is_encrypted and not reader.decrypt(""):
+                    source.problem("refused file", "it is locked by a password")
+                    return
+                text = _joined(source, (page.extract_text() for page in reader.pages))
+                title = reader.metadata.title if reader.metadata else None
+        except Bomb as error:
+            source.problem("refused file", str(error))
+            return
+        except Exception as error:  # a damaged PDF makes pypdf raise nearly anything; it is named, not hidden
+            source.problem("damaged file", f"pypdf cannot read it ({type(error).__name__}: {error})")
+            return
+    yield from _document(source, text, title)
+
+
+def read_docx(source: Input) -> Iterator[Document]:
+    """The paragraphs, lists and tables of a Word file in their order, and its notes after them."""
+    with source.seekable() as stream:
+        if stream is None:
+            return
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                parts = ["word/document.xml", "word/footnotes.xml", "word/endnotes.xml"]
+                present = set(archive.namelist())
+                words = (_Words(source, archive, part).text() for part in parts if part in present or part == parts[0])
+                text = _joined(source, words)
+        except Bomb as error:
+            source.problem("refused file", str(error))
+            return
+        except _ARCHIVE_DAMAGE as error:
+            source.problem("damaged file", f"it is no whole Word file ({error})")
+            return
+    yield from _document(source, text, None)
+
+
+def _document(source: Input, text: str, title: object) -> Iterator[Document]:
+    if text.isspace() or not text:
+        source.drop("empty file")
+    else:
+        # a PDF may hold half characters, which no encoding can write
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        yield file_document(source, text.strip(), title if isinstance(title, str) else None)
+
+
+def _joined(source: Input, parts: Iterator[str]) -> str:
+    pieces, size = [], 0
+    for part in parts:
+        size += len(part)
+        if size > source.settings.limits.document:
+            raise Bomb(f"its text is longer than {source.settings.limits.document} characters")
+        pieces.append(part)
+    return "\n\n".join(pieces)
+
+
+@contextmanager
+def _silenced(name: str) -> Iterator[None]:
+    """What a library logs about a damaged file is told once, as a problem."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+class _Words:
+    """The text of one part of a Word file, without deleted text and without what older programs would show instead."""
+
+    def __init__(self, source: Input, archive: zipfile.ZipFile, part: str) -> None:
+        self._source = source
+        self._archive = archive
+        self._part = part
+        self._pieces: list[str] = []
+        self._size = 0
+        self._in_text = False
+        self._fallbacks = 0
+
+    def text(self) -> str:
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.StartDoctypeDeclHandler = self._refuse
+        parser.EntityDeclHandler = self._refuse
+        with self._archive.open(self._part) as stream:
+            for chunk in self._chunks(stream):
+                parser.Parse(chunk, False)
+        parser.Parse(b"", True)
+        return "".join(self._pieces)
+
+    def _chunks(self, stream: IO[bytes]) -> Iterator[bytes]:
+        limits = self._source.settings.limits
+        packed = self._archive.getinfo(self._part).compress_size
+        given = 0
+        while chunk := stream.read(CHUNK):
+            given += len(chunk)
+            if given > limits.expanded or (given > RATIO_JUDGED_FROM and given > limits.ratio * packed):
+                raise Bomb(f"{self._part} expands beyond `limits`")
+            yield chunk
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        space, _, tag = name.rpartition(" ")
+        if tag == "Fallback":
+            self._fallbacks += 1
+        elif "wordprocessingml" not in space or self._fallbacks:
+            return
+        elif tag == "t":
+            self._in_text = True
+        elif tag == "tab":
+            self._pieces.append("\t")
+        elif tag in ("br", "cr"):
+            self._pieces.append("\n")
+
+    def _end(self, name: str) -> None:
+        space, _, tag = name.rpartition(" ")
+        if tag == "Fallback":
+            self._fallbacks -= 1
+        elif "wordprocessingml" in space and not self._fallbacks:
+            self._in_text = False
+            if tag == "p":
+                self._pieces.append("\n")
+
+    def _characters(self, text: str) -> None:
+        if self._in_text:
+            self._size += len(text)
+            if self._size > self._source.settings.limits.document:
+                raise Bomb(f"its text is longer than {self._source.settings.limits.document} characters")
+            self._pieces.append(text)
+
+    def _refuse(self, *_: object) -> None:
+        raise ValueError("it declares a document type or entities, which no Word file does")

@@ -1,0 +1,248 @@
+"""MediaWiki XML dumps: the articles, as prose with their categories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from polyseme.text.readers.documents import Document
+from polyseme.text.readers.inputs import Input
+from polyseme.text.readers.wikitext import Wikitext
+
+ARTICLES, FILES, CATEGORIES = 0, 6, 14
+"""Numbers of namespaces, the same in every wiki."""
+
+_MOST_DAMAGED_PAGES = 1000
+_REDIRECT = re.compile(r"\s*+#\s?+\w++\s*+:?\s*+\[\[[^\[\]\n]++\]\]")
+_DECLARED = re.compile(rb"<\?xml[^<>]{0,100}?encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
+_WORD = re.compile(r"\w")
+
+
+def read_wiki(source: Input) -> Iterator[Document]:
+    """The articles of a dump that are no redirects, have words and have a category; the others are counted."""
+    dump = _Dump(source)
+    markup: Wikitext | None = None
+    for page in dump.pages():
+        if page.namespace(dump.namespaces) != ARTICLES:
+            source.drop("page of another namespace")
+        elif page.redirect or _REDIRECT.match(page.text):
+            source.drop("redirect")
+        elif page.model not in ("", "wikitext"):
+            source.drop("page that is no wikitext")
+        else:
+            if markup is None:
+                markup = Wikitext(dump.names_of(CATEGORIES), dump.names_of(FILES))
+            text, categories = markup.prose(page.text)
+            if not _WORD.search(text):
+                source.drop("empty page")
+            elif not (categories or source.settings.uncategorised):
+                source.drop("page without a category")
+            else:
+                yield Document(page.id, text, page.title, categories, page.timestamp or None, source.name)
+
+
+@dataclass
+class _Page:
+    title: str = ""
+    ns: str = ""
+    id: str = ""
+    text: str = ""
+    timestamp: str = ""
+    model: str = ""
+    redirect: bool = False
+    too_large: bool = False
+
+    def namespace(self, names: dict[str, int]) -> int:
+        """By its number, or by its title where the dump is older than the numbers."""
+        if self.ns:
+            return int(self.ns) if self.ns.lstrip("-").isdecimal() else ARTICLES
+        prefix, colon, _ = self.title.partition(":")
+        return names.get(prefix.casefold(), ARTICLES) if colon else ARTICLES
+
+
+class _Refused(Exception):
+    """XML that a dump never holds."""
+
+
+@dataclass
+class _Dump:
+    """The pages of a dump, by an XML parser that is fed a chunk at a time.
+
+    After XML that is damaged, reading goes on at the next page.
+    """
+
+    source: Input
+    namespaces: dict[str, int] = field(default_factory=dict)
+
+    def names_of(self, number: int) -> list[str]:
+        return [name for name, key in self.namespaces.items() if key == number]
+
+    def pages(self) -> Iterator[_Page]:
+        try:
+            yield from self._pages()
+        except _Refused as error:
+            self.source.problem("refused file", str(error))
+
+    def _pages(self) -> Iterator[_Page]:
+        limit = self.source.settings.limits.document
+        encoding: str | None = None
+        parser: _Parser | None = None
+        lost = b""
+        damaged = 0
+        for chunk in self.source.chunks():
+            if parser is None and not damaged:
+                encoding = self.source.settings.encoding or _encoding_of(chunk)
+                parser = _Parser(encoding, self.namespaces, limit)
+            while chunk:
+                if parser is None:
+                    chunk = lost + chunk
+                    at = chunk.find(_mark("<page>", encoding))
+                    if at < 0:
+                        lost = chunk[-64:]
+                        break
+                    parser = _Parser(encoding, self.namespaces, limit)
+                    parser.feed(_mark("<mediawiki>", encoding))
+                    chunk, lost = chunk[at:], b""
+                error = parser.feed(chunk)
+                yield from self._whole(parser.take())
+                if error is None:
+                    break
+                damaged += 1
+                self.source.problem("damaged page", error.what)
+                if damaged == _MOST_DAMAGED_PAGES:
+                    self.source.problem("damaged file", f"it was given up after {damaged} damaged pages")
+                    return
+                chunk, parser = chunk[error.at + 1 :], None
+        if parser is not None and (error := parser.finish()):
+            self.source.problem("damaged file", f"it ends early ({error.what})")
+
+    def _whole(self, pages: list[_Page]) -> Iterator[_Page]:
+        for page in pages:
+            if page.too_large:
+                self.source.problem("damaged page", f"{page.title!r} is larger than a document may be")
+            else:
+                yield page
+
+
+def _encoding_of(head: bytes) -> str | None:
+    """What the parser must be told after damage; None for UTF-8."""
+    if head.startswith((b"\xff\xfe", b"<\0")):
+        return "utf-16-le"
+    if head.startswith((b"\xfe\xff", b"\0<")):
+        return "utf-16-be"
+    declared = _DECLARED.match(head.removeprefix(b"\xef\xbb\xbf"))
+    return declared.group(1).decode("ascii") if declared else None
+
+
+def _mark(text: str, encoding: str | None) -> bytes:
+    try:
+        return text.encode(encoding or "utf-8")
+    except LookupError:
+        return text.encode("utf-8")
+
+
+@dataclass(frozen=True)
+class _XmlError:
+    what: str
+    at: int
+    """The place in the chunk."""
+
+
+_WANTED = {
+    ("page", "title"): "title",
+    ("page", "ns"): "ns",
+    ("page", "id"): "id",
+    ("revision", "text"): "text",
+    ("revision", "timestamp"): "timestamp",
+    ("revision", "model"): "model",
+    ("namespaces", "namespace"): "",
+}
+"""The elements whose text is kept, by the names of their parent and their own, and where a page keeps it."""
+
+
+class _Parser:
+    """expat with handlers for the few elements that matter. Of a page's revisions the last one counts."""
+
+    def __init__(self, encoding: str | None, namespaces: dict[str, int], limit: int) -> None:
+        self._namespaces = namespaces
+        self._limit = limit
+        self._path: list[str] = []
+        self._page = _Page()
+        self._pages: list[_Page] = []
+        self._pieces: list[str] | None = None
+        self._size = 0
+        self._key = 0
+        self._fed = 0
+        parser = expat.ParserCreate(encoding and encoding.replace("utf-16-", "utf-16"))
+        parser.buffer_text = True
+        parser.buffer_size = 2**16
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.StartDoctypeDeclHandler = self._refuse
+        parser.EntityDeclHandler = self._refuse
+        self._parser = parser
+
+    def feed(self, chunk: bytes) -> _XmlError | None:
+        try:
+            self._parser.Parse(chunk, False)
+        except expat.ExpatError as error:
+            at = self._parser.ErrorByteIndex - self._fed
+            return _XmlError(str(error), min(max(at, 0), len(chunk)))
+        self._fed += len(chunk)
+        return None
+
+    def finish(self) -> _XmlError | None:
+        try:
+            self._parser.Parse(b"", True)
+        except expat.ExpatError as error:
+            return _XmlError(str(error), 0)
+        return None
+
+    def take(self) -> list[_Page]:
+        pages, self._pages = self._pages, []
+        return pages
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        path = self._path
+        parent = path[-1] if path else ""
+        if not path and name != "mediawiki":
+            raise _Refused(f"it is not a MediaWiki dump: its root is <{name[:50]}>")
+        path.append(name)
+        if (parent, name) in _WANTED:
+            self._pieces, self._size = [], 0
+            if name == "namespace":
+                key = attributes.get("key", "")
+                self._key = int(key) if key.lstrip("-").isdecimal() else ARTICLES
+        elif name == "page":
+            self._page = _Page()
+        elif name == "redirect" and parent == "page":
+            self._page.redirect = True
+
+    def _characters(self, text: str) -> None:
+        if self._pieces is None:
+            return
+        self._size += len(text)
+        if self._size <= self._limit:
+            self._pieces.append(text)
+        else:
+            self._pieces.clear()
+            self._page.too_large = True
+
+    def _end(self, name: str) -> None:
+        self._path.pop()
+        if self._pieces is not None:
+            text, self._pieces = "".join(self._pieces), None
+            if name == "namespace":
+                if text:
+                    self._namespaces[text.casefold()] = self._key
+            elif (parent := self._path[-1] if self._path else "") and (parent, name) in _WANTED:
+                setattr(self._page, _WANTED[parent, name], text)
+        if name == "page":
+            self._pages.append(self._page)
+            self._page = _Page()
+
+    def _refuse(self, *_: object) -> None:
+        raise _Refused("it declares a document type or entities, which no dump does")
