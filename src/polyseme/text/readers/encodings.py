@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
+from io import StringIO
 
 from polyseme.errors import InputError
 
@@ -95,58 +96,68 @@ def decode_all(content: bytes, encoding: str) -> tuple[str, int]:
         return text, max(1, text.count("\ufffd"))
 
 
-def decode(chunks: Iterable[bytes], encoding: str, on_bad: Callable[[int], None]) -> Iterator[str]:
-    """The text of a stream; bytes that are no text become U+FFFD, and ``on_bad`` is told how many there were."""
+def decode(chunks: Iterable[bytes], encoding: str, on_bad: Callable[[int, int], None]) -> Iterator[str]:
+    """The text of a stream; bytes that are no text become U+FFFD: ``on_bad`` is told about which line, and how many."""
     strict = codecs.getincrementaldecoder(encoding)("strict")
     lenient = codecs.getincrementaldecoder(encoding)("replace")
+    line = 1
 
     def step(chunk: bytes, final: bool) -> str:
+        nonlocal line
         state = strict.getstate()
         try:
-            return strict.decode(chunk, final)
+            text = strict.decode(chunk, final)
         except UnicodeDecodeError:
             lenient.setstate(state)
             text = lenient.decode(chunk, final)
             strict.setstate(lenient.getstate())
-            on_bad(max(1, text.count("\ufffd")))
-            return text
+            before = text.partition("\ufffd")[0]
+            on_bad(line + before.count("\n"), max(1, text.count("\ufffd")))
+        line += text.count("\n")
+        return text
 
     for chunk in chunks:
         yield step(chunk, False)
     yield step(b"", True)
 
 
-def numbered_lines(texts: Iterable[str], longest: int, on_long: Callable[[int], None]) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers, from 1, without the line feeds; only a line feed ends a line.
+def line_blocks(texts: Iterable[str], longest: int, on_long: Callable[[int], None]) -> Iterator[tuple[int, list[str]]]:
+    """The lines, with their line feeds, in lists as long as the pieces of text, each with its first line's number.
 
-    A line longer than ``longest`` characters is left out, and ``on_long`` is told its number.
+    Only a line feed ends a line. A line longer than ``longest`` characters becomes an empty string, and ``on_long`` is
+    told its number.
     """
     number = 1
-    parts: list[str] = []
+    pieces: list[str] = []
     length = 0
-    for text in texts:
-        first, *others = text.split("\n")
-        length += len(first)
+
+    def finished() -> str:
         if length <= longest:
-            parts.append(first)
-        else:
-            parts.clear()
-        if not others:
-            continue
-        if length <= longest:
-            yield number, "".join(parts)
-        else:
-            on_long(number)
-        *whole, rest = others
-        for line in whole:
-            number += 1
-            if len(line) <= longest:
-                yield number, line
-            else:
-                on_long(number)
-        number += 1
-        parts, length = [rest], len(rest)
-    if length > longest:
+            return "".join(pieces)
         on_long(number)
-    elif length:
-        yield number, "".join(parts)
+        return ""
+
+    for text in texts:
+        block = list(StringIO(text, newline="\n"))
+        if not block:
+            continue
+        rest = "" if block[-1].endswith("\n") else block.pop()
+        if block:
+            pieces.append(block[0])
+            length += len(block[0])
+            block[0] = finished()
+            if len(text) > longest:
+                for place, line in enumerate(block):
+                    if len(line) > longest:
+                        on_long(number + place)
+                        block[place] = ""
+            yield number, block
+            number += len(block)
+            pieces, length = [], 0
+        length += len(rest)
+        if length <= longest:
+            pieces.append(rest)
+        else:
+            pieces.clear()
+    if length:
+        yield number, [finished()]

@@ -12,7 +12,7 @@ from typing import IO
 
 from polyseme.text.readers.columns import ColumnNames
 from polyseme.text.readers.compressed import Bomb, DamagedStream, decompressor_of, expand
-from polyseme.text.readers.encodings import SAMPLE, decode, detect, numbered_lines, with_byte_order
+from polyseme.text.readers.encodings import SAMPLE, decode, detect, line_blocks, with_byte_order
 from polyseme.text.readers.files import File
 from polyseme.text.readers.limits import Limits
 from polyseme.text.readers.problems import Problems
@@ -127,8 +127,8 @@ class Input:
             self.problem("guessed encoding", f"it is not UTF-8; read as {encoding}; pass encoding= if that is wrong")
         return encoding
 
-    def lines(self) -> Iterator[tuple[int, str]]:
-        """The lines of a text file, with their numbers; none, and a problem, for a binary file."""
+    def line_blocks(self) -> Iterator[tuple[int, list[str]]]:
+        """The lines of a text file, in lists with their first line's number; none, and a problem, for a binary file."""
         chunks = self.chunks()
         head = b""
         for chunk in chunks:
@@ -139,16 +139,19 @@ class Input:
         if encoding is None:
             return
         limit = self.settings.limits.document
-        at = 0
 
-        def bad_bytes(count: int) -> None:
-            self.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", at + 1, count)
+        def bad_bytes(line: int, count: int) -> None:
+            self.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", line, count)
 
-        def too_long(number: int) -> None:
-            self.problem("damaged row", f"the line is longer than {limit} characters", number)
+        def too_long(line: int) -> None:
+            self.problem("damaged row", f"it is longer than {limit} characters", line)
 
-        for at, line in numbered_lines(decode(_with_first(head, chunks), encoding, bad_bytes), limit, too_long):
-            yield at, line
+        yield from line_blocks(decode(_with_first(head, chunks), encoding, bad_bytes), limit, too_long)
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """The same, line by line."""
+        for first, block in self.line_blocks():
+            yield from enumerate(block, first)
 
 
 def _with_first(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

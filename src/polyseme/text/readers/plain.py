@@ -46,5 +46,5 @@ def read_lines(source: Input) -> Iterator[Document]:
         text = line.strip()
         if text:
             yield Document(str(number), text, source=name)
-        else:
+        elif line:
             source.drop("blank line")

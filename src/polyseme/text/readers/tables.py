@@ -9,6 +9,7 @@ import csv
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice
+from typing import Any, NamedTuple
 
 from polyseme.text.readers.columns import SAMPLE_ROWS, choose_columns
 from polyseme.text.readers.documents import Document
@@ -17,8 +18,6 @@ from polyseme.text.readers.inputs import Input
 _SEPARATORS = ",;\t|"
 _REREADING = 2**23
 """Characters that may be read again after damaged rows, beyond twice the characters of the file."""
-
-NumberedLine = tuple[int, str]
 
 
 def read_csv(source: Input) -> Iterator[Document]:
@@ -32,12 +31,8 @@ def read_tsv(source: Input) -> Iterator[Document]:
 
 
 def _read(source: Input, separator: str | None) -> Iterator[Document]:
-    lines = source.lines()
-    header = next((line for line in lines if line[1].strip()), None)
-    if header is None:
-        return
-    records = _Records(source, chain([header], lines), separator or _separator_of(header[1]))
-    names = next((row for _, row in records), [])
+    records = _Records(source, separator)
+    names = next(iter(records), (0, []))[1]
     if not names:
         return
     names = [name.strip() for name in names]
@@ -55,87 +50,123 @@ def _separator_of(header: str) -> str:
 
 
 class _Records:
-    """The rows of a table, each with the number of its first line.
+    """The rows of a table, each with the number of its first line; those that do not have ``width`` values are damaged.
 
     A quote that is never closed swallows the lines after it. When such a row proves to be damaged, its first line is
     given up and the others are read again, at a bounded cost in all.
     """
 
-    def __init__(self, source: Input, lines: Iterator[NumberedLine], separator: str) -> None:
+    def __init__(self, source: Input, separator: str | None) -> None:
         self.width: int | None = None
         self._source = source
-        self._feed = _Feed(lines, source.settings.limits.document)
         self._separator = separator
+        self._feed = _Feed(source.line_blocks(), source.settings.limits.document)
         self._reread = 0
         if csv.field_size_limit() < source.settings.limits.document:  # one limit for the whole process: only raised
             csv.field_size_limit(source.settings.limits.document)
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
-        rows = self._fresh()
+        feed = self._feed
+        rows, before = self._restart()
         while True:
-            self._feed.taken.clear()
             try:
                 row = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
-                rescued = self._give_up(str(error))
-                rows = self._fresh()
+                rescued = self._give_up(before + rows.line_num, str(error))
+                rows, before = self._restart()
                 if rescued is not None:
                     yield rescued
                 continue
-            if not row:
-                continue
-            if self.width is None or len(row) == self.width:
-                yield self._feed.taken[0][0], row
-                continue
-            rescued = self._give_up(f"it has {len(row)} values where the header has {self.width}")
-            if self._feed.waiting:
-                rows = self._fresh()
-            if rescued is not None:
-                yield rescued
+            first, feed.record = feed.record, before + rows.line_num + 1
+            if len(row) == self.width or (self.width is None and row):
+                yield first, row
+            elif row:
+                feed.record = first
+                rescued = self._give_up(before + rows.line_num, f"it has {len(row)} values, the header {self.width}")
+                if feed.record <= before + rows.line_num:
+                    rows, before = self._restart()
+                if rescued is not None:
+                    yield rescued
 
-    def _fresh(self) -> Iterator[list[str]]:
-        return csv.reader(self._feed, delimiter=self._separator, strict=True)
+    def _restart(self) -> tuple[Any, int]:
+        """A new parser from the record in hand on, and the number of lines before it."""
+        lines = self._feed.lines()
+        if self._separator is None:
+            head = list(islice(lines, 10))
+            self._separator = _separator_of(next((line for line in head if line.strip()), ""))
+            lines = chain(head, lines)
+        return csv.reader(lines, delimiter=self._separator, strict=True), self._feed.record - 1
 
-    def _give_up(self, why: str) -> tuple[int, list[str]] | None:
-        """Counts a damaged row and puts back the lines that it swallowed; a tabbed row may be whole without quotes."""
-        (number, line), *swallowed = self._feed.taken
-        size = sum(len(text) for _, text in swallowed)
-        if self._reread + size <= _REREADING + 2 * self._feed.characters:
+    def _give_up(self, last: int, why: str) -> tuple[int, list[str]] | None:
+        """Counts a damaged row and goes back to the line after its first, where that is not too much work in all.
+
+        A row with tabs may be whole where quotes are but letters.
+        """
+        feed = self._feed
+        first = feed.record
+        line, *swallowed = feed.kept(first, last)
+        feed.record = last + 1
+        size = sum(map(len, swallowed))
+        if self._reread + size <= _REREADING + 2 * feed.characters:
             self._reread += size
-            self._feed.waiting.extendleft(reversed(swallowed))
+            feed.record = first + 1
         if self._separator == "\t" and self.width is not None:
             values = line.rstrip("\r\n").split("\t")
             if len(values) == self.width:
-                return number, values
-        self._source.problem("damaged row", why, number)
+                return first, values
+        self._source.problem("damaged row", why, first)
         return None
 
 
 class _Feed:
-    """Lines for the csv module, which remembers those of the row in hand."""
+    """Lines for the csv module; those from the record in hand on are kept, to be read again.
 
-    def __init__(self, lines: Iterator[NumberedLine], longest: int) -> None:
-        self.taken: list[NumberedLine] = []
-        self.waiting: deque[NumberedLine] = deque()
+    record : the number of the first line of the record in hand.
+    characters : how many have been read from the file.
+    """
+
+    def __init__(self, blocks: Iterator[tuple[int, list[str]]], longest: int) -> None:
+        self.record = 1
         self.characters = 0
-        self._lines = lines
+        self._blocks = blocks
         self._longest = longest
-        self._size = 0
+        self._kept: deque[_Block] = deque()
 
-    def __iter__(self) -> _Feed:
-        return self
+    def lines(self) -> Iterator[str]:
+        """From the record in hand on."""
+        return chain.from_iterable(self._lists())
 
-    def __next__(self) -> str:
-        if self.waiting:
-            line = self.waiting.popleft()
-        else:
-            number, text = next(self._lines)
-            line = number, text + "\n"
-            self.characters += len(text)
-        self._size = len(line[1]) + (self._size if self.taken else 0)
-        self.taken.append(line)
-        if self._size > self._longest:
-            raise csv.Error(f"it is longer than {self._longest} characters")
-        return line[1]
+    def kept(self, first: int, last: int) -> list[str]:
+        """The lines from number ``first`` to number ``last``."""
+        return [line for block in self._kept for line in block.from_line(first)[: last + 1 - max(first, block.first)]]
+
+    def _lists(self) -> Iterator[list[str]]:
+        for block in list(self._kept):
+            yield block.from_line(self.record)
+        for first, lines in self._blocks:
+            block = _Block(first, lines, sum(map(len, lines)))
+            while self._kept and self._kept[0].end <= self.record:
+                self._kept.popleft()
+            too_long = sum(kept.characters for kept in self._kept) > self._longest
+            self._kept.append(block)
+            self.characters += block.characters
+            if too_long:
+                raise csv.Error(f"it is longer than {self._longest} characters")
+            yield lines
+
+
+class _Block(NamedTuple):
+    """Some lines of the file, from number ``first`` on."""
+
+    first: int
+    lines: list[str]
+    characters: int
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.lines)
+
+    def from_line(self, number: int) -> list[str]:
+        return self.lines[max(number - self.first, 0) :]

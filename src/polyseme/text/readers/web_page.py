@@ -32,7 +32,7 @@ _WITHIN_A_LINE = {
         "time",
         "tt",
     ),
-    *("u", "var", "wbr"),
+    *("tt", "u", "var", "wbr"),
 }
 
 
