@@ -19,7 +19,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
-_MOST_CONTROLS = 0.01
+_MOST_CONTROLS, _MOST_CONTROLS_IN_UTF8 = 0.01, 0.1
 _FALLBACK = "cp1252"
 
 
@@ -49,11 +49,10 @@ def detect(head: bytes) -> tuple[str, bool] | None:
     if b"\0" in sample:
         wide = _wide_encoding(sample)
         return None if wide is None else (wide, False)
-    if len(sample.translate(None, _CONTROLS)) < (1 - _MOST_CONTROLS) * len(sample):
-        return None
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
     if _is_utf8(sample):
-        return "utf-8", False
-    guess = _guess(sample)
+        return None if controls > _MOST_CONTROLS_IN_UTF8 * len(sample) else ("utf-8", False)
+    guess = None if controls > _MOST_CONTROLS * len(sample) else _guess(sample)
     return None if guess is None else (guess, True)
 
 

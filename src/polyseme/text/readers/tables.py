@@ -140,21 +140,30 @@ class _Feed:
 
     def kept(self, first: int, last: int) -> list[str]:
         """The lines from number ``first`` to number ``last``."""
-        return [line for block in self._kept for line in block.from_line(first)[: last + 1 - max(first, block.first)]]
+        lines: list[str] = []
+        for block in self._kept:
+            if block.first > last:
+                break
+            lines += block.lines[max(first - block.first, 0) : max(last + 1 - block.first, 0)]
+        return lines
 
     def _lists(self) -> Iterator[list[str]]:
         for block in list(self._kept):
-            yield block.from_line(self.record)
+            self._let_go()
+            yield block.lines[max(self.record - block.first, 0) :]
         for first, lines in self._blocks:
-            block = _Block(first, lines, sum(map(len, lines)))
-            while self._kept and self._kept[0].end <= self.record:
-                self._kept.popleft()
-            too_long = sum(kept.characters for kept in self._kept) > self._longest
-            self._kept.append(block)
-            self.characters += block.characters
+            self._let_go()
+            too_long = sum(block.characters for block in self._kept) > self._longest
+            self._kept.append(_Block(first, lines, sum(map(len, lines))))
+            self.characters += self._kept[-1].characters
             if too_long:
                 raise csv.Error(f"it is longer than {self._longest} characters")
             yield lines
+
+    def _let_go(self) -> None:
+        """Forgets the lines before the record in hand."""
+        while self._kept and self._kept[0].first + len(self._kept[0].lines) <= self.record:
+            self._kept.popleft()
 
 
 class _Block(NamedTuple):
@@ -163,10 +172,3 @@ class _Block(NamedTuple):
     first: int
     lines: list[str]
     characters: int
-
-    @property
-    def end(self) -> int:
-        return self.first + len(self.lines)
-
-    def from_line(self, number: int) -> list[str]:
-        return self.lines[max(number - self.first, 0) :]

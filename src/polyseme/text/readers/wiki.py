@@ -114,7 +114,7 @@ class _Dump:
                 if damaged == _MOST_DAMAGED_PAGES:
                     self.source.problem("damaged file", f"it was given up after {damaged} damaged pages")
                     return
-                chunk, parser = chunk[error.at + 1 :], None
+                chunk, parser = chunk[error.at :], None
         if parser is not None and (error := parser.finish()):
             self.source.problem("damaged file", f"it ends early ({error.what})")
 

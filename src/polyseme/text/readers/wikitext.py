@@ -29,7 +29,8 @@ _MARKUP_TO_SPACES = str.maketrans(dict.fromkeys("[]{}|<>='*#", " "))
 _BRACES = re.compile(r"\{\{|\}\}")
 _TABLE = re.compile(r"^[ \t:]*+(?:(\{\|)|\|\}(?!\}))", re.MULTILINE)
 
-_LINK = re.compile(r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]]*+(?:(?:\[(?!\[)|\](?!\]))[^\[\]]*+)*+))?+\]\]")
+_LONE_BRACKET = r"(?:\[(?!\[)|\](?!\])|\](?=\]\](?!\])))"
+_LINK = re.compile(rf"\[\[([^\[\]|\n]*+)(?:\|([^\[\]]*+(?:{_LONE_BRACKET}[^\[\]]*+)*+))?+\]\]")
 _DEEPEST_LINK = 6
 _PICTURE = re.compile(r"\.(?:jpe?g|png|svg|gif|tiff?|og[gv]|webm|webp|pdf|djvu)\s*+$", re.IGNORECASE)
 _WEB_LINK = re.compile(r"\[(?:[a-zA-Z]{3,9}:)?//[^\s\[\]]*+([^\[\]\n]*+)\]")

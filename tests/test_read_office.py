@@ -1,0 +1,126 @@
+"""Reading PDF, Word and HTML files."""
+
+import sys
+import zipfile
+import zlib
+
+import pytest
+
+from polyseme.errors import InputError, MissingExtraError
+from polyseme.text import Limits, read
+from polyseme.text.readers import office
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def pdf(text, compress=True):
+    """A PDF file of one page."""
+    drawing = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode("latin-1")
+    stream = zlib.compress(drawing) if compress else drawing
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
+        b" /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Length %d%s >>\nstream\n%s\nendstream" % (len(stream), b" /Filter /FlateDecode" * compress, stream),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Title (A title) >>",
+    ]
+    content, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(content))
+        content += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    start = len(content)
+    content += b"xref\n0 7\n0000000000 65535 f \n%strailer\n<< /Size 7 /Root 1 0 R /Info 6 0 R >>\n" % table
+    return content + b"startxref\n%d\n%%%%EOF\n" % start
+
+
+def write_docx(path, body, parts=None):
+    document = f'<?xml version="1.0"?><w:document xmlns:w="{WORD}" xmlns:mc="mc"><w:body>{body}</w:body></w:document>'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in ({"word/document.xml": document} | (parts or {})).items():
+            archive.writestr(name, content)
+
+
+def test_pdf(tmp_path):
+    pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
+    (tmp_path / "a.pdf").write_bytes(pdf("Words of a page"))
+    (tmp_path / "damaged.pdf").write_bytes(b"%PDF-1.4 nothing")
+    reader = read(tmp_path)
+    (document,) = reader
+    assert document.text == "Words of a page"
+    assert document.title == "A title"
+    assert document.id == "a.pdf"
+    assert reader.problems.counts == {"damaged file": 1}
+    assert "damaged.pdf: pypdf cannot read it" in str(reader.problems)
+
+
+def test_a_pdf_that_is_locked_or_too_long_is_refused(tmp_path):
+    pypdf = pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
+    (tmp_path / "a.pdf").write_bytes(pdf("Words of a page"))
+    with pytest.raises(InputError, match="longer than 5 characters"):
+        list(read(tmp_path, limits=Limits(document=5)))
+    writer = pypdf.PdfWriter(tmp_path / "a.pdf")
+    writer.encrypt("secret", algorithm="RC4-128")
+    writer.write(tmp_path / "a.pdf")
+    with pytest.raises(InputError, match="locked by a password"):
+        list(read(tmp_path))
+
+
+def test_docx(tmp_path):
+    body = (
+        "<w:p><w:r><w:t>First </w:t></w:r><w:r><w:t>paragraph</w:t><w:delText>gone</w:delText></w:r></w:p>"
+        "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>cell</w:t><w:tab/><w:t>&amp; more</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+        "<mc:AlternateContent><mc:Choice><w:p><w:t>shown</w:t></w:p></mc:Choice>"
+        "<mc:Fallback><w:p><w:t>shown</w:t></w:p></mc:Fallback></mc:AlternateContent>"
+    )
+    notes = f'<w:footnotes xmlns:w="{WORD}"><w:p><w:t>A note</w:t></w:p></w:footnotes>'
+    write_docx(tmp_path / "a.docx", body, {"word/footnotes.xml": notes})
+    (document,) = read(tmp_path)
+    assert document.text == "First paragraph\ncell\t& more\nshown\n\n\nA note"
+    assert document.title == "a"
+
+
+def test_damaged_and_hostile_docx_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(office, "RATIO_JUDGED_FROM", 2**20)
+    (tmp_path / "good.txt").write_text("good", encoding="utf-8")
+    (tmp_path / "none.docx").write_bytes(b"PK nothing")
+    write_docx(tmp_path / "cut.docx", "<w:p><w:r>")
+    write_docx(tmp_path / "bomb.docx", "<w:p><w:t>" + "a" * 2**23 + "</w:t></w:p>")
+    laughs = '<!DOCTYPE d [<!ENTITY a "ha">]><d>&a;</d>'
+    write_docx(tmp_path / "laughs.docx", "", {"word/endnotes.xml": laughs})
+    with zipfile.ZipFile(tmp_path / "other.docx", "w") as archive:
+        archive.writestr("x", "y")
+    reader = read(tmp_path)
+    assert [d.text for d in reader] == ["good"]
+    assert reader.problems.counts == {"damaged file": 4, "refused file": 1}
+    assert "bomb.docx: word/document.xml expands beyond" in str(reader.problems)
+    assert "laughs.docx: it is no whole Word file (it declares a document type" in str(reader.problems)
+
+
+def test_html(tmp_path):
+    pytest.importorskip("lxml", reason="the extra 'files' is not installed")
+    page = (
+        "<!doctype html><html><head><title>A  title</title><style>p {}</style></head><body><h1>Head</h1>"
+        "<p>A p<b>ar</b>agraph&nbsp;&amp; more<p>Next<br>line<script>var x</script>"
+        "<table><tr><td>one</td><td>two</td></tr></table>täällä<!-- comment --></body></html>"
+    )
+    (tmp_path / "a.html").write_text(page, encoding="utf-8")
+    declared = page.replace("<style>", '<meta http-equiv="x" content="text/html; charset=windows-1252"><style>')
+    (tmp_path / "b.htm").write_bytes(declared.encode("cp1252"))
+    (tmp_path / "c.html").write_text("<script>only</script>", encoding="utf-8")
+    reader = read(tmp_path)
+    first, second = reader
+    assert first.text == second.text == "Head\nA paragraph & more\nNext\nline\none\ntwo\ntäällä"
+    assert first.title == "A title"
+    assert reader.dropped == {"empty file": 1}
+    assert not reader.problems
+
+
+@pytest.mark.parametrize(("package", "name"), [("pypdf", "a.pdf"), ("lxml", "a.html")])
+def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch, package, name):
+    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(MissingExtraError, match=r"polyseme\[files\]"):
+        list(read(tmp_path))

@@ -1,0 +1,232 @@
+"""Reading tables: CSV, TSV, JSON lines and Parquet, whole and damaged."""
+
+import csv
+import json
+import sys
+from datetime import date
+
+import pytest
+
+from polyseme.errors import InputError, MissingExtraError
+from polyseme.text import Limits, read
+from polyseme.text.readers import tables
+
+ROWS = [
+    {"id": "a", "text": 'Say "hello", twice\nand go', "title": "One", "label": "x", "date": "2020-01-01"},
+    {"id": "b", "text": "plain words", "title": "", "label": "", "date": ""},
+    {"id": "c", "text": "", "title": "Three", "label": "y", "date": "2021"},
+]
+
+
+def write_csv(path, rows, delimiter=","):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0], delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def write_parquet(path, rows):
+    pytest.importorskip("polars", reason="the extra 'cli' is not installed").DataFrame(rows).write_parquet(path)
+
+
+def write(path, rows):
+    if path.suffix in (".csv", ".tsv"):
+        write_csv(path, rows, "\t" if path.suffix == ".tsv" else ",")
+    elif path.suffix == ".jsonl":
+        write_jsonl(path, rows)
+    else:
+        write_parquet(path, rows)
+
+
+def texts(reader):
+    return [document.text for document in reader]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+class TestEveryTable:
+    def test_the_well_known_columns(self, tmp_path, suffix):
+        path = tmp_path / f"table.{suffix}"
+        write(path, ROWS)
+        reader = read(path)
+        documents = list(reader)
+        assert [d.text for d in documents] == [row["text"] for row in ROWS]
+        assert [d.id for d in documents] == ["a", "b", "c"]
+        assert [d.title for d in documents] == ["One", None, "Three"]
+        assert [d.labels for d in documents] == [("x",), (), ("y",)]
+        assert [d.time for d in documents] == ["2020-01-01", None, "2021"]
+        assert {d.source for d in documents} == {str(path)}
+        assert not reader.problems
+        assert reader.bytes_read == reader.total_bytes
+        assert list(reader) == documents
+
+    def test_named_columns_and_several_texts(self, tmp_path, suffix):
+        path = tmp_path / f"table.{suffix}"
+        write(path, ROWS)
+        documents = list(read(path, text=["title", "text"], id="date", title="id", label="title", time="label"))
+        assert [d.text for d in documents] == ["One\n\n" + ROWS[0]["text"], "plain words", "Three"]
+        assert [d.id for d in documents] == ["2020-01-01", documents[1].id, "2021"]
+        assert documents[1].id.isdecimal()
+        assert [d.title for d in documents] == ["a", "b", "c"]
+        assert [d.labels for d in documents] == [("One",), (), ("Three",)]
+        assert [d.time for d in documents] == ["x", None, "y"]
+        with pytest.raises(InputError, match="has no column 'speech': it has 'id', 'text', 'title', 'label', 'date'"):
+            list(read(path, text="speech"))
+
+    def test_the_longest_column_is_the_text_where_that_is_clear(self, tmp_path, suffix):
+        path = tmp_path / f"table.{suffix}"
+        write(path, [{"speaker": "A. Person", "speech": "many words in a row " * 5}] * 3)
+        assert texts(read(path)) == ["many words in a row " * 5] * 3
+        write(path, [{"english": "many words in a row " * 5, "finnish": "monta sanaa peräkkäin " * 4}] * 3)
+        with pytest.raises(
+            InputError, match=r"not clear which column .* name it with text=; it has 'english', 'finnish'"
+        ):
+            list(read(path))
+        write(path, [{"only": "w"}])
+        assert texts(read(path)) == ["w"]
+
+    def test_thousands_of_rows(self, tmp_path, suffix):
+        path = tmp_path / f"table.{suffix}"
+        rows = [{"id": str(i), "text": f"text\nnumber {i} " * (i % 40)} for i in range(5000)]
+        write(path, rows)
+        assert [(d.id, d.text) for d in read(path)] == [(row["id"], row["text"]) for row in rows]
+
+
+def test_other_separators_and_headers(tmp_path):
+    for separator in ";|\t":
+        path = tmp_path / "table.csv"
+        write_csv(path, ROWS, separator)
+        assert texts(read(path)) == [row["text"] for row in ROWS]
+    path.write_bytes(b"\n\n\xef\xbb\xbf Text ,ID\r\nword one,1\r\n\r\nword two,2\r\n"[2:])
+    assert [(d.text, d.id) for d in read(path)] == [("word one", "1"), ("word two", "2")]
+
+
+def test_damaged_rows_are_counted_and_named_and_the_others_survive(tmp_path):
+    path = tmp_path / "table.csv"
+    lines = ["id,text,label", "1,one,a", "2,too,many,values", "3", '4,"never closed,b', '5,"five",c', "6,six,d"]
+    lines += ['7,"bad"quote,e', '8,"eight\nlines",f', '9,"open again', "10,ten,g", "11,eleven,h", ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    reader = read(path)
+    assert [(d.id, d.text) for d in reader] == [
+        ("1", "one"),
+        ("5", "five"),
+        ("6", "six"),
+        ("8", "eight\nlines"),
+        ("10", "ten"),
+        ("11", "eleven"),
+    ]
+    assert reader.problems.counts == {"damaged row": 5}
+    assert [problem.where.rpartition(" ")[2] for problem in reader.problems] == ["3", "4", "5", "8", "11"]
+    assert "it has 4 values, the header 3" in str(reader.problems)
+
+
+def test_a_tabbed_row_may_hold_loose_quotes(tmp_path):
+    path = tmp_path / "table.tsv"
+    path.write_text('text\tid\n"Oh", she said\t1\n"open\t2\n"whole\tfield"\t3\nlast\t4\n', encoding="utf-8")
+    reader = read(path)
+    assert [(d.text, d.id) for d in reader] == [
+        ('"Oh", she said', "1"),
+        ('"open', "2"),
+        ("whole\tfield", "3"),
+        ("last", "4"),
+    ]
+    assert not reader.problems
+
+
+def test_open_quotes_do_not_cost_quadratic_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_REREADING", 1000)
+    path = tmp_path / "table.csv"
+    path.write_text("text,id\nfirst,1\n" + 'a","b\n' * 200_000, encoding="utf-8")
+    reader = read(path)
+    assert texts(reader) == ["first"]
+    assert reader.problems.counts["damaged row"] < 20
+
+
+def test_a_row_longer_than_the_limit_is_given_up(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('text,id\nfirst,1\n"' + "never closed\n" * 100_000 + "last,2\n", encoding="utf-8")
+    reader = read(path, limits=Limits(document=200_000))
+    assert texts(reader) == ["first", "last"]
+    assert reader.problems.counts["damaged row"] == 100_000
+
+
+def test_damaged_json_lines(tmp_path):
+    path = tmp_path / "table.jsonl"
+    lines = [
+        '{"text": "one"}',
+        '{"text": "tw',
+        "",
+        "[1]",
+        '{"other": "x"}',
+        '{"text": null}',
+        '{"text": 5}',
+        "[" * 100_000,
+    ]
+    lines += [
+        '{"text": "half \\ud800 smile \\ud83d\\ude00"}',
+        '{"text": ["a", "b"], "labels": ["x", "y", 3]}',
+        '{"text": "cut',
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    reader = read(path)
+    documents = list(reader)
+    assert [d.text for d in documents] == ["one", "", "5", "half \ufffd smile 😀", "a\nb"]
+    assert documents[-1].labels == ("x", "y", "3")
+    assert sorted(int(problem.where.rpartition(" ")[2]) for problem in reader.problems) == [2, 4, 5, 8, 11]
+    assert reader.problems.counts == {"damaged row": 5}
+
+
+def test_dates_and_lists_of_parquet(tmp_path):
+    polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
+    path = tmp_path / "table.parquet"
+    frame = {"text": ["words"], "date": [date(2020, 2, 3)], "labels": [["a", "b"]], "id": [7]}
+    polars.DataFrame(frame).write_parquet(path)
+    (document,) = read(path)
+    assert (document.id, document.time, document.labels) == ("7", "2020-02-03", ("a", "b"))
+
+
+def test_damaged_parquet_is_named(tmp_path):
+    path = tmp_path / "table.parquet"
+    write_parquet(path, [{"text": f"words {i}"} for i in range(100)])
+    (tmp_path / "good.jsonl").write_text('{"text": "good"}\n', encoding="utf-8")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    reader = read(tmp_path)
+    assert texts(reader) == ["good"]
+    assert reader.problems.counts == {"damaged file": 1}
+
+
+def test_parquet_without_its_extra_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(MissingExtraError, match=r"polyseme\[cli\]"):
+        list(read(tmp_path))
+
+
+def test_samples_are_random_reproducible_and_in_order(tmp_path):
+    path = tmp_path / "table.jsonl"
+    write_jsonl(path, [{"id": i, "text": "x", "label": "odd" if i % 2 else "even"} for i in range(1000)])
+
+    def sampled(**arguments):
+        reader = read(path, **arguments)
+        return [int(d.id) for d in reader], reader
+
+    first, reader = sampled(sample=50, seed=1)
+    assert first == sampled(sample=50, seed=1)[0] == sorted(first)
+    assert len(set(first)) == 50
+    assert reader.dropped == {"not in the sample": 950}
+    assert first != sampled(sample=50, seed=2)[0]
+    means = [sum(sampled(sample=50, seed=seed)[0]) / 50 for seed in range(40)]
+    assert abs(sum(means) / 40 - 499.5) < 4 * 289 / (50 * 40) ** 0.5
+    assert sampled(sample=5000)[0] == list(range(1000))
+
+    chosen, reader = sampled(categories=["ODD"], sample=10, noise=20)
+    assert sum(i % 2 for i in chosen) == 10
+    assert len(chosen) == 30
+    assert reader.dropped == {"not in the sample": 490, "not of the categories": 480}
+    assert sampled(categories="even")[0] == list(range(0, 1000, 2))
+    with pytest.raises(InputError, match="No documents"):
+        sampled(categories=["od"])
