@@ -7,6 +7,7 @@ import io
 import json
 import lzma
 import zipfile
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -155,8 +156,7 @@ def check(folder, case, mutations):
     reader = read(path, format=format, limits=LIMITS)
     try:
         documents = list(reader)
-    except InputError as error:
-        assert str(error).endswith(".")
+    except InputError:
         return
     assert len(documents) == reader.documents
     for document in documents:
@@ -182,8 +182,28 @@ def test_mutated_files(folder, case, mutations):
     check(folder, case, mutations)
 
 
+def random_mutations(random):
+    """The same kinds of mutations, drawn a hundred times faster."""
+    for _ in range(random.randint(1, 8)):
+        place = random.randrange(2**16)
+        kind = random.choice(["replace", "replace", "replace", "repeat", "cut", "flip", "flip", "flip"])
+        if kind == "replace":
+            what = random.choice(TOKENS) if random.random() < 0.7 else random.randbytes(random.randrange(9))
+            yield kind, place, random.randint(0, 8), what
+        elif kind == "repeat":
+            yield kind, place, random.randint(1, 60), random.randint(2, 300)
+        else:
+            yield kind, place, random.randrange(200 if kind == "cut" else 8), None
+
+
 @pytest.mark.slow
-@settings(max_examples=100_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(case=st.sampled_from(CASES), mutations=st.lists(mutation, min_size=1, max_size=8))
-def test_mutated_files_at_length(folder, case, mutations):
-    check(folder, case, mutations)
+@pytest.mark.parametrize("part", range(10))
+def test_a_hundred_thousand_mutated_files(folder, part):
+    for number in range(10_000 * part, 10_000 * (part + 1)):
+        random = Random(number)
+        case, mutations = random.choice(CASES), list(random_mutations(random))
+        try:
+            check(folder, case, mutations)
+        except Exception as error:
+            error.add_note(f"input {number}: a {case[0]} file, mutated by {mutations}")
+            raise
