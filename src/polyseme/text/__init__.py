@@ -1,5 +1,22 @@
-"""From files to counts."""
+"""From raw text to counts: `read` reads documents from files, `Vectorizer` counts their words."""
 
-from polyseme.text.readers import Document, Limits, Problem, Problems, Reader, read
+from __future__ import annotations
 
-__all__ = ["Document", "Limits", "Problem", "Problems", "Reader", "read"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyseme.text.languages import LANGUAGES
+    from polyseme.text.readers import Document, Limits, Problem, Problems, Reader, read
+    from polyseme.text.vectorizer import Vectorizer
+
+_HOMES = {"Vectorizer": "vectorizer", "LANGUAGES": "languages"}
+
+__all__ = ["LANGUAGES", "Document", "Limits", "Problem", "Problems", "Reader", "Vectorizer", "read"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, found when they are first used: importing polyseme stays light."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'readers')}"), name)

@@ -1,0 +1,233 @@
+// Python strings in, arrays out. Settings are checked by the caller (text/tokens.py).
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include "sequences.hpp"
+
+namespace nb = nanobind;
+using namespace polyseme::text;
+
+namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Text text_of(nb::handle object) {
+    PyObject* const string = object.ptr();
+    if (!PyUnicode_Check(string)) {
+        PyErr_Format(PyExc_TypeError, "a string was expected, not %.100s", Py_TYPE(string)->tp_name);
+        throw nb::python_error();
+    }
+#if PY_VERSION_HEX < 0x030C0000
+    if (PyUnicode_READY(string) < 0) throw nb::python_error();
+#endif
+    return {PyUnicode_DATA(string), static_cast<int64_t>(PyUnicode_GET_LENGTH(string)), static_cast<int>(PyUnicode_KIND(string))};
+}
+
+bool contains(const Text& text, const std::vector<uint32_t>& characters) {
+    bool found = false;
+    with_characters(text, [&](const auto* data) {
+        using Character = std::decay_t<decltype(*data)>;
+        for (const uint32_t character : characters) {
+            const auto wanted = static_cast<Character>(character);
+            if (static_cast<uint32_t>(wanted) != character) continue;
+            found |= std::find(data, data + text.length, wanted) != data + text.length;
+        }
+    });
+    return found;
+}
+
+// The documents of a batch. One with a character of `peculiar` is replaced by what Python's str.lower makes of it.
+std::vector<Text> texts_of(nb::list documents, const std::vector<uint32_t>& peculiar) {
+    std::vector<Text> texts;
+    texts.reserve(documents.size());
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+        Text text = text_of(documents[i]);
+        if (text.width > 1 && contains(text, peculiar)) {
+            documents[i] = documents[i].attr("lower")();
+            text = text_of(documents[i]);
+        }
+        texts.push_back(text);
+    }
+    return texts;
+}
+
+std::vector<std::vector<Text>> words_of(const nb::list& documents) {
+    std::vector<std::vector<Text>> words(documents.size());
+    for (std::size_t i = 0; i < documents.size(); ++i)
+        for (nb::handle word : nb::cast<nb::list>(documents[i])) words[i].push_back(text_of(word));
+    return words;
+}
+
+WordTable table_of(const nb::list& words) {
+    WordTable table;
+    Buffer buffer;
+    for (nb::handle word : words) {
+        buffer.cut(0);
+        put_text(buffer, text_of(word));
+        buffer.put(0);
+        table.add(buffer.at(0), buffer.size() - 1);
+    }
+    return table;
+}
+
+nb::list strings_of(const std::vector<std::string_view>& words) {
+    nb::list strings;
+    for (const std::string_view word : words) {
+        PyObject* const string = PyUnicode_DecodeUTF8(word.data(), static_cast<Py_ssize_t>(word.size()), "surrogatepass");
+        if (!string) throw nb::python_error();
+        strings.append(nb::steal(string));
+    }
+    return strings;
+}
+
+// The table of characters belongs to Python and must outlive what reads it.
+struct BoundCounter {
+    In<uint32_t> characters;
+    std::vector<uint32_t> peculiar;
+    Counter counter;
+};
+
+struct BoundSequences {
+    In<uint32_t> characters;
+    std::vector<uint32_t> peculiar;
+    Sequences sequences;
+};
+
+template <class Value>
+void bind_write(nb::class_<BoundCounter>& type) {
+    type.def(
+        "write",
+        [](BoundCounter& self, Out<int64_t> indptr, Out<int32_t> indices, Out<Value> values, int n_threads) {
+            const nb::gil_scoped_release released;
+            self.counter.write<Value>(indptr.data(), indices.data(), values.data(), n_threads);
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("n_threads"));
+}
+
+void bind_counter(nb::module_& module) {
+    nb::class_<BoundCounter> type(module, "Counter");
+    type.def(
+            "__init__",
+            [](BoundCounter* self, In<uint32_t> characters, std::vector<uint32_t> peculiar, int unit, int64_t min_length,
+               std::size_t least, std::size_t most, nb::list stops, bool keep) {
+                const Shape shape{static_cast<Unit>(unit), min_length, least, most};
+                new (self) BoundCounter{characters, std::move(peculiar), Counter(characters.data(), shape, table_of(stops), keep)};
+            },
+            nb::arg("characters").noconvert(), nb::arg("peculiar"), nb::arg("unit"), nb::arg("min_length"), nb::arg("least"),
+            nb::arg("most"), nb::arg("stops"), nb::arg("keep"))
+        .def("add",
+             [](BoundCounter& self, nb::list documents, int n_threads) {
+                 const std::vector<Text> texts = texts_of(documents, self.peculiar);
+                 const nb::gil_scoped_release released;
+                 self.counter.add(texts, n_threads);
+             })
+        .def("add_words",
+             [](BoundCounter& self, nb::list documents, int n_threads) {
+                 const std::vector<std::vector<Text>> words = words_of(documents);
+                 const nb::gil_scoped_release released;
+                 self.counter.add_words(words.size(), n_threads, [&](std::size_t i, auto put) {
+                     Buffer buffer;
+                     for (const Text& word : words[i]) {
+                         buffer.cut(0);
+                         put_text(buffer, word);
+                         put(buffer.at(0), buffer.size());
+                     }
+                 });
+             })
+        .def("words",
+             [](BoundCounter& self, int n_threads) {
+                 const std::vector<std::string_view>* words;
+                 {
+                     const nb::gil_scoped_release released;
+                     words = &self.counter.merge(n_threads);
+                 }
+                 return strings_of(*words);
+             })
+        .def("totals", [](BoundCounter& self, Out<int64_t> tokens, Out<int64_t> documents) { self.counter.totals(tokens.data(), documents.data()); },
+             nb::arg("tokens").noconvert(), nb::arg("documents").noconvert())
+        .def(
+            "renumber",
+            [](BoundCounter& self, In<int32_t> column, int n_threads) {
+                const nb::gil_scoped_release released;
+                self.counter.renumber(column.data(), n_threads);
+            },
+            nb::arg("column").noconvert(), nb::arg("n_threads"))
+        .def_prop_ro("rows", [](const BoundCounter& self) { return self.counter.rows(); })
+        .def_prop_ro("nonzeros", [](const BoundCounter& self) { return self.counter.nonzeros(); });
+    bind_write<int32_t>(type);
+    bind_write<int64_t>(type);
+    bind_write<float>(type);
+    bind_write<double>(type);
+}
+
+void bind_sequences(nb::module_& module) {
+    nb::class_<BoundSequences>(module, "Sequences")
+        .def(
+            "__init__",
+            [](BoundSequences* self, In<uint32_t> characters, std::vector<uint32_t> peculiar, int64_t min_length, nb::list stops) {
+                new (self) BoundSequences{characters, std::move(peculiar), Sequences(characters.data(), min_length, table_of(stops))};
+            },
+            nb::arg("characters").noconvert(), nb::arg("peculiar"), nb::arg("min_length"), nb::arg("stops"))
+        .def("add",
+             [](BoundSequences& self, nb::list documents, int n_threads) {
+                 const std::vector<Text> texts = texts_of(documents, self.peculiar);
+                 const nb::gil_scoped_release released;
+                 self.sequences.add(texts, n_threads);
+             })
+        .def("add_words",
+             [](BoundSequences& self, nb::list documents, int) { self.sequences.add_words(words_of(documents)); })
+        .def("words",
+             [](BoundSequences& self, int n_threads) {
+                 const std::vector<std::string_view>* words;
+                 {
+                     const nb::gil_scoped_release released;
+                     words = &self.sequences.merge(n_threads);
+                 }
+                 return strings_of(*words);
+             })
+        .def(
+            "totals", [](BoundSequences& self, Out<int64_t> tokens) { self.sequences.totals(tokens.data()); },
+            nb::arg("tokens").noconvert())
+        .def(
+            "renumber",
+            [](BoundSequences& self, In<int32_t> to, int n_threads) {
+                const nb::gil_scoped_release released;
+                self.sequences.renumber(to.data(), n_threads);
+            },
+            nb::arg("to").noconvert(), nb::arg("n_threads"))
+        .def("pairs",
+             [](BoundSequences& self, int64_t min_count, int n_threads) {
+                 std::vector<PairCount> found;
+                 {
+                     const nb::gil_scoped_release released;
+                     found = self.sequences.pairs(min_count, n_threads);
+                 }
+                 nb::list rows;
+                 for (const PairCount& pair : found) rows.append(nb::make_tuple(pair.first, pair.second, pair.count));
+                 return rows;
+             })
+        .def(
+            "join",
+            [](BoundSequences& self, In<int32_t> first, In<int32_t> second, In<int32_t> joined, int n_threads) {
+                const nb::gil_scoped_release released;
+                self.sequences.join(first.data(), second.data(), joined.data(), first.shape(0), n_threads);
+            },
+            nb::arg("first").noconvert(), nb::arg("second").noconvert(), nb::arg("joined").noconvert(), nb::arg("n_threads"))
+        .def("count_into", [](BoundSequences& self, BoundCounter& counter, nb::list names, int n_threads) {
+            const WordTable table = table_of(names);
+            const nb::gil_scoped_release released;
+            self.sequences.count_into(counter.counter, table, n_threads);
+        });
+}
+
+}  // namespace
+
+NB_MODULE(_counting, module) {
+    module.doc() = "Compiled counting of words; use it through polyseme.text.";
+    bind_counter(module);
+    bind_sequences(module);
+}

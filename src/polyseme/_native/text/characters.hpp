@@ -1,0 +1,106 @@
+// What each character is to the counter, and the bytes of the words that are being read.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+namespace polyseme::text {
+
+// The kinds of characters; text/characters.py makes the table and has the same numbers.
+enum Kind : uint32_t {
+    separator = 0,  // ends a word, and a phrase may not reach over it
+    space = 1,      // ends a word
+    word = 2,       // part of a word
+    spoiler = 3,    // a run of word characters with one of these is no word
+    gram = 4,       // written without spaces between words: counted by pairs of neighbours
+    joiner = 5,     // part of a word where it stands between two word characters, else a separator
+    ignored = 6,    // as if it were not there
+};
+
+// An entry of the table, one for each code point: the kind, and the code point to count (its lower case, say).
+inline uint32_t kind_of(uint32_t entry) { return entry >> 24; }
+inline uint32_t code_of(uint32_t entry) { return entry & 0x1FFFFF; }
+
+// A Python string as it lies in memory: width is 1, 2 or 4 bytes a character.
+struct Text {
+    const void* data;
+    int64_t length;
+    int width;
+};
+
+// UTF-8 bytes that grow at the end. A few bytes behind the end can always be read.
+class Buffer {
+  public:
+    static constexpr std::size_t slack = 32;
+
+    std::size_t size() const { return size_; }
+    const char* at(std::size_t offset) const { return bytes_.get() + offset; }
+    void cut(std::size_t size) { size_ = size; }
+
+    // Where `slack` bytes can be written, and how many of them were.
+    char* room() {
+        if (size_ + 2 * slack > capacity_) grow();
+        return bytes_.get() + size_;
+    }
+    void take(std::size_t n) { size_ += n; }
+
+    void put(uint32_t code) {
+        if (size_ + slack > capacity_) grow();
+        char* const end = bytes_.get() + size_;
+        if (code < 0x80) {
+            end[0] = static_cast<char>(code);
+            size_ += 1;
+        } else if (code < 0x800) {
+            end[0] = static_cast<char>(0xC0 | code >> 6);
+            end[1] = static_cast<char>(0x80 | (code & 0x3F));
+            size_ += 2;
+        } else if (code < 0x10000) {
+            end[0] = static_cast<char>(0xE0 | code >> 12);
+            end[1] = static_cast<char>(0x80 | (code >> 6 & 0x3F));
+            end[2] = static_cast<char>(0x80 | (code & 0x3F));
+            size_ += 3;
+        } else {
+            end[0] = static_cast<char>(0xF0 | code >> 18);
+            end[1] = static_cast<char>(0x80 | (code >> 12 & 0x3F));
+            end[2] = static_cast<char>(0x80 | (code >> 6 & 0x3F));
+            end[3] = static_cast<char>(0x80 | (code & 0x3F));
+            size_ += 4;
+        }
+    }
+
+    void put_bytes(const char* bytes, std::size_t n) {
+        while (size_ + n + slack > capacity_) grow();
+        std::memcpy(bytes_.get() + size_, bytes, n);
+        size_ += n;
+    }
+
+  private:
+    void grow() {
+        const std::size_t larger = capacity_ ? 2 * capacity_ : 4096;
+        std::unique_ptr<char[]> bytes(new char[larger]);
+        if (size_) std::memcpy(bytes.get(), bytes_.get(), size_);
+        bytes_ = std::move(bytes);
+        capacity_ = larger;
+    }
+
+    std::unique_ptr<char[]> bytes_;
+    std::size_t size_ = 0, capacity_ = 0;
+};
+
+// body(pointer to the characters) with the type that the text has.
+template <class Body>
+void with_characters(const Text& text, Body body) {
+    if (text.width == 1) body(static_cast<const uint8_t*>(text.data));
+    else if (text.width == 2) body(static_cast<const uint16_t*>(text.data));
+    else body(static_cast<const uint32_t*>(text.data));
+}
+
+// A string as UTF-8; a lone surrogate, which UTF-8 proper does not have, in the same way.
+inline void put_text(Buffer& buffer, const Text& text) {
+    with_characters(text, [&](const auto* characters) {
+        for (int64_t i = 0; i < text.length; ++i) buffer.put(characters[i]);
+    });
+}
+
+}  // namespace polyseme::text

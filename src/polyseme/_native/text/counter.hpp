@@ -1,0 +1,287 @@
+// How often each word stands in each document.
+#pragma once
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "merge.hpp"
+#include "split.hpp"
+
+namespace polyseme::text {
+
+enum class Unit { words, characters, padded_characters };
+
+// What is counted: words (or characters) of at least min_length, and runs of least .. most of them.
+struct Shape {
+    Unit unit;
+    int64_t min_length;
+    std::size_t least, most;
+};
+
+// Where to cut a batch of documents: pieces of about equally many characters.
+inline std::vector<std::size_t> cut_texts(const std::vector<Text>& texts) {
+    constexpr int64_t characters_at_once = 1 << 16, cost_of_a_text = 16;
+    std::vector<std::size_t> cut{0};
+    int64_t characters = 0;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        characters += texts[i].length + cost_of_a_text;
+        if (characters >= characters_at_once || i + 1 == texts.size()) {
+            cut.push_back(i + 1);
+            characters = 0;
+        }
+    }
+    return cut;
+}
+
+// Documents go in, in batches; each thread numbers the words it meets. `merge` gives them common numbers, `renumber`
+// others (columns of a matrix, say), and the rows come out sorted.
+class Counter {
+  public:
+    // Without `keep` only the words' totals are kept, not the documents'.
+    Counter(const uint32_t* table, Shape shape, WordTable stops, bool keep)
+        : table_(table), shape_(shape), stops_(std::move(stops)), keep_(keep) {}
+
+
+    void add(const std::vector<Text>& texts, int n_threads) {
+        const std::vector<std::size_t> cut = cut_texts(texts);
+        const std::size_t first = pieces_.size();
+        pieces_.resize(first + cut.size() - 1);
+        hire(n_threads);
+        for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
+            Piece& piece = pieces_[first + static_cast<std::size_t>(p)];
+            piece.worker = w;
+            for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i)
+                with_characters(texts[i], [&](const auto* characters) { count_text(workers_[w], piece, characters, texts[i].length); });
+        });
+        if (!keep_) pieces_.clear();
+    }
+
+    // A document that comes as its words: put_words(i, put) calls put(bytes, n) for each word of document i.
+    template <class PutWords>
+    void add_words(std::size_t documents, int n_threads, PutWords put_words) {
+        constexpr std::size_t at_once = 64;
+        const std::size_t first = pieces_.size(), count = (documents + at_once - 1) / at_once;
+        pieces_.resize(first + count);
+        hire(n_threads);
+        for_each_piece(static_cast<int64_t>(count), n_threads, [&](int w, int64_t p) {
+            Piece& piece = pieces_[first + static_cast<std::size_t>(p)];
+            piece.worker = w;
+            Worker& worker = workers_[w];
+            const std::size_t start = static_cast<std::size_t>(p) * at_once;
+            for (std::size_t i = start; i < std::min(documents, start + at_once); ++i) {
+                begin(worker, piece);
+                WordSink sink{*this, worker, piece};
+                put_words(i, [&](const char* bytes, std::size_t n) {
+                    const std::size_t at = worker.buffer.size();
+                    worker.buffer.put_bytes(bytes, n);
+                    sink.word(at);
+                });
+                end(worker, piece);
+            }
+        });
+        if (!keep_) pieces_.clear();
+    }
+
+    const std::vector<std::string_view>& merge(int n_threads) {
+        std::vector<const WordTable*> tables;
+        for (const Worker& worker : workers_) tables.push_back(&worker.words);
+        merged_ = merged(tables, n_threads);
+        return merged_.words;
+    }
+
+    // The tokens, and the documents, of each word: by merged numbers or, after `renumber`, by the new ones.
+    void totals(int64_t* tokens, int64_t* documents) const {
+        for (const Piece& piece : pieces_)
+            for (const uint64_t count : piece.counts) {
+                const std::size_t word = common_number(piece, count >> 32);
+                tokens[word] += static_cast<int64_t>(count & 0xFFFFFFFF);
+                ++documents[word];
+            }
+        for (std::size_t w = 0; w < workers_.size(); ++w)
+            for (std::size_t i = 0; i < workers_[w].totals.size(); ++i) {
+                const auto word = static_cast<std::size_t>(merged_.new_number[w][i]);
+                tokens[word] += workers_[w].totals[i].tokens;
+                documents[word] += workers_[w].totals[i].documents;
+            }
+    }
+
+    // Word i becomes column[i]; -1 drops it, and words with the same column are added up. Rows come out sorted.
+    void renumber(const int32_t* column, int n_threads) {
+        for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int, int64_t p) {
+            Piece& piece = pieces_[static_cast<std::size_t>(p)];
+            uint64_t *read = piece.counts.data(), *write = read;
+            for (uint32_t& length : piece.lengths) {
+                uint64_t* const row = write;
+                for (const uint64_t* const row_end = read + length; read < row_end; ++read) {
+                    const int32_t to = column[common_number(piece, *read >> 32)];
+                    if (to >= 0) *write++ = static_cast<uint64_t>(to) << 32 | (*read & 0xFFFFFFFF);
+                }
+                std::sort(row, write);
+                uint64_t* last = row;
+                for (uint64_t* next = row; next < write; ++next) {
+                    if (next == row) continue;
+                    if (*next >> 32 == *last >> 32) *last += *next & 0xFFFFFFFF;
+                    else *++last = *next;
+                }
+                if (row < write) write = last + 1;
+                length = static_cast<uint32_t>(write - row);
+            }
+            piece.counts.resize(static_cast<std::size_t>(write - piece.counts.data()));
+        });
+        plain_numbers_ = true;
+    }
+
+    int64_t rows() const { return sum([](const Piece& piece) { return piece.lengths.size(); }); }
+    int64_t nonzeros() const { return sum([](const Piece& piece) { return piece.counts.size(); }); }
+
+    // CSR arrays; the pieces are given back as they are copied.
+    template <class Value>
+    void write(int64_t* indptr, int32_t* indices, Value* values, int n_threads) {
+        std::vector<int64_t> first_row, first_count;
+        int64_t row = 0, count = 0;
+        for (const Piece& piece : pieces_) {
+            first_row.push_back(row);
+            first_count.push_back(count);
+            row += static_cast<int64_t>(piece.lengths.size());
+            count += static_cast<int64_t>(piece.counts.size());
+        }
+        indptr[0] = 0;
+        for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int, int64_t p) {
+            Piece& piece = pieces_[static_cast<std::size_t>(p)];
+            int64_t at = first_count[static_cast<std::size_t>(p)], line = first_row[static_cast<std::size_t>(p)];
+            for (const uint64_t one : piece.counts) {
+                indices[at] = static_cast<int32_t>(one >> 32);
+                values[at++] = static_cast<Value>(one & 0xFFFFFFFF);
+            }
+            at = first_count[static_cast<std::size_t>(p)];
+            for (const uint32_t length : piece.lengths) indptr[++line] = at += length;
+            piece = Piece{};
+        });
+        pieces_.clear();
+    }
+
+  private:
+    struct Total {
+        int64_t tokens = 0, documents = 0;
+    };
+
+    struct Worker {
+        WordTable words;
+        std::vector<Total> totals;  // of documents that are not kept
+        Buffer buffer;
+        std::vector<Slice> slices;
+        uint32_t document = 0;  // by the worker's own numbering, from 1 on
+        std::size_t first_count = 0;  // of the document, in its piece
+    };
+
+    // Some documents: number << 32 | count of each of their words, and how many words each has.
+    struct Piece {
+        int worker = 0;
+        std::vector<uint64_t> counts;
+        std::vector<uint32_t> lengths;
+    };
+
+    // Takes words from split_words: counts them at once, or keeps them for the n-grams at the end of the document.
+    struct WordSink {
+        const Counter& counter;
+        Worker& worker;
+        Piece& piece;
+
+        void word(std::size_t start) {
+            Buffer& buffer = worker.buffer;
+            const Slice slice{start, buffer.size()};
+            const bool stop = counter.stops_.size() > 0 && counter.stops_.contains(buffer.at(start), slice.end - start);
+            if (!stop && counter.shape_.most > 1) {
+                worker.slices.push_back(slice);
+                buffer.put(' ');
+                return;
+            }
+            if (!stop) counter.count(worker, piece, slice);
+            buffer.cut(start);
+        }
+        void barrier() {}
+    };
+
+    std::size_t common_number(const Piece& piece, uint64_t number) const {
+        if (plain_numbers_) return static_cast<std::size_t>(number);
+        return static_cast<std::size_t>(merged_.new_number[static_cast<std::size_t>(piece.worker)][number]);
+    }
+
+    void hire(int n_threads) {
+        if (workers_.size() < static_cast<std::size_t>(n_threads)) workers_.resize(static_cast<std::size_t>(n_threads));
+    }
+
+    void begin(Worker& worker, Piece& piece) const {
+        worker.buffer.cut(0);
+        worker.slices.clear();
+        if (++worker.document == 0) {
+            worker.words.forget_documents();
+            worker.document = 1;
+        }
+        worker.first_count = piece.counts.size();
+    }
+
+    void end(Worker& worker, Piece& piece) const {
+        for_each_ngram(worker.slices.data(), worker.slices.size(), shape_.least, shape_.most,
+                       [&](Slice slice) { count(worker, piece, slice); });
+        const std::size_t length = piece.counts.size() - worker.first_count;
+        if (length > 0xFFFFFFFF) throw std::length_error("a document with more than four billion distinct words");
+        if (keep_) {
+            piece.lengths.push_back(static_cast<uint32_t>(length));
+            return;
+        }
+        worker.totals.resize(worker.words.size());
+        for (const uint64_t one : piece.counts) {
+            Total& total = worker.totals[one >> 32];
+            total.tokens += static_cast<int64_t>(one & 0xFFFFFFFF);
+            ++total.documents;
+        }
+        piece.counts.clear();
+    }
+
+    template <class Character>
+    void count_text(Worker& worker, Piece& piece, const Character* text, int64_t length) const {
+        begin(worker, piece);
+        if (shape_.unit == Unit::words) {
+            WordSink sink{*this, worker, piece};
+            split_words(text, length, table_, shape_.min_length, worker.buffer, sink);
+        } else if (shape_.unit == Unit::characters) {
+            split_characters(text, length, table_, worker.buffer, worker.slices);
+        } else {
+            for_each_padded_ngram(text, length, table_, shape_.least, shape_.most, worker.buffer, worker.slices,
+                                  [&](Slice slice) { count(worker, piece, slice); });
+            worker.slices.clear();
+        }
+        end(worker, piece);
+    }
+
+    void count(Worker& worker, Piece& piece, Slice slice) const {
+        const char* const bytes = worker.buffer.at(slice.start);
+        const std::size_t n = slice.end - slice.start;
+        WordTable::Slot& slot = worker.words.add(bytes, n);
+        if (slot.document == worker.document) {
+            ++piece.counts[worker.first_count + slot.position];
+            return;
+        }
+        slot.document = worker.document;
+        slot.position = static_cast<uint32_t>(piece.counts.size() - worker.first_count);
+        piece.counts.push_back(static_cast<uint64_t>(slot.number()) << 32 | 1);
+    }
+
+    template <class Part>
+    int64_t sum(Part part) const {
+        int64_t total = 0;
+        for (const Piece& piece : pieces_) total += static_cast<int64_t>(part(piece));
+        return total;
+    }
+
+    const uint32_t* table_;
+    Shape shape_;
+    WordTable stops_;
+    bool keep_, plain_numbers_ = false;
+    std::vector<Worker> workers_;
+    std::vector<Piece> pieces_;
+    MergedWords merged_;
+};
+
+}  // namespace polyseme::text
