@@ -11,7 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.text import _counting
+from polyseme.text._counting import Counter
+from polyseme.text._counting import Sequences as CompiledSequences
 from polyseme.text.characters import Characters, one_by_one
 
 Integers = npt.NDArray[np.int64]
@@ -82,7 +83,7 @@ class Tally:
         self.splitting = splitting
         self.n_threads = n_threads
         self.n_documents = 0
-        self.counter = _counting.Counter(
+        self.counter = Counter(
             characters.table, list(characters.peculiar), splitting.unit, characters.min_length, *ngram_range,
             sorted(splitting.stops), keep,
         )  # fmt: skip
@@ -127,7 +128,7 @@ class Sequences:
         self.splitting = splitting
         self.n_threads = n_threads
         self.n_documents = 0
-        self.sequences = _counting.Sequences(
+        self.sequences = CompiledSequences(
             characters.table, list(characters.peculiar), characters.min_length, sorted(splitting.stops)
         )
 
