@@ -13,11 +13,11 @@ from polyseme.text.tokens import Columns, Integers
 
 
 class Naming(NamedTuple):
-    """`names` of all stems, sorted; `numbers`: the place among them of each form's stem; `shown`: name of each stem."""
+    """`names` of all stems, sorted; `numbers`: the place among them of each form's stem; `stems`: that of each name."""
 
     names: list[str]
     numbers: Columns
-    shown: dict[str, str]
+    stems: list[str]
 
 
 def stems_of(forms: Sequence[str], language: Language) -> list[str]:
@@ -38,10 +38,14 @@ def named(forms: Sequence[str], tokens: Integers, stems: Sequence[str]) -> Namin
     `forms` must be sorted.
     """
     lengths = np.fromiter(map(len, forms), dtype=np.int64, count=len(forms))
-    shown: dict[str, str] = {}
-    for form in np.lexsort((lengths, -tokens)).tolist():
-        shown.setdefault(stems[form], forms[form])
-    names = sorted(shown.values())
-    place = {name: number for number, name in enumerate(names)}
-    numbers = np.fromiter((place[shown[stem]] for stem in stems), dtype=np.int32, count=len(forms))
-    return Naming(names, numbers, shown)
+    order = np.lexsort((lengths, -tokens))
+    found: dict[str, int] = {}
+    stem_of_form = np.fromiter((found.setdefault(stem, len(found)) for stem in stems), np.int64, len(forms))
+    _, best = np.unique(stem_of_form[order], return_index=True)
+    shown_form = order[best]  # of each stem, in the order of `found`
+    is_shown = np.zeros(len(forms), dtype=bool)
+    is_shown[shown_form] = True
+    place = np.cumsum(is_shown) - 1
+    shown = np.flatnonzero(is_shown).tolist()
+    numbers = place[shown_form[stem_of_form]].astype(np.int32)
+    return Naming([forms[form] for form in shown], numbers, [stems[form] for form in shown])

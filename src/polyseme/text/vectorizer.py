@@ -194,8 +194,8 @@ class Vectorizer(CountVectorizer):
             self._name_fixed_vocabulary(language)
             self.forms_ = {form: stem for form, stem in zip(forms, stems, strict=True) if stem in self.shown_}
             return tally, [self.shown_.get(stem) for stem in stems]
-        names, numbers, shown = named(forms, tally.totals(len(forms))[0], stems)
-        self.shown_ = shown
+        names, numbers, stems_of_names = named(forms, tally.totals(len(forms))[0], stems)
+        self.shown_ = dict(zip(stems_of_names, names, strict=True))
         self.forms_ = dict(zip(forms, stems, strict=True))
         tally.renumber(numbers)
         return tally, names
@@ -206,8 +206,8 @@ class Vectorizer(CountVectorizer):
         if language is not None:
             stems = self._stems(names, language)
             self.forms_ = dict(zip(names, stems, strict=True))
-            names, numbers, shown = named(names, sequences.totals(len(names)), stems)
-            self.shown_ = shown
+            names, numbers, stems_of_names = named(names, sequences.totals(len(names)), stems)
+            self.shown_ = dict(zip(stems_of_names, names, strict=True))
             sequences.renumber(numbers)
         self.phrases_ = []
         if self.phrases is not False:
@@ -245,7 +245,9 @@ class Vectorizer(CountVectorizer):
         """The stem of each form; those that the fit has met need no stemmer."""
         if not self.stem:
             return forms
-        known = getattr(self, "forms_", {})
+        known = getattr(self, "forms_", None)
+        if not known:
+            return stems_of(forms, language)
         new = [form for form in forms if form not in known]
         stems = dict(zip(new, stems_of(new, language), strict=True))
         return [known[form] if form in known else stems[form] for form in forms]
@@ -261,7 +263,7 @@ class Vectorizer(CountVectorizer):
         kept = self._frequent(*tally.totals(len(words)), tally.n_documents)
         columns: Columns = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
         self.vocabulary_ = {words[word]: column for column, word in enumerate(np.flatnonzero(kept).tolist())}
-        if hasattr(self, "forms_") and not hasattr(self, "phrases_"):
+        if hasattr(self, "forms_") and not hasattr(self, "phrases_") and not kept.all():
             names = self.vocabulary_
             self.shown_ = {stem: name for stem, name in self.shown_.items() if name in names}
             self.forms_ = {form: stem for form, stem in self.forms_.items() if stem in self.shown_}

@@ -32,18 +32,11 @@ struct Text {
 // UTF-8 bytes that grow at the end. A few bytes behind the end can always be read.
 class Buffer {
   public:
-    static constexpr std::size_t slack = 32;
+    static constexpr std::size_t slack = 16;
 
     std::size_t size() const { return size_; }
     const char* at(std::size_t offset) const { return bytes_.get() + offset; }
     void cut(std::size_t size) { size_ = size; }
-
-    // Where `slack` bytes can be written, and how many of them were.
-    char* room() {
-        if (size_ + 2 * slack > capacity_) grow();
-        return bytes_.get() + size_;
-    }
-    void take(std::size_t n) { size_ += n; }
 
     void put(uint32_t code) {
         if (size_ + slack > capacity_) grow();
@@ -77,15 +70,15 @@ class Buffer {
 
   private:
     void grow() {
-        const std::size_t larger = capacity_ ? 2 * capacity_ : 4096;
+        const std::size_t larger = 2 * capacity_;
         std::unique_ptr<char[]> bytes(new char[larger]);
-        if (size_) std::memcpy(bytes.get(), bytes_.get(), size_);
+        std::memcpy(bytes.get(), bytes_.get(), size_);
         bytes_ = std::move(bytes);
         capacity_ = larger;
     }
 
-    std::unique_ptr<char[]> bytes_;
-    std::size_t size_ = 0, capacity_ = 0;
+    std::size_t size_ = 0, capacity_ = 256;
+    std::unique_ptr<char[]> bytes_{new char[capacity_]};
 };
 
 // body(pointer to the characters) with the type that the text has.

@@ -39,7 +39,7 @@ class Counter {
   public:
     // Without `keep` only the words' totals are kept, not the documents'.
     Counter(const uint32_t* table, Shape shape, WordTable stops, bool keep)
-        : table_(table), shape_(shape), stops_(std::move(stops)), keep_(keep) {}
+        : table_(table), plain_(table), shape_(shape), stops_(std::move(stops)), keep_(keep) {}
 
 
     void add(const std::vector<Text>& texts, int n_threads) {
@@ -56,7 +56,8 @@ class Counter {
         if (!keep_) pieces_.clear();
     }
 
-    // A document that comes as its words: put_words(i, put) calls put(bytes, n) for each word of document i.
+    // A document that comes as its words: put_words(i, put) calls put(bytes, n) for each word of document i,
+    // with 8 readable bytes behind it.
     template <class PutWords>
     void add_words(std::size_t documents, int n_threads, PutWords put_words) {
         constexpr std::size_t at_once = 64;
@@ -71,11 +72,7 @@ class Counter {
             for (std::size_t i = start; i < std::min(documents, start + at_once); ++i) {
                 begin(worker, piece);
                 WordSink sink{*this, worker, piece};
-                put_words(i, [&](const char* bytes, std::size_t n) {
-                    const std::size_t at = worker.buffer.size();
-                    worker.buffer.put_bytes(bytes, n);
-                    sink.word(at);
-                });
+                put_words(i, [&](const char* bytes, std::size_t n) { sink.word(bytes, n); });
                 end(worker, piece);
             }
         });
@@ -168,7 +165,8 @@ class Counter {
     struct Worker {
         WordTable words;
         std::vector<Total> totals;  // of documents that are not kept
-        Buffer buffer;
+        Buffer buffer;               // the word that is being read
+        Buffer kept;                 // the document's words, or characters, of which n-grams are made
         std::vector<Slice> slices;
         uint32_t document = 0;  // by the worker's own numbering, from 1 on
         std::size_t first_count = 0;  // of the document, in its piece
@@ -181,24 +179,40 @@ class Counter {
         std::vector<uint32_t> lengths;
     };
 
-    // Takes words from split_words: counts them at once, or keeps them for the n-grams at the end of the document.
+    // Takes words as they are found: counts them at once, or keeps them for the n-grams at the end of the document.
     struct WordSink {
         const Counter& counter;
         Worker& worker;
         Piece& piece;
 
-        void word(std::size_t start) {
-            Buffer& buffer = worker.buffer;
-            const Slice slice{start, buffer.size()};
-            const bool stop = counter.stops_.size() > 0 && counter.stops_.contains(buffer.at(start), slice.end - start);
-            if (!stop && counter.shape_.most > 1) {
-                worker.slices.push_back(slice);
-                buffer.put(' ');
-                return;
-            }
-            if (!stop) counter.count(worker, piece, slice);
-            buffer.cut(start);
+        void word(const char* bytes, std::size_t n) { word(worker.words.key_of(bytes, n), bytes, n); }
+
+        void word(const WordTable::Key& key, const char* bytes, std::size_t n) {
+            if (counter.stops_.size() > 0 && counter.stops_.contains(bytes, n)) return;
+            if (counter.shape_.most == 1) return counter.count(worker, piece, key, bytes, n);
+            const std::size_t start = worker.kept.size();
+            worker.kept.put_bytes(bytes, n);
+            worker.slices.push_back({start, worker.kept.size()});
+            worker.kept.put(' ');
         }
+
+        // Looks a few words ahead, so that their memory is near when it is needed.
+        void words(const char* bytes, const uint16_t* bounds, std::size_t n, int64_t min_length) {
+            constexpr std::size_t ahead = 16;
+            WordTable::Key keys[ahead];
+            auto length = [&](std::size_t k) { return static_cast<std::size_t>(bounds[2 * k + 1] - bounds[2 * k]); };
+            auto look = [&](std::size_t k) {
+                keys[k % ahead] = worker.words.key_of(bytes + bounds[2 * k], length(k));
+                worker.words.expect(keys[k % ahead]);
+            };
+            for (std::size_t k = 0; k < std::min(n, ahead); ++k) look(k);
+            for (std::size_t k = 0; k < n; ++k) {
+                const WordTable::Key key = keys[k % ahead];
+                if (k + ahead < n) look(k + ahead);
+                if (static_cast<int64_t>(length(k)) >= min_length) word(key, bytes + bounds[2 * k], length(k));
+            }
+        }
+
         void barrier() {}
     };
 
@@ -212,7 +226,7 @@ class Counter {
     }
 
     void begin(Worker& worker, Piece& piece) const {
-        worker.buffer.cut(0);
+        worker.kept.cut(0);
         worker.slices.clear();
         if (++worker.document == 0) {
             worker.words.forget_documents();
@@ -244,11 +258,12 @@ class Counter {
         begin(worker, piece);
         if (shape_.unit == Unit::words) {
             WordSink sink{*this, worker, piece};
-            split_words(text, length, table_, shape_.min_length, worker.buffer, sink);
+            if constexpr (sizeof(Character) == 1) plain_.split(text, length, shape_.min_length, worker.buffer, sink);
+            else split_words(text, length, table_, shape_.min_length, worker.buffer, sink);
         } else if (shape_.unit == Unit::characters) {
-            split_characters(text, length, table_, worker.buffer, worker.slices);
+            split_characters(text, length, table_, worker.kept, worker.slices);
         } else {
-            for_each_padded_ngram(text, length, table_, shape_.least, shape_.most, worker.buffer, worker.slices,
+            for_each_padded_ngram(text, length, table_, shape_.least, shape_.most, worker.kept, worker.slices,
                                   [&](Slice slice) { count(worker, piece, slice); });
             worker.slices.clear();
         }
@@ -256,9 +271,13 @@ class Counter {
     }
 
     void count(Worker& worker, Piece& piece, Slice slice) const {
-        const char* const bytes = worker.buffer.at(slice.start);
+        const char* const bytes = worker.kept.at(slice.start);
         const std::size_t n = slice.end - slice.start;
-        WordTable::Slot& slot = worker.words.add(bytes, n);
+        count(worker, piece, worker.words.key_of(bytes, n), bytes, n);
+    }
+
+    void count(Worker& worker, Piece& piece, const WordTable::Key& key, const char* bytes, std::size_t n) const {
+        WordTable::Slot& slot = worker.words.add(key, bytes, n);
         if (slot.document == worker.document) {
             ++piece.counts[worker.first_count + slot.position];
             return;
@@ -276,6 +295,7 @@ class Counter {
     }
 
     const uint32_t* table_;
+    PlainSplitter plain_;
     Shape shape_;
     WordTable stops_;
     bool keep_, plain_numbers_ = false;

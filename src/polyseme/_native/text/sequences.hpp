@@ -45,8 +45,9 @@ class Sequences {
         Sink sink{*this, workers_[0], piece};
         for (const auto& words : documents) {
             for (const Text& word : words) {
+                sink.worker.buffer.cut(0);
                 put_text(sink.worker.buffer, word);
-                sink.word(0);
+                sink.word(sink.worker.buffer.at(0), sink.worker.buffer.size());
             }
             piece.ends.push_back(piece.numbers.size());
         }
@@ -165,12 +166,9 @@ class Sequences {
         Worker& worker;
         Piece& piece;
 
-        void word(std::size_t start) {
-            Buffer& buffer = worker.buffer;
-            const std::size_t n = buffer.size() - start;
-            const bool stop = sequences.stops_.size() > 0 && sequences.stops_.contains(buffer.at(start), n);
-            piece.numbers.push_back(stop ? Sequences::barrier : static_cast<int32_t>(worker.words.add(buffer.at(start), n).number()));
-            buffer.cut(start);
+        void word(const char* bytes, std::size_t n) {
+            const bool stop = sequences.stops_.size() > 0 && sequences.stops_.contains(bytes, n);
+            piece.numbers.push_back(stop ? Sequences::barrier : static_cast<int32_t>(worker.words.add(bytes, n).number()));
         }
         void barrier() {
             if (!piece.numbers.empty() && piece.numbers.back() != Sequences::barrier) piece.numbers.push_back(Sequences::barrier);

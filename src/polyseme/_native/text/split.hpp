@@ -13,41 +13,17 @@ struct Slice {
     std::size_t start, end;
 };
 
-// Word characters that are one byte in the buffer, up to the first other: the plain and common case, made fast.
-template <class Character>
-inline int64_t put_plain(const Character* text, int64_t n, const uint32_t* table, Buffer& buffer) {
-    int64_t done = 0;
-    while (done < n) {
-        char* const room = buffer.room();
-        const int64_t most = std::min<int64_t>(n - done, Buffer::slack);
-        int64_t i = 0;
-        for (; i < most; ++i) {
-            const uint32_t entry = table[text[done + i]];
-            if ((entry & ~0x7Fu) != word << 24) break;
-            room[i] = static_cast<char>(entry);
-        }
-        buffer.take(static_cast<std::size_t>(i));
-        done += i;
-        if (i < most) break;
-    }
-    return done;
-}
-
-// Calls sink.word(start) for each word: it is the end of the buffer from `start` on, and the sink may cut it off.
+// Calls sink.word(bytes, n) for each word, with a few readable bytes behind it, which are gone after the call.
 // Calls sink.barrier() where a phrase may not go on: between words with more than spaces between them.
 template <class Character, class Sink>
 void split_words(const Character* text, int64_t n, const uint32_t* table, int64_t min_length, Buffer& buffer, Sink& sink) {
     int64_t i = 0;
     while (i < n) {
-        const std::size_t start = buffer.size();
+        buffer.cut(0);
         int64_t length = 0;
         bool spoiled = false;
         uint32_t kind = separator;
-        for (;; ++i) {
-            const int64_t plain = put_plain(text + i, n - i, table, buffer);
-            i += plain;
-            length += plain;
-            if (i >= n) break;
+        for (; i < n; ++i) {
             const uint32_t entry = table[text[i]];
             kind = kind_of(entry);
             if (kind == word) {
@@ -62,10 +38,9 @@ void split_words(const Character* text, int64_t n, const uint32_t* table, int64_
             }
         }
         if (length >= min_length && !spoiled) {
-            sink.word(start);
-        } else {
-            buffer.cut(start);
-            if (length > 0 || spoiled) sink.barrier();
+            sink.word(buffer.at(0), buffer.size());
+        } else if (length > 0 || spoiled) {
+            sink.barrier();
         }
         if (i < n && kind == gram) {
             i = split_grams(text, i, n, table, buffer, sink);
@@ -85,23 +60,83 @@ int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t*
         const uint32_t entry = table[text[i]];
         if (kind_of(entry) == ignored) continue;
         if (kind_of(entry) != gram) break;
+        buffer.cut(0);
         if (length > 0) {
-            const std::size_t start = buffer.size();
             buffer.put(before);
             buffer.put(code_of(entry));
-            sink.word(start);
+            sink.word(buffer.at(0), buffer.size());
         }
         before = code_of(entry);
         ++length;
     }
     if (length == 1) {
-        const std::size_t start = buffer.size();
+        buffer.cut(0);
         buffer.put(before);
-        sink.word(start);
+        sink.word(buffer.at(0), buffer.size());
     }
     sink.barrier();
     return i;
 }
+
+// The same for texts of one byte a character, most of which need no care: words of ASCII letters and gaps between.
+class PlainSplitter {
+  public:
+    explicit PlainSplitter(const uint32_t* table) : table_(table) {
+        for (uint32_t c = 0; c < 256; ++c) {
+            const uint32_t kind = kind_of(table[c]);
+            const bool gap = kind == separator || kind == space, plain = kind == word && code_of(table[c]) < 0x80;
+            bytes_[c] = static_cast<uint16_t>((code_of(table[c]) & 0xFF) | (plain ? in_word : gap ? 0 : needs_care));
+        }
+    }
+
+    // Calls sink.words(bytes, bounds, n): word k is from bytes[bounds[2k]] to bytes[bounds[2k + 1]], short ones too;
+    // and sink.word where care was needed. Never sink.barrier for plain words.
+    template <class Sink>
+    void split(const uint8_t* text, int64_t n, int64_t min_length, Buffer& buffer, Sink& sink) const {
+        char lowered[most + Buffer::slack];
+        uint16_t bounds[most + 2];
+        for (int64_t i = 0, m = 0; i < n; i += m) {
+            m = up_to_a_gap(text + i, n - i);
+            if (m > most) {
+                split_words(text + i, m, table_, min_length, buffer, sink);
+                continue;
+            }
+            std::size_t n_bounds = 0;
+            uint16_t before = 0, seen = 0;
+            for (int64_t k = 0; k < m; ++k) {  // no branches: where words end cannot be guessed
+                const uint16_t byte = bytes_[text[i + k]];
+                lowered[k] = static_cast<char>(byte);
+                bounds[n_bounds] = static_cast<uint16_t>(k);
+                n_bounds += ((byte ^ before) & in_word) != 0;
+                before = byte;
+                seen |= byte;
+            }
+            bounds[n_bounds] = static_cast<uint16_t>(m);
+            n_bounds += (before & in_word) != 0;
+            if (seen & needs_care) split_words(text + i, m, table_, min_length, buffer, sink);
+            else sink.words(lowered, bounds, n_bounds / 2, min_length);
+        }
+    }
+
+  private:
+    static constexpr int64_t most = 4096;
+    static constexpr uint16_t in_word = 0x100, needs_care = 0x200;
+
+    bool is_gap(uint8_t c) const { return bytes_[c] < in_word; }
+
+    // A length of about `most` with a gap behind it, or all.
+    int64_t up_to_a_gap(const uint8_t* text, int64_t n) const {
+        if (n <= most) return n;
+        int64_t m = most;
+        while (m > 0 && !is_gap(text[m - 1])) --m;
+        if (m > 0) return m;
+        for (m = most; m < n && !is_gap(text[m]);) ++m;
+        return m;
+    }
+
+    const uint32_t* table_;
+    uint16_t bytes_[256];
+};
 
 // The characters of a document one by one; two or more white spaces become one blank.
 template <class Character>

@@ -61,12 +61,44 @@ class WordTable {
     std::size_t size() const { return words_.size(); }
     std::string_view operator[](uint32_t number) const { return words_[number]; }
 
+    // A word of up to seven bytes is in `head` itself, with its length as the top byte; for a longer one `head` will be
+    // where its bytes are, and the lowest bit of the hash is set.
+    struct Key {
+        uint64_t head;
+        uint32_t hash;
+    };
+
     // `bytes` must be readable up to 8 bytes behind its end.
+    Key key_of(const char* bytes, std::size_t n) const {
+        if (n < 8) {
+            const uint64_t head = first_bytes(bytes, n) | static_cast<uint64_t>(n) << 56;
+            return {head, static_cast<uint32_t>(scrambled(head ^ seed_) >> 32) & ~1u};
+        }
+        uint64_t hash = seed_ + n;
+        std::size_t done = 0;
+        for (; done + 8 <= n; done += 8) {
+            uint64_t eight;
+            std::memcpy(&eight, bytes + done, 8);
+            hash = scrambled(hash ^ eight);
+        }
+        if (done < n) hash = scrambled(hash ^ first_bytes(bytes + done, n - done));
+        return {0, static_cast<uint32_t>(hash >> 32) | 1u};
+    }
+
+    // Asks for the memory where a key's word will be looked for.
+    void expect(const Key& key) const {
+#if defined(__GNUC__) || defined(__clang__)
+        __builtin_prefetch(&slots_[first_place(key.hash)], 1);
+#else
+        (void)key;
+#endif
+    }
+
     bool contains(const char* bytes, std::size_t n) const { return slots_[place(key_of(bytes, n), bytes, n)].number_and_one; }
 
     // The place of a string, which is added if it is new.
-    Slot& add(const char* bytes, std::size_t n) {
-        Key key = key_of(bytes, n);
+    Slot& add(const char* bytes, std::size_t n) { return add(key_of(bytes, n), bytes, n); }
+    Slot& add(Key key, const char* bytes, std::size_t n) {
         std::size_t at = place(key, bytes, n);
         if (slots_[at].number_and_one) return slots_[at];
         if (words_.size() >= largest) throw std::length_error("more than two billion distinct words");
@@ -86,29 +118,6 @@ class WordTable {
 
   private:
     static constexpr std::size_t block = 1 << 20;
-
-    // A word of up to seven bytes is in `head` itself, with its length as the top byte; for a longer one `head` is where
-    // its bytes are, and the lowest bit of the hash is set.
-    struct Key {
-        uint64_t head;
-        uint32_t hash;
-    };
-
-    Key key_of(const char* bytes, std::size_t n) const {
-        if (n < 8) {
-            const uint64_t head = first_bytes(bytes, n) | static_cast<uint64_t>(n) << 56;
-            return {head, static_cast<uint32_t>(scrambled(head ^ seed_) >> 32) & ~1u};
-        }
-        uint64_t hash = seed_ + n;
-        std::size_t done = 0;
-        for (; done + 8 <= n; done += 8) {
-            uint64_t eight;
-            std::memcpy(&eight, bytes + done, 8);
-            hash = scrambled(hash ^ eight);
-        }
-        if (done < n) hash = scrambled(hash ^ first_bytes(bytes + done, n - done));
-        return {0, static_cast<uint32_t>(hash >> 32) | 1u};
-    }
 
     std::size_t first_place(uint32_t hash) const { return (hash >> 1) & (slots_.size() - 1); }
 
@@ -142,7 +151,7 @@ class WordTable {
     std::string_view kept(const char* bytes, std::size_t n) {
         if (n > room_) {
             const std::size_t size = std::max(block, n);
-            blocks_.emplace_back(new char[size]);
+            blocks_.emplace_back(new char[size + 8]);  // words can be looked up elsewhere, with 8 readable bytes behind
             free_ = blocks_.back().get();
             room_ = size;
         }
