@@ -1,0 +1,189 @@
+"""LSA and the vector space model: the thesis's examples, NumPy's decomposition, scikit-learn's checks."""
+
+import doctest
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+import oracles
+import polyseme.estimators.lsa
+from polyseme import InputError, storage
+from polyseme.estimators.lsa import LSA
+from polyseme.estimators.vector_space import WEIGHTS, angles, entropy_weights
+
+X = oracles.mixed_counts(0, 60, 45, 4).astype(np.float64)
+
+
+@parametrize_with_checks([LSA(), LSA(2), LSA(0.8, weights="tf-idf")])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# the vector space model (thesis, chapter 3)
+
+
+@given(st.lists(st.integers(0, 50), min_size=3, max_size=3).filter(any), st.integers(1, 9))
+@settings(max_examples=50, deadline=None)
+def test_a_text_and_several_copies_of_it_are_0_degrees_apart(counts, copies):
+    assert angles([counts], [[copies * count for count in counts]])[0, 0] == pytest.approx(0, abs=1e-12)
+
+
+def test_twice_the_same_text_is_exactly_0_degrees_apart():
+    assert angles([[3, 1, 2]], [[6, 2, 4]])[0, 0] == 0
+
+
+def test_texts_without_a_common_word_are_90_degrees_apart():
+    assert angles([[2, 1, 0], [0, 0, 0]], [[0, 0, 3]]).tolist() == [[90], [90]]
+
+
+def test_angles_are_those_of_the_definition():
+    Y = oracles.mixed_counts(1, 8, 45, 3)
+    cosines = (X @ Y.T) / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Y, axis=1))
+    np.testing.assert_allclose(angles(sp.csr_array(X), Y), np.degrees(np.arccos(cosines)), rtol=1e-10)
+    with pytest.raises(InputError, match="45 and 44 entries"):
+        angles(X, Y[:, 1:])
+
+
+def test_a_small_angle_keeps_its_digits():
+    step = 1e-9
+    assert angles([[1, 0]], [[1, step]])[0, 0] == pytest.approx(np.degrees(step), rel=1e-6)
+
+
+# weights
+
+
+def test_tf_idf_is_scikit_learns():
+    model = LSA(3, weights="tf-idf").fit(X)
+    np.testing.assert_allclose(model.word_weights_, TfidfTransformer(norm=None).fit(X).idf_)
+
+
+def test_entropy_weights_of_known_words():
+    """A word of one document weighs 1, one that is spread evenly 0, one of two among four documents 1/2."""
+    counts = sp.csr_array(np.array([[5, 1, 2], [0, 1, 2], [0, 1, 0], [0, 1, 0]]))
+    np.testing.assert_allclose(entropy_weights(counts), [1, 0, 0.5], atol=1e-15)
+
+
+# the decomposition
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("small", [True, False])
+def test_the_decomposition_is_numpys(weights, small, monkeypatch):
+    if not small:
+        monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+    model = LSA(5, weights=weights).fit(X)
+    local = np.log1p(X) if weights == "log-entropy" else X
+    A = local * model.word_weights_
+    U, S, Vt = np.linalg.svd(A, full_matrices=False)
+    np.testing.assert_allclose(model.singular_values_, S[:5], rtol=1e-8)
+    np.testing.assert_allclose(np.abs(model.components_), np.abs(Vt[:5]), atol=1e-6)
+    np.testing.assert_allclose(np.abs(model.doc_vectors_), np.abs(U[:, :5] * S[:5]), atol=1e-5)
+    np.testing.assert_allclose(model.explained_variance_ratio_, S[:5] ** 2 / (A**2).sum(), rtol=1e-8)
+    approximation = model.inverse_transform(model.doc_vectors_)
+    np.testing.assert_allclose(approximation, (U[:, :5] * S[:5]) @ Vt[:5], atol=1e-5)
+    dots = model.word_vectors_ @ model.word_vectors_.T
+    np.testing.assert_allclose(dots, approximation.T @ approximation, atol=1e-4)
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+def test_as_few_components_as_explain_the_share(share, small, monkeypatch):
+    if not small:
+        monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+        monkeypatch.setattr(polyseme.estimators.lsa, "_FIRST_TRY", 2)
+    model = LSA(share).fit(X)
+    ratios = model.explained_variance_ratio_
+    assert ratios.sum() >= share * (1 - 1e-9)
+    assert ratios[:-1].sum() < share
+    assert model.n_components_ == len(ratios) == model.doc_vectors_.shape[1]
+
+
+def test_more_components_than_there_are_give_all():
+    model = LSA(1000).fit(X)
+    assert model.n_components_ == min(X.shape)
+    assert model.explained_variance_ratio_.sum() == pytest.approx(1)
+
+
+def test_signs_are_fixed_and_nothing_is_random(monkeypatch):
+    monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+    one, two = LSA(4).fit(X), LSA(4).fit(sp.csc_array(X))
+    assert np.array_equal(one.components_, two.components_)
+    largest = np.abs(one.components_).argmax(axis=1)
+    assert (one.components_[np.arange(4), largest] > 0).all()
+
+
+def test_the_number_of_threads_changes_no_bit(monkeypatch):
+    monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+    data = oracles.mixed_counts(3, 300, 200, 6)
+    fits = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            fits.append(LSA(8).fit(data))
+    assert np.array_equal(fits[0].components_, fits[1].components_)
+    assert np.array_equal(fits[0].doc_vectors_, fits[1].doc_vectors_)
+
+
+# folding in, neighbours
+
+
+def test_training_documents_are_where_folding_in_puts_them():
+    model = LSA(6)
+    assert np.array_equal(model.fit_transform(X), model.transform(sp.csr_matrix(X)))
+    assert np.array_equal(model.transform(X[7:8])[0], model.doc_vectors_[7])
+    assert LSA(6).fit(X.astype(np.float32)).transform(X.astype(np.float32)).dtype == np.float32
+
+
+def test_synonyms_meet_in_the_latent_space():
+    """Thesis 3.1: car and auto never stand together, but with the same words; one query finds both documents."""
+    words = ["car", "auto", "engine", "wheel", "bread", "butter"]
+    documents = np.array([[2, 0, 2, 1, 0, 0], [0, 2, 1, 2, 0, 0], [0, 0, 0, 0, 2, 1], [0, 0, 0, 0, 1, 2]])
+    query = [[1, 0, 0, 0, 0, 0]]
+    assert angles(query, documents[1:2])[0, 0] == 90
+    model = LSA(2, weights="counts").fit(documents)
+    degrees = model.angles(query)[0]
+    assert degrees[0] < 10
+    assert degrees[1] < 10
+    assert (degrees[2:] > 80).all()
+    numbers, apart = model.nearest(query, n=2)
+    assert sorted(numbers[0]) == [0, 1]
+    assert apart[0, 0] <= apart[0, 1]
+    near, _ = model.nearest_words(words.index("car"), n=4)
+    assert set(near[0]) == {0, 1, 2, 3}
+    assert np.array_equal(model.angles(query, documents), model.angles(query))
+
+
+# parameters, files
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, 1.5, 0.0, True, "all", None])
+def test_n_components_is_checked(value):
+    with pytest.raises(InputError, match="n_components must be a whole number of at least 1 or a share below 1"):
+        LSA(value).fit(X)
+
+
+def test_weights_are_checked():
+    with pytest.raises(InputError, match="weights must be one of 'counts', 'tf-idf', 'log-entropy', got 'tfidf'"):
+        LSA(2, weights="tfidf").fit(X)
+
+
+@pytest.mark.parametrize("n_components", [3, 0.7])
+def test_everything_comes_back_from_a_file(tmp_path, n_components):
+    model = LSA(n_components, weights="tf-idf").fit(X)
+    model.save(tmp_path / "model")
+    loaded = storage.restore(tmp_path / "model", {"LSA": LSA}, {})
+    assert set(vars(loaded)) == set(vars(model))
+    assert loaded.get_params() == model.get_params()
+    assert np.array_equal(loaded.transform(X), model.doc_vectors_)
+    assert np.array_equal(loaded.word_vectors_, model.word_vectors_)
+
+
+def test_the_example_in_the_docstring():
+    result = doctest.testmod(polyseme.estimators.lsa)
+    assert result.attempted > 0
+    assert result.failed == 0
