@@ -63,7 +63,7 @@ $(VENV)/.environment:
 
 $(VENV)/.package: $(VENV)/.environment $(PACKAGE_SOURCES)
 	@PYTHON=$(BIN)/python sh tools/check_machine.sh >/dev/null
-	$(BIN)/python -m pip install --quiet '.[cli]'
+	$(BIN)/python -m pip install --quiet '.[cli,files]'
 	@touch $@
 
 $(VENV)/.tools: pyproject.toml | $(VENV)/.package
