@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import polyseme
 from polyseme import cli
-from polyseme.cli import demo, topic_table
+from polyseme.cli import demo, fitting, topic_table
 from polyseme.cli.app import app
 from polyseme.datasets import Corpus
 
@@ -81,7 +81,7 @@ def test_interrupt_inside_the_fit(small_corpus: None, monkeypatch: pytest.Monkey
         return 1.0
 
     iterations: list[float] = []
-    monkeypatch.setattr(demo, "exp", interrupt_at_the_second_iteration)
+    monkeypatch.setattr(fitting, "exp", interrupt_at_the_second_iteration)
     result = run("demo", "-k", "2")
     assert result.exit_code == 130
     assert "most typical documents" in result.stdout
@@ -160,12 +160,14 @@ def test_topic_rows_read_the_model_correctly() -> None:
         components_ = np.array([[0.1, 0.7, 0.2], [0.6, 0.1, 0.3]])
         topic_weights_ = np.array([0.25, 0.75])
         topic_doc_ = np.array([[0.5, 0.3, 0.2], [0.0, 0.4, 0.6]])
+        doc_topic_ = np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]])
 
     rows = topic_table.topic_rows(
         Fitted(), ["ant", "bee", "cow"], ["one", "two", "three"], ["x", "y", "y"], n_words=2, n_documents=2
     )
     assert [row.topic for row in rows] == [1, 0]
     assert [row.weight for row in rows] == [0.75, 0.25]
+    assert [row.fit for row in rows] == pytest.approx([0.4 * 0.8 + 0.6 * 0.9, 0.5 + 0.3 * 0.2 + 0.2 * 0.1])
     assert [row.words for row in rows] == [["ant", "cow"], ["bee", "cow"]]
     assert [row.documents for row in rows] == [["three", "two"], ["one", "two"]]
     assert [name for name, _ in rows[0].shares] == ["y", "x"]

@@ -13,6 +13,9 @@ from typer.core import TyperGroup
 
 from polyseme.cli import exit_codes
 from polyseme.cli.demo import demo
+from polyseme.cli.fit import fit
+from polyseme.cli.topics import topics
+from polyseme.errors import InputError, MissingExtraError, ModelFileError
 
 
 class OneSentenceErrors(TyperGroup):
@@ -35,6 +38,9 @@ class OneSentenceErrors(TyperGroup):
             code = run()
         except typer.Abort:
             sys.exit(exit_codes.INTERRUPTED)
+        except (InputError, ModelFileError, MissingExtraError, OSError) as error:
+            typer.echo(f"polyseme: {str(error).rstrip('.')}.", err=True)
+            sys.exit(exit_codes.FAILED)
         except Exception as error:
             # The class of usage errors moved between releases of typer: known here by what it can do.
             if not hasattr(error, "format_message"):
@@ -50,7 +56,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
+for command in (demo, fit, topics):
+    app.command()(command)
 
 
 def _print_version(wanted: bool) -> None:

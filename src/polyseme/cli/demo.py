@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from math import exp
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 
 from polyseme import PLSA
 from polyseme.cli import exit_codes
+from polyseme.cli.bars import bar
+from polyseme.cli.fitting import fit_summary, fit_with_bar
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.datasets import Corpus, docstrings
 
@@ -52,10 +47,10 @@ def demo(
     corpus = _read(notes)
     counter = _counter()
     counts = counter.fit_transform(corpus.texts)
-    interrupted, seconds = _fit(model, counts, notes)
+    interrupted, seconds = fit_with_bar(model, counts, notes)
     rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, corpus.labels)
     output.print(topic_table(rows))
-    output.print(_summary(model, counts, seconds), highlight=False)
+    output.print(fit_summary(model, counts, seconds), highlight=False)
     if interrupted:
         notes.print("Stopped early: these are the topics as far as they were fitted.")
         raise typer.Exit(exit_codes.INTERRUPTED)
@@ -65,7 +60,7 @@ def demo(
 
 
 def _read(notes: Console) -> Corpus:
-    with _bar(notes, "Reading docstrings") as update:
+    with bar(notes, "Reading docstrings") as update:
         corpus = docstrings(progress=lambda done, total: update(done, total, f"{done} of {total} files"))
     if corpus.skipped:
         notes.print(f"Files that could not be parsed and were left out: {corpus.skipped}.")
@@ -79,59 +74,9 @@ def _counter() -> CountVectorizer:
     )
 
 
-def _fit(model: PLSA, counts: Any, notes: Console) -> tuple[bool, float]:
-    """Fit with a bar; returns whether Ctrl-C cut it short, and the seconds.
-
-    After Ctrl-C the estimator holds the best model so far, or none, and then the interrupt goes on.
-    """
-    start = time.perf_counter()
-    interrupted = False
-    with _bar(notes, "Fitting topics") as update, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said in the command line's own words, by demo()
-
-        def show(entry: Mapping[str, float]) -> None:
-            iteration, perplexity = entry["iteration"], exp(-entry["log_likelihood"])
-            update(iteration, model.max_iter, f"iteration {iteration:.0f}, perplexity {perplexity:.1f}")
-
-        model.set_params(callback=show)
-        try:
-            model.fit(counts)
-        except KeyboardInterrupt:
-            if not hasattr(model, "components_"):
-                raise
-            interrupted = True
-    return interrupted, time.perf_counter() - start
-
-
-def _summary(model: PLSA, counts: Any, seconds: float) -> str:
-    documents, words = counts.shape
-    report = model.perplexity_report(counts)
-    return (
-        f"{documents:,} documents, {words:,} words, {report.tokens:,.0f} tokens, "
-        f"{model.n_iter_} iterations in {seconds:.1f} seconds.\n"
-        f"Perplexity {report.perplexity:.1f}; without topics {report.unigram_perplexity:.1f}."
-    )
-
-
 def _print_next_steps(output: Console, k: int, seed: int) -> None:
     output.print("\n[bold]Try next[/bold]")
     another_seed = (seed + 1) % 2**32
     output.print(f"polyseme demo -k {2 * k}    polyseme demo -k {k} --seed {another_seed}    polyseme demo --help")
     output.print("\nor in Python:\n")
     output.print(escape(NEXT_STEPS.format(k=k, seed=seed)), highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _bar(console: Console, name: str) -> Iterator[Callable[[float, float, str], None]]:
-    """A progress bar that vanishes when done, in a log a line; gives ``update(completed, total, detail)``."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[detail]}"),
-        TimeElapsedColumn(),
-    )
-    if not console.is_terminal:
-        console.print(f"{name} ...")
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(name, total=None, detail="")
-        yield lambda completed, total, detail: progress.update(task, completed=completed, total=total, detail=detail)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
+
+from polyseme.metrics import topic_fit
+from polyseme.runs.tables import largest
 
 SMALLEST_SHARE_SHOWN = 0.1
 
@@ -26,6 +29,9 @@ class TopicModel(Protocol):
     @property
     def topic_doc_(self) -> NDArray[Any]: ...
 
+    @property
+    def doc_topic_(self) -> NDArray[Any]: ...
+
 
 @dataclass(frozen=True)
 class TopicRow:
@@ -33,9 +39,15 @@ class TopicRow:
 
     topic: int
     weight: float
+    fit: float
+    """how much of its own documents it carries"""
     words: list[str]
     shares: list[tuple[str, float]]
+    """of the labels"""
     documents: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "shares": dict(self.shares)}
 
 
 def topic_rows(
@@ -47,9 +59,13 @@ def topic_rows(
     n_words: int = 8,
     n_documents: int = 2,
 ) -> list[TopicRow]:
-    """Summarise each topic, the heaviest first; a label's share is the sum of P(d|z) over its documents."""
+    """Summarise each topic, the heaviest first; a label's share is the sum of P(d|z) over its documents.
+
+    A document without a label has the label "".
+    """
     names, label_of_document = np.unique(np.asarray(labels), return_inverse=True)
     topic_doc = model.topic_doc_
+    fit = topic_fit(model.doc_topic_, topic_doc)
     rows = []
     for topic in np.argsort(-model.topic_weights_, kind="stable"):
         documents = topic_doc[topic]
@@ -58,9 +74,10 @@ def topic_rows(
             TopicRow(
                 topic=int(topic),
                 weight=float(model.topic_weights_[topic]),
-                words=[vocabulary[w] for w in _largest(model.components_[topic], n_words)],
-                shares=[(str(names[i]), float(shares[i])) for i in _largest(shares, len(names))],
-                documents=[titles[d] for d in _largest(documents, n_documents)],
+                fit=float(fit[topic]),
+                words=[str(vocabulary[w]) for w in largest(model.components_[topic], n_words)],
+                shares=[(str(names[i]), float(shares[i])) for i in largest(shares, len(names))],
+                documents=[titles[d] for d in largest(documents, n_documents)],
             )
         )
     return rows
@@ -68,19 +85,20 @@ def topic_rows(
 
 def topic_table(rows: Iterable[TopicRow]) -> Table:
     """The topics as a table that fits the width of the terminal."""
+    rows = list(rows)
+    labelled = any(name for row in rows for name, _ in row.shares)
     table = Table(header_style="bold", show_lines=True)
     table.add_column("topic", justify="right", style="cyan", no_wrap=True)
     table.add_column("weight", justify="right", no_wrap=True)
-    table.add_column("from", no_wrap=True)
+    table.add_column("fit", justify="right", no_wrap=True)
+    if labelled:
+        table.add_column("from", max_width=24)
     table.add_column("words, and the most typical documents", overflow="fold")
     for row in rows:
-        shares = [f"{name} {share:.0%}" for name, share in row.shares if share >= SMALLEST_SHARE_SHOWN]
+        shares = [f"{name} {share:.0%}" for name, share in row.shares if share >= SMALLEST_SHARE_SHOWN and name]
         says = Text(" ".join(row.words), style="bold")
         for document in row.documents:
             says.append(f"\n{document}", style="not bold dim")
-        table.add_row(str(row.topic), f"{row.weight:.1%}", "\n".join(shares), says)
+        cells = [str(row.topic), f"{row.weight:.1%}", f"{row.fit:.0%}"]
+        table.add_row(*cells, *([Text("\n".join(shares))] if labelled else []), says)
     return table
-
-
-def _largest(values: NDArray[Any], count: int) -> list[int]:
-    return [int(i) for i in np.argsort(-values, kind="stable")[:count]]

@@ -1,0 +1,145 @@
+"""``polyseme fit``: from texts to a run folder."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from polyseme import PLSA, InputError
+from polyseme.cli import exit_codes, options
+from polyseme.cli.fitting import fit_summary, fit_with_bar
+from polyseme.cli.reading import Counted, count_anew
+from polyseme.cli.topic_table import topic_rows, topic_table
+from polyseme.runs import write_run
+from polyseme.runs.folder import check_free
+from polyseme.runs.run import document_names
+from polyseme.text import Reader, Vectorizer, read
+
+
+def fit(
+    inputs: options.Inputs,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of topics.")] = 30,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="RUN", help="Folder to write.", show_default="by input")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is there.")] = False,
+    format: options.Format = None,
+    text: options.Text = None,
+    id: options.Id = None,
+    title: options.Title = None,
+    label: options.Label = None,
+    time: options.Time = None,
+    encoding: options.Encoding = None,
+    sample: options.Sample = None,
+    category: options.Category = None,
+    noise: options.Noise = 0,
+    uncategorised: options.Uncategorised = False,
+    language: Annotated[
+        str, typer.Option("--language", help="Language of the texts: a name or ISO code, auto, or none.")
+    ] = "auto",
+    phrases: Annotated[bool, typer.Option("--phrases", help="Join words that belong together: san_francisco.")] = False,
+    min_df: Annotated[
+        int, typer.Option("--min-df", min=1, help="Leave out words of fewer documents (of 20 documents and more).")
+    ] = 2,
+    max_df: Annotated[
+        float, typer.Option("--max-df", min=0.0, max=1.0, help="Leave out words of a larger share of the documents.")
+    ] = 0.5,
+    background: Annotated[
+        float, typer.Option("--background", min=0.0, max=0.99, help="Share of each text that is common language.")
+    ] = 0.0,
+    max_iter: Annotated[
+        int | None, typer.Option("--max-iter", min=1, help="Most iterations.", show_default="the estimator's")
+    ] = None,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Fit topics to texts, and write them to a run folder.
+
+    Examples:
+
+      polyseme fit letters/ -k 20 -o letters-run
+
+      polyseme fit news.csv --text body --title headline --label section
+
+      polyseme fit itwiki.xml.bz2 --sample 5000 --language italian
+
+      zcat lines.gz | polyseme fit - -k 10 -o run
+    """
+    screen, notes = Console(), Console(stderr=True)
+    folder = output or default_folder(inputs)
+    check_free(folder, overwrite=overwrite)
+    reading = {
+        "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
+        "sample": sample, "categories": category, "noise": noise, "uncategorised": uncategorised, "seed": seed,
+    }  # fmt: skip
+    reader = read(inputs, **reading)  # type: ignore[arg-type]
+    vectorizer = Vectorizer(
+        language=None if language == "none" else language, phrases=phrases, min_df=min_df, max_df=max_df
+    )
+    counted = _count(reader, vectorizer, notes, quiet)
+    limit = {} if max_iter is None else {"max_iter": max_iter}
+    model = PLSA(n_components=k, background=background, random_state=seed, **limit)
+    interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
+    about = {
+        **_versions(),
+        "command": ["polyseme", *sys.argv[1:]],
+        "inputs": inputs,
+        "reading": reading,
+        "counting": {"language": vectorizer.language_, "phrases": phrases, "min_df": min_df, "max_df": max_df},
+        "model": {"class": "PLSA", "n_components": k, "background": background, "seed": seed},
+        "documents": counted.counts.shape[0],
+        "words": counted.counts.shape[1],
+        "tokens": int(counted.counts.sum()),
+        "left_out": dict(reader.dropped),
+        "problems": dict(reader.problems.counts),
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "interrupted": interrupted,
+        "seconds": {"reading": round(counted.seconds, 3), "fitting": round(seconds, 3)},
+    }
+    write_run(folder, model, vectorizer, counted.counts, counted.columns, about, overwrite=overwrite)
+    if not quiet:
+        names = document_names(counted.columns["title"], counted.columns["id"])
+        labels = [value or "" for value in counted.columns["label"]]
+        screen.print(topic_table(topic_rows(model, list(vectorizer.get_feature_names_out()), names, labels)))
+        screen.print(fit_summary(model, counted.counts, seconds), highlight=False)
+        if vectorizer.language_ is not None and language == "auto":
+            notes.print(f"Language: {vectorizer.language_} (guessed; --language says otherwise).", highlight=False)
+        if not model.converged_ and not interrupted:
+            notes.print(f"Cut at {model.n_iter_} iterations; a larger --max-iter makes the topics sharper.")
+    if interrupted:
+        notes.print("Stopped early: these are the topics as far as they were fitted.")
+    screen.print(f"Written to {folder}.", highlight=False, markup=False)
+    if interrupted:
+        raise typer.Exit(exit_codes.INTERRUPTED)
+
+
+def default_folder(inputs: list[str]) -> Path:
+    """Named after the input: news.csv.gz gives news-run, in the working directory."""
+    name = "" if inputs[0] == "-" else Path(inputs[0]).resolve().name
+    return Path(f"{name.split('.')[0] or 'polyseme'}-run")
+
+
+def _count(reader: Reader, vectorizer: Vectorizer, notes: Console, quiet: bool) -> Counted:
+    try:
+        return count_anew(reader, vectorizer, notes, quiet=quiet)
+    except InputError:
+        raise
+    except ValueError as error:  # scikit-learn's own, when no word is left
+        reason = str(error).rstrip(".")
+        raise InputError(f"The documents have no words to count: {reason}; try --min-df 1 --max-df 1.") from None
+
+
+def _versions() -> dict[str, Any]:
+    packages = ("polyseme", "numpy", "scipy", "scikit-learn")
+    return {
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+    }

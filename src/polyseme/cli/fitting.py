@@ -1,0 +1,51 @@
+"""A fit under a progress bar, as commands do it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from math import exp
+from typing import Any
+
+from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
+
+from polyseme.cli.bars import bar
+
+
+def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False) -> tuple[bool, float]:
+    """Fits; returns whether Ctrl-C cut it short, and the seconds.
+
+    After Ctrl-C the estimator holds the best model so far, or none, and then the interrupt goes on.
+    """
+    start = time.perf_counter()
+    interrupted = False
+    with bar(notes, "Fitting topics", quiet=quiet) as update, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said in the command line's own words
+
+        def show(entry: Mapping[str, float]) -> None:
+            iteration, perplexity = entry["iteration"], exp(-entry["log_likelihood"])
+            update(iteration, model.max_iter, f"iteration {iteration:.0f}, perplexity {perplexity:.1f}")
+
+        model.set_params(callback=show)
+        try:
+            model.fit(counts)
+        except KeyboardInterrupt:
+            if not hasattr(model, "components_"):
+                raise
+            interrupted = True
+        finally:
+            model.set_params(callback=None)
+    return interrupted, time.perf_counter() - start
+
+
+def fit_summary(model: Any, counts: Any, seconds: float) -> str:
+    """Two lines: sizes and time, and perplexities."""
+    documents, words = counts.shape
+    report = model.perplexity_report(counts)
+    return (
+        f"{documents:,} documents, {words:,} words, {report.tokens:,.0f} tokens, "
+        f"{model.n_iter_} iterations in {seconds:.1f} seconds.\n"
+        f"Perplexity {report.perplexity:.1f}; without topics {report.unigram_perplexity:.1f}."
+    )

@@ -1,0 +1,79 @@
+"""Reading and counting documents under a progress bar, as commands do it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any
+
+from rich.console import Console
+
+from polyseme.cli.bars import Update, bar
+from polyseme.text import Document, Reader, Vectorizer
+
+EXCERPT_LENGTH = 300
+FEW_DOCUMENTS = 20
+"""in fewer documents than these, rare and frequent words are kept"""
+_SHOW_EVERY = 64
+
+
+@dataclass
+class Counted:
+    """What is left of documents when they are counted."""
+
+    counts: Any
+    """documents x words, CSR"""
+    columns: dict[str, list[Any]]
+    """id, title, label, time, source, excerpt of each document"""
+    seconds: float
+
+
+@dataclass
+class Kept:
+    """What is kept of documents while their texts pass by."""
+
+    columns: dict[str, list[Any]] = field(
+        default_factory=lambda: {name: [] for name in ("id", "title", "label", "time", "source", "excerpt")}
+    )
+
+    def texts(self, documents: Iterable[Document], reader: Reader, update: Update) -> Iterator[str]:
+        total = reader.total_bytes
+        for number, document in enumerate(documents, start=1):
+            row = (
+                document.id, document.title, "; ".join(document.labels) or None, document.time, document.source,
+                " ".join(document.text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH],
+            )  # fmt: skip
+            for column, value in zip(self.columns.values(), row, strict=True):
+                column.append(value)
+            if number % _SHOW_EVERY == 0:
+                update(reader.bytes_read, total, f"{number:,} documents, {reader.bytes_read / 1e6:,.0f} MB")
+            yield document.text
+
+
+def count_anew(reader: Reader, vectorizer: Vectorizer, notes: Console, *, quiet: bool = False) -> Counted:
+    """Learns the words of the documents and counts them.
+
+    The limits on rare and frequent words (`min_df`, `max_df`) are for many documents: a few are counted without.
+    """
+    start = time.perf_counter()
+    kept = Kept()
+    with bar(notes, "Reading and counting", quiet=quiet) as update:
+        documents = iter(reader)
+        first = list(islice(documents, FEW_DOCUMENTS))
+        if len(first) < FEW_DOCUMENTS:
+            vectorizer.set_params(min_df=1, max_df=1.0)
+        counts = vectorizer.fit_transform(kept.texts(chain(first, documents), reader, update))
+    if not quiet:
+        tell_problems(reader, notes)
+    return Counted(counts, kept.columns, time.perf_counter() - start)
+
+
+def tell_problems(reader: Reader, notes: Console) -> None:
+    """What was left out, and what could not be read."""
+    if reader.dropped:
+        dropped = ", ".join(f"{why} ({count:,})" for why, count in reader.dropped.items())
+        notes.print(f"Left out: {dropped}.", highlight=False, markup=False)
+    if len(reader.problems):
+        notes.print(f"Could not be read: {reader.problems}", highlight=False, markup=False)
