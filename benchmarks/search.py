@@ -4,8 +4,8 @@
 
 Queries of both take turns in one process, and medians are compared: only ratios within a run count. A query is a text
 of a few words from one document; its time is all from the text to the ten best documents. The models of plsi* are
-fitted with a fixed beta and few iterations (--beta, --iterations): what a query costs does not depend on how good they
-are, but their sizes are the real ones.
+fitted with a fixed beta and a number of iterations (--beta, --iterations): what a query costs hardly depends on how
+good they are, but their sizes are the real ones. --index keeps the index with its models, to measure without fitting.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from polyseme.retrieval.latent_scores import TopicSpace
 from polyseme.solvers import Tempered
 
 COUNTS = DATA / "counts" / "newsgroups_fasttopics.npz"
+GENSIM = "gensim LsiModel + MatrixSimilarity, 128"
 VOCABULARY = DATA / "counts" / "newsgroups_fasttopics.vocab.txt"
 
 
@@ -39,13 +40,6 @@ def texts(counts, vocabulary, n: int, length: int) -> list[str]:
         words = rng.choice(document.indices, length, replace=False, p=document.data / document.data.sum())
         found.append(" ".join(vocabulary[word] for word in words))
     return found
-
-
-def fitted(counts, beta: float, iterations: int) -> list[PLSA]:
-    return [
-        PLSA(size, solver=Tempered(beta), max_iter=iterations, random_state=0, dtype="float32").fit(counts)
-        for size in SIZES
-    ]
 
 
 def gensim_search(counts, vocabulary, n_topics: int):
@@ -69,53 +63,63 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--length", type=int, default=6, help="words of a query")
     parser.add_argument("--beta", type=float, default=0.8)
-    parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--index", type=Path, help="file of the index; made if it is not there")
     parser.add_argument("--no-gensim", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     describe_machine("gensim")
     counts, vocabulary = load_counts(COUNTS), VOCABULARY.read_text(encoding="utf-8").split()
     print(f"20 Newsgroups: {counts.shape[0]} documents, {counts.shape[1]} words, {counts.nnz} non-zeros")
-    questions = texts(counts, vocabulary, options.queries, options.length)
     started = time.perf_counter()
-    models = fitted(counts, options.beta, options.iterations)
-    print(f"models of {', '.join(map(str, SIZES))} topics: {time.perf_counter() - started:.1f} s")
-    with threadpool_limits(1):
-        compare(counts, vocabulary, questions, models, options)
-
-
-def compare(counts, vocabulary, questions, models, options) -> None:
-    started = time.perf_counter()
-    index = SearchIndex(counts, vocabulary)
+    SearchIndex(counts, vocabulary)
     print(f"building the index, models apart: {time.perf_counter() - started:.2f} s")
-    index.scoring.average = TopicSpace.of(models, counts)
-    index.use_model(models[-1])
-    print(f"singular vectors (128): {seconds_of(lambda: index.fit_lsi(128)):.1f} s")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "news.index"
-        index.save(path)
+        path = options.index or Path(folder) / "news.index"
+        if not path.is_file():
+            built(counts, vocabulary, options.beta, options.iterations).save(path)
         started = time.perf_counter()
         index = SearchIndex.load(path)
         print(f"loading {path.stat().st_size / 2**20:.0f} MB, mapped: {time.perf_counter() - started:.2f} s")
-        ways = {method: (lambda text, method=method: index.search(text, method=method)) for method in METHODS}
-        ways["plsi* + words that matter"] = lambda text: index.search(text).to_dict()
-        ways["folding in, all models of plsi*"] = fold_only(index, questions)
-        if not options.no_gensim and installed("gensim") != "not installed":
-            ways["gensim LsiModel + MatrixSimilarity, 128"] = gensim_search(counts, vocabulary, 128)
-        seconds: dict[str, list[float]] = {name: [] for name in ways}
-        for way in ways.values():
-            way(questions[0])
-        for text in questions:
-            for name, way in ways.items():
-                seconds[name].append(seconds_of(lambda way=way, text=text: way(text)))
-        batch = seconds_of(lambda: index.search_many(questions))
+        with threadpool_limits(1):
+            compare(index, counts, vocabulary, texts(counts, vocabulary, options.queries, options.length), options)
+
+
+def built(counts, vocabulary, beta: float, iterations: int) -> SearchIndex:
+    """An index with all methods."""
+    started = time.perf_counter()
+    models = [
+        PLSA(size, solver=Tempered(beta), max_iter=iterations, random_state=0, dtype="float32").fit(counts)
+        for size in SIZES
+    ]
+    print(f"models of {', '.join(map(str, SIZES))} topics, {iterations} steps: {time.perf_counter() - started:.1f} s")
+    index = SearchIndex(counts, vocabulary)
+    index.scoring.average = TopicSpace.of(models, counts)
+    index.use_model(models[-1])
+    print(f"singular vectors (128): {seconds_of(lambda: index.fit_lsi(128)):.1f} s")
+    return index
+
+
+def compare(index: SearchIndex, counts, vocabulary, questions: list[str], options) -> None:
+    ways = {method: (lambda text, method=method: index.search(text, method=method)) for method in METHODS}
+    ways["plsi* and the words that matter"] = lambda text: index.search(text).to_dict()
+    ways["folding in, all models of plsi*"] = fold_only(index, questions)
+    if not options.no_gensim and installed("gensim") != "not installed":
+        ways[GENSIM] = gensim_search(counts, vocabulary, 128)
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        way(questions[0])
+    for text in questions:
+        for name, way in ways.items():
+            seconds[name].append(seconds_of(lambda way=way, text=text: way(text)))
+    batch = seconds_of(lambda: index.search_many(questions))
     print(f"\n{len(questions)} queries of {options.length} words, 10 best, one thread: median (90th percentile)")
     for name, values in seconds.items():
         middle, high = np.percentile(values, [50, 90]) * 1e3
         print(f"  {name:42} {middle:7.2f} ms ({high:.2f})")
     print(f"  {'plsi*, all in one batch':42} {batch / len(questions) * 1e3:7.2f} ms a query")
-    if len(ways) > len(METHODS) + 2:
-        theirs = float(np.median(seconds["gensim LsiModel + MatrixSimilarity, 128"]))
+    if GENSIM in seconds:
+        theirs = float(np.median(seconds[GENSIM]))
         for name in ("lsi", "plsi-q", "plsi*"):
             print(f"  gensim's time over that of {name}: {theirs / float(np.median(seconds[name])):.2f}")
 

@@ -17,7 +17,7 @@ from polyseme.retrieval import senses as _senses
 from polyseme.retrieval import store
 from polyseme.retrieval.combined import SIZES, Recipe, fitted_models, recipe_of
 from polyseme.retrieval.latent_scores import SingularSpace, TopicSpace
-from polyseme.retrieval.queries import checked_counts, query_counts
+from polyseme.retrieval.queries import checked_counts, query_counts, row_of
 from polyseme.retrieval.results import Hit, Reason, Results, best_rows, merged_reasons
 from polyseme.retrieval.scoring import Scoring
 from polyseme.retrieval.senses import Neighbour, Sense
@@ -157,7 +157,7 @@ class SearchIndex:
             raise InputError(f"topic must be a number from 0 to {space.sizes[0] - 1}, got {topic!r}.")
 
         def explain(row: int) -> list[Reason]:
-            counts = self.counts[[row]]
+            counts = row_of(self.counts, row)
             tokens = _senses.topic_tokens(space, counts, row)[:, topic]
             return merged_reasons([(counts.indices, tokens)], self.vocabulary, np.empty(0, int), counts.indices)
 
@@ -249,7 +249,7 @@ class SearchIndex:
         explainer = cache(lambda: self.scoring.explainer(query, recipe))
 
         def explain(row: int) -> list[Reason]:
-            return merged_reasons(explainer()(row), self.vocabulary, query.indices, self.counts[[row]].indices)
+            return merged_reasons(explainer()(row), self.vocabulary, query.indices, row_of(self.counts, row).indices)
 
         best = best_rows(scores, k)
         hits = (

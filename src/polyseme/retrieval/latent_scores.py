@@ -21,11 +21,11 @@ from sklearn.decomposition import TruncatedSVD
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, _single_threaded_blas, padded
-from polyseme.retrieval.queries import own_words
+from polyseme.retrieval.queries import Row, own_words
 from polyseme.solvers.folding import MAX_STEPS, TOLERANCE
 
-Explainer = Callable[[Any, int], tuple[Array, Array]]
-"""(counts of a document, its row) -> (words, weights)"""
+Explainer = Callable[[Row, int], tuple[Array, Array]]
+"""(words and counts of a document, its number) -> (words, weights)"""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class TopicSpace:
         vector = 0.5 * self._query_vectors(folded)[0]
         query_evidence = self._evidence(query, folded[0])
 
-        def explain(row: Any, document: int) -> tuple[Array, Array]:
+        def explain(row: Row, document: int) -> tuple[Array, Array]:
             by_topic = vector * self.documents[document]
             document_evidence = self._evidence(row, self.weights_of(document))
             words = np.concatenate([query.indices, row.indices])
@@ -202,7 +202,7 @@ class SingularSpace:
         vector = np.asarray(query @ self.basis)[0]
         length = max(float(np.linalg.norm(vector)), tiny)
 
-        def explain(row: Any, document: int) -> tuple[Array, Array]:
+        def explain(row: Row, document: int) -> tuple[Array, Array]:
             own = max(float(np.linalg.norm(self.documents[document])), tiny)
             along_query = query.data * (self.basis[query.indices] @ self.documents[document])
             along_document = row.data * (self.basis[row.indices] @ vector)

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array
+
+
+class Row(NamedTuple):
+    """A document's words and counts."""
+
+    indices: Array
+    data: Array
+
+
+def row_of(matrix: Any, row: int) -> Row:
+    """One row of a CSR array, without a copy."""
+    start, end = matrix.indptr[row : row + 2]
+    return Row(matrix.indices[start:end], matrix.data[start:end])
 
 
 def checked_counts(counts: Any, n_words: int, what: str) -> Any:

@@ -11,6 +11,7 @@ from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval.combined import Recipe, how_to_get
 from polyseme.retrieval.latent_scores import SingularSpace, TopicSpace
+from polyseme.retrieval.queries import row_of
 from polyseme.retrieval.smoothed_scores import SmoothedScores
 from polyseme.retrieval.term_scores import TermScores
 
@@ -73,7 +74,7 @@ class Scoring:
         def explain(document: int) -> list[tuple[Array, Array]]:
             found = []
             if latent is not None:
-                words, weights = latent(self.counts[[document]], document)
+                words, weights = latent(row_of(self.counts, document), document)
                 found.append((words, (1 - weight) * weights))
             if weight > 0:
                 words, weights = self.terms.word_parts(query, document, recipe.term)

@@ -15,6 +15,7 @@ import numpy as np
 from polyseme.estimators.validation import share, whole_number
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval.latent_scores import TopicSpace
+from polyseme.retrieval.queries import Row
 from polyseme.retrieval.results import best_rows
 
 
@@ -90,7 +91,7 @@ def tokens_of_topic(space: TopicSpace, counts: Any, topic: int) -> Floats:
     return np.asarray(counts.sum(axis=1)).ravel() * space.documents[:, topic] / sums
 
 
-def topic_tokens(space: TopicSpace, row: Any, document: int) -> Floats:
+def topic_tokens(space: TopicSpace, row: Row, document: int) -> Floats:
     """Expected tokens of each of a document's words in each topic (words x K): n P(z|d,w)."""
     weights = space.weights_of(document).astype(np.float64)
     joint = (space.topic_word[row.indices] * weights) ** space.temperatures[0]

@@ -21,7 +21,7 @@ import numpy as np
 from polyseme.kernels import Array, Floats, _single_threaded_blas
 from polyseme.retrieval.latent_scores import TopicSpace
 from polyseme.retrieval.queries import own_words
-from polyseme.retrieval.term_scores import TermScores, idf_weights
+from polyseme.retrieval.term_scores import TermScores, idf_weights, posted
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class SmoothedScores:
         """The query's words, and what each adds to the score of a document, whether that contains it or not."""
         scale, weighted = self._scaled(query, term_weight)
         smoothed = self.space.topic_word[weighted.indices] @ self.doc_topic[document]
-        own = self.terms.postings[weighted.indices][:, [document]].toarray()[:, 0] / max(self.totals[document], 1)
+        own = posted(self.terms.postings, weighted.indices, document) / max(self.totals[document], 1)
         mixed = (1 - term_weight) * smoothed + term_weight * own
         return weighted.indices, scale[document] * weighted.data * mixed
 

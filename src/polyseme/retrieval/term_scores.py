@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
+from polyseme.retrieval.queries import row_of
 
 WEIGHTINGS = ("tf", "tfidf", "bm25")
 K1, B = 1.2, 0.75
@@ -65,7 +66,7 @@ class TermScores:
         """The query's words, and what each adds to the document's score."""
         weighted = self._weighted(query, weighting)
         words = weighted.queries.indices
-        values = weighted.postings[words][:, [document]].toarray()[:, 0]
+        values = posted(weighted.postings, words, document)
         return words, weighted.queries.data * values * weighted.scale[document]
 
     def _weighted(self, queries: Any, weighting: str) -> _Weighted:
@@ -89,6 +90,17 @@ class _Weighted(NamedTuple):
     queries: Any
     postings: Any
     scale: Floats
+
+
+def posted(postings: Any, words: Array, document: int) -> Floats:
+    """A document's entries in the lists of some words; 0 where it is not in a list."""
+    values = np.zeros(len(words))
+    for i, word in enumerate(words):
+        documents, entries = row_of(postings, word)
+        place = int(np.searchsorted(documents, document))
+        if place < len(documents) and documents[place] == document:
+            values[i] = entries[place]
+    return values
 
 
 def idf_weights(terms: TermScores, weighting: str) -> Floats:
