@@ -87,8 +87,8 @@ def topics_of(space: TopicSpace, word: int) -> Floats:
 
 def tokens_of_topic(space: TopicSpace, counts: Any, topic: int) -> Floats:
     """Expected tokens of a topic in each document: n_d P(z|d)."""
-    sums = np.maximum(space.documents.sum(axis=1), np.finfo(np.float32).tiny)
-    return np.asarray(counts.sum(axis=1)).ravel() * space.documents[:, topic] / sums
+    sums = np.maximum(space.documents.sum(axis=0), np.finfo(np.float32).tiny)
+    return np.asarray(counts.sum(axis=1)).ravel() * space.documents[topic] / sums
 
 
 def topic_tokens(space: TopicSpace, row: Row, document: int) -> Floats:
@@ -100,7 +100,7 @@ def topic_tokens(space: TopicSpace, row: Row, document: int) -> Floats:
 
 def _posteriors(space: TopicSpace, word: int, documents: Array) -> Floats:
     """P(z|d,w) of one word in several documents (documents x K)."""
-    joint = (space.documents[documents].astype(np.float64) * space.topic_word[word]) ** space.temperatures[0]
+    joint = (space.documents[:, documents].T.astype(np.float64) * space.topic_word[word]) ** space.temperatures[0]
     return joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
 

@@ -32,7 +32,7 @@ class SmoothedScores:
     space: TopicSpace
     weighting: str
     doc_topic: Array
-    """P(z|d), documents x K, float32"""
+    """P(z|d), K x documents, float32"""
     totals: Floats
     """n_d"""
     squares: Floats
@@ -40,7 +40,7 @@ class SmoothedScores:
 
     @classmethod
     def of(cls, terms: TermScores, space: TopicSpace, counts: Any, weighting: str) -> SmoothedScores:
-        sums = np.maximum(space.documents.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        sums = np.maximum(space.documents.sum(axis=0), np.finfo(np.float32).tiny)
         doc_topic = space.documents / sums
         totals = np.asarray(counts.sum(axis=1)).ravel()
         filled = np.maximum(totals, 1)
@@ -48,8 +48,8 @@ class SmoothedScores:
         topic_word = np.asarray(space.topic_word, dtype=np.float64)
         with _single_threaded_blas():
             gram = topic_word.T @ (squared * topic_word)
-            c = np.einsum("dk,dk->d", doc_topic @ gram, doc_topic, dtype=np.float64)
-        b = np.einsum("dk,dk->d", np.asarray(counts @ (squared * topic_word)), doc_topic) / filled
+            c = np.einsum("kd,kd->d", gram @ doc_topic, doc_topic, dtype=np.float64)
+        b = np.einsum("dk,kd->d", np.asarray(counts @ (squared * topic_word)), doc_topic) / filled
         a = (terms.lengths[weighting] / filled) ** 2
         return cls(terms, space, weighting, doc_topic, totals, np.stack([a, b, c]))
 
@@ -59,14 +59,14 @@ class SmoothedScores:
         words, compact = own_words(weighted)
         by_topic = (compact @ self.space.topic_word[words].astype(np.float64)).astype(np.float32)
         with _single_threaded_blas():
-            latent = (1 - term_weight) * scale * (by_topic @ self.doc_topic.T)
+            latent = (1 - term_weight) * scale * (by_topic @ self.doc_topic)
         counted = np.asarray((weighted @ self.terms.postings).toarray())
         return latent, term_weight * scale * counted / np.maximum(self.totals, 1)
 
     def word_parts(self, query: Any, document: int, term_weight: float) -> tuple[Array, Floats]:
         """The query's words, and what each adds to the score of a document, whether that contains it or not."""
         scale, weighted = self._scaled(query, term_weight)
-        smoothed = self.space.topic_word[weighted.indices] @ self.doc_topic[document]
+        smoothed = self.space.topic_word[weighted.indices] @ self.doc_topic[:, document]
         own = posted(self.terms.postings, weighted.indices, document) / max(self.totals[document], 1)
         mixed = (1 - term_weight) * smoothed + term_weight * own
         return weighted.indices, scale[document] * weighted.data * mixed

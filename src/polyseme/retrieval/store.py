@@ -122,7 +122,7 @@ def _restored(index_class: Any, header: dict[str, Any], tensors: dict[str, Array
             setattr(index.scoring, name, _space(name, settings, tensors, n_docs, n_words))
     if "lsi" in header:
         basis, documents = tensors["lsi.basis"], tensors["lsi.documents"]
-        _sized(basis, n_words), _sized(documents, n_docs)
+        _sized(basis, n_words), _sized(documents.T, n_docs)
         index.scoring.lsi = SingularSpace(basis, documents, str(header["lsi"]["weighting"]))
     return index
 
@@ -132,7 +132,7 @@ def _space(name: str, settings: Any, tensors: dict[str, Array], n_docs: int, n_w
     temperatures = tuple(float(beta) for beta in settings["temperatures"])
     topic_word, documents = tensors[f"{name}.topic_word"], tensors[f"{name}.documents"]
     width = sum(sizes)
-    if topic_word.shape != (n_words, width) or documents.shape != (n_docs, width) or len(temperatures) != len(sizes):
+    if topic_word.shape != (n_words, width) or documents.shape != (width, n_docs) or len(temperatures) != len(sizes):
         raise ValueError(f"the arrays of {name} have other shapes than the header says")
     return TopicSpace(topic_word, documents, sizes, temperatures, _sized(tensors[f"{name}.topic_weights"], width))
 
