@@ -110,8 +110,7 @@ def best_lsi(data: Collection, weighting: str) -> dict[str, Figures]:
             dimension: nine_points(
                 data, (1 - term_weight) * whole.truncated(dimension).scores(queries) + term_weight * terms, names
             )
-            for dimension in DIMENSIONS
-            if dimension <= most
+            for dimension in [d for d in DIMENSIONS if d <= most] or [most]
         }
         best = max(found, key=lambda dimension: found[dimension])
         scoring.lsi = whole.truncated(best)

@@ -150,6 +150,11 @@ def test_a_batch_finds_what_single_queries_find(index, method):
         np.testing.assert_allclose([h.score for h in found], [h.score for h in alone], rtol=1e-5)
 
 
+def test_no_queries_have_no_results(index):
+    assert index.search_many([]) == []
+    assert index.scores([], method="tf").shape == (0, 60)
+
+
 @pytest.mark.parametrize("method", ["lsi", "plsi-u", "plsi-q", "plsi*"])
 def test_latent_methods_find_documents_with_the_synonym_only(index, method):
     """`car` and `automobile` never meet, but keep the same company."""
@@ -293,6 +298,8 @@ def test_a_document_without_words_is_never_found(index):
         (lambda i: i.search(None), "must be counts"),
         (lambda i: i.search(["car", 3]), "must be counts"),
         (lambda i: i.of_topic(3), "topic must be a number from 0 to 2"),
+        (lambda i: i.of_topic("x"), "topic must be a whole number"),
+        (lambda i: SearchIndex(np.eye(2), ["a", "a"]), "must not have a word twice"),
         (lambda i: i.fit_lsi(60), "n_components of LSI must be from 1 to 26"),
         (lambda i: i.fit_lsi(0), "n_components must be a whole number of at least 1"),
         (lambda i: i.fit_lsi(3, weighting="bm25"), "The weights of words are 'tf', 'tfidf'"),

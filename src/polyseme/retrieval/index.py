@@ -53,6 +53,8 @@ class SearchIndex:
         vectorizer: Any = None,
     ) -> None:
         names = [str(word) for word in vocabulary]
+        if len(set(names)) != len(names):
+            raise InputError("vocabulary must not have a word twice.")
         matrix = checked_counts(counts, len(names), "The corpus")
         n_docs = matrix.shape[0]
         self._fill(
@@ -153,7 +155,7 @@ class SearchIndex:
     def of_topic(self, topic: int, k: int = 10) -> list[Hit]:
         """The k documents that have most of a topic of the model, by the expected number of its tokens n_d P(z|d)."""
         space = self.scoring.topics()
-        if not 0 <= topic < space.sizes[0]:
+        if whole_number("topic", topic, least=0) >= space.sizes[0]:
             raise InputError(f"topic must be a number from 0 to {space.sizes[0] - 1}, got {topic!r}.")
 
         def explain(row: int) -> list[Reason]:

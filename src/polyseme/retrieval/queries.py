@@ -49,8 +49,8 @@ def query_counts(queries: Any, vectorizer: Any, n_words: int) -> Any:
     """Counts (queries x words) of texts, or of what are counts already."""
     if isinstance(queries, str):
         queries = [queries]
-    if isinstance(queries, Sequence) and queries and all(isinstance(query, str) for query in queries):
-        queries = vectorizer.transform(queries)
+    if isinstance(queries, Sequence) and all(isinstance(query, str) for query in queries):
+        queries = vectorizer.transform(queries) if queries else sp.csr_array((0, n_words))
     return checked_counts(queries, n_words, "A query")
 
 

@@ -1,8 +1,8 @@
 """Index files: one safetensors file with a JSON header. No pickle, nothing executed.
 
 All of an index but its vectorizer is in the file: the counts, the postings with bm25's weights, and the models. On
-loading the header is read and checked; the arrays are memory-mapped, so that a large index opens at once and processes
-share its memory.
+loading the header and the counts are checked; the arrays are memory-mapped, so that a large index opens at once and
+processes share its memory. There is no digest, which would have to read them all.
 """
 
 from __future__ import annotations
