@@ -167,11 +167,11 @@ def test_latent_methods_find_documents_with_the_synonym_only(index, method):
     assert all(index.counts[hit.row, index.column_of("car")] > 0 for hit in terms)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("term", [None, "bm25"])
+WITH_BM25 = [("lsi", "bm25"), ("plsi-q", "bm25"), ("plsi*", "bm25")]
+
+
+@pytest.mark.parametrize(("method", "term"), [*((method, None) for method in METHODS), *WITH_BM25])
 def test_reasons_add_up_to_the_score(index, method, term):
-    if (term is not None and METHODS[method].latent is None) or (method == "plsi-u" and term == "bm25"):
-        pytest.skip("the method does not take this term score")
     weight = 0.5 if term else None
     for text in QUERIES:
         for hit in index.search(text, 4, method=method, term=term, term_weight=weight):
