@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polyseme import datasets
-from polyseme.datasets import Corpus, docstrings
+from polyseme.datasets import Corpus, docstrings, installed
 from polyseme.errors import InputError
 
 SENTENCE = "word " * 20 + "of a made-up docstring, number "
@@ -134,6 +133,6 @@ def test_packages_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch)
         docstrings(("no_such_package",))
     with pytest.raises(InputError, match=r"'scipy\.stats' is not the name of a top-level package\."):
         docstrings(("scipy.stats",))
-    monkeypatch.setattr(datasets, "find_spec", lambda name: ModuleSpec(name, None, origin="built-in"))
+    monkeypatch.setattr(installed, "find_spec", lambda name: ModuleSpec(name, None, origin="built-in"))
     with pytest.raises(InputError, match=r"The package 'compiled' has no Python sources to read\."):
         docstrings(("compiled",))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from polyseme.datasets.corpus import Corpus
 from polyseme.errors import InputError
 
 STANDARD_LIBRARY_LABEL = "python"
@@ -25,19 +26,6 @@ _UNREADABLE = (OSError, SyntaxError, ValueError, RecursionError, MemoryError)
 
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """Documents with their titles and labels; ``skipped`` counts the files that could not be read."""
-
-    texts: list[str]
-    titles: list[str]
-    labels: list[str]
-    skipped: int = 0
-
-    def __len__(self) -> int:
-        return len(self.texts)
 
 
 @dataclass(frozen=True)
