@@ -1,0 +1,61 @@
+"""Reading a large JSON lines file: speed, and memory beyond that of an idle process (Linux).
+
+The file is made on the fly from a synthetic corpus. Memory is RssAnon, sampled at every hundredth document.
+
+python benchmarks/reading_memory.py [--gigabytes 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+from common import describe_machine
+from polyseme.datasets import synthetic_corpus
+from polyseme.text import read
+
+
+def anonymous_memory() -> float:
+    """MB of this process that no file backs."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("RssAnon"))) / 1e3
+
+
+def write(path: Path, gigabytes: float) -> None:
+    """About 20 MB of drawn documents, over and over."""
+    corpus = synthetic_corpus(10**9, n_words=20_000, length=300)
+    lines = [json.dumps({"id": d.id, "text": d.text, "label": d.label}) + "\n" for d in islice(corpus, 12_000)]
+    block = "".join(lines).encode()
+    with path.open("wb") as file:
+        while file.tell() < gigabytes * 1e9:
+            file.write(block)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--gigabytes", type=float, default=2.0)
+    options = arguments.parse_args()
+    describe_machine("polars")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "corpus.jsonl")
+        write(path, options.gigabytes)
+        before = peak = anonymous_memory()
+        started, cpu = time.perf_counter(), time.process_time()
+        reader = read(path)
+        for number, _ in enumerate(reader):
+            if number % 100 == 0:
+                peak = max(peak, anonymous_memory())
+        seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+        size = path.stat().st_size / 1e6
+        print(
+            f"{size:.0f} MB, {reader.documents} documents: {seconds:.1f} s, {size / seconds:.0f} MB/s "
+            f"({size / cpu:.0f} MB per CPU second); RssAnon {before:.0f} MB before, at most {peak:.0f} MB while reading"
+        )
+
+
+if __name__ == "__main__":
+    main()
