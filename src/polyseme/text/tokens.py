@@ -40,12 +40,14 @@ GIVEN_WORDS = Splitting(one_by_one(False))
 """For words that come from elsewhere."""
 
 
-def batches(documents: Iterable[Any], decode: Callable[[Any], Any]) -> Iterator[list[str]]:
-    """The documents, a few megabytes at a time: what is not a string is decoded first."""
+def batches(
+    documents: Iterable[Any], decode: Callable[[Any], Any], *, strings_are_texts: bool = True
+) -> Iterator[list[str]]:
+    """The documents, a few megabytes at a time; what is not a text itself (bytes, the name of a file) is decoded."""
     batch: list[str] = []
     size = 0
     for number, document in enumerate(documents):
-        text = document if type(document) is str else decode(document)
+        text = document if strings_are_texts and type(document) is str else decode(document)
         if not isinstance(text, str):
             raise InputError(f"Document {number} is of type {type(text).__name__}, where a string belongs.")
         batch.append(text)

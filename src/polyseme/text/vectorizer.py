@@ -124,10 +124,10 @@ class Vectorizer(CountVectorizer):
         _refuse_one_string(raw_documents)
         self._check_vocabulary()
         if self._is_left_to_scikit_learn():
-            return super().transform(raw_documents)
+            return _sorted(super().transform(raw_documents))
         language = self._fitted_language()
         splitting = self._splitting(language)
-        documents = batches(raw_documents, self.decode)
+        documents = batches(raw_documents, self.decode, strings_are_texts=self.input == "content")
         words: Sequence[str | None]
         if self._needs_order(language):
             sequences = self._sequences(documents, splitting)
@@ -167,12 +167,12 @@ class Vectorizer(CountVectorizer):
             if hasattr(self, name):
                 delattr(self, name)
         if self._is_left_to_scikit_learn():
-            return super().fit_transform(raw_documents)
+            return _sorted(super().fit_transform(raw_documents))
         self._validate_ngram_range()
         self._warn_for_unused_params()
         self._validate_vocabulary()
         self._warn_of_upper_case()
-        documents = batches(raw_documents, self.decode)
+        documents = batches(raw_documents, self.decode, strings_are_texts=self.input == "content")
         language, documents = self._chosen_language(documents)
         splitting = self._splitting(language)
         self.language_ = None if language is None else language.name
@@ -375,6 +375,11 @@ class Vectorizer(CountVectorizer):
 def _refuse_one_string(raw_documents: Any) -> None:
     if isinstance(raw_documents, str):
         raise ValueError("Iterable over raw text documents expected, string object received.")
+
+
+def _sorted(counts: Any) -> Any:
+    counts.sort_indices()
+    return counts
 
 
 def _as_scikit_learn_returns_it(counts: sp.csr_array) -> Any:

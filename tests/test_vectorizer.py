@@ -1,0 +1,349 @@
+"""Vectorizer against scikit-learn's CountVectorizer: the same counts, vocabulary, errors and habits."""
+
+import copy
+import gzip
+import io
+import json
+import pickle
+import re
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import polyseme
+from conftest import DATA
+from polyseme.text import Vectorizer, tokens
+from polyseme.text.characters import by_pattern
+
+TEXTS = [
+    "The car is driven on the road, the CAR!",
+    "The truck is driven on the highway; it's Ευρώπη και ΟΔΟΣ ΣΑΣ",
+    "Straße ÉCOLE naïve Ǆ İstanbul e\u0301te\u0301 x_1 __ 42 \x00nul\x00byte",
+    "",
+    "a b c d",
+    "東京 tower ค่ะ नमस्ते don't re-use 10% ½ ² a\u00adb\u200cc",
+]
+
+
+def assert_same(texts, more_texts=(), **parameters):
+    """Equal matrices, vocabularies and types, or equal errors."""
+    theirs, ours = CountVectorizer(**parameters), Vectorizer(**parameters)
+    try:
+        expected = theirs.fit_transform(texts)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=re.escape(str(error))):
+            ours.fit_transform(texts)
+        return
+    counts = ours.fit_transform(texts)
+    assert ours.vocabulary_ == theirs.vocabulary_
+    assert_equal_counts(counts, expected)
+    assert list(ours.get_feature_names_out()) == list(theirs.get_feature_names_out())
+    assert_equal_counts(ours.transform([*texts, *more_texts]), theirs.transform([*texts, *more_texts]))
+    assert Vectorizer(**parameters).fit(texts).vocabulary_ == theirs.vocabulary_
+
+
+def assert_equal_counts(counts, expected):
+    assert type(counts) is type(expected)
+    assert counts.shape == expected.shape
+    assert counts.dtype == expected.dtype
+    assert counts.has_sorted_indices
+    assert counts.indices.dtype == np.int32
+    expected.sort_indices()
+    for part in ("indptr", "indices", "data"):
+        assert np.array_equal(getattr(counts, part), getattr(expected, part)), part
+
+
+SETTINGS = [
+    {},
+    {"lowercase": False},
+    {"ngram_range": (1, 2)},
+    {"ngram_range": (2, 3)},
+    {"stop_words": ["the", "is", "driven"], "ngram_range": (1, 3)},
+    {"stop_words": "english"},
+    {"strip_accents": "unicode"},
+    {"strip_accents": "ascii", "lowercase": False},
+    {"token_pattern": r"(?u)\b\w+\b"},
+    {"token_pattern": r"\w+"},
+    {"token_pattern": r"\b[^\W\d_]{3,}\b"},
+    {"token_pattern": r"[a-z]{2,}"},
+    {"token_pattern": r"[^\s]+"},
+    {"token_pattern": r"(?u)\b\w[\w'-]*\b"},
+    {"token_pattern": r"(\w)\w+", "ngram_range": (1, 2)},
+    {"token_pattern": r"\b\w+"},
+    {"analyzer": "char"},
+    {"analyzer": "char", "ngram_range": (2, 4)},
+    {"analyzer": "char_wb", "ngram_range": (1, 2)},
+    {"analyzer": "char_wb", "ngram_range": (3, 5), "strip_accents": "unicode"},
+    {"binary": True, "dtype": np.float32},
+    {"min_df": 2},
+    {"max_df": 0.3},
+    {"max_features": 5},
+    {"dtype": np.float64, "max_features": 3, "ngram_range": (1, 2)},
+    {"vocabulary": ["road", "car", "nothing"]},
+    {"vocabulary": {"road": 1, "car": 0, "the": 2}, "ngram_range": (1, 2)},
+    {"preprocessor": str.upper},
+    {"preprocessor": str.swapcase, "analyzer": "char", "ngram_range": (1, 2)},
+    {"strip_accents": lambda text: text.replace("e", "E")},
+]
+
+
+@pytest.mark.parametrize("parameters", SETTINGS, ids=str)
+def test_counts_are_those_of_count_vectorizer(parameters):
+    assert_same(TEXTS, ["the unseen car road", "\u03a3"], **parameters)
+
+
+@pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
+def test_a_tokenizer_or_an_analyzer_of_the_users():
+    assert_same(TEXTS, tokenizer=str.split, stop_words=["the"], ngram_range=(1, 2))
+    assert_same(TEXTS, tokenizer=lambda text: text.split(" "))  # also the empty word
+    assert_same(TEXTS, analyzer=lambda text: [len(word) for word in text.split()])
+    with pytest.raises(polyseme.InputError, match="The tokenizer must give strings: a string was expected, not int"):
+        Vectorizer(tokenizer=lambda text: [1]).fit(TEXTS)
+
+
+# all characters
+
+CHARACTERS = st.one_of(
+    st.characters(),
+    st.characters(categories=["Lu", "Lt", "Mn", "Mc", "Nd", "Zs", "Cf"]),
+    st.sampled_from("aAbZ09_ \t\n\x00\x1cİIıſΣσςΟß'’-.·\u0307\u0345\u200c\u00adẞǅŉ"),
+)
+DOCUMENTS = st.lists(st.text(CHARACTERS, max_size=40), min_size=1, max_size=5)
+CHOICES = st.fixed_dictionaries(
+    {
+        "lowercase": st.booleans(),
+        "ngram_range": st.sampled_from([(1, 1), (1, 2), (2, 2), (1, 4)]),
+        "binary": st.booleans(),
+        "strip_accents": st.sampled_from([None, None, "unicode", "ascii"]),
+        "max_features": st.sampled_from([None, None, 1, 4]),
+    },
+    optional={
+        "analyzer": st.sampled_from(["word", "char", "char_wb"]),
+        "min_df": st.sampled_from([1, 2, 0.5]),
+        "max_df": st.sampled_from([2, 0.5, 1.0]),
+    },
+)
+
+
+@given(DOCUMENTS, CHOICES)
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_counted_alike(texts, parameters):
+    assert_same(texts, ["a Σ İ"], **parameters)
+
+
+@given(
+    DOCUMENTS,
+    st.sampled_from(
+        [r"(?u)\b\w+\b", r"\w\w\w+", r"\b[^\W\d_]{2,}\b", r"[a-zà-ÿ]+", r"\b[\w.]+\b", r"\b\d{2,}\b", r"\S+"]
+    ),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_pattern_is_matched_alike(texts, pattern, lowercase):
+    assert_same(texts, token_pattern=pattern, lowercase=lowercase)
+
+
+@pytest.mark.parametrize("also", ["", "Σ"])
+def test_every_code_point_is_counted_alike(also):
+    """A document for each 256 of them, alone, doubled and between letters; with a Σ Python itself lowers the text."""
+    blocks = [range(start, start + 256) for start in range(0, 0x110000, 256)]
+    texts = [" ".join(f"{chr(c)}{chr(c)} a{chr(c)}B {also}{chr(c)}" for c in block) for block in blocks]
+    theirs, ours = CountVectorizer(), Vectorizer()
+    assert_equal_counts(ours.fit_transform(texts), theirs.fit_transform(texts))
+    assert ours.vocabulary_ == theirs.vocabulary_
+
+
+def test_simple_patterns_are_compiled():
+    for pattern in (r"(?u)\b\w\w+\b", r"\w+", r"\b[^\W\d_]{3,}\b", r"[a-z][a-z]+"):
+        assert by_pattern(pattern, True) is not None
+    for pattern in (r"\b\w+", r"\b[\w-]+\b", r"\w*", r"\w{0,}", r"\w+?", r"\w{2,3}", r"(\w+)", r"\w[a-z]+", "[a-z]"):
+        assert by_pattern(pattern, True) is None
+
+
+def test_20_newsgroups_are_counted_alike():
+    path = DATA / "text" / "news20.jsonl.gz"
+    if not path.is_file():
+        pytest.skip(f"no {path} (set POLYSEME_DATA to the data folder)")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line in file]
+    theirs, ours = CountVectorizer(), Vectorizer()
+    assert_equal_counts(ours.fit_transform(texts), theirs.fit_transform(texts))
+    assert ours.vocabulary_ == theirs.vocabulary_
+    assert_same(texts[::40], ngram_range=(1, 2), min_df=2, stop_words="english", max_features=5000)
+
+
+# threads, streams, sizes
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{i:x}é" if i % 7 == 0 else f"w{i:x}" for i in range(5000)])
+    return [" ".join(words[rng.zipf(1.3, n) % 5000]) for n in rng.integers(0, 400, 2000)]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"ngram_range": (1, 2)}, {"phrases": 0.1}, {"language": "english"}])
+def test_the_number_of_threads_changes_nothing(corpus, parameters):
+    fits = [Vectorizer(n_jobs=n, **parameters) for n in (1, 2, 5)]
+    first, *others = [fit.fit_transform(corpus) for fit in fits]
+    for fit, other in zip(fits[1:], others, strict=True):
+        assert list(fit.vocabulary_.items()) == list(fits[0].vocabulary_.items())
+        assert_equal_counts(other, first)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"phrases": True}, {"language": "auto"}])
+def test_a_stream_is_counted_as_a_list(corpus, parameters):
+    one, other = Vectorizer(**parameters), Vectorizer(**parameters)
+    assert_equal_counts(one.fit_transform(text for text in corpus), other.fit_transform(corpus))
+    assert_equal_counts(one.transform(iter(corpus)), other.transform(tuple(corpus)))
+    assert one.vocabulary_ == other.vocabulary_
+
+
+def test_a_stream_is_not_kept(monkeypatch):
+    class Document(str):
+        __slots__ = ("__weakref__",)
+
+    monkeypatch.setattr(tokens, "_CHARACTERS_AT_ONCE", 1000)
+    alive, most = weakref.WeakSet(), 0
+
+    def stream():
+        nonlocal most
+        for number in range(500):
+            document = Document(f"text number {number} of many")
+            alive.add(document)
+            most = max(most, len(alive))
+            yield document
+            del document
+
+    counts = Vectorizer().fit_transform(stream())
+    assert counts.shape[0] == 500
+    assert most < 50
+
+
+def test_many_tiny_documents_and_a_long_one():
+    assert_same(["tiny", "", "text"] * 5000)
+    words = " ".join(f"word{i % 999}" for i in range(200_000))
+    assert_same([words + " end", "x" * 300_000 + " " + "é" * 10_000])
+
+
+# the habits of a scikit-learn estimator
+
+
+def test_parameters_have_count_vectorizers_defaults():
+    theirs, ours = CountVectorizer().get_params(), Vectorizer().get_params()
+    assert {name: ours[name] for name in theirs} == theirs
+    assert set(ours) - set(theirs) == {"language", "stem", "phrases", "n_jobs"}
+
+
+BAD_PARAMETERS = [
+    {"min_df": -1}, {"max_df": 2.5}, {"max_features": 0}, {"ngram_range": (2, 1)}, {"ngram_range": [1, 1]},
+    {"analyzer": "words"}, {"stop_words": "german"}, {"strip_accents": "all"}, {"lowercase": "yes"},
+    {"token_pattern": r"(\w)(\w)"}, {"vocabulary": ["a", "a"]}, {"vocabulary": {"a": 0, "b": 2}}, {"vocabulary": []},
+    {"vocabulary": {"a": 0, "b": 0}}, {"min_df": 5, "max_df": 2}, {"min_df": 7}, {"input": "url"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", BAD_PARAMETERS, ids=str)
+def test_errors_are_count_vectorizers(parameters):
+    with pytest.raises(Exception) as theirs:  # noqa: PT011
+        CountVectorizer(**parameters).fit(TEXTS)
+    with pytest.raises(type(theirs.value).__mro__[1], match=r".") as ours:
+        Vectorizer(**parameters).fit(TEXTS)
+    assert str(ours.value) == str(theirs.value).replace("CountVectorizer", "Vectorizer")
+
+
+@pytest.mark.parametrize("texts", ["one string", [""], [], ["a b c"]])
+def test_errors_of_documents_are_count_vectorizers(texts):
+    with pytest.raises(ValueError, match=r".") as theirs:
+        CountVectorizer().fit(texts)
+    with pytest.raises(ValueError, match=re.escape(str(theirs.value))):
+        Vectorizer().fit(texts)
+
+
+@pytest.mark.parametrize("document", [None, 3, ["words"]])
+def test_a_document_that_is_no_text(document):
+    with pytest.raises(polyseme.InputError, match=f"Document 1 is of type {type(document).__name__}, where a string"):
+        Vectorizer().fit(["text", document])
+    with pytest.raises(ValueError, match=r"np.nan is an invalid document"):
+        Vectorizer().fit(["text", np.nan])
+
+
+def test_warnings_are_count_vectorizers():
+    for make in (CountVectorizer, Vectorizer):
+        with pytest.warns(UserWarning, match="stop_words may be inconsistent"):
+            make(stop_words=["don't"]).fit(TEXTS)
+        with pytest.warns(UserWarning, match="Upper case characters found in vocabulary while 'lowercase' is True"):
+            make(vocabulary=["Car"]).fit(TEXTS)
+        with pytest.warns(UserWarning, match="The parameter 'token_pattern' will not be used"):
+            make(tokenizer=str.split).fit(TEXTS)
+
+
+def test_bytes_files_and_names(tmp_path):
+    texts = [text.encode("utf-16") for text in TEXTS]
+    assert_same(texts, encoding="utf-16")
+    names = [str(tmp_path / f"{number}.txt") for number in range(len(texts))]
+    for name, text in zip(names, texts, strict=True):
+        (tmp_path / name).write_bytes(text)
+    assert_same(names, input="filename", encoding="utf-16")
+    expected = CountVectorizer().fit_transform(TEXTS)
+    files = [io.BytesIO(text) for text in texts]
+    assert_equal_counts(Vectorizer(input="file", encoding="utf-16").fit_transform(files), expected)
+    with pytest.raises(UnicodeDecodeError):
+        Vectorizer().fit([b"\xff\xfe\xfa"])
+    assert_same([b"ok \xff\xfe"], decode_error="ignore")
+
+
+def test_documents_in_other_containers():
+    pandas = pytest.importorskip("pandas")
+    expected = Vectorizer().fit_transform(TEXTS)
+    for texts in (
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        pandas.Series(TEXTS, index=range(10, 16)),
+        dict.fromkeys(TEXTS),
+    ):
+        assert_equal_counts(Vectorizer().fit_transform(texts), expected)
+
+
+def test_clone_pickle_and_copies():
+    fitted = Vectorizer(min_df=2, language="english").fit(TEXTS)
+    assert clone(fitted).get_params() == fitted.get_params()
+    assert not hasattr(clone(fitted), "vocabulary_")
+    for twin in (copy.copy(fitted), copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
+        assert_equal_counts(twin.transform(TEXTS), fitted.transform(TEXTS))
+
+
+def test_pipeline_and_grid_search():
+    texts = ["ant bee ant", "bee ant cow", "iron zinc", "zinc iron gold zinc", "ant cow cow", "gold iron"] * 4
+    pipeline = make_pipeline(Vectorizer(), polyseme.PLSA(2, random_state=1))
+    assert pipeline.fit_transform(texts).shape == (24, 2)
+    search = GridSearchCV(pipeline, {"vectorizer__min_df": [1, 2]}, cv=2, error_score="raise").fit(texts)
+    assert search.best_params_["vectorizer__min_df"] in (1, 2)
+
+
+def test_inverse_transform():
+    theirs, ours = CountVectorizer(), Vectorizer()
+    counts = ours.fit_transform(TEXTS)
+    expected = theirs.inverse_transform(theirs.fit_transform(TEXTS))
+    for one, other in zip(ours.inverse_transform(counts), expected, strict=True):
+        assert sorted(one) == sorted(other)
+
+
+def test_transform_without_fit():
+    with pytest.raises(NotFittedError, match="Vocabulary not fitted or provided"):
+        Vectorizer().transform(TEXTS)
+    expected = CountVectorizer(vocabulary=["car", "road"]).transform(TEXTS)
+    assert_equal_counts(Vectorizer(vocabulary=["car", "road"]).transform(TEXTS), expected)
+    assert Vectorizer(vocabulary=["car"]).transform([]).shape == (0, 1)
+
+
+def test_the_analyzer_is_scikit_learns():
+    assert Vectorizer().build_analyzer()("Two words") == ["two", "words"]
