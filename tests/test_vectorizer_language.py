@@ -228,7 +228,7 @@ SENTENCES = {
     "japanese": "今日はとても天気がよかったので、みんなで公園に行きました。",
     "korean": "날씨가 좋아서 우리는 공원에 갔습니다",
     "lithuanian": "Oras buvo gražus ir gatvėje nieko nebuvo, nes jie visi jau buvo namie kartu su savo motina",
-    "norwegian": "Været var fint og det var ikke noen på gaten, fordi alle var hjemme hos moren sin og hun hadde mye mat",
+    "norwegian": "Været var fint og det var ikke noen på gaten, fordi alle var hjemme hos moren sin og hadde mye mat",
     "persian": "هوا خوب بود و هیچ کس در خیابان نبود زیرا همه آنها با مادر خود در خانه بودند",
     "polish": "Pogoda była ładna i nie było nikogo na ulicy, ponieważ wszyscy byli już w domu ze swoją matką",
     "portuguese": "O tempo estava bom e não havia ninguém na rua, porque eles estavam todos em casa com a sua mãe",

@@ -1,0 +1,165 @@
+"""Raw text to counts: MB/s of Vectorizer and of scikit-learn's CountVectorizer, in one run, on 20 Newsgroups.
+
+    python benchmarks/text.py [--rounds 3] [--more]
+
+With --more also n-grams, phrases, many tiny documents, one long document, and the memory that a stream needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import Stemmer
+from common import DATA, describe_machine, seconds_of
+from sklearn.feature_extraction.text import CountVectorizer
+
+from polyseme.text import Vectorizer
+
+NEWS = DATA / "text" / "news20.jsonl.gz"
+Runs = dict[str, Callable[[], Any]]
+
+
+def load_texts(path: Path) -> list[str]:
+    if not path.is_file():
+        raise SystemExit(f"There is no {path}: set POLYSEME_DATA to the folder that holds the data.")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line)["text"] for line in file]
+
+
+def stemmed_analyzer() -> Callable[[str], list[str]]:
+    """CountVectorizer's own words, each stemmed by PyStemmer, which remembers the last ten thousand."""
+    words, stemmer = CountVectorizer().build_analyzer(), Stemmer.Stemmer("english")
+    return lambda text: stemmer.stemWords(words(text))
+
+
+def measure(runs: Runs, megabytes: float, rounds: int, *, baseline: str) -> None:
+    """Rounds of all runs in turn; medians, and how many times the baseline's speed they are."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            times[name].append(seconds_of(run))
+    base = median(times[baseline])
+    for name, seconds in times.items():
+        typical = median(seconds)
+        print(f"  {name:<52} {typical:7.3f} s  {megabytes / typical:7.1f} MB/s  {base / typical:6.1f} x")
+
+
+def main_figures(texts: list[str], megabytes: float, rounds: int) -> None:
+    theirs, ours = CountVectorizer(), Vectorizer()
+    expected, counts = theirs.fit_transform(texts), ours.fit_transform(texts)  # also warms the tables of characters
+    equal = ours.vocabulary_ == theirs.vocabulary_ and (counts != expected).nnz == 0
+    print(f"counts {counts.shape[0]} x {counts.shape[1]}, {counts.nnz} non-zeros, equal to CountVectorizer's: {equal}")
+
+    def fit(**parameters: Any) -> Callable[[], Any]:
+        return lambda: Vectorizer(**parameters).fit_transform(texts)
+
+    print("\nwords")
+    plain: Runs = {"CountVectorizer()": lambda: CountVectorizer().fit_transform(texts)}
+    plain |= {f"Vectorizer(n_jobs={n})": fit(n_jobs=n) for n in (1, 2)}
+    measure(plain, megabytes, rounds, baseline="CountVectorizer()")
+
+    print("\nstems")
+    analyzer = stemmed_analyzer()
+    peer = "CountVectorizer(analyzer=words stemmed by PyStemmer)"
+    stemmed: Runs = {peer: lambda: CountVectorizer(analyzer=analyzer).fit_transform(texts)}
+    stemmed |= {
+        f"Vectorizer(language='english', stop_words=[], n_jobs={n})": fit(language="english", stop_words=[], n_jobs=n)
+        for n in (1, 2)
+    }
+    stemmed["Vectorizer(language='english')"] = fit(language="english")
+    measure(stemmed, megabytes, rounds, baseline=peer)
+
+
+def more_figures(texts: list[str], megabytes: float) -> None:
+    def pair(**parameters: Any) -> Runs:
+        return {
+            f"CountVectorizer({_arguments(parameters)})": lambda: CountVectorizer(**parameters).fit_transform(texts),
+            f"Vectorizer({_arguments(parameters)})": lambda: Vectorizer(**parameters).fit_transform(texts),
+        }
+
+    for parameters in (
+        {"ngram_range": (1, 2)},
+        {"analyzer": "char_wb", "ngram_range": (3, 3)},
+        {"token_pattern": r"\S+?\b"},
+    ):
+        runs = pair(**parameters)
+        print()
+        measure(runs, megabytes, 1, baseline=next(iter(runs)))
+    print("\nphrases")
+    runs = {
+        "Vectorizer(language='auto', phrases=True)": lambda: Vectorizer(language="auto", phrases=True).fit_transform(
+            texts
+        )
+    }
+    measure(runs, megabytes, 1, baseline=next(iter(runs)))
+
+    tiny = [line for text in texts for line in text.splitlines()][:500_000]
+    long = ["\n".join(texts * 4)[:100_000_000]]
+    for name, documents in (("half a million lines", tiny), ("one document of 100 MB", long)):
+        print(f"\n{name}")
+        size = sum(map(len, documents)) / 1e6
+        runs = {
+            "CountVectorizer()": lambda documents=documents: CountVectorizer().fit_transform(documents),
+            "Vectorizer()": lambda documents=documents: Vectorizer().fit_transform(documents),
+        }
+        measure(runs, size, 1, baseline="CountVectorizer()")
+    stream_memory(texts)
+
+
+def stream_memory(texts: list[str]) -> None:
+    """What a stream of ten times the corpus needs beyond its counts, against the corpus itself."""
+
+    def stream(times: int) -> Iterator[str]:
+        for _ in range(times):
+            for text in texts:
+                yield text + " "  # a new string, that nobody else keeps
+
+    print("\nmemory of a stream, beyond the counts")
+    for times in (1, 10):
+        before = anonymous_memory()
+        counts = Vectorizer().fit_transform(stream(times))
+        own = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
+        after = anonymous_memory()
+        print(
+            f"  {times:2} x the corpus: {(after - before - own) / 2**20:.0f} MB kept beyond {own / 2**20:.0f} MB of counts"
+        )
+        del counts
+    vectorizer = Vectorizer()
+    before = anonymous_memory()
+    vectorizer.fit(stream(10))
+    print(f"  fit alone, 10 x the corpus: {(anonymous_memory() - before) / 2**20:.0f} MB (the vocabulary)")
+
+
+def anonymous_memory() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith("RssAnon")))
+
+
+def _arguments(parameters: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--more", action="store_true")
+    arguments = parser.parse_args()
+    describe_machine("PyStemmer")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    texts = load_texts(NEWS)
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    print(f"20 Newsgroups: {len(texts)} documents, {megabytes:.1f} MB; {cores} cores may be used")
+    main_figures(texts, megabytes, arguments.rounds)
+    if arguments.more:
+        more_figures(texts, megabytes)
+
+
+if __name__ == "__main__":
+    main()
