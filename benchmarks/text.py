@@ -17,9 +17,9 @@ from statistics import median
 from typing import Any
 
 import Stemmer
-from common import DATA, describe_machine, seconds_of
 from sklearn.feature_extraction.text import CountVectorizer
 
+from common import DATA, describe_machine, seconds_of
 from polyseme.text import Vectorizer
 
 NEWS = DATA / "text" / "news20.jsonl.gz"
@@ -127,9 +127,8 @@ def stream_memory(texts: list[str]) -> None:
         counts = Vectorizer().fit_transform(stream(times))
         own = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
         after = anonymous_memory()
-        print(
-            f"  {times:2} x the corpus: {(after - before - own) / 2**20:.0f} MB kept beyond {own / 2**20:.0f} MB of counts"
-        )
+        extra = after - before - own
+        print(f"  {times:2} x the corpus: {extra / 2**20:.0f} MB kept beyond {own / 2**20:.0f} MB of counts")
         del counts
     vectorizer = Vectorizer()
     before = anonymous_memory()

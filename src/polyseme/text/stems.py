@@ -39,10 +39,11 @@ def named(forms: Sequence[str], tokens: Integers, stems: Sequence[str]) -> Namin
     """
     lengths = np.fromiter(map(len, forms), dtype=np.int64, count=len(forms))
     order = np.lexsort((lengths, -tokens))
-    found: dict[str, int] = {}
-    stem_of_form = np.fromiter((found.setdefault(stem, len(found)) for stem in stems), np.int64, len(forms))
+    distinct = dict.fromkeys(stems)
+    stem_number = dict(zip(distinct, range(len(distinct)), strict=True))
+    stem_of_form = np.fromiter(map(stem_number.__getitem__, stems), dtype=np.int64, count=len(forms))
     _, best = np.unique(stem_of_form[order], return_index=True)
-    shown_form = order[best]  # of each stem, in the order of `found`
+    shown_form = order[best]  # of each stem, by its number
     is_shown = np.zeros(len(forms), dtype=bool)
     is_shown[shown_form] = True
     place = np.cumsum(is_shown) - 1

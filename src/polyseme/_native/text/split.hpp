@@ -84,44 +84,43 @@ class PlainSplitter {
     explicit PlainSplitter(const uint32_t* table) : table_(table) {
         for (uint32_t c = 0; c < 256; ++c) {
             const uint32_t kind = kind_of(table[c]);
-            const bool gap = kind == separator || kind == space, plain = kind == word && code_of(table[c]) < 0x80;
-            bytes_[c] = static_cast<uint16_t>((code_of(table[c]) & 0xFF) | (plain ? in_word : gap ? 0 : needs_care));
+            const bool ascii = code_of(table[c]) < 0x80, gap = kind == separator || kind == space;
+            const uint16_t flag = kind == word && ascii ? in_word : kind == joiner && ascii ? joins : gap ? 0 : needs_care;
+            bytes_[c] = static_cast<uint16_t>((code_of(table[c]) & 0xFF) | flag);
+            if (gap) a_gap_ = static_cast<uint8_t>(c);
         }
     }
 
     // Calls sink.words(bytes, bounds, n): word k is from bytes[bounds[2k]] to bytes[bounds[2k + 1]], short ones too;
-    // and sink.word where care was needed. Never sink.barrier for plain words.
+    // and sink.word where care was needed. No barriers for plain words.
     template <class Sink>
     void split(const uint8_t* text, int64_t n, int64_t min_length, Buffer& buffer, Sink& sink) const {
-        char lowered[most + Buffer::slack];
-        uint16_t bounds[most + 2];
+        Found found;
+        uint8_t joined[most];
         for (int64_t i = 0, m = 0; i < n; i += m) {
             m = up_to_a_gap(text + i, n - i);
-            if (m > most) {
-                split_words(text + i, m, table_, min_length, buffer, sink);
-                continue;
+            uint16_t seen = needs_care;
+            if (m <= most) seen = find(text + i, m, in_word, found);
+            if ((seen & (joins | needs_care)) == joins) {
+                join(text + i, m, joined);
+                find(joined, m, in_word | joins, found);
             }
-            std::size_t n_bounds = 0;
-            uint16_t before = 0, seen = 0;
-            for (int64_t k = 0; k < m; ++k) {  // no branches: where words end cannot be guessed
-                const uint16_t byte = bytes_[text[i + k]];
-                lowered[k] = static_cast<char>(byte);
-                bounds[n_bounds] = static_cast<uint16_t>(k);
-                n_bounds += ((byte ^ before) & in_word) != 0;
-                before = byte;
-                seen |= byte;
-            }
-            bounds[n_bounds] = static_cast<uint16_t>(m);
-            n_bounds += (before & in_word) != 0;
             if (seen & needs_care) split_words(text + i, m, table_, min_length, buffer, sink);
-            else sink.words(lowered, bounds, n_bounds / 2, min_length);
+            else sink.words(found.lowered, found.bounds, found.n_bounds / 2, min_length);
         }
     }
 
   private:
     static constexpr int64_t most = 4096;
-    static constexpr uint16_t in_word = 0x100, needs_care = 0x200;
+    static constexpr uint16_t in_word = 0x100, joins = 0x200, needs_care = 0x400;
 
+    struct Found {
+        char lowered[most + Buffer::slack];
+        uint16_t bounds[most + 2];
+        std::size_t n_bounds;
+    };
+
+    bool is(uint8_t c, uint16_t flag) const { return bytes_[c] & flag; }
     bool is_gap(uint8_t c) const { return bytes_[c] < in_word; }
 
     // A length of about `most` with a gap behind it, or all.
@@ -134,8 +133,36 @@ class PlainSplitter {
         return m;
     }
 
+    // The places where runs of characters with `flags` begin and end; returns the flags of all. It has no branches, for
+    // where words end cannot be guessed.
+    uint16_t find(const uint8_t* text, int64_t m, uint16_t flags, Found& found) const {
+        std::size_t n_bounds = 0;
+        uint16_t before = 0, seen = 0;
+        for (int64_t k = 0; k < m; ++k) {
+            const uint16_t byte = bytes_[text[k]];
+            const uint16_t inside = (byte & flags) != 0;
+            found.lowered[k] = static_cast<char>(byte);
+            found.bounds[n_bounds] = static_cast<uint16_t>(k);
+            n_bounds += inside ^ before;
+            before = inside;
+            seen |= byte;
+        }
+        found.bounds[n_bounds] = static_cast<uint16_t>(m);
+        found.n_bounds = n_bounds + before;
+        return seen;
+    }
+
+    // The text with joiners only where they join: between two word characters.
+    void join(const uint8_t* text, int64_t m, uint8_t* joined) const {
+        for (int64_t k = 0; k < m; ++k) {
+            const bool between = k > 0 && k + 1 < m && is(text[k - 1], in_word) && is(text[k + 1], in_word);
+            joined[k] = is(text[k], joins) && !between ? a_gap_ : text[k];
+        }
+    }
+
     const uint32_t* table_;
     uint16_t bytes_[256];
+    uint8_t a_gap_ = 0;
 };
 
 // The characters of a document one by one; two or more white spaces become one blank.
