@@ -25,7 +25,7 @@ _REST = 1e-3
 _NEWTON_STEPS = 100
 """a bound that is not met: both equations for a multiplier take about five"""
 _NOTHING = 1e-100
-"""counts below this share of their row, or of one token, are taken as zero when beta > 0: so zeros become exact"""
+"""an entropic weight below this is none; counts below this share of their row, or of one token, are taken as zero when beta > 0: so zeros become exact"""
 
 
 def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) -> Floats:
@@ -48,11 +48,11 @@ def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) ->
 
 
 def _best_rows(counts: Floats, sums: Floats, factor: Floats, entropic_weight: float) -> Floats:
+    if abs(entropic_weight) < _NOTHING:
+        return counts / sums
     if entropic_weight > 0:
         return _less_entropy(counts, sums, factor, entropic_weight)
-    if entropic_weight < 0:
-        return _more_entropy(counts, sums, -entropic_weight)
-    return counts / sums
+    return _more_entropy(counts, sums, -entropic_weight)
 
 
 def _keep_largest(totals: Floats, factor: Floats, entropic_weight: float) -> Floats:
