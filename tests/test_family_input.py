@@ -54,7 +54,7 @@ def test_a_number_that_is_no_alpha(value):
     [
         ("doc_topic_prior", Decorrelation(1), "P(w|z)"),
         ("doc_topic_prior", SeedWords({0: [1]}), "P(w|z)"),
-        ("doc_topic_prior", [Dirichlet(1.1), [Smoothing(1)] and SeedWords({0: [1]})], "P(w|z)"),
+        ("doc_topic_prior", [Dirichlet(1.1), SeedWords({0: [1]})], "P(w|z)"),
         ("topic_word_prior", TopicSelection(1), "P(z|d)"),
         ("topic_word_prior", [Decorrelation(1), TopicSelection(1)], "P(z|d)"),
     ],

@@ -1,7 +1,5 @@
 """Priors and a background inside the fit: the objective, its steps and the estimator, against naive formulas."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -410,7 +408,3 @@ class TestStationary:
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-def test_the_model_is_immutable():
-    assert replace(model_of(1.2, share=0.3), temperature=0.5).n_columns == K + 1
