@@ -203,7 +203,8 @@ def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> 
         K = model.n_topics
         counts = np.ascontiguousarray((stats.word_sums[:, :K] * B[:, :K]).T)
         topics = model.word_prior.maximise(counts, model._topics(phi))
-        _keep_words(topics, counts, shard.word_totals > 0)
+        if model.background is None:  # which can write every word that occurs
+            _keep_words(topics, counts, shard.word_totals > 0)
         next_phi = padded(without_negligible(topics.T, phi.dtype), phi.dtype, model.n_columns)
     return next_phi, inner(np.abs(next_phi - phi).sum(axis=0), stats.topic_mass) / 2
 
