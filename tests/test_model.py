@@ -206,10 +206,10 @@ class TestMonotone:
 
     def test_a_word_may_leave_every_topic_for_the_background(self):
         """Keeping it in one would lower the objective."""
-        data, background = np.array([[5.0, 0], [0, 3]]), np.array([0.6, 0.4])
-        model = model_of(None, Entropic(1e-9), share=0.3, background=background, n_topics=1, joint=True)
-        run = begin(EM(), model, data, (np.ones((2, 1)), np.array([[0.6, 0.4]])))
-        for _ in range(300):
+        data, background, weights = np.array([[5.0, 0], [0, 3]]), np.array([0.62, 0.38]), np.array([1.07, 0.31])
+        model = model_of(None, Entropic(0), share=0.3, background=background, n_topics=1, joint=True)
+        run = begin(EM(), model, data, (np.ones((2, 1)), np.array([[0.42, 0.58]])), weights=weights)
+        for _ in range(60):
             before = run.report.objective
             run.advance()
             assert run.report.objective >= before - 1e-12
