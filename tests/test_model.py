@@ -189,7 +189,7 @@ def problems(draw):
 
 
 class TestMonotone:
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(problems())
     def test_the_objective_never_falls(self, problem):
         solver, model, data, start, weights, layout = problem
@@ -407,15 +407,19 @@ class TestStationary:
         assert (model.transform(X)[:, ~model.active_topics_] == 0).all()
 
 
+@parametrize_with_checks([PLSA(2, background=0.2), PLSA(2, doc_topic_prior=1.1, topic_word_prior=1.1)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        PLSA(2, background=0.2),
-        PLSA(2, background=JointBackground(0.2)),
-        PLSA(2, doc_topic_prior=1.1, topic_word_prior=1.1),
         PLSA(2, doc_topic_prior=Entropic(0.5)),
+        PLSA(2, background=JointBackground(0.2)),
         PLSA(2, doc_topic_prior=TopicSelection(0.1), topic_word_prior=[Decorrelation(1), Smoothing(1)]),
         PLSA(2, background=0.2, doc_topic_prior=Entropic(-0.5), topic_word_prior=0.9, solver="em"),
     ]
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_the_others(estimator, check):
     check(estimator)
