@@ -43,10 +43,18 @@ class TopicSpace:
     temperatures: tuple[float, ...]
     topic_weights: Floats
     """P(z) of each model"""
+    background_shares: tuple[float, ...]
+    """lambda of each model, 0 without a background"""
+    background_word: Array
+    """P(w|B) of each model, words x models, float32"""
 
     @classmethod
     def of(cls, models: Sequence[Any], counts: Any) -> TopicSpace:
-        """Of fitted estimators such as PLSA, with the documents folded in."""
+        """Of fitted estimators such as PLSA, with the documents folded in.
+
+        Queries are folded in with the model's background and temperature, but without its prior on documents: a query
+        is not one of the documents, and has few words to stand up to it.
+        """
         for model in models:
             if model.components_.shape[1] != counts.shape[1]:
                 raise InputError(
@@ -65,6 +73,8 @@ class TopicSpace:
             tuple(int(model.components_.shape[0]) for model in models),
             tuple(float(model.temperature_) for model in models),
             np.concatenate([np.asarray(model.topic_weights_, dtype=np.float64) for model in models]),
+            tuple(float(getattr(model, "background_weight_", 0.0)) for model in models),
+            np.stack([_background_of(model) for model in models], axis=1),
         )
 
     @cached_property
@@ -82,6 +92,8 @@ class TopicSpace:
             (self.sizes[chosen],),
             (self.temperatures[chosen],),
             self.topic_weights[block],
+            (self.background_shares[chosen],),
+            self.background_word[:, [chosen]],
         )
 
     def fold(self, queries: Any) -> Array:
@@ -96,8 +108,11 @@ class TopicSpace:
             len(words) + 1,
         )
         folded = np.empty((queries.shape[0], self.topic_word.shape[1]), dtype=np.float32)
-        for block, beta in zip(self.blocks, self.temperatures, strict=True):
-            folded[:, block] = _folded(counts, topic_word[:, block], beta)
+        settings = zip(
+            self.blocks, self.temperatures, self.background_shares, self.background_word[words].T, strict=True
+        )
+        for block, beta, share, background in settings:
+            folded[:, block] = _folded(counts, topic_word[:, block], beta, share, background)
         return folded
 
     def scores(self, queries: Any) -> Array:
@@ -133,32 +148,41 @@ class TopicSpace:
     def _evidence(self, row: Any, weights: Array) -> Array:
         """Share of each of the row's words in each topic's weight (words x sum of K): columns sum to one.
 
-        n_w P(z|w) / sum_w n_w P(z|w), with P(z|w) ∝ (P(z) P(w|z))^beta of the row.
+        n_w P(z|w) / sum_w n_w P(z|w), with P(z|w) ∝ (P(z) P(w|z))^beta of the row, beside a background if there is one.
         """
         evidence = self.topic_word[row.indices]
-        for block, beta in zip(self.blocks, self.temperatures, strict=True):
-            joint = (weights[block] * evidence[:, block]) ** np.float32(beta)
-            posterior = joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        backgrounds = self.background_word[row.indices].T
+        settings = zip(self.blocks, self.temperatures, self.background_shares, backgrounds, strict=True)
+        for block, beta, share, background in settings:
+            joint = (np.float32(1 - share) * weights[block] * evidence[:, block]) ** np.float32(beta)
+            total = joint.sum(axis=1) + (np.float32(share) * background) ** np.float32(beta)
+            posterior = joint / np.maximum(total, np.finfo(np.float32).tiny)[:, np.newaxis]
             counted = row.data[:, np.newaxis].astype(np.float32) * posterior
             evidence[:, block] = counted / np.maximum(counted.sum(axis=0), np.finfo(np.float32).tiny)
         return evidence
 
 
-def _folded(counts: SparseCounts, topic_word: Array, beta: float) -> Array:
-    """The rows folded in; topic_word holds P(w|z) of their words alone.
+def _background_of(model: Any) -> Array:
+    """P(w|B) of a fitted estimator, zeros without one."""
+    background = getattr(model, "background_", None)
+    return np.asarray(np.zeros(model.components_.shape[1]) if background is None else background, dtype=np.float32)
+
+
+def _folded(counts: SparseCounts, topic_word: Array, beta: float, share: float, background: Array) -> Array:
+    """The rows folded in; topic_word and background hold P(w|z) and P(w|B) of their words alone.
 
     One row more stands for all other words: the kernel wants to know what the topics give to them.
     """
-    known = topic_word.any(axis=1)
-    if not known.all():
-        known_or_rest = np.append(known, False)
-        counts = counts.with_values(np.where(known_or_rest[counts.indices], counts.values, 0))
-    rest = np.maximum(1 - topic_word.sum(axis=0, dtype=np.float64), 0)
-    operand = np.vstack([topic_word if beta == 1 else topic_word**beta, rest])
     n_topics = topic_word.shape[1]
+    columns = topic_word if share == 0 else np.column_stack([topic_word, background])
+    known = np.asarray(columns.any(axis=1))
+    if not known.all():
+        counts = counts.with_values(np.where(known[counts.indices], counts.values, 0))
+    rest = np.maximum(1 - columns.sum(axis=0, dtype=np.float64), 0)
+    operand = np.vstack([columns if beta == 1 else columns**beta, rest])
     folded, _ = counts.fold_in(
         padded(operand, np.float32), n_topics, empty=np.zeros(n_topics), tol=TOLERANCE, max_iter=MAX_STEPS,
-        n_threads=1, temperature=beta,
+        n_threads=1, background=share, temperature=beta,
     )  # fmt: skip
     return folded
 

@@ -29,6 +29,8 @@ FORMAT_VERSION = 1
 _KEY = "polyseme_index"
 _DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 _SPACES = ("model", "average")
+_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
+_NUMBERS = ("sizes", "temperatures", "background_shares")
 
 
 def save(index: Any, path: str | PathLike[str]) -> None:
@@ -52,8 +54,8 @@ def save(index: Any, path: str | PathLike[str]) -> None:
     for name in _SPACES:
         space = getattr(scoring, name)
         if space is not None:
-            tensors |= {f"{name}.{part}": getattr(space, part) for part in ("topic_word", "documents", "topic_weights")}
-            header["spaces"][name] = {"sizes": list(space.sizes), "temperatures": list(space.temperatures)}
+            tensors |= {f"{name}.{part}": getattr(space, part) for part in _ARRAYS}
+            header["spaces"][name] = {part: list(getattr(space, part)) for part in _NUMBERS}
     if scoring.lsi is not None:
         tensors |= {"lsi.basis": scoring.lsi.basis, "lsi.documents": scoring.lsi.documents}
         header["lsi"] = {"weighting": scoring.lsi.weighting}
@@ -129,12 +131,14 @@ def _restored(index_class: Any, header: dict[str, Any], tensors: dict[str, Array
 
 def _space(name: str, settings: Any, tensors: dict[str, Array], n_docs: int, n_words: int) -> TopicSpace:
     sizes = tuple(int(size) for size in settings["sizes"])
-    temperatures = tuple(float(beta) for beta in settings["temperatures"])
-    topic_word, documents = tensors[f"{name}.topic_word"], tensors[f"{name}.documents"]
-    width = sum(sizes)
-    if topic_word.shape != (n_words, width) or documents.shape != (width, n_docs) or len(temperatures) != len(sizes):
+    temperatures, shares = (tuple(map(float, settings[part])) for part in ("temperatures", "background_shares"))
+    topic_word, documents, topic_weights, background = (tensors[f"{name}.{part}"] for part in _ARRAYS)
+    width, n_models = sum(sizes), len(sizes)
+    shapes = (topic_word.shape, documents.shape, topic_weights.shape, background.shape)
+    wanted = ((n_words, width), (width, n_docs), (width,), (n_words, n_models))
+    if shapes != wanted or (len(temperatures), len(shares)) != (n_models, n_models):
         raise ValueError(f"the arrays of {name} have other shapes than the header says")
-    return TopicSpace(topic_word, documents, sizes, temperatures, _sized(tensors[f"{name}.topic_weights"], width))
+    return TopicSpace(topic_word, documents, sizes, temperatures, topic_weights, shares, background)
 
 
 def _csr(name: str, matrix: Any) -> dict[str, Array]:
