@@ -99,7 +99,12 @@ def seeds():
         "lines": ["one\ntwo ö\n\nthree".encode(), gzip.compress(table), bz2.compress(table), lzma.compress(table)],
         "csv": [table, csv_table(";"), gzip.compress(table)],
         "tsv": [csv_table("\t")],
-        "jsonl": [jsonl, bz2.compress(jsonl), jsonl.decode().encode("utf-16")],
+        "jsonl": [
+            jsonl,
+            b"[" + jsonl.strip().replace(b"\n", b",\n") + b"]",
+            bz2.compress(jsonl),
+            jsonl.decode().encode("utf-16"),
+        ],
         "parquet": [parquet()],
         "wiki": [wiki, dump(*PAGES).encode("utf-16"), bz2.compress(wiki), wiki.replace(b"><", b">\n <")],
         "docx": [docx()],
@@ -176,7 +181,7 @@ def test_the_files_are_whole_before_they_are_mutated(folder):
         assert set(reader.problems.counts) <= {"guessed encoding"}
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=st.sampled_from(CASES), mutations=st.lists(mutation, min_size=1, max_size=6))
 def test_mutated_files(folder, case, mutations):
     check(folder, case, mutations)

@@ -179,6 +179,21 @@ def test_damaged_json_lines(tmp_path):
     assert reader.problems.counts == {"damaged row": 5}
 
 
+def test_a_json_array(tmp_path):
+    path = tmp_path / "table.json"
+    path.write_text(
+        json.dumps([{"text": "one \ud800", "x": {"y": "\ud800"}}, 5, {"text": "two"}], indent=1), encoding="utf-8"
+    )
+    reader = read(path)
+    assert [(d.id, d.text) for d in reader] == [("1", "one \ufffd"), ("3", "two")]
+    assert reader.problems.counts == {"damaged row": 1}
+    with pytest.raises(InputError, match="write each object on a line of its own"):
+        list(read(path, limits=Limits(document=30)))
+    path.write_text('[{"text": "cut', encoding="utf-8")
+    with pytest.raises(InputError, match="neither a JSON array nor JSON lines"):
+        list(read(path))
+
+
 def test_dates_and_lists_of_parquet(tmp_path):
     polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
     path = tmp_path / "table.parquet"

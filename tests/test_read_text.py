@@ -58,6 +58,37 @@ def test_binary_and_unreadable_files_are_skipped_and_named(tmp_path):
     assert "picture.png" in str(reader.problems)
 
 
+def test_files_that_cannot_be_opened_are_named(tmp_path, monkeypatch):
+    for name in ("a.txt", "b.pdf", "c.docx", "d.parquet", "e.csv", "good.txt"):
+        (tmp_path / name).write_text("words", encoding="utf-8")
+    real = Path.open
+
+    def forbidden(path, *arguments, **named):
+        if path.name != "good.txt":
+            raise PermissionError(13, "Permission denied")
+        return real(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", forbidden)
+    reader = read(tmp_path)
+    assert texts(reader) == ["words"]
+    assert reader.problems.counts["unreadable file"] == 5
+
+
+def test_a_file_that_goes_away_is_named(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("words", encoding="utf-8")
+    reader = read([tmp_path / "a.txt", tmp_path / "b.txt"])
+    (tmp_path / "a.txt").unlink()
+    assert texts(reader) == ["words"]
+    assert reader.problems.counts == {"unreadable file": 1}
+
+
+def test_names_that_are_no_text_can_still_be_printed(tmp_path):
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("words", encoding="utf-8")
+    (document,) = read(tmp_path)
+    assert document.id == "caf?.txt"
+
+
 @pytest.mark.parametrize(
     ("encoding", "text"),
     [
@@ -144,7 +175,8 @@ def test_bad_arguments_are_refused(tmp_path):
         ({"paths": tmp_path, "encoding": "rot13"}, "no text encoding"),
         ({"paths": tmp_path, "sample": -1}, "sample must be a number of documents"),
         ({"paths": tmp_path, "noise": 3}, "name some with categories="),
-        ({"paths": tmp_path, "categories": [" "]}, "A category has no name"),
+        ({"paths": tmp_path, "categories": [" "]}, "names no category"),
+        ({"paths": tmp_path, "categories": []}, "names no category"),
         ({"paths": tmp_path, "text": []}, "names no column"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -58,22 +58,24 @@ def test_what_is_no_article_is_dropped_and_counted(tmp_path):
         page("Titolo: sottotitolo", "kept [[Categoria:Y]]", 3, ns=""),
         page("Moved", "x [[Categoria:Y]]", 4, extra='<redirect title="Gatto" />'),
         page("Moved", "#RINVIA [[Gatto]] {{x}} [[Categoria:Y]]", 4, ns=""),
+        page("Moved", "#redirect [[Gatto]]", 4),
+        page("Numbered", "# uno [[Gatto]]\n# due [[Categoria:Y]]", 4),
         page("Empty", "", 5),
         page("Template", "{{only}} [[Categoria:Y]]", 5),
         page("Bare", "words", 6),
         page("Item", '{"a": "b"}', 7).replace("<text", "<model>wikibase-item</model><text"),
     ]
     documents, reader = read_dump(tmp_path, dump(*PAGES, *others))
-    assert [d.title for d in documents] == ["Gatto", "Cane", "Titolo: sottotitolo"]
+    assert [d.title for d in documents] == ["Gatto", "Cane", "Titolo: sottotitolo", "Numbered"]
     assert reader.dropped == {
         "page of another namespace": 2,
-        "redirect": 2,
+        "redirect": 3,
         "empty page": 2,
         "page without a category": 1,
         "page that is no wikitext": 1,
     }
     kept, reader = read_dump(tmp_path, dump(*PAGES, *others), uncategorised=True)
-    assert len(kept) == 4
+    assert len(kept) == 5
     assert "page without a category" not in reader.dropped
 
 

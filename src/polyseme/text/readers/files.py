@@ -64,7 +64,13 @@ def _place(name: str) -> Place:
         raise InputError(f"There is no file or folder {name!r}.") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{name!r} cannot be read: {_reason(error)}.") from None
-    return Place(path, name, is_folder=stat.S_ISDIR(mode), rereadable=stat.S_ISDIR(mode) or stat.S_ISREG(mode))
+    is_folder = stat.S_ISDIR(mode)
+    return Place(path, _printable(name), is_folder, rereadable=is_folder or stat.S_ISREG(mode))
+
+
+def _printable(name: str) -> str:
+    """A name that is not in the file system's encoding holds half characters, which cannot be written."""
+    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _reason(error: Exception) -> str:
@@ -78,7 +84,10 @@ def files_of(place: Place, on_problem: Callable[[str, str, str], None]) -> Itera
     elif place.is_folder:
         yield from _walk(place.path, on_problem)
     else:
-        yield File(place.path, place.name, size=place.path.stat().st_size)
+        try:
+            yield File(place.path, place.name, size=place.path.stat().st_size)
+        except OSError as error:
+            on_problem("unreadable file", place.name, _reason(error))
 
 
 def _walk(folder: Path, on_problem: Callable[[str, str, str], None]) -> Iterator[File]:
@@ -91,13 +100,14 @@ def _walk(folder: Path, on_problem: Callable[[str, str, str], None]) -> Iterator
         for name in sorted(names):
             if name.startswith("."):
                 continue
-            path, shown = Path(root, name), str(within / name)
+            path, shown = Path(root, name), _printable(str(within / name))
             try:
                 status = path.stat()
             except OSError as error:
                 on_problem("unreadable file", shown, _reason(error))
                 continue
             if stat.S_ISREG(status.st_mode):
-                yield File(path, shown, within.parts[0] if within.parts else None, status.st_size)
+                label = _printable(within.parts[0]) if within.parts else None
+                yield File(path, shown, label, status.st_size)
             else:
                 on_problem("unreadable file", shown, "it is not a regular file")

@@ -103,16 +103,24 @@ class Input:
     @contextmanager
     def seekable(self) -> Iterator[IO[bytes] | None]:
         """The file for readers that jump about in it: from the disk, or from memory where it is compressed or piped."""
+        if not self._is_plain():
+            content = self.whole()
+            yield None if content is None else io.BytesIO(content)
+            return
+        with self.opened() as stream:
+            yield stream
+        self.current.bytes_read += self.file.size
+
+    def _is_plain(self) -> bool:
+        """Whether it is a file on the disk that can be opened and is not compressed."""
         path = self.file.path
-        if path is not None and path.is_file():
+        if path is None or not path.is_file():
+            return False
+        try:
             with path.open("rb") as stream:
-                if decompressor_of(stream.read(8)) is None:
-                    stream.seek(0)
-                    yield stream
-                    self.current.bytes_read += self.file.size
-                    return
-        content = self.whole()
-        yield None if content is None else io.BytesIO(content)
+                return decompressor_of(stream.read(8)) is None
+        except OSError:
+            return False
 
     def encoding_of(self, head: bytes) -> str | None:
         """The given encoding or the detected one; None, and a problem, for a binary file."""

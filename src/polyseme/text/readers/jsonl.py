@@ -1,10 +1,10 @@
-"""JSON lines: one object a line."""
+"""JSON lines, one object a line, and small JSON arrays."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -30,25 +30,54 @@ def read_jsonl(source: Input) -> Iterator[Document]:
 
 
 def _objects(source: Input) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in source.lines():
+    lines = source.lines()
+    first = next((numbered for numbered in lines if not numbered[1].isspace()), None)
+    if first is None:
+        return
+    array = first[1].lstrip().startswith("[")
+    for number, row in _array(source, first[1], lines) if array else _parsed(source, chain([first], lines)):
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            source.problem("damaged row", "it is not a JSON object with named values", number)
+
+
+def _parsed(source: Input, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+    """The values of lines that are JSON, with the numbers of the lines."""
+    for number, line in lines:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
             if line and not line.isspace():
                 source.problem("damaged row", f"it is not JSON ({error})", number)
             continue
-        if not isinstance(row, dict):
-            source.problem("damaged row", "it is not a JSON object with named values", number)
-            continue
-        if _SURROGATE.search(line):
-            row = {name: _without_lone_surrogates(value) for name, value in row.items()}
-        yield number, row
+        yield number, _without_lone_surrogates(row) if _SURROGATE.search(line) else row
+
+
+def _array(source: Input, first: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+    """The values of one JSON array, which must fit in a document, with their own numbers."""
+    pieces, size = [first], len(first)
+    for _, line in lines:
+        size += len(line)
+        if size > source.settings.limits.document:
+            source.problem("refused file", "it is one large JSON array: write each object on a line of its own")
+            return
+        pieces.append(line)
+    content = "".join(pieces)
+    try:
+        rows = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        source.problem("damaged file", f"it is neither a JSON array nor JSON lines ({error})")
+        return
+    yield from enumerate(_without_lone_surrogates(rows) if _SURROGATE.search(content) else rows, 1)
 
 
 def _without_lone_surrogates(value: Any) -> Any:
     """JSON can spell half a character, which no encoding can write."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_without_lone_surrogates(name): _without_lone_surrogates(item) for name, item in value.items()}
     return [_without_lone_surrogates(item) for item in value] if isinstance(value, list) else value
 
 

@@ -187,12 +187,12 @@ def read(
     for name, size in (("sample", sample), ("noise", noise)):
         if size is not None and size < 0:
             raise InputError(f"{name} must be a number of documents, not {size}.")
-    if noise and not categories:
+    if noise and categories is None:
         raise InputError("noise is the number of documents of other categories: name some with categories=.")
     if isinstance(categories, str):
         categories = [categories]
-    if categories is not None and not all(name.strip() for name in categories):
-        raise InputError("A category has no name: leave empty strings out of categories=.")
+    if categories is not None and not (categories and all(name.strip() for name in categories)):
+        raise InputError("categories= names no category: name one or more, or leave it out.")
     texts = (text,) if isinstance(text, str) else None if text is None else tuple(text)
     if texts == ():
         raise InputError("text= names no column: name one, or leave it out to have it chosen.")

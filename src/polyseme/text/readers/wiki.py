@@ -15,7 +15,10 @@ ARTICLES, FILES, CATEGORIES = 0, 6, 14
 """Numbers of namespaces, the same in every wiki."""
 
 _MOST_DAMAGED_PAGES = 1000
-_REDIRECT = re.compile(r"\s*+#\s?+\w++\s*+:?\s*+\[\[[^\[\]\n]++\]\]")
+_MOST_NAMESPACES = 1000
+_REDIRECT = re.compile(r"\s*+#redirect\b", re.IGNORECASE)
+_REDIRECT_IN_ANY_LANGUAGE = re.compile(r"\s*+#\s?+\w++\s*+:?\s*+\[\[[^\[\]\n]++\]\]")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 _DECLARED = re.compile(rb"<\?xml[^<>]{0,100}?encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
 _WORD = re.compile(r"\w")
 
@@ -27,7 +30,7 @@ def read_wiki(source: Input) -> Iterator[Document]:
     for page in dump.pages():
         if page.namespace(dump.namespaces) != ARTICLES:
             source.drop("page of another namespace")
-        elif page.redirect or _REDIRECT.match(page.text):
+        elif page.is_redirect():
             source.drop("redirect")
         elif page.model not in ("", "wikitext"):
             source.drop("page that is no wikitext")
@@ -57,9 +60,19 @@ class _Page:
     def namespace(self, names: dict[str, int]) -> int:
         """By its number, or by its title where the dump is older than the numbers."""
         if self.ns:
-            return int(self.ns) if self.ns.lstrip("-").isdecimal() else ARTICLES
+            return _number(self.ns)
         prefix, colon, _ = self.title.partition(":")
         return names.get(prefix.casefold(), ARTICLES) if colon else ARTICLES
+
+    def is_redirect(self) -> bool:
+        """By its own element; dumps that are older than the numbers of namespaces have only the text to tell."""
+        pattern = _REDIRECT if self.ns else _REDIRECT_IN_ANY_LANGUAGE
+        return self.redirect or pattern.match(self.text) is not None
+
+
+def _number(text: str) -> int:
+    """The number of a namespace; what is none counts as an article's."""
+    return int(text) if _NUMBER.fullmatch(text) else ARTICLES
 
 
 class _Refused(Exception):
@@ -214,8 +227,7 @@ class _Parser:
         if (parent, name) in _WANTED:
             self._pieces, self._size = [], 0
             if name == "namespace":
-                key = attributes.get("key", "")
-                self._key = int(key) if key.lstrip("-").isdecimal() else ARTICLES
+                self._key = _number(attributes.get("key", ""))
         elif name == "page":
             self._page = _Page()
         elif name == "redirect" and parent == "page":
@@ -236,7 +248,7 @@ class _Parser:
         if self._pieces is not None:
             text, self._pieces = "".join(self._pieces), None
             if name == "namespace":
-                if text:
+                if text and len(self._namespaces) < _MOST_NAMESPACES:
                     self._namespaces[text.casefold()] = self._key
             elif (parent := self._path[-1] if self._path else "") and (parent, name) in _WANTED:
                 setattr(self._page, _WANTED[parent, name], text)
