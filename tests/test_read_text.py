@@ -6,13 +6,15 @@ import io
 import lzma
 import os
 import sys
+from itertools import islice
 from pathlib import Path
+from threading import active_count
 
 import pytest
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text import Limits, read
-from polyseme.text.readers import compressed
+from polyseme.text.readers import compressed, inputs
 from polyseme.text.readers.encodings import detect, line_blocks
 from polyseme.text.readers.problems import EXAMPLES_KEPT, Problems
 
@@ -231,6 +233,25 @@ class TestCompressed:
         reader = read(path, limits=Limits(ratio=1e9, expanded=2**22))
         assert 0 < len(texts(reader)) <= 2**16
         assert reader.problems.counts == {"refused file": 1}
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_large_compressed_files_are_expanded_in_a_thread(tmp_path, monkeypatch, threads):
+    monkeypatch.setattr(inputs, "_WORTH_A_THREAD", 0 if threads else 2**40)
+    path = tmp_path / "lines.gz"
+    lines = [f"line {i} " + "x" * (i % 500) + "." for i in range(40_000)]
+    content = gzip.compress("\n".join(lines).encode(), compresslevel=1)
+    path.write_bytes(content)
+    reader = read(path)
+    assert texts(reader) == lines
+    assert reader.bytes_read == reader.total_bytes
+    before = active_count()
+    taken = list(islice(reader, 3))
+    assert [document.text for document in taken] == lines[:3]
+    assert active_count() == before  # the thread goes when nobody takes from it any more
+    path.write_bytes(content[:-1000])
+    assert 0 < len(texts(reader)) < len(lines)
+    assert reader.problems.counts == {"damaged file": 1}
 
 
 def test_zstd_without_its_extra_says_what_to_install(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
 
+from polyseme.text.readers.ahead import ahead
 from polyseme.text.readers.columns import ColumnNames
 from polyseme.text.readers.compressed import Bomb, DamagedStream, decompressor_of, expand
 from polyseme.text.readers.encodings import SAMPLE, decode, detect, line_blocks, with_byte_order
@@ -18,6 +19,8 @@ from polyseme.text.readers.limits import Limits
 from polyseme.text.readers.problems import Problems
 
 CHUNK = 2**16
+_WORTH_A_THREAD = 2**20
+"""Bytes of a compressed file from which on it is expanded in a thread of its own."""
 
 
 @dataclass
@@ -76,7 +79,11 @@ class Input:
                 head = next(raw, b"")
                 make = decompressor_of(head)
                 everything = _with_first(head, raw)
-                yield from everything if make is None else expand(everything, make, self.settings.limits)
+                if make is None:
+                    yield from everything
+                else:
+                    pieces = expand(everything, make, self.settings.limits)
+                    yield from ahead(pieces) if self.file.size > _WORTH_A_THREAD else pieces
         except DamagedStream as error:
             self.problem("damaged file", str(error))
         except Bomb as error:
