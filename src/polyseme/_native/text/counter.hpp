@@ -255,11 +255,11 @@ class Counter {
 
     template <class Character>
     void count_text(Worker& worker, Piece& piece, const Character* text, int64_t length) const {
+        if (length > 0xFFFFFFFF) throw std::length_error("a document of more than four billion characters");
         begin(worker, piece);
         if (shape_.unit == Unit::words) {
             WordSink sink{*this, worker, piece};
-            if constexpr (sizeof(Character) == 1) plain_.split(text, length, shape_.min_length, worker.buffer, sink);
-            else split_words(text, length, table_, shape_.min_length, worker.buffer, sink);
+            plain_.split(text, length, shape_.min_length, worker.buffer, sink);
         } else if (shape_.unit == Unit::characters) {
             split_characters(text, length, table_, worker.kept, worker.slices);
         } else {

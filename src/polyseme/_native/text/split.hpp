@@ -78,7 +78,7 @@ int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t*
     return i;
 }
 
-// The same for texts of one byte a character, most of which need no care: words of ASCII letters and gaps between.
+// The same, faster: most parts of most texts need no care, for they are words of ASCII letters and gaps between.
 class PlainSplitter {
   public:
     explicit PlainSplitter(const uint32_t* table) : table_(table) {
@@ -93,10 +93,10 @@ class PlainSplitter {
 
     // Calls sink.words(bytes, bounds, n): word k is from bytes[bounds[2k]] to bytes[bounds[2k + 1]], short ones too;
     // and sink.word where care was needed. No barriers for plain words.
-    template <class Sink>
-    void split(const uint8_t* text, int64_t n, int64_t min_length, Buffer& buffer, Sink& sink) const {
+    template <class Character, class Sink>
+    void split(const Character* text, int64_t n, int64_t min_length, Buffer& buffer, Sink& sink) const {
         Found found;
-        uint8_t joined[most];
+        Character joined[most];
         for (int64_t i = 0, m = 0; i < n; i += m) {
             m = up_to_a_gap(text + i, n - i);
             uint16_t seen = needs_care;
@@ -111,7 +111,7 @@ class PlainSplitter {
     }
 
   private:
-    static constexpr int64_t most = 4096;
+    static constexpr int64_t most = 2048;
     static constexpr uint16_t in_word = 0x100, joins = 0x200, needs_care = 0x400;
 
     struct Found {
@@ -120,11 +120,22 @@ class PlainSplitter {
         std::size_t n_bounds;
     };
 
-    bool is(uint8_t c, uint16_t flag) const { return bytes_[c] & flag; }
-    bool is_gap(uint8_t c) const { return bytes_[c] < in_word; }
+    // The flags of a character, and its byte in the words.
+    template <class Character>
+    uint16_t byte_of(Character c) const {
+        if constexpr (sizeof(Character) > 1) {
+            if (c > 0xFF) return kind_of(table_[c]) <= space ? 0 : needs_care;
+        }
+        return bytes_[c];
+    }
+    template <class Character>
+    bool is_gap(Character c) const {
+        return byte_of(c) < in_word;
+    }
 
     // A length of about `most` with a gap behind it, or all.
-    int64_t up_to_a_gap(const uint8_t* text, int64_t n) const {
+    template <class Character>
+    int64_t up_to_a_gap(const Character* text, int64_t n) const {
         if (n <= most) return n;
         int64_t m = most;
         while (m > 0 && !is_gap(text[m - 1])) --m;
@@ -135,11 +146,12 @@ class PlainSplitter {
 
     // The places where runs of characters with `flags` begin and end; returns the flags of all. It has no branches, for
     // where words end cannot be guessed.
-    uint16_t find(const uint8_t* text, int64_t m, uint16_t flags, Found& found) const {
+    template <class Character>
+    uint16_t find(const Character* text, int64_t m, uint16_t flags, Found& found) const {
         std::size_t n_bounds = 0;
         uint16_t before = 0, seen = 0;
         for (int64_t k = 0; k < m; ++k) {
-            const uint16_t byte = bytes_[text[k]];
+            const uint16_t byte = byte_of(text[k]);
             const uint16_t inside = (byte & flags) != 0;
             found.lowered[k] = static_cast<char>(byte);
             found.bounds[n_bounds] = static_cast<uint16_t>(k);
@@ -153,10 +165,11 @@ class PlainSplitter {
     }
 
     // The text with joiners only where they join: between two word characters.
-    void join(const uint8_t* text, int64_t m, uint8_t* joined) const {
+    template <class Character>
+    void join(const Character* text, int64_t m, Character* joined) const {
         for (int64_t k = 0; k < m; ++k) {
-            const bool between = k > 0 && k + 1 < m && is(text[k - 1], in_word) && is(text[k + 1], in_word);
-            joined[k] = is(text[k], joins) && !between ? a_gap_ : text[k];
+            const bool between = k > 0 && k + 1 < m && byte_of(text[k - 1]) & byte_of(text[k + 1]) & in_word;
+            joined[k] = byte_of(text[k]) & joins && !between ? Character{a_gap_} : text[k];
         }
     }
 
