@@ -1,42 +1,14 @@
 // Arrays in, arrays out. Shapes are checked by the caller (kernels.py).
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-
-#include <optional>
-
+#include "arrays.hpp"
 #include "coordinate.hpp"
 #include "foldin.hpp"
 #include "mstep.hpp"
 #include "products.hpp"
 #include "sweep.hpp"
 
-namespace nb = nanobind;
 using namespace polyseme;
 
 namespace {
-
-template <class T>
-using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class Array>
-auto* pointer_or_null(std::optional<Array>& array) {
-    return array ? array->data() : nullptr;
-}
-
-Isa isa_from(const std::optional<nb::str>& name) {
-    if (!name) return best_isa();
-    const Isa best = best_isa();
-    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
-        if (std::strcmp(name->c_str(), isa_name(isa)) == 0 && isa <= best) return isa;
-    throw nb::value_error("this processor does not have that instruction set");
-}
 
 template <class T>
 void bind_mstep(nb::module_& module) {
@@ -148,4 +120,5 @@ NB_MODULE(_kernels, module) {
     bind<int32_t, double>(module);
     bind<int64_t, float>(module);
     bind<int64_t, double>(module);
+    bind_variational(module);
 }

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "dirichlet_table.hpp"
 #include "row_table.hpp"
 
 #if defined(POLYSEME_X86) && defined(_MSC_VER)
@@ -14,6 +15,8 @@ namespace polyseme {
     namespace isa {                          \
     RowTable<float> table_float(int width);  \
     RowTable<double> table_double(int width); \
+    DirichletTable<float> dirichlet_float();   \
+    DirichletTable<double> dirichlet_double(); \
     }
 POLYSEME_DECLARE(baseline)
 #ifdef POLYSEME_X86
@@ -78,6 +81,26 @@ RowTable<double> row_table<double>(Isa isa, int width) {
 #endif
     (void)isa;
     return baseline::table_double(width);
+}
+
+template <>
+DirichletTable<float> dirichlet_table<float>(Isa isa) {
+#ifdef POLYSEME_X86
+    if (isa == Isa::avx512) return avx512::dirichlet_float();
+    if (isa == Isa::avx2) return avx2::dirichlet_float();
+#endif
+    (void)isa;
+    return baseline::dirichlet_float();
+}
+
+template <>
+DirichletTable<double> dirichlet_table<double>(Isa isa) {
+#ifdef POLYSEME_X86
+    if (isa == Isa::avx512) return avx512::dirichlet_double();
+    if (isa == Isa::avx2) return avx2::dirichlet_double();
+#endif
+    (void)isa;
+    return baseline::dirichlet_double();
 }
 
 }  // namespace polyseme

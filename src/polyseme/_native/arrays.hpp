@@ -1,0 +1,40 @@
+// NumPy arrays as the bindings take them.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <cstring>
+#include <optional>
+
+#include "row_table.hpp"
+
+namespace polyseme {
+
+namespace nb = nanobind;
+
+template <class T>
+using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class Array>
+auto* pointer_or_null(std::optional<Array>& array) {
+    return array ? array->data() : nullptr;
+}
+
+inline Isa isa_from(const std::optional<nb::str>& name) {
+    if (!name) return best_isa();
+    const Isa best = best_isa();
+    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+        if (std::strcmp(name->c_str(), isa_name(isa)) == 0 && isa <= best) return isa;
+    throw nb::value_error("this processor does not have that instruction set");
+}
+
+void bind_variational(nb::module_& module);  // bindings_variational.cpp
+
+}  // namespace polyseme

@@ -1,0 +1,90 @@
+"""The Python face of the compiled Dirichlet functions: the operands of variational Bayes, and their parts of the bound.
+
+A factor with Dirichlet parameters g (rows g_i) enters the kernel as exp(E log f) with E log f_ik = psi(g_ik) -
+psi(sum_k g_ik), scaled by the largest number of a document's or a word's K: the scale cancels in the expected counts,
+and without it float32 would underflow from K = 100 on. The logs of the scales are part of the bound. An operand is at
+least 1e-18 of its largest (float64: 1e-200), so that a word is never without a topic.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, psi
+
+from polyseme import _kernels
+from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty
+
+
+class DocumentSide(NamedTuple):
+    """q(theta_d) = Dirichlet(alpha + n_d) of every document, as the kernel and the bound need it."""
+
+    operand: Array
+    """exp(E log theta), scaled (documents x width)"""
+    terms: Floats
+    """what each document adds to the bound, beside sum x log q of the scaled operands"""
+    log_sums: Floats
+    """sum_d weight_d E log theta_dk (K numbers)"""
+    steps: npt.NDArray[np.int32]
+    """steps taken by each document; negative if the limit came first"""
+
+
+class WordSide(NamedTuple):
+    """q(phi_k) = Dirichlet(lambda_k) of every topic, as the kernel and the bound need it."""
+
+    operand: Array
+    """exp(E log phi), scaled (words x width)"""
+    scales: Floats
+    """the log of each word's scale"""
+    term: float
+    """what the topics add to the bound"""
+    log_sums: Floats
+    """sum_k E log phi_kw (words)"""
+
+
+def improve_documents(
+    counts: SparseCounts,
+    B: Array,
+    alpha: Floats,
+    expected: Array,
+    *,
+    totals: Floats,
+    steps: int,
+    tol: float,
+    n_threads: int,
+    weights: Floats | None = None,
+    isa: str | None = None,
+) -> DocumentSide:
+    """Improves the expected counts n (documents x width, in place) with B fixed, each document on its own.
+
+    A step is n_dk <- a_k sum_w x b_wk / (a . b_w) with a = exp(psi(alpha + n_d)). A document stops when a step moves at
+    most the share `tol` of its tokens, or after `steps`.
+    """
+    operand = aligned_empty(expected.shape, expected.dtype)
+    terms, log_sums = np.empty(counts.n_docs), np.empty(expected.shape[1])
+    taken = np.empty(counts.n_docs, dtype=np.int32)
+    wide_alpha = np.ones(expected.shape[1])
+    wide_alpha[: alpha.size] = alpha
+    _kernels.improve_gamma(
+        counts.indptr, counts.indices, counts.values, B, wide_alpha, totals, weights, expected, operand, terms,
+        log_sums, taken, topics=alpha.size, steps=steps, tol=tol, n_threads=n_threads, isa=isa,
+    )  # fmt: skip
+    terms += gammaln(alpha.sum()) - gammaln(alpha).sum()
+    return DocumentSide(operand, terms, log_sums[: alpha.size], taken)
+
+
+def word_operands(lambda_: Array, eta: Floats, n_topics: int, *, n_threads: int, isa: str | None = None) -> WordSide:
+    """The operands of lambda (words x width) under the prior eta (one number a word)."""
+    n_words, width = lambda_.shape
+    sums = lambda_[:, :n_topics].sum(axis=0, dtype=np.float64)
+    shift = np.zeros(width)
+    shift[:n_topics] = psi(sums)
+    B = aligned_empty(lambda_.shape, lambda_.dtype)
+    scales, terms, log_sums = np.empty(n_words), np.empty(n_words), np.empty(n_words)
+    _kernels.word_operands(
+        lambda_, eta, shift, n_topics, B, scales, terms, log_sums, n_threads=n_threads, isa=isa,
+    )  # fmt: skip
+    constants = n_topics * (gammaln(eta.sum()) - gammaln(eta).sum()) - gammaln(sums).sum()
+    return WordSide(B, scales, float(terms.sum() + constants), log_sums)
