@@ -38,8 +38,8 @@ class WordSide(NamedTuple):
     """exp(E log phi), scaled (words x width)"""
     scales: Floats
     """the log of each word's scale"""
-    term: float
-    """what the topics add to the bound"""
+    terms: Floats
+    """sum_k [lgamma(lambda_kw) + (eta_w - lambda_kw) E log phi_kw] of each word: see topics_term"""
     log_sums: Floats
     """sum_k E log phi_kw (words)"""
 
@@ -75,10 +75,17 @@ def improve_documents(
     return DocumentSide(operand, terms, log_sums[: alpha.size], taken)
 
 
-def word_operands(lambda_: Array, eta: Floats, n_topics: int, *, n_threads: int, isa: str | None = None) -> WordSide:
-    """The operands of lambda (words x width) under the prior eta (one number a word)."""
-    n_words, width = lambda_.shape
-    sums = lambda_[:, :n_topics].sum(axis=0, dtype=np.float64)
+def topic_sums(lambda_: Array, n_topics: int) -> Floats:
+    """sum_w lambda_kw (K numbers)"""
+    return np.asarray(lambda_[:, :n_topics].sum(axis=0, dtype=np.float64))
+
+
+def word_operands(lambda_: Array, eta: Floats, sums: Floats, *, n_threads: int, isa: str | None = None) -> WordSide:
+    """The operands of lambda (words x width) under the prior eta (one number a word).
+
+    `sums` are the topics' sums of lambda, over all words: these rows may be a few of them.
+    """
+    (n_words, width), n_topics = lambda_.shape, sums.size
     shift = np.zeros(width)
     shift[:n_topics] = psi(sums)
     B = aligned_empty(lambda_.shape, lambda_.dtype)
@@ -86,5 +93,10 @@ def word_operands(lambda_: Array, eta: Floats, n_topics: int, *, n_threads: int,
     _kernels.word_operands(
         lambda_, eta, shift, n_topics, B, scales, terms, log_sums, n_threads=n_threads, isa=isa,
     )  # fmt: skip
-    constants = n_topics * (gammaln(eta.sum()) - gammaln(eta).sum()) - gammaln(sums).sum()
-    return WordSide(B, scales, float(terms.sum() + constants), log_sums)
+    return WordSide(B, scales, terms, log_sums)
+
+
+def topics_term(words: WordSide, eta: Floats, sums: Floats) -> float:
+    """What the topics add to the bound, minus sum_k KL(q(phi_k) || p(phi_k)), from all words."""
+    constants = sums.size * (gammaln(eta.sum()) - gammaln(eta).sum()) - gammaln(sums).sum()
+    return float(words.terms.sum() + constants)

@@ -37,6 +37,8 @@ def fit_progress(verbose: int, max_iter: int, what: str) -> Iterator[list[Callba
 
 
 def _state(entry: Entry) -> str:
+    if "bound" in entry:
+        return f"bound {entry['bound']:.4f} a token, last gain {entry['gain']:.1e}"
     return f"log-likelihood {entry['log_likelihood']:.4f} a token, possible gain {entry['residual']:.1e}"
 
 

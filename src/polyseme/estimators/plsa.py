@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -14,38 +13,34 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme import storage
 from polyseme.background import as_background
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.tables import frame, topic_columns
+from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.validation import (
     count_data,
     factor_dtype,
     forget_fit,
     non_negative,
     refuse_other_factors,
-    share,
     solver_of,
     threads_of,
     training_data,
     whole_number,
 )
-from polyseme.factors import symmetric_view
 from polyseme.initialise import STARTS, given_pair, named_start
 from polyseme.kernels import Array, Floats, SparseCounts, weighted_sum
-from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, topic_fit
 from polyseme.model import FixedBackground, Model
 from polyseme.priors import DOCUMENTS, TOPICS, as_prior
 from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in
+from polyseme.solvers.loop import best_of
 from polyseme.sources.memory import MemorySource, counts_of, effective_threads, sparse_counts
-from polyseme.split import split_tokens
 
 _DENSE_ROWS_AT_ONCE = 1 << 22
 
 
-class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PLSA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Probabilistic latent semantic analysis: P(d,w) = P(d) sum_z P(z|d) P(w|z), by maximum likelihood.
 
     Parameters
@@ -154,23 +149,17 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             kept = np.flatnonzero(weights)
             source = MemorySource(counts_of(X[kept], dtype), weights[kept], whole.n_threads)
         model = self._asked_model(K, source)
-        best: Fit | None = None
         with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
             if self.callback is not None:
                 listeners = [*listeners, self.callback]
-            for theta, phi in self._starts(source, model, n_init, kept):
-                fit = run_to_end(solver, model, source, theta, phi, max_iter=max_iter, tol=tol, listeners=listeners)
-                if best is None or (fit is not None and fit.quality > best.quality):
-                    best = fit
-                if fit is None or fit.interrupted:
-                    break
-        if best is None:
-            raise KeyboardInterrupt
-        interrupted = fit is None or fit.interrupted
+            best, interrupted = best_of(
+                run_to_end(solver, model, source, theta, phi, max_iter=max_iter, tol=tol, listeners=listeners)
+                for theta, phi in self._starts(source, model, n_init, kept)
+            )
         residual = best.run.report.residual
         self._keep_topics(best, source)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
-        del best, fit  # the documents are folded in with the memory of the fit given back
+        del best  # the documents are folded in with the memory of the fit given back
         source.release()
         self._keep_documents(X, whole)
         if interrupted:
@@ -194,77 +183,6 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = count_data(self, X, reset=False)
         return np.concatenate([part.doc_topic for part in self._folded(X, self.topic_weights_)])
 
-    def perplexity(self, X: Any, *, unseen: float | None = None) -> float:
-        """exp of minus the mean log P(w|d) of documents folded in on all their words (thesis eq. 4.5).
-
-        Words not seen in training are left out, or get the probability `unseen` each.
-        """
-        return self.perplexity_report(X, unseen=unseen).perplexity
-
-    def perplexity_report(self, X: Any, *, unseen: float | None = None) -> PerplexityReport:
-        """`perplexity` with the unigram's, the number of tokens, and how many were unseen."""
-        check_is_fitted(self)
-        unseen = self._unseen_probability(unseen)
-        X = count_data(self, X, reset=False)
-        counts = sparse_counts(X, self.components_.dtype)
-        folded = self._fold(counts, self.topic_weights_)
-        return score_tokens("folded in", counts, self._products(counts, folded), self.unigram_, unseen=unseen)
-
-    def completion_perplexity(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> float:
-        """Perplexity of the held-out half of each document, given the weights folded in on the other half.
-
-        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w): without a floor the zeros of a
-        converged model would decide the figure. The split depends on `random_state` (0 unless a number) and the
-        document's content alone.
-        """
-        return self.completion_report(X, smoothing, unseen=unseen).perplexity
-
-    def completion_report(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> PerplexityReport:
-        """`completion_perplexity` with the unigram's, the tokens, and the share that leans on the smoothing."""
-        check_is_fitted(self)
-        smoothing = share("smoothing", smoothing)
-        unseen = self._unseen_probability(unseen)
-        X = count_data(self, X, reset=False)
-        counts = sparse_counts(X, self.components_.dtype)
-        seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
-        observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
-        folded = self._fold(observed, self.topic_weights_)
-        return score_tokens(
-            "completion", held_out, self._products(held_out, folded), self.unigram_,
-            smoothing=smoothing, unseen=unseen,
-        )  # fmt: skip
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-probability of a held-out token: minus the log of `completion_perplexity`; higher is better."""
-        return -float(np.log(self.completion_perplexity(X)))
-
-    @property
-    def training_perplexity_(self) -> float:
-        """Perplexity of the training documents themselves: exp(-log_likelihood_)."""
-        return perplexity_of(self.log_likelihood_, 1.0)
-
-    @property
-    def topic_doc_(self) -> Floats:
-        """P(d|z), K x documents, rows sum to one."""
-        return symmetric_view(self.doc_topic_, self.doc_weights_).topic_doc
-
-    def topics(self, vocabulary: Any = None, *, n_words: int = 10) -> Any:
-        """A frame (polars or pandas) with a row for each topic: id, weight P(z), fit, and its top words.
-
-        `fit` is how much of its own documents the topic carries: sum_d P(d|z) P(z|d).
-        """
-        check_is_fitted(self)
-        n_words = whole_number("n_words", n_words, least=1)
-        fit = topic_fit(self.doc_topic_, self.topic_doc_)
-        if vocabulary is None:
-            vocabulary = getattr(self, "feature_names_in_", None)
-        return frame(topic_columns(self.components_, self.topic_weights_, fit, vocabulary, n_words))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes the fitted model to a file that `polyseme.load` reads; the file appears whole or not at all."""
-        check_is_fitted(self)
-        storage.save(self, path)
-
     def to_nmf(self) -> Any:
         """The same fit as a KL-NMF: W = n_d P(z|d), H = P(w|z), so that W H = N P(d,w)."""
         from polyseme.estimators.nmf import NMF
@@ -273,10 +191,6 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self._model().background is not None:
             raise UnsupportedError("A model with a background is no product of two factors: it has no NMF.")
         return NMF.from_plsa(self)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
 
     def _asked_model(self, K: int, source: MemorySource) -> Model:
         """The model that the parameters describe, checked against the data."""
@@ -370,16 +284,6 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         unknown = np.concatenate([np.diff(part.counts.indptr) == 0 for part in parts])
         self.doc_topic_[unknown] = self.topic_weights_
 
-    def _unseen_probability(self, unseen: Any) -> float | None:
-        """The probability of each word not seen in training, which together must leave some for the others."""
-        if unseen is None:
-            return None
-        n_unseen = int(np.count_nonzero(self.unigram_ == 0))
-        probability = share("unseen", unseen)
-        if not 0 < probability * max(n_unseen, 1) < 1:
-            raise InputError(f"unseen must be above 0 and, times the {n_unseen} unseen words, below 1, got {unseen!r}.")
-        return probability
-
     def _model(self) -> Model:
         """The fitted model; what a file of an older version does not name was not there."""
         background = getattr(self, "background_", None)
@@ -418,6 +322,7 @@ class PLSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         assert logs is not None
         return logs
 
-    def _products(self, counts: SparseCounts, folded: FoldedIn) -> Array:
+    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
+        folded = self._fold(observed, self.topic_weights_)
         operands = self._model().token_operands(folded.doc_topic, self.components_, folded.background)
-        return counts.products(*operands, n_threads=effective_threads(self.n_jobs))
+        return scored.products(*operands, n_threads=effective_threads(self.n_jobs))

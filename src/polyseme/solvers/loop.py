@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.sources.memory import MemorySource
+
+
+class Progress(Protocol):
+    """How good a point is, in nats per token."""
+
+    @property
+    def objective(self) -> float:
+        """what the solver raises"""
+
+    @property
+    def residual(self) -> float:
+        """what is left to gain; the fit ends when it is at most tol"""
+
+    def columns(self) -> dict[str, float]:
+        """What the history has of it."""
 
 
 class Report(NamedTuple):
@@ -23,6 +38,22 @@ class Report(NamedTuple):
     """mean log P(w|d) over all tokens"""
     residual: float
     """an upper bound on what re-optimising one side, and then the other, could still gain"""
+
+    def columns(self) -> dict[str, float]:
+        return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
+
+
+class Advancing(Protocol):
+    """What the loop advances."""
+
+    exhausted: bool
+    """whether there is nothing more to gain"""
+
+    @property
+    def report(self) -> Progress: ...
+
+    def advance(self) -> None:
+        """One iteration. If it is interrupted, what is kept is a whole point, no worse than the report says."""
 
 
 class Run(Protocol):
@@ -58,36 +89,32 @@ Callback = Callable[[Entry], Any]
 class Monitor:
     """Writes the history down and tells whoever listens."""
 
-    COLUMNS = ("iteration", "seconds", "log_likelihood", "objective", "residual")
-
     def __init__(self, listeners: list[Callback]) -> None:
         self._listeners = listeners
         self._entries: list[Entry] = []
         self._started = time.perf_counter()
 
-    def record(self, iteration: int, report: Report) -> None:
-        entry: Entry = {
-            "iteration": iteration,
-            "seconds": time.perf_counter() - self._started,
-            "log_likelihood": report.log_likelihood,
-            "objective": report.objective,
-            "residual": report.residual,
-        }
+    def record(self, iteration: int, report: Progress) -> None:
+        entry: Entry = {"iteration": iteration, "seconds": time.perf_counter() - self._started, **report.columns()}
         self._entries.append(entry)
         for listener in self._listeners:
             listener(dict(entry))
 
     def history(self) -> dict[str, Array]:
-        history = {name: np.array([entry[name] for entry in self._entries]) for name in self.COLUMNS}
+        names = self._entries[0] if self._entries else ("iteration",)
+        history = {name: np.array([entry[name] for entry in self._entries]) for name in names}
         history["iteration"] = history["iteration"].astype(np.int64)
         return history
 
 
+AnyRun = TypeVar("AnyRun", bound=Advancing)
+
+
 @dataclass(frozen=True)
-class Fit:
+class Ended(Generic[AnyRun]):
     """Where a fit ended."""
 
-    run: Run
+    run: AnyRun
     history: dict[str, Array]
     n_iter: int
     converged: bool
@@ -97,6 +124,9 @@ class Fit:
     def quality(self) -> float:
         """What the best of several fits has most of: the objective, unless the run has a better measure."""
         return float(getattr(self.run, "quality", self.run.report.objective))
+
+
+Fit = Ended[Run]
 
 
 def run_to_end(
@@ -110,15 +140,24 @@ def run_to_end(
     tol: float,
     listeners: list[Callback],
 ) -> Fit | None:
+    """`advance_to_end` of what the solver begins."""
+    return advance_to_end(
+        lambda: solver.begin(model, source, theta, phi), max_iter=max_iter, tol=tol, listeners=listeners
+    )
+
+
+def advance_to_end(
+    begin: Callable[[], AnyRun], *, max_iter: int, tol: float, listeners: list[Callback]
+) -> Ended[AnyRun] | None:
     """Advances until the residual is at most `tol`, `max_iter` iterations are done, or Ctrl-C.
 
     After Ctrl-C the last whole point is returned, marked as interrupted; None if there is none yet.
     """
     monitor = Monitor(listeners)
-    run: Run | None = None
+    run: AnyRun | None = None
     iteration, converged, interrupted = 0, False, False
     try:
-        run = solver.begin(model, source, theta, phi)
+        run = begin()
         monitor.record(0, run.report)
         while iteration < max_iter and not converged:
             run.advance()
@@ -129,4 +168,22 @@ def run_to_end(
         interrupted = True
     if run is None:
         return None
-    return Fit(run, monitor.history(), iteration, converged, interrupted)
+    return Ended(run, monitor.history(), iteration, converged, interrupted)
+
+
+def best_of(fits: Iterable[Ended[AnyRun] | None]) -> tuple[Ended[AnyRun], bool]:
+    """The best of several fits, which are made one after the other, and whether Ctrl-C cut them short.
+
+    Raises KeyboardInterrupt if it came before there was anything to keep.
+    """
+    best: Ended[AnyRun] | None = None
+    interrupted = False
+    for fit in fits:
+        if best is None or (fit is not None and fit.quality > best.quality):
+            best = fit
+        interrupted = fit is None or fit.interrupted
+        if interrupted:
+            break
+    if best is None:
+        raise KeyboardInterrupt
+    return best, interrupted

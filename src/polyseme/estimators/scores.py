@@ -1,0 +1,117 @@
+"""What every topic model offers once it is fitted: perplexities, a score, a table of topics, a file."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from polyseme import storage
+from polyseme.errors import InputError
+from polyseme.estimators.tables import frame, topic_columns
+from polyseme.estimators.validation import count_data, share, whole_number
+from polyseme.factors import symmetric_view
+from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, topic_fit
+from polyseme.sources.memory import sparse_counts
+from polyseme.split import split_tokens
+
+
+class TopicScores:
+    """For an estimator with components_, doc_topic_, doc_weights_, topic_weights_, unigram_ and log_likelihood_."""
+
+    components_: Array
+    doc_topic_: Array
+    doc_weights_: Floats
+    topic_weights_: Floats
+    unigram_: Floats
+    log_likelihood_: float
+    random_state: Any
+
+    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
+        """P(w|d) of every non-zero of `scored`, the documents folded in on `observed`."""
+        raise NotImplementedError
+
+    def perplexity(self, X: Any, *, unseen: float | None = None) -> float:
+        """exp of minus the mean log P(w|d) of documents folded in on all their words (thesis eq. 4.5).
+
+        Words not seen in training are left out, or get the probability `unseen` each.
+        """
+        return self.perplexity_report(X, unseen=unseen).perplexity
+
+    def perplexity_report(self, X: Any, *, unseen: float | None = None) -> PerplexityReport:
+        """`perplexity` with the unigram's, the number of tokens, and how many were unseen."""
+        check_is_fitted(self)
+        unseen = self._unseen_probability(unseen)
+        X = count_data(self, X, reset=False)
+        counts = sparse_counts(X, self.components_.dtype)
+        probabilities = self._token_probabilities(counts, counts)
+        return score_tokens("folded in", counts, probabilities, self.unigram_, unseen=unseen)
+
+    def completion_perplexity(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> float:
+        """Perplexity of the held-out half of each document, given the weights folded in on the other half.
+
+        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w): without a floor the zeros of a
+        converged model would decide the figure. The split depends on `random_state` (0 unless a number) and the
+        document's content alone.
+        """
+        return self.completion_report(X, smoothing, unseen=unseen).perplexity
+
+    def completion_report(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> PerplexityReport:
+        """`completion_perplexity` with the unigram's, the tokens, and the share that leans on the smoothing."""
+        check_is_fitted(self)
+        smoothing = share("smoothing", smoothing)
+        unseen = self._unseen_probability(unseen)
+        X = count_data(self, X, reset=False)
+        counts = sparse_counts(X, self.components_.dtype)
+        seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
+        observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
+        probabilities = self._token_probabilities(observed, held_out)
+        return score_tokens("completion", held_out, probabilities, self.unigram_, smoothing=smoothing, unseen=unseen)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-probability of a held-out token: minus the log of `completion_perplexity`; higher is better."""
+        return -float(np.log(self.completion_perplexity(X)))
+
+    @property
+    def training_perplexity_(self) -> float:
+        """Perplexity of the training documents themselves: exp(-log_likelihood_)."""
+        return perplexity_of(self.log_likelihood_, 1.0)
+
+    @property
+    def topic_doc_(self) -> Floats:
+        """P(d|z), K x documents, rows sum to one."""
+        return symmetric_view(self.doc_topic_, self.doc_weights_).topic_doc
+
+    def topics(self, vocabulary: Any = None, *, n_words: int = 10) -> Any:
+        """A frame (polars or pandas) with a row for each topic: id, weight P(z), fit, and its top words.
+
+        `fit` is how much of its own documents the topic carries: sum_d P(d|z) P(z|d).
+        """
+        check_is_fitted(self)
+        n_words = whole_number("n_words", n_words, least=1)
+        fit = topic_fit(self.doc_topic_, self.topic_doc_)
+        if vocabulary is None:
+            vocabulary = getattr(self, "feature_names_in_", None)
+        return frame(topic_columns(self.components_, self.topic_weights_, fit, vocabulary, n_words))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the fitted model to a file that `polyseme.load` reads; the file appears whole or not at all."""
+        check_is_fitted(self)
+        storage.save(self, path)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _unseen_probability(self, unseen: Any) -> float | None:
+        """The probability of each word not seen in training, which together must leave some for the others."""
+        if unseen is None:
+            return None
+        n_unseen = int(np.count_nonzero(self.unigram_ == 0))
+        probability = share("unseen", unseen)
+        if not 0 < probability * max(n_unseen, 1) < 1:
+            raise InputError(f"unseen must be above 0 and, times the {n_unseen} unseen words, below 1, got {unseen!r}.")
+        return probability

@@ -1,0 +1,160 @@
+"""Stochastic variational Bayes for LDA (Hoffman, Blei and Bach 2010): the topics move after every few documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from polyseme.dirichlet import improve_documents, topic_sums, topics_term, word_operands
+from polyseme.errors import InputError
+from polyseme.kernels import Array, Floats, SparseCounts, inner
+from polyseme.solvers.variational import (
+    BoundReport,
+    Priors,
+    VariationalRun,
+    number_of_documents,
+    start_point,
+    uniform_counts,
+)
+from polyseme.sources.memory import MemorySource
+
+
+@dataclass(frozen=True)
+class OnlineVariational:
+    """lambda <- (1 - rho) lambda + rho (eta + (D / S) n) after each S documents, rho = (offset + batches)^-decay.
+
+    An iteration is one pass over all documents, in an order that the seed decides. Documents keep no state. Learned
+    priors follow the running mean of E log theta (of E log phi) from the second pass on.
+
+    batch_size : S. offset : larger values slow the first steps down. decay : between 0.5 and 1, for convergence.
+    doc_steps, doc_tol : as in Variational; documents start from uniform weights each time, so they need more steps.
+    """
+
+    batch_size: int = 512
+    offset: float = 10.0
+    decay: float = 0.7
+    doc_steps: int = 50
+    doc_tol: float = 0.01
+    name: ClassVar[str] = "online"
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.doc_steps < 1:
+            raise InputError("OnlineVariational: batch_size and doc_steps must be at least 1.")
+        if not 0.5 < self.decay <= 1 or not self.offset >= 1:
+            raise InputError("OnlineVariational: decay must be above 0.5 and at most 1, and offset at least 1.")
+
+    def begin(
+        self, source: MemorySource, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
+    ) -> VariationalRun:
+        return _OnlineRun(self, source, priors, start_point(source, priors, theta, phi)[0], rng)
+
+
+class _Batch(NamedTuple):
+    """Some documents, with the columns of the words that they have."""
+
+    words: Array
+    counts: SparseCounts
+    weights: Floats | None
+
+    @property
+    def size(self) -> float:
+        """how many documents these are, with their weights"""
+        return float(self.counts.n_docs if self.weights is None else self.weights.sum())
+
+
+class _Visited(NamedTuple):
+    expected: Floats
+    """expected counts of the batch's words (words x width)"""
+    bound: float
+    """the documents' part of the bound"""
+    log_sums: Floats
+    """sum_d weight_d E log theta_dk"""
+
+
+class _OnlineRun:
+    """The report's bound adds up what each document gave when it was visited: an estimate, without a second pass."""
+
+    exhausted = False
+
+    def __init__(
+        self,
+        settings: OnlineVariational,
+        source: MemorySource,
+        priors: Priors,
+        lambda_: Array,
+        rng: np.random.Generator,
+    ) -> None:
+        self.lambda_, self.priors = lambda_, priors
+        self._settings, self._source, self._rng = settings, source, rng
+        self._counts = source.by_doc
+        self._n_docs = number_of_documents(source)
+        self._batches, self._passes = 0, 0
+        self._mean_logs = np.zeros(priors.alpha.values.size)
+        self.report = BoundReport(float("-inf"), float("inf"))
+
+    def advance(self) -> None:
+        bound = 0.0
+        order = self._rng.permutation(self._counts.n_docs)
+        for start in range(0, order.size, self._settings.batch_size):
+            batch = self._batch(order[start : start + self._settings.batch_size])
+            visited = self._visit(batch)
+            bound += visited.bound
+            rho = (self._settings.offset + self._batches) ** -self._settings.decay
+            self._batches += 1
+            self.lambda_ = self._moved(rho, batch, visited)
+            self._mean_logs += (rho if self._batches > 1 else 1.0) * (visited.log_sums / batch.size - self._mean_logs)
+            if self._passes and self.priors.alpha.learned:
+                alpha = self.priors.alpha.improved(self._mean_logs * self._n_docs, self._n_docs)
+                self.priors = self.priors._replace(alpha=alpha)
+        bound = (bound + self._topics_part()) / self._source.tokens
+        self._passes += 1
+        self.report = BoundReport(bound, bound - self.report.bound)
+
+    def _moved(self, rho: float, batch: _Batch, visited: _Visited) -> Array:
+        """(1 - rho) lambda + rho (eta + (D / S) n)"""
+        moved = self.lambda_ * self.lambda_.dtype.type(1 - rho)
+        moved += (rho * self.priors.eta.values)[:, np.newaxis].astype(moved.dtype)
+        moved[batch.words] += (rho * self._n_docs / batch.size * visited.expected).astype(moved.dtype)
+        return moved
+
+    def _topics_part(self) -> float:
+        """The topics' part of the bound at the end of a pass, after their prior is learned."""
+        K = self.priors.alpha.values.size
+        sums, eta = topic_sums(self.lambda_, K), self.priors.eta
+        if self._passes and eta.learned:
+            words = word_operands(self.lambda_, eta.values, sums, n_threads=self._source.n_threads)
+            eta = eta.improved(words.log_sums, K)
+            self.priors = self.priors._replace(eta=eta)
+        words = word_operands(self.lambda_, eta.values, sums, n_threads=self._source.n_threads)
+        return topics_term(words, eta.values, sums)
+
+    def _batch(self, rows: Array) -> _Batch:
+        part = self._counts.take(rows)
+        words, columns = np.unique(part.indices, return_inverse=True)
+        counts = SparseCounts(
+            part.indptr, columns.astype(part.indices.dtype), part.values, len(rows), max(1, words.size)
+        )
+        weights = self._source.weights
+        return _Batch(words, counts, None if weights is None else weights[rows])
+
+    def _visit(self, batch: _Batch) -> _Visited:
+        """The E-step of a batch with the topics as they are."""
+        lambda_, priors = self.lambda_, self.priors
+        alpha, counts, n_threads = priors.alpha.values, batch.counts, self._source.n_threads
+        totals = counts.totals
+        some = lambda_[batch.words] if batch.words.size else lambda_[:1]
+        eta = priors.eta.values[batch.words] if batch.words.size else priors.eta.values[:1]
+        words = word_operands(some, eta, topic_sums(lambda_, alpha.size), n_threads=n_threads)
+        expected = uniform_counts(totals, alpha.size, lambda_.dtype)
+        docs = improve_documents(
+            counts, words.operand, alpha, expected, totals=totals, weights=batch.weights,
+            steps=self._settings.doc_steps, tol=self._settings.doc_tol, n_threads=n_threads,
+        )  # fmt: skip
+        swept = counts.sweep(docs.operand, words.operand, n_threads=n_threads, weights=batch.weights, rows=False)
+        assert swept.word_sums is not None
+        assert swept.logs is not None
+        weights = np.ones(len(totals)) if batch.weights is None else batch.weights
+        bound = inner(weights, swept.logs + docs.terms) + inner(counts.word_totals(batch.weights), words.scales)
+        return _Visited((words.operand * swept.word_sums)[: batch.words.size], bound, docs.log_sums)
