@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -35,9 +34,7 @@ from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in
 from polyseme.solvers.loop import best_of
-from polyseme.sources.memory import MemorySource, counts_of, effective_threads, sparse_counts
-
-_DENSE_ROWS_AT_ONCE = 1 << 22
+from polyseme.sources.memory import MemorySource, counts_of, effective_threads, row_batches
 
 
 class PLSA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -310,10 +307,8 @@ class PLSA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _folded(self, X: Any, topic_weights: Floats | None) -> Any:
         """X folded in, dense rows a few at a time: a row's result does not depend on its batch."""
-        dtype = self.components_.dtype
-        step = X.shape[0] if sp.issparse(X) else max(1, _DENSE_ROWS_AT_ONCE // X.shape[1])
-        for start in range(0, X.shape[0], step):
-            yield self._fold(sparse_counts(X[start : start + step], dtype), topic_weights)
+        for counts in row_batches(X, self.components_.dtype):
+            yield self._fold(counts, topic_weights)
 
     def _log_rows(self, folded: FoldedIn) -> Floats:
         operands = self._model().token_operands(folded.doc_topic, self.components_, folded.background)

@@ -28,19 +28,22 @@ class OnlineVariational:
     An iteration is one pass over all documents, in an order that the seed decides. Documents keep no state. Learned
     priors follow the running mean of E log theta (of E log phi) from the second pass on.
 
-    batch_size : S. offset : larger values slow the first steps down. decay : between 0.5 and 1, for convergence.
+    batch_size : S; None for 256, or fewer so that a pass has at least 16 batches.
+    offset : larger values slow the first steps down.
+    decay : above 0.5 and at most 1, for convergence.
     doc_steps, doc_tol : as in Variational; documents start from uniform weights each time, so they need more steps.
     """
 
-    batch_size: int = 512
+    batch_size: int | None = None
     offset: float = 10.0
     decay: float = 0.7
     doc_steps: int = 50
     doc_tol: float = 0.01
     name: ClassVar[str] = "online"
+    start: ClassVar[str] = "random"
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1 or self.doc_steps < 1:
+        if (self.batch_size is not None and self.batch_size < 1) or self.doc_steps < 1:
             raise InputError("OnlineVariational: batch_size and doc_steps must be at least 1.")
         if not 0.5 < self.decay <= 1 or not self.offset >= 1:
             raise InputError("OnlineVariational: decay must be above 0.5 and at most 1, and offset at least 1.")
@@ -97,8 +100,9 @@ class _OnlineRun:
     def advance(self) -> None:
         bound = 0.0
         order = self._rng.permutation(self._counts.n_docs)
-        for start in range(0, order.size, self._settings.batch_size):
-            batch = self._batch(order[start : start + self._settings.batch_size])
+        step = self._settings.batch_size or min(256, -(-order.size // 16))
+        for start in range(0, order.size, step):
+            batch = self._batch(order[start : start + step])
             visited = self._visit(batch)
             bound += visited.bound
             rho = (self._settings.offset + self._batches) ** -self._settings.decay

@@ -17,15 +17,19 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from polyseme.dirichlet import DocumentSide, WordSide, improve_documents, topic_sums, topics_term, word_operands
+from polyseme.errors import InputError
+from polyseme.initialise import named_start
 from polyseme.kernels import Array, Floats, SparseCounts, inner, padded
+from polyseme.model import Model
 from polyseme.priors.concentration import Concentration
 from polyseme.solvers.accelerate import Momentum
+from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.loop import Advancing
 from polyseme.sources.memory import MemorySource
 
 _FOLD_STEPS, _FOLD_TOLERANCE = 1000, 1e-4
 _FRESH_STEPS, _FRESH_TOLERANCE = 50, 0.003
-_START_SHAPE = 100.0
+_START_SHAPE, _START_ITERATIONS = 10.0, 10
 _HOLD = 10
 """iterations before priors are learned: the first weights are still near uniform, and so would be a prior of them"""
 
@@ -73,6 +77,8 @@ class VariationalSolver(Protocol):
     """Settings of an algorithm."""
 
     name: ClassVar[str]
+    start: ClassVar[str]
+    """the start that suits it"""
 
     def begin(
         self, source: MemorySource, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
@@ -80,13 +86,27 @@ class VariationalSolver(Protocol):
 
 
 def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats:
-    """phi (words x K) near the uniform distribution: gamma noise of 10%, columns normalised.
+    """phi (words x K) near the uniform distribution: gamma noise of a third, columns normalised.
 
-    Weak differences let the data decide: from stronger noise the bound ends lower (by 0.1 nats per token on 20
-    Newsgroups with K = 50, exponential noise around the unigram).
+    Weak differences let the data decide: from exponential noise around the unigram the bound ends lower.
     """
     noise = rng.gamma(_START_SHAPE, 1 / _START_SHAPE, (n_words, n_topics))
     return np.asarray(noise / noise.sum(axis=0))
+
+
+def likely_factors(source: MemorySource, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """theta and phi (padded) after a few iterations of maximum likelihood (PLSA) from a random start.
+
+    exp(psi(alpha)) makes variational Bayes decide early, and what it has dropped hardly comes back; likelihood has no
+    such trap. (On 20 Newsgroups, K = 50, the bound ends 0.07 nats per token higher than from `flat_topics`.)
+    """
+    model = Model(n_topics)
+    run = SCD().begin(model, source, *named_start("random", source, model, rng))
+    for _ in range(_START_ITERATIONS):
+        if run.exhausted:
+            break
+        run.advance()
+    return run.theta, run.phi
 
 
 @dataclass(frozen=True)
@@ -108,6 +128,11 @@ class Variational:
     refresh: int = 8
     extrapolate: bool = True
     name: ClassVar[str] = "variational"
+    start: ClassVar[str] = "plsa"
+
+    def __post_init__(self) -> None:
+        if self.doc_steps < 0 or self.doc_tol < 0 or self.refresh < 0:
+            raise InputError("Variational: doc_steps, doc_tol and refresh must not be negative.")
 
     def begin(
         self, source: MemorySource, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator

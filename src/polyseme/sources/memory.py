@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums, inner
+
+_DENSE_NUMBERS_AT_ONCE = 1 << 22
 
 
 def effective_threads(n_jobs: int | None) -> int:
@@ -44,6 +47,13 @@ def counts_of(X: Any, dtype: np.dtype[Any]) -> Counts:
     if sp.issparse(X):
         return sparse_counts(X, dtype)
     return DenseCounts(np.ascontiguousarray(X, dtype=dtype))
+
+
+def row_batches(X: Any, dtype: np.dtype[Any]) -> Iterator[SparseCounts]:
+    """X as CSR counts: all rows at once where it is sparse, a few at a time where it is dense."""
+    step = X.shape[0] if sp.issparse(X) else max(1, _DENSE_NUMBERS_AT_ONCE // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        yield sparse_counts(X[start : start + step], dtype)
 
 
 class MemorySource:

@@ -1,0 +1,372 @@
+"""Latent Dirichlet allocation as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Real
+from typing import Any, Self, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from polyseme.dirichlet import topic_sums, topics_term, word_operands
+from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.scores import TopicScores
+from polyseme.estimators.validation import (
+    count_data,
+    factor_dtype,
+    forget_fit,
+    non_negative,
+    threads_of,
+    training_data,
+    whole_number,
+)
+from polyseme.initialise import STARTS, given_pair, named_start
+from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+from polyseme.model import Model
+from polyseme.priors import Dirichlet
+from polyseme.priors.concentration import ASYMMETRIC, SYMMETRIC, Concentration
+from polyseme.progress import fit_progress
+from polyseme.solvers.loop import Ended, advance_to_end, best_of
+from polyseme.solvers.stochastic import OnlineVariational
+from polyseme.solvers.variational import (
+    Inferred,
+    Priors,
+    Variational,
+    VariationalRun,
+    VariationalSolver,
+    flat_topics,
+    infer,
+    likely_factors,
+    padded_parameters,
+)
+from polyseme.sources.memory import MemorySource, counts_of, effective_threads, row_batches
+
+MAP = "map"
+VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
+    solver.name: solver for solver in (Variational, OnlineVariational)
+}
+INITS = ("auto", "plsa", *STARTS)
+LEARNED = {"symmetric-learned": SYMMETRIC, "asymmetric-learned": ASYMMETRIC}
+
+_TOLERANCE = 1e-4
+_MAP_TOLERANCE = 1e-2
+
+
+class LDA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Latent Dirichlet allocation: PLSA with P(z|d) ~ Dirichlet(alpha) and P(w|z) ~ Dirichlet(eta).
+
+    Parameters
+    ----------
+    n_components : number of topics K.
+    solver : "variational" (variational Bayes, all documents an iteration), "online" (stochastic variational Bayes, a
+        few documents a step), "map" (the mode of the posterior: PLSA with Dirichlet priors), or a solver object with
+        settings (`polyseme.solvers.variational.Variational`, `polyseme.solvers.stochastic.OnlineVariational`).
+    doc_topic_prior, topic_word_prior : alpha and eta. A number, or an array (K numbers; one for each word);
+        "symmetric-learned" or "asymmetric-learned" for one that the fit learns; None for 1/K (with solver="map"
+        1 + 1/K, which adds as many pseudo-counts; 1 is flat there, and both flat is PLSA).
+    init : "plsa" (a few sweeps of maximum likelihood), "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K,
+        P(w|z) K x words) to start from; "auto" is "plsa", and with the other two solvers "random".
+    n_init : number of starts; the fit with the best bound is kept.
+    max_iter : most iterations of a start (with "online", passes over the documents).
+    tol : a fit stops when an iteration adds at most this many nats per token to the bound (mean of the last few). None:
+        1e-4; with solver="map", as in PLSA, where it is 1e-2.
+    n_jobs, dtype, random_state, verbose : as in PLSA.
+    callback : called after each iteration with a dict: iteration, seconds, bound, gain (solver="map": as PLSA's).
+
+    Attributes
+    ----------
+    components_ : P(w|z), K x words: the mean of the posterior; rows sum to one.
+    doc_topic_ : P(z|d) of the training documents, documents x K: the mean, by the same inference as `transform`.
+    topic_word_dirichlet_, doc_topic_dirichlet_ : lambda (K x words) and gamma (documents x K), the parameters of the
+        variational posterior.
+    doc_topic_prior_, topic_word_prior_ : alpha (K numbers) and eta (one for each word), as given or learned.
+    bound_ : lower bound of the log evidence of the training documents at lambda and gamma, in nats (not per token).
+    topic_weights_, doc_weights_, topic_doc_ : P(z), P(d), P(d|z) (K x documents): the symmetric view of the means.
+    unigram_ : P(w) of the training documents.
+    log_likelihood_ : mean log P(w|d) of a training token at the means, natural log.
+    history_ : equally long arrays iteration, seconds, bound, gain (nats per token; solver="map": as PLSA's).
+    n_tokens_, n_iter_, converged_, n_features_in_, feature_names_in_ : as in PLSA.
+
+    With solver="map" there is no variational posterior: no bound_, topic_word_dirichlet_ and doc_topic_dirichlet_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.estimators.lda import LDA
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = LDA(n_components=2, random_state=0).fit(X)
+    >>> model.transform([[2, 1, 0, 0], [0, 0, 1, 1]]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        solver: Any = "variational",
+        doc_topic_prior: Any = None,
+        topic_word_prior: Any = None,
+        init: Any = "auto",
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        dtype: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.doc_topic_prior = doc_topic_prior
+        self.topic_word_prior = topic_word_prior
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fits the topics to counts X (documents x words, dense or sparse).
+
+        A document of weight v counts as v equal documents (with solver="online" only nearly so). Ctrl-C keeps the best
+        model so far in the estimator and then raises KeyboardInterrupt.
+        """
+        if isinstance(self.solver, str) and self.solver == MAP:
+            return self._fit_map(X, sample_weight)
+        K = whole_number("n_components", self.n_components, least=1)
+        n_init = whole_number("n_init", self.n_init, least=1)
+        max_iter = whole_number("max_iter", self.max_iter, least=1)
+        tol = _TOLERANCE if self.tol is None else non_negative("tol", self.tol)
+        solver = _variational_solver(self.solver)
+        n_threads = effective_threads(threads_of(self.n_jobs))
+        X, weights = training_data(self, X, sample_weight)
+        dtype = factor_dtype(self.dtype, X)
+        whole = MemorySource(counts_of(X, dtype), weights, n_threads)
+        source, kept = whole, None
+        if weights is not None and (weights == 0).any():  # a document without weight is as good as absent
+            kept = np.flatnonzero(weights)
+            source = MemorySource(counts_of(X[kept], dtype), weights[kept], n_threads)
+        priors = Priors(
+            _concentration("doc_topic_prior", self.doc_topic_prior, K, 1.0 / K),
+            _concentration("topic_word_prior", self.topic_word_prior, X.shape[1], 1.0 / K),
+        )
+        with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
+            if self.callback is not None:
+                listeners = [*listeners, self.callback]
+            best, interrupted = best_of(
+                advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners)
+                for begin in self._beginnings(solver, source, priors, n_init, kept)
+            )
+        gain = best.run.report.residual
+        self._keep_topics(best, source)
+        self.doc_weights_ = whole.weighted_totals / whole.tokens
+        del best  # the documents are visited with the memory of the fit given back
+        source.release()
+        self._keep_documents(X, whole)
+        if interrupted:
+            raise KeyboardInterrupt
+        if not self.converged_:
+            warnings.warn(
+                f"The fit stopped after max_iter={max_iter} iterations, where one still adds {gain:.2g} nats per token "
+                f"to the bound (tol={tol:g}): raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
+        return self.fit(X, y, sample_weight).doc_topic_
+
+    def transform(self, X: Any) -> Array:
+        """P(z|d) (documents x K, rows sum to one): the mean of q(theta_d), topics fixed, each document to convergence.
+
+        A document without words gets the mean of the prior.
+        """
+        check_is_fitted(self)
+        X = count_data(self, X, reset=False)
+        if self._is_mode:
+            return self._as_plsa().transform(X)
+        parts = row_batches(X, self.components_.dtype)
+        return np.concatenate([_means(self._inferred(counts).gamma) for counts in parts])
+
+    def _beginnings(
+        self, solver: VariationalSolver, source: MemorySource, priors: Priors, n_init: int, kept: Array | None
+    ) -> Iterator[Callable[[], VariationalRun]]:
+        """Functions that begin a run, one for each start."""
+        if isinstance(self.init, str) and self.init not in INITS:
+            raise InputError(f"init must be one of {', '.join(map(repr, INITS))} or a pair, got {self.init!r}.")
+        random_state = check_random_state(self.random_state)
+        for _ in range(n_init if isinstance(self.init, str) else 1):
+            rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+
+            def begin(rng: np.random.Generator = rng) -> VariationalRun:
+                theta, phi = self._start(source, priors.alpha.values.size, kept, solver.start, rng)
+                return solver.begin(source, priors, theta, phi, rng)
+
+            yield begin
+
+    def _start(self, source: MemorySource, K: int, kept: Array | None, suited: str, rng: Any) -> tuple[Array, Array]:
+        """theta and phi, padded; `kept` are the documents that the source has (None: all)."""
+        if not isinstance(self.init, str):
+            pair = self.init
+            if kept is not None:
+                pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
+            return given_pair(pair, source, Model(K))
+        name = suited if self.init == "auto" else self.init
+        if name == "plsa":
+            return likely_factors(source, K, rng)
+        theta, phi = named_start(name, source, Model(K), rng)
+        if name == "random":
+            phi = padded(flat_topics(source.counts.n_words, K, rng), phi.dtype)
+        return theta, phi
+
+    def _keep_topics(self, fit: Ended[VariationalRun], source: MemorySource) -> None:
+        """Sets the attributes that come from the end of a fit."""
+        forget_fit(self)
+        priors = fit.run.priors
+        self.topic_word_dirichlet_ = np.ascontiguousarray(fit.run.lambda_[:, : priors.alpha.values.size].T)
+        self.components_ = _means(self.topic_word_dirichlet_)
+        self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha.values, priors.eta.values
+        self.unigram_ = source.unigram
+        self.n_tokens_ = source.tokens
+        self.history_ = fit.history
+        self.n_iter_ = fit.n_iter
+        self.converged_ = fit.converged
+
+    def _keep_documents(self, X: Any, source: MemorySource) -> None:
+        """Sets the attributes that come from inference on the training documents."""
+        parts = [(counts, self._inferred(counts)) for counts in row_batches(X, self.components_.dtype)]
+        self.doc_topic_dirichlet_ = np.concatenate([part.gamma for _, part in parts])
+        self.doc_topic_ = _means(self.doc_topic_dirichlet_)
+        self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
+        lambda_, eta = padded_parameters(self.topic_word_dirichlet_), self.topic_word_prior_
+        sums = topic_sums(lambda_, len(self.components_))
+        words = word_operands(lambda_, eta, sums, n_threads=source.n_threads)
+        bounds = np.concatenate([part.bounds for _, part in parts])
+        self.bound_ = source.total_log(bounds) + topics_term(words, eta, sums)
+        logs = np.concatenate([self._log_rows(counts, _means(part.gamma)) for counts, part in parts])
+        self.log_likelihood_ = source.total_log(logs) / source.tokens
+
+    def _inferred(self, counts: SparseCounts) -> Inferred:
+        lambda_ = padded_parameters(self.topic_word_dirichlet_)
+        return infer(counts, lambda_, self.doc_topic_prior_, n_threads=effective_threads(self.n_jobs))
+
+    def _mean_operands(self, doc_topic: Array) -> tuple[Array, Array]:
+        dtype = self.components_.dtype
+        return padded(doc_topic, dtype), padded(self.components_.T, dtype)
+
+    def _log_rows(self, counts: SparseCounts, doc_topic: Array) -> Floats:
+        n_threads = effective_threads(self.n_jobs)
+        logs = counts.sweep(*self._mean_operands(doc_topic), n_threads=n_threads, rows=False, words=False).logs
+        assert logs is not None
+        return logs
+
+    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
+        if self._is_mode:
+            return self._as_plsa()._token_probabilities(observed, scored)
+        operands = self._mean_operands(_means(self._inferred(observed).gamma))
+        return scored.products(*operands, n_threads=effective_threads(self.n_jobs))
+
+    # solver="map"
+
+    @property
+    def _is_mode(self) -> bool:
+        """Whether the fit found the posterior's mode, and no posterior."""
+        return not hasattr(self, "topic_word_dirichlet_")
+
+    def _plsa(self, alpha: Floats, eta: Floats) -> PLSA:
+        """PLSA with these Dirichlet priors and the parameters of this estimator."""
+        same = ("n_components", "n_init", "max_iter", "n_jobs", "dtype", "random_state", "verbose", "callback")
+        return PLSA(
+            **{name: getattr(self, name) for name in same},
+            init="random" if isinstance(self.init, str) and self.init == "auto" else self.init,
+            tol=_MAP_TOLERANCE if self.tol is None else self.tol,
+            doc_topic_prior=Dirichlet(tuple(alpha)),
+            topic_word_prior=Dirichlet(tuple(eta)),
+        )
+
+    def _fit_map(self, X: Any, sample_weight: Any) -> Self:
+        K = whole_number("n_components", self.n_components, least=1)
+        X = count_data(self, X, reset=True)
+        default = 1.0 + 1.0 / K
+        alpha = _concentration("doc_topic_prior", self.doc_topic_prior, K, default)
+        eta = _concentration("topic_word_prior", self.topic_word_prior, X.shape[1], default)
+        if alpha.learned or eta.learned:
+            raise UnsupportedError("solver='map' cannot learn priors: give numbers, or use solver='variational'.")
+        plsa = self._plsa(alpha.values, eta.values)
+        try:
+            plsa.fit(X, sample_weight=sample_weight)
+        finally:
+            if hasattr(plsa, "doc_topic_"):  # also after Ctrl-C
+                forget_fit(self)
+                for name, value in vars(plsa).items():
+                    if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):
+                        setattr(self, name, value)
+                self.doc_topic_prior_, self.topic_word_prior_ = alpha.values, eta.values
+        return self
+
+    def _as_plsa(self) -> PLSA:
+        """The fitted PLSA that a fit with solver="map" is."""
+        plsa = self._plsa(self.doc_topic_prior_, self.topic_word_prior_)
+        for name, value in vars(self).items():
+            if name.endswith("_") and name not in ("topic_word_prior_", "feature_names_in_"):
+                setattr(plsa, name, value)
+        flat = bool((self.doc_topic_prior_ == 1).all())
+        plsa.doc_topic_prior_ = None if flat else Dirichlet(tuple(self.doc_topic_prior_))
+        return plsa
+
+
+def _variational_solver(solver: Any) -> VariationalSolver:
+    """A solver object, or the one of that name with its default settings."""
+    if isinstance(solver, str) and solver in VARIATIONAL_SOLVERS:
+        return VARIATIONAL_SOLVERS[solver]()
+    if isinstance(solver, tuple(VARIATIONAL_SOLVERS.values())):
+        return cast(VariationalSolver, solver)
+    names = ", ".join(map(repr, (*VARIATIONAL_SOLVERS, MAP)))
+    raise InputError(f"solver must be one of {names}, a Variational or an OnlineVariational, got {solver!r}.")
+
+
+def _concentration(name: str, value: Any, size: int, default: float) -> Concentration:
+    """The parameters of a Dirichlet prior: None, a number, an array, or the name of a way to learn it."""
+    if value is None:
+        return Concentration(np.full(size, default))
+    if isinstance(value, str):
+        if value not in LEARNED:
+            names = " or ".join(map(repr, LEARNED))
+            raise InputError(f"{name} must be None, a number, an array, or {names}, got {value!r}.")
+        return Concentration(np.full(size, default), LEARNED[value])
+    try:
+        values = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty((0, 0))
+    if isinstance(value, bool) or values.ndim > 1 or (values.ndim == 0 and not isinstance(value, Real | np.ndarray)):
+        raise InputError(f"{name} must be None, a number, an array or a name, got {value!r}.")
+    if values.ndim == 1 and values.size != size:
+        raise InputError(f"{name} has {values.size} numbers where {size} are needed: give one number, or one for each.")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise InputError(f"{name} must be finite and greater than 0, got {value!r}.")
+    return Concentration(np.array(np.broadcast_to(values, size)))
+
+
+def _means(parameters: Array) -> Array:
+    """The means of Dirichlet distributions, one a row."""
+    return np.asarray(parameters / parameters.sum(axis=1, dtype=np.float64, keepdims=True), dtype=parameters.dtype)

@@ -1,0 +1,408 @@
+"""LDA as an estimator: scikit-learn's checks, its bound, recovery, files, and bad input."""
+
+import doctest
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+import polyseme.estimators.lda
+from polyseme import InputError, UnsupportedError, storage
+from polyseme.estimators import LDA, PLSA
+from polyseme.factors import align
+from polyseme.sampling import sample_corpus
+from polyseme.solvers.stochastic import OnlineVariational
+from polyseme.solvers.variational import Variational
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 60, 45, 4)
+X_WITH_GAPS = X.copy()
+X_WITH_GAPS[[0, 17]] = 0
+X_WITH_GAPS[:, [3, 44]] = 0
+SOLVERS = ("variational", "online", "map")
+LEARNED = {"doc_topic_prior": "asymmetric-learned", "topic_word_prior": "symmetric-learned"}
+
+
+@parametrize_with_checks([LDA(), LDA(2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def fitted(data=X, /, n_components=3, **parameters):
+    weights = parameters.pop("sample_weight", None)
+    return LDA(n_components, **{"random_state": 0, "max_iter": 30, **parameters}).fit(data, sample_weight=weights)
+
+
+def reloaded(model, path):
+    model.save(path)
+    solvers = {"Variational": Variational, "OnlineVariational": OnlineVariational}
+    return storage.restore(path, {"LDA": LDA}, solvers)
+
+
+def scikit_learn_bound(model, data):
+    """Its `_approx_bound` with our parameters and priors."""
+    theirs = LatentDirichletAllocation(len(model.components_)).fit(np.ones((2, data.shape[1])))
+    theirs.doc_topic_prior_, theirs.topic_word_prior_ = model.doc_topic_prior_[0], model.topic_word_prior_[0]
+    theirs.components_ = model.topic_word_dirichlet_.astype(np.float64)
+    return theirs._approx_bound(data, model.doc_topic_dirichlet_.astype(np.float64), False)
+
+
+# the bound
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    ("parameters", "rtol"),
+    [
+        ({}, 1e-12),
+        ({"n_components": 7, "doc_topic_prior": 0.01, "topic_word_prior": 2.5}, 1e-12),
+        ({"doc_topic_prior": "symmetric-learned", "topic_word_prior": "symmetric-learned"}, 1e-12),
+        ({"solver": "online"}, 1e-12),
+        ({"dtype": "float32"}, 1e-6),
+    ],
+)
+def test_the_bound_is_scikit_learns(layout, parameters, rtol):
+    """Also with empty documents and words that do not occur."""
+    model = fitted(layout(X_WITH_GAPS), **parameters)
+    np.testing.assert_allclose(model.bound_, scikit_learn_bound(model, X_WITH_GAPS), rtol=rtol)
+
+
+def test_the_bound_of_many_topics_survives_float32():
+    """alpha = 1/200: exp(psi(alpha)) is 1e-87."""
+    model = fitted(sp.csr_array(X), n_components=200, dtype="float32", max_iter=10)
+    np.testing.assert_allclose(model.bound_, scikit_learn_bound(model, X), rtol=1e-5)
+    assert np.isfinite(model.history_["bound"]).all()
+
+
+def test_the_bound_is_below_the_evidence():
+    """One topic: the evidence is Dirichlet-multinomial, and the bound of one topic is exact."""
+    from scipy.special import gammaln
+
+    model = fitted(X, n_components=1, topic_word_prior=0.3)
+    counts, eta = X.sum(axis=0), np.full(X.shape[1], 0.3)
+    evidence = gammaln(eta.sum()) - gammaln(eta.sum() + counts.sum()) + (gammaln(eta + counts) - gammaln(eta)).sum()
+    np.testing.assert_allclose(model.bound_, evidence, rtol=1e-12)
+
+
+def test_it_ends_no_lower_than_scikit_learn():
+    theirs = LatentDirichletAllocation(4, max_iter=100, random_state=0).fit(X)
+    gamma = theirs._unnormalized_transform(X)
+    assert fitted(X, n_components=4, max_iter=200).bound_ > theirs._approx_bound(X, gamma, False)
+
+
+def test_weights_count_in_the_bound():
+    times = np.random.default_rng(1).integers(0, 4, len(X))
+    weighted, repeated = fitted(sample_weight=times), fitted(X.repeat(times, axis=0))
+    np.testing.assert_allclose(weighted.bound_, repeated.bound_, rtol=1e-9)
+
+
+# recovery
+
+
+def test_known_topics_are_recovered_better_than_by_plsa():
+    """Short documents of few topics: median over 5 seeds of the mean total variation distance of matched topics."""
+    errors = {LDA: [], PLSA: []}
+    for seed in range(5):
+        corpus = sample_corpus(1000, 100, 8, doc_length=15, doc_topic_prior=0.1, topic_word_prior=0.2, seed=seed)
+        for kind, priors in ((LDA, {"doc_topic_prior": 0.1, "topic_word_prior": 0.2}), (PLSA, {})):
+            model = kind(8, random_state=seed, **priors).fit(corpus.counts)
+            errors[kind].append(align(corpus.topic_word, model.components_)[1].mean())
+    assert np.median(errors[LDA]) < 0.16
+    assert np.median(errors[LDA]) < 0.95 * np.median(errors[PLSA])
+
+
+def test_priors_are_learned():
+    """From corpora with known alpha and eta, starting at 1/K."""
+    alpha = np.array([0.6, 0.3, 0.1, 0.05])
+    corpus = sample_corpus(800, 60, 4, doc_length=150, doc_topic_prior=alpha, topic_word_prior=0.1, seed=3)
+    model = fitted(corpus.counts, n_components=4, max_iter=100, **LEARNED)
+    order, distance = align(corpus.topic_word, model.components_)
+    assert distance.max() < 0.1
+    np.testing.assert_allclose(model.doc_topic_prior_[order], alpha, rtol=0.25)
+    np.testing.assert_allclose(model.topic_word_prior_, model.topic_word_prior_[0])
+    np.testing.assert_allclose(model.topic_word_prior_[0], 0.1, rtol=0.25)
+    plain = fitted(corpus.counts, n_components=4, max_iter=100)
+    assert model.bound_ > plain.bound_
+
+
+# MAP
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_flat_map_is_plsa(layout):
+    """Girolami and Kaban (2003)."""
+    data = layout(X_WITH_GAPS)
+    flat = fitted(data, solver="map", doc_topic_prior=1, topic_word_prior=1.0, tol=1e-2)
+    plsa = PLSA(3, random_state=0, max_iter=30).fit(data)
+    np.testing.assert_allclose(flat.components_, plsa.components_, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(flat.doc_topic_, plsa.doc_topic_, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(flat.transform(data), plsa.transform(data), rtol=1e-12, atol=1e-15)
+    assert flat.perplexity(data) == plsa.perplexity(data)
+
+
+def test_map_is_the_mode():
+    """No neighbour of (theta, phi) has a higher log posterior; alpha = eta = 1.5."""
+    model = fitted(solver="map", doc_topic_prior=1.5, topic_word_prior=1.5, max_iter=3000, tol=1e-7)
+    rng = np.random.default_rng(0)
+
+    def log_posterior(theta, phi):
+        return oracles.log_likelihood(X, theta, phi) + 0.5 * (np.log(theta).sum() + np.log(phi).sum())
+
+    best = log_posterior(model.doc_topic_, model.components_)
+    for _ in range(200):
+        theta = oracles.normalised(model.doc_topic_ * np.exp(0.02 * rng.standard_normal(model.doc_topic_.shape)))
+        phi = oracles.normalised(model.components_ * np.exp(0.02 * rng.standard_normal(model.components_.shape)))
+        assert log_posterior(theta, phi) < best
+        assert log_posterior(model.doc_topic_, phi) < best + 1e-6 * abs(best)
+    assert not hasattr(model, "bound_")
+
+
+# one routine for the documents' weights
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_fit_transform_is_fit_then_transform(layout, dtype, solver):
+    data = layout(X_WITH_GAPS.astype(dtype))
+    weights = np.linspace(0, 2, len(X))
+    theta = LDA(3, random_state=0, solver=solver, max_iter=5).fit_transform(data, sample_weight=weights)
+    model = LDA(3, random_state=0, solver=solver, max_iter=5).fit(data, sample_weight=weights)
+    for array in (theta, model.components_, model.transform(data)):
+        assert array.dtype == dtype
+    assert np.array_equal(theta, model.transform(data))
+    np.testing.assert_allclose(theta.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_batch_of_one_is_the_same_row_of_many(layout, solver):
+    model = fitted(X_WITH_GAPS, solver=solver)
+    whole = model.transform(layout(X))
+    for d in range(len(X)):
+        assert np.array_equal(model.transform(layout(X[d : d + 1]))[0], whole[d])
+
+
+def test_empty_documents_get_the_mean_of_the_prior():
+    model = fitted(X_WITH_GAPS, doc_topic_prior=[1.0, 2.0, 5.0])
+    np.testing.assert_allclose(model.transform(np.zeros((2, 45))), np.tile([0.125, 0.25, 0.625], (2, 1)), rtol=1e-12)
+    np.testing.assert_allclose(model.doc_topic_[17], [0.125, 0.25, 0.625], rtol=1e-12)
+
+
+def test_weightless_documents_are_as_good_as_absent():
+    weights = np.ones(len(X))
+    weights[::3] = 0
+    with_them, without = fitted(sample_weight=weights), fitted(X[weights > 0])
+    np.testing.assert_allclose(with_them.components_, without.components_, atol=1e-12)
+    np.testing.assert_allclose(with_them.bound_, without.bound_, rtol=1e-12)
+    assert len(with_them.doc_topic_) == len(X)
+
+
+# reproducible
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("parameters", [{}, LEARNED, {"solver": "online"}, {"solver": "map"}])
+def test_n_jobs_changes_no_bit(layout, dtype, parameters):
+    data = layout(X_WITH_GAPS.astype(dtype))
+    one, two = (fitted(data, n_jobs=n_jobs, max_iter=15, **parameters) for n_jobs in (1, 2))
+    assert np.array_equal(one.components_, two.components_)
+    assert np.array_equal(one.doc_topic_, two.doc_topic_)
+    for name in set(one.history_) - {"seconds"}:
+        assert np.array_equal(one.history_[name], two.history_[name])
+    assert one.completion_perplexity(data) == two.completion_perplexity(data)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_seed_decides(solver):
+    same = [fitted(solver=solver, random_state=3, max_iter=5).components_ for _ in range(2)]
+    assert np.array_equal(*same)
+    assert not np.array_equal(same[0], fitted(solver=solver, random_state=4, max_iter=5).components_)
+
+
+@pytest.mark.parametrize("parameters", [{}, LEARNED, {"init": "random"}, {"solver": "map"}])
+def test_integer_weights_are_repeated_rows(parameters):
+    times = np.random.default_rng(1).integers(0, 4, len(X))
+    weighted = fitted(sample_weight=times, **parameters)
+    repeated = fitted(X.repeat(times, axis=0), **parameters)
+    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-7)
+    np.testing.assert_allclose(weighted.topic_weights_, repeated.topic_weights_, rtol=1e-6)
+    np.testing.assert_allclose(weighted.doc_topic_prior_, repeated.doc_topic_prior_, rtol=1e-6)
+
+
+# what a fit leaves behind
+
+
+def test_the_means_are_those_of_the_posterior():
+    model = fitted()
+    lambda_, gamma = model.topic_word_dirichlet_, model.doc_topic_dirichlet_
+    np.testing.assert_allclose(model.components_, lambda_ / lambda_.sum(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(model.doc_topic_, gamma / gamma.sum(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(lambda_.sum(), X.sum() + model.topic_word_prior_.sum() * 3, rtol=1e-3)  # lengthened
+    np.testing.assert_allclose(gamma.sum(axis=1), X.sum(axis=1) + model.doc_topic_prior_.sum(), rtol=1e-9)
+    value = oracles.log_likelihood(X, model.doc_topic_, model.components_) / X.sum()
+    np.testing.assert_allclose(model.log_likelihood_, value, rtol=1e-12)
+    np.testing.assert_allclose(model.topic_weights_.sum(), 1, rtol=1e-12)
+
+
+def test_history_callback_and_convergence():
+    heard = []
+    model = fitted(max_iter=500, tol=1e-5, callback=heard.append)
+    assert model.converged_
+    assert list(model.history_) == ["iteration", "seconds", "bound", "gain"]
+    assert len(heard) == model.n_iter_ + 1
+    assert [entry["bound"] for entry in heard] == model.history_["bound"].tolist()
+    assert (np.diff(model.history_["bound"]) >= 0).all()
+    assert model.history_["gain"][-1] <= 1e-5
+    with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=3 .*nats per token.*raise max_iter or tol"):
+        fitted(max_iter=3, tol=0)
+
+
+def test_n_init_keeps_the_best_start():
+    heard = []
+    model = fitted(n_init=4, max_iter=8, tol=0, callback=heard.append)
+    ends = [entry["bound"] for entry in heard if entry["iteration"] == 8]
+    assert len(set(ends)) == 4
+    assert model.history_["bound"][-1] == max(ends)
+
+
+@pytest.mark.parametrize("init", ["auto", "plsa", "random", "nndsvd", "lsa"])
+def test_starts(init):
+    np.testing.assert_allclose(fitted(init=init, max_iter=100).bound_, fitted(max_iter=100).bound_, rtol=2e-3)
+    assert fitted(init=init, solver="online").bound_ > fitted(n_components=1).bound_ + 100
+
+
+def test_a_given_pair_is_where_the_fit_starts():
+    corpus = sample_corpus(200, 50, 3, doc_length=80, seed=1)
+    pair = (corpus.doc_topic + 1e-9, corpus.topic_word + 1e-9)
+    model = fitted(corpus.counts, init=pair, max_iter=20)
+    assert align(corpus.topic_word, model.components_)[0].tolist() == [0, 1, 2]
+
+
+def test_ctrl_c_keeps_the_model_so_far():
+    def stop(entry):
+        if entry["iteration"] == 3:
+            raise KeyboardInterrupt
+
+    model = LDA(3, random_state=0, callback=stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.transform(X).shape == (60, 3)
+    assert not model.converged_
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, Variational(doc_steps=2), OnlineVariational(batch_size=7)])
+def test_files(solver, tmp_path):
+    model = fitted(sp.csr_array(X_WITH_GAPS), solver=solver, doc_topic_prior=[0.5, 1.5, 2.0])
+    twin = reloaded(model, tmp_path / "model.safetensors")
+    assert repr(twin.solver) == repr(solver)
+    assert np.array_equal(twin.transform(X), model.transform(X))
+    assert twin.score(X) == model.score(X)
+    assert getattr(twin, "bound_", None) == getattr(model, "bound_", None)
+    assert np.array_equal(twin.doc_topic_prior_, model.doc_topic_prior_)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_scores(solver):
+    model = fitted(X, n_components=4, solver=solver, max_iter=60)
+    report = model.completion_report(X)
+    assert model.score(X) == -np.log(report.perplexity)
+    assert report.perplexity < report.unigram_perplexity
+    assert model.perplexity(X) < report.perplexity
+    np.testing.assert_allclose(model.perplexity(X), model.training_perplexity_, rtol=1e-9)
+    table = model.topics([f"word{w}" for w in range(45)], n_words=3)
+    assert list(table.columns) == ["id", "weight", "fit", "words"]
+    assert len(table) == 4
+
+
+TEXTS = ["ant bee ant", "bee ant cow", "iron zinc", "zinc iron gold zinc", "ant cow cow", "gold iron"] * 4
+
+
+def test_grid_search_prefers_the_number_of_themes():
+    pipeline = make_pipeline(CountVectorizer(), LDA(random_state=1))
+    search = GridSearchCV(pipeline, {"lda__n_components": [1, 2]}, cv=3, error_score="raise").fit(TEXTS)
+    assert search.best_params_ == {"lda__n_components": 2}
+    assert list(search.best_estimator_.get_feature_names_out()) == ["lda0", "lda1"]
+
+
+def test_changing_a_parameter_does_not_change_the_fit():
+    model = fitted()
+    before = model.transform(X)
+    assert np.array_equal(model.set_params(solver="map").transform(X), before)
+
+
+def test_a_second_fit_leaves_nothing_of_the_first():
+    model = fitted(solver="map")
+    model.set_params(solver="variational").fit(X)
+    assert set(vars(model)) == set(vars(fitted()))
+
+
+def test_the_example_in_the_docstring():
+    assert doctest.testmod(polyseme.estimators.lda).attempted > 0
+    assert doctest.testmod(polyseme.estimators.lda).failed == 0
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"doc_topic_prior": [0.1, 0.2]}, InputError, r"doc_topic_prior has 2 numbers where 3 are needed"),
+        ({"topic_word_prior": [0.1] * 44}, InputError, r"topic_word_prior has 44 numbers where 45 are needed"),
+        ({"doc_topic_prior": -0.1}, InputError, r"doc_topic_prior must be finite and greater than 0, got -0.1"),
+        ({"topic_word_prior": 0}, InputError, r"topic_word_prior must be finite and greater than 0, got 0"),
+        ({"doc_topic_prior": float("nan")}, InputError, r"doc_topic_prior must be finite and greater than 0, got nan"),
+        ({"doc_topic_prior": [1, np.inf, 1]}, InputError, r"doc_topic_prior must be finite and greater than 0"),
+        ({"doc_topic_prior": "auto"}, InputError, r"doc_topic_prior must be None, a number, .*'symmetric-learned'"),
+        ({"doc_topic_prior": {}}, InputError, r"doc_topic_prior must be None, a number, an array or a name"),
+        ({"doc_topic_prior": True}, InputError, r"doc_topic_prior must be None, a number, an array or a name"),
+        ({"doc_topic_prior": [[1.0]]}, InputError, r"doc_topic_prior must be None, a number, an array or a name"),
+        ({"solver": "gibbs"}, InputError, r"solver must be one of 'variational', 'online', 'map', .*got 'gibbs'"),
+        ({"solver": 3}, InputError, r"solver must be one of .*got 3"),
+        ({"init": "zeros"}, InputError, r"init must be one of 'auto', 'plsa', 'random'.* or a pair, got 'zeros'"),
+        ({"tol": -1}, InputError, r"tol must be a finite number of at least 0"),
+        ({"max_iter": 0}, InputError, r"max_iter must be a whole number of at least 1"),
+        ({"solver": "map", "doc_topic_prior": "symmetric-learned"}, UnsupportedError, r"'map' cannot learn priors"),
+    ],
+)
+def test_bad_parameters(parameters, error, message):
+    with pytest.raises(error, match=message) as caught:
+        fitted(**parameters)
+    assert str(caught.value).count(". ") == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{"batch_size": 0}, {"doc_steps": 0}, {"decay": 0.5}, {"decay": 1.1}, {"offset": 0.5}]
+)
+def test_bad_settings_of_the_online_solver(settings):
+    with pytest.raises(InputError, match=r"OnlineVariational: .* must be"):
+        OnlineVariational(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"doc_steps": -1}, {"doc_tol": -1.0}, {"refresh": -1}])
+def test_bad_settings_of_the_batch_solver(settings):
+    with pytest.raises(InputError, match=r"Variational: .* must not be negative"):
+        Variational(**settings)
+
+
+def test_no_warnings_for_extreme_counts():
+    data = np.array([[1e9, 0, 3], [0, 1e-3, 1], [2, 5, 0.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for dtype in ("float32", "float64"):
+            model = fitted(data, n_components=2, dtype=dtype)
+            assert np.isfinite(model.bound_)
+            assert np.isfinite(model.transform(data)).all()
