@@ -1,0 +1,134 @@
+"""LDA by variational Bayes against scikit-learn's batch LatentDirichletAllocation: seconds to an equal bound.
+
+Both have the same priors (1/K), 2 threads and float32 counts. The bound of both is taken by one function, outside the
+clock: documents inferred to convergence with the topics fixed, in float64. `polyseme` includes its start, a few
+iterations of PLSA; "same start" begins at scikit-learn's own random topics.
+
+    python benchmarks/lda.py [--k 50] [--passes 3] [--iterations 24]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.decomposition import LatentDirichletAllocation
+
+from common import NEWSGROUPS, describe_machine, load_counts
+from polyseme.dirichlet import topic_sums, topics_term, word_operands
+from polyseme.kernels import padded
+from polyseme.priors.concentration import Concentration
+from polyseme.solvers.variational import Priors, Variational, infer, likely_factors, padded_parameters
+from polyseme.sources.memory import MemorySource, counts_of
+
+warnings.filterwarnings("ignore")
+
+THREADS = 2
+
+
+class Point(NamedTuple):
+    seconds: float
+    topic_word: np.ndarray
+    """lambda, K x words"""
+
+
+class Judge:
+    """The bound per token of any topics, at priors 1/K."""
+
+    def __init__(self, X: sp.csr_array, K: int) -> None:
+        self._source = MemorySource(counts_of(X.astype(np.float64), np.dtype(np.float64)), None, THREADS)
+        self._alpha, self._eta = np.full(K, 1 / K), np.full(X.shape[1], 1 / K)
+
+    def bound(self, topic_word: np.ndarray) -> float:
+        lambda_ = padded_parameters(topic_word.astype(np.float64))
+        documents = infer(self._source.by_doc, lambda_, self._alpha, n_threads=THREADS).bounds
+        sums = topic_sums(lambda_, len(topic_word))
+        words = word_operands(lambda_, self._eta, sums, n_threads=THREADS)
+        return (documents.sum() + topics_term(words, self._eta, sums)) / self._source.tokens
+
+
+class Watched(LatentDirichletAllocation):
+    """scikit-learn's estimator, which notes the topics before and after each pass."""
+
+    def _em_step(self, *arguments, **settings):
+        if not hasattr(self, "points"):
+            self.points = [Point(0.0, self.components_.copy())]
+        started = time.perf_counter()
+        super()._em_step(*arguments, **settings)
+        self.points.append(Point(self.points[-1].seconds + time.perf_counter() - started, self.components_.copy()))
+
+
+def by_scikit_learn(X: sp.csr_array, K: int, passes: int) -> list[Point]:
+    model = Watched(K, learning_method="batch", max_iter=passes, n_jobs=THREADS, random_state=0)
+    model.fit(sp.csr_matrix(X))
+    return model.points
+
+
+def by_polyseme(X: sp.csr_array, K: int, iterations: int, start: np.ndarray | None) -> Iterator[Point]:
+    """Points of a fit; what the reader does between them is not counted."""
+    started = time.perf_counter()
+    source = MemorySource(counts_of(X, np.dtype(np.float32)), None, THREADS)
+    priors = Priors(Concentration(np.full(K, 1 / K)), Concentration(np.full(X.shape[1], 1 / K)))
+    rng = np.random.default_rng(0)
+    if start is None:
+        theta, phi = likely_factors(source, K, rng)
+    else:
+        theta = padded(np.full((X.shape[0], K), 1 / K), np.float32)
+        phi = padded((start / start.sum(axis=1, keepdims=True)).T, np.float32)
+    run = Variational().begin(source, priors, theta, phi, rng)
+    used = time.perf_counter() - started
+    yield Point(used, run.lambda_[:, :K].T)
+    for _ in range(iterations):
+        started = time.perf_counter()
+        run.advance()
+        used += time.perf_counter() - started
+        yield Point(used, run.lambda_[:, :K].T)
+
+
+def report(name: str, points: Iterator[Point], theirs: list[tuple[float, float]], judge: Judge) -> None:
+    """Prints when the points reach each of their bounds."""
+    last, waiting, iteration = Point(0.0, np.empty(0)), list(theirs), 0
+    print(f"\n{name}")
+    for iteration, point in enumerate(points):
+        last = point
+        if not waiting:
+            continue
+        bound = judge.bound(point.topic_word)
+        while waiting and bound >= waiting[0][1]:
+            seconds, wanted = waiting.pop(0)
+            print(
+                f"  bound {wanted:.4f}: {point.seconds:6.2f} s (iteration {iteration}, at {bound:.4f}) "
+                f"against {seconds:6.1f} s: {seconds / point.seconds:.0f}x as fast"
+            )
+    for _, wanted in waiting:
+        print(f"  bound {wanted:.4f}: not reached")
+    print(f"  end: {judge.bound(last.topic_word):.4f} after {last.seconds:.2f} s, {iteration} iterations")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--k", type=int, default=50)
+    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=24)
+    arguments = parser.parse_args()
+    describe_machine()
+    X = load_counts(NEWSGROUPS)
+    K = arguments.k
+    print(f"newsgroups_df10: {X.shape[0]} x {X.shape[1]}, {X.nnz} non-zeros; K = {K}, {THREADS} threads")
+    judge = Judge(X, K)
+    points = by_scikit_learn(X, K, arguments.passes)
+    theirs = [(point.seconds, judge.bound(point.topic_word)) for point in points[1:]]
+    print("\nscikit-learn, batch")
+    for number, (seconds, bound) in enumerate(theirs, start=1):
+        print(f"  pass {number}: {seconds:6.1f} s, bound {bound:.4f} a token")
+    report("polyseme", by_polyseme(X, K, arguments.iterations, None), theirs, judge)
+    report("polyseme, same start", by_polyseme(X, K, arguments.iterations, points[0].topic_word), theirs, judge)
+
+
+if __name__ == "__main__":
+    main()
