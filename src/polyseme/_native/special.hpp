@@ -70,7 +70,7 @@ inline Pack<T> exp_pack(Pack<T> x) {
     return x;
 }
 
-inline Pack<double> log_pack(Pack<double> x) {
+inline Pack<double> log_pack<kExact>(Pack<double> x) {
     for (int i = 0; i < lanes<double>; ++i) x.lane[i] = std::log(x.lane[i]);
     return x;
 }
@@ -123,9 +123,9 @@ inline Gammas gammas(const Pack<double>& x) {
                                    0.0005905877976190476, -0.0007688492063492063, 0.0024305555555555556, -0.041666666666666664};
     const Shifts<double> shift = shifts(x);
     const Pack<double> z = x + splat(7.5), inverse = splat(1.0) / z, w = inverse * inverse;
-    const Pack<double> log_z = log_pack(z);
+    const Pack<double> log_z = log_pack<kExact>(z);
     return {log_z + polynomial(d, w) - shift.reciprocals,
-            z * log_z - z + splat(0.9189385332046728) + inverse * polynomial(g, w) - log_pack(shift.product)};
+            z * log_z - z + splat(0.9189385332046728) + inverse * polynomial(g, w) - log_pack<kExact>(shift.product)};
 }
 
 // The weights that a row of Dirichlet parameters gives the kernel: a_k = exp(psi(g_k) - psi(largest g)), at least

@@ -25,7 +25,8 @@ _REST = 1e-3
 _NEWTON_STEPS = 100
 """a bound that is not met: both equations for a multiplier take about five"""
 _NOTHING = 1e-100
-"""an entropic weight below this is none; counts below this share of their row, or of one token, are taken as zero when beta > 0: so zeros become exact"""
+"""an entropic weight below this is none; when beta > 0, counts below this share of their row, or of one token, are
+taken as zero: so zeros become exact"""
 
 
 def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) -> Floats:

@@ -1,0 +1,271 @@
+"""Topic models for data with negative entries (Shashanka 2009), as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from polyseme import storage
+from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.validation import forget_fit, non_negative, share, whole_number
+from polyseme.kernels import Array, Floats
+from polyseme.simplex import (
+    Hull,
+    SimplexMap,
+    farthest_corners,
+    minimum_volume_corners,
+    onto_simplex,
+)
+
+_NUMBERS_AT_ONCE = 1 << 22
+
+Corners = Callable[[Array, int, Floats, float], Floats]
+
+VOLUMES: dict[str, Corners | None] = {
+    "data": None,
+    "farthest": lambda X, K, weights, margin: farthest_corners(X, K, weights),
+    "minimum": minimum_volume_corners,
+}
+
+
+class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A topic model for points with entries of any sign: corners, and weights of sum one that mix them.
+
+    The points are mapped to the standard simplex of one more dimension, by a map that keeps the ratios of all distances
+    (`polyseme.simplex.SimplexMap`). There each is a distribution, a topic model is fitted, and its topics are mapped
+    back. Non-negative data fits, too: then, unlike in a topic model, the total of a row matters (section 4).
+
+    A fit without error is far from unique, and where the corners end depends on where they start:
+
+    | volume | start | map |
+    |---|---|---|
+    | "minimum" | the smallest simplex around the points, in the plane that fits them best | smallest with room for it |
+    | "farthest" | points that span the cloud | the same |
+    | "data" | the model's own (the paper's algorithm) | the paper's: the smallest entry is subtracted |
+
+    A model without a parameter `init`, such as scikit-learn's LatentDirichletAllocation, always starts by itself.
+
+    Parameters
+    ----------
+    model : the topic model, not fitted: any that has `fit_transform`, `transform` and `components_`; None for PLSA(10).
+        Its `tol` counts in nats per token, and on the simplex a whole fit may be worth less than 0.1 of them.
+    total : the sum that every mapped row is given. A model with a prior takes it for the number of tokens.
+    volume : "minimum", "farthest" or "data".
+    margin : the share of the points (by weight) that may lie beyond any one face of the smallest simplex.
+
+    Attributes
+    ----------
+    components_ : corners in the data's own space, K x features, of any sign.
+    doc_topic_ : weights of the training points, points x K.
+    reconstruction_err_ : Frobenius norm of X - doc_topic_ @ components_.
+    model_ : the fitted topic model; its words are the entries of the standard simplex.
+    shift_ : what the map subtracts, one number for each of them.
+    n_features_in_, feature_names_in_ : as usual in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA, RealTopicModel
+    >>> corners = np.array([[-2.0, 0.0], [1.0, 3.0], [1.0, -1.0]])
+    >>> X = np.random.default_rng(0).dirichlet([0.5, 0.5, 0.5], 300) @ corners
+    >>> model = RealTopicModel(PLSA(3), margin=0).fit(X)
+    >>> np.abs(np.sort(model.components_, axis=0) - np.sort(corners, axis=0)).max() < 0.05
+    True
+    """
+
+    def __init__(self, model: Any = None, total: float = 1e4, *, volume: str = "minimum", margin: float = 0.05) -> None:
+        self.model = model
+        self.total = total
+        self.volume = volume
+        self.margin = margin
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fits corners to the rows of X (points x features, dense, any sign). A row of weight v counts as v equal rows.
+
+        Ctrl-C keeps what the topic model keeps, and then raises KeyboardInterrupt.
+        """
+        if self.volume not in VOLUMES:
+            raise InputError(f"volume must be one of {', '.join(map(repr, VOLUMES))}, got {self.volume!r}.")
+        margin, total = share("margin", self.margin), self._checked_total()
+        model = self._fresh_model()
+        X = self._points(X, reset=True)
+        weights = _weights_of(model, X, sample_weight)
+        counted = X if weights is None else X[weights > 0]
+        if not len(counted):
+            raise InputError("There is nothing to fit: every point has weight zero.")
+        corners_of = VOLUMES[self.volume]
+        if corners_of is None:
+            simplex_map = SimplexMap.of_paper(counted)
+        else:
+            counted_weights = np.ones(len(X)) if weights is None else weights[weights > 0]
+            corners = corners_of(counted, _n_components(model), counted_weights, margin)
+            simplex_map = SimplexMap.tight(counted, corners)
+            _start_from(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
+        forget_fit(self)
+        self.shift_ = simplex_map.shift
+        rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
+        for part, mapped in self._mapped(X, total):
+            rows[part] = mapped
+        options = {} if weights is None else {"sample_weight": weights}
+        try:
+            doc_topic = model.fit_transform(rows, **options)
+        except KeyboardInterrupt:
+            if hasattr(model, "components_"):
+                self._keep(model, model.transform(rows), X)
+            raise
+        del rows
+        self._keep(model, doc_topic, X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """`fit`, and the weights of the same points: what `transform(X)` would give."""
+        return self.fit(X, y, sample_weight).doc_topic_
+
+    def transform(self, X: Any) -> Array:
+        """Weights (points x K, at least zero, rows sum to one) of points.
+
+        A point outside the simplex that the training data defines (`below_minimum`) stands for the nearest point inside
+        it. That concerns its own row alone: a row's weights do not depend on the others.
+        """
+        check_is_fitted(self)
+        X = self._points(X, reset=False)
+        parts = [self.model_.transform(mapped) for _, mapped in self._mapped(X, self._checked_total())]
+        return _rows_to_one(np.concatenate(parts)).astype(X.dtype)
+
+    def inverse_transform(self, weights: Any) -> Array:
+        """The points that weights stand for: weights @ components_."""
+        check_is_fitted(self)
+        weights = np.asarray(weights)
+        if weights.ndim != 2 or weights.shape[1] != len(self.components_):
+            raise InputError(f"weights must be a matrix of {len(self.components_)} columns, one for each corner.")
+        return np.einsum("dk,kw->dw", weights, self.components_)
+
+    def reconstruction_error(self, X: Any) -> Floats:
+        """The distance of each point to the mixture of corners that `transform` gives for it."""
+        X = self._points(X, reset=False)
+        return self._errors(X, self.transform(X))
+
+    def outside(self, X: Any, tolerance: float = 1e-6) -> Array:
+        """Which points are further from the hull of the corners than `tolerance` times the hull's diameter.
+
+        They are modelled with error. Points with noise are nearly all off the corners' plane: raise the tolerance.
+        """
+        check_is_fitted(self)
+        return Hull(self.components_).outside(self._points(X, reset=False), non_negative("tolerance", tolerance))
+
+    def below_minimum(self, X: Any) -> Array:
+        """Which points have, after the map, an entry below the training minimum: they lie outside the simplex."""
+        check_is_fitted(self)
+        X = self._points(X, reset=False)
+        simplex_map = SimplexMap(self.shift_)
+        return np.concatenate([_is_below(simplex_map.to_simplex(X[part])) for part in _row_blocks(X)])
+
+    def simplex_points(self, X: Any) -> Array:
+        """X itself, checked: corners and points share one space (see `polyseme.simplex.SimplexDecomposition`)."""
+        return self._points(X, reset=False)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the fitted model to a file that `polyseme.load` reads; its topic model must be polyseme's own."""
+        check_is_fitted(self)
+        storage.save(self, path)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _checked_total(self) -> float:
+        total = non_negative("total", self.total)
+        if total == 0:
+            raise InputError("total must be greater than 0.")
+        return total
+
+    def _fresh_model(self) -> Any:
+        """A clone of the model; without one, a PLSA whose solver needs little memory, since the rows are dense."""
+        if self.model is None:
+            return PLSA(solver="em", random_state=0)
+        if isinstance(self.model, type) or not all(hasattr(self.model, name) for name in ("fit", "transform")):
+            raise InputError(f"model must be None or a topic model such as PLSA(3), not fitted, got {self.model!r}.")
+        return clone(self.model)
+
+    def _points(self, X: Any, *, reset: bool) -> Array:
+        """X as a dense array of finite float32 or float64 numbers, its features checked against the fit."""
+        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+            raise InputError("Complex data not supported: every entry must be a real number.")
+        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
+        for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
+            if any(wrong(X[part]).any() for part in _row_blocks(X)):
+                raise InputError(f"Input X contains {name}: every entry must be a finite number.")
+        return X
+
+    def _mapped(self, X: Array, total: float) -> Iterator[tuple[slice, Array]]:
+        """The rows on the simplex, of sum `total`, a few at a time; those outside it at their nearest point."""
+        simplex_map = SimplexMap(self.shift_)
+        for part in _row_blocks(X):
+            mapped = simplex_map.to_simplex(X[part])
+            below = _is_below(mapped)
+            mapped[below] = onto_simplex(mapped[below])
+            yield part, (np.maximum(mapped, 0) * total).astype(X.dtype)
+
+    def _keep(self, model: Any, doc_topic: Array, X: Array) -> None:
+        topics = _rows_to_one(np.asarray(model.components_, dtype=np.float64))
+        self.model_ = model
+        self.components_ = SimplexMap(self.shift_).from_simplex(topics).astype(X.dtype)
+        self.doc_topic_ = _rows_to_one(doc_topic).astype(X.dtype)
+        self.reconstruction_err_ = float(np.sqrt((self._errors(X, self.doc_topic_) ** 2).sum()))
+
+    def _errors(self, X: Array, weights: Array) -> Floats:
+        parts = [X[part] - np.einsum("dk,kw->dw", weights[part], self.components_) for part in _row_blocks(X)]
+        return np.concatenate([np.sqrt(np.einsum("dw,dw->d", gap, gap, dtype=np.float64)) for gap in parts])
+
+
+def _n_components(model: Any) -> int:
+    if not hasattr(model, "n_components"):
+        raise UnsupportedError(
+            f"{type(model).__name__} has no n_components, so it cannot be given corners: use volume='data'."
+        )
+    return whole_number("n_components", model.n_components, least=1)
+
+
+def _weights_of(model: Any, X: Array, sample_weight: Any) -> Floats | None:
+    if sample_weight is None:
+        return None
+    if "sample_weight" not in inspect.signature(model.fit).parameters:
+        raise UnsupportedError(f"{type(model).__name__} takes no sample_weight: fit it without.")
+    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+
+
+def _start_from(model: Any, topics: Floats, weights: Floats) -> None:
+    """Gives the model its start, if it can be given one and has no pair of its own."""
+    if isinstance(model.get_params().get("init"), str):
+        model.set_params(init=(_lifted(weights), _lifted(topics)))
+
+
+def _lifted(rows: Floats) -> Floats:
+    """No zeros, which EM could not leave again."""
+    return _rows_to_one(np.maximum(rows, 1e-6))
+
+
+def _is_below(mapped: Floats) -> Array:
+    """An entry below zero by more than rounding."""
+    return np.asarray(mapped.min(axis=1) < -1e-9)
+
+
+def _rows_to_one(rows: Array) -> Array:
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def _row_blocks(X: Array) -> Iterator[slice]:
+    step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
+    return (slice(start, start + step) for start in range(0, X.shape[0], step))
