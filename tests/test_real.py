@@ -1,10 +1,252 @@
-"""RealTopicModel as an estimator."""
+"""RealTopicModel: scikit-learn's checks, any model inside, corners that are found, and bad input in one sentence."""
 
+import doctest
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from polyseme import PLSA, RealTopicModel
+import polyseme.estimators.real
+from polyseme import NMF, PLSA, InputError, UnsupportedError, storage
+from polyseme.estimators import RealTopicModel
+from polyseme.priors import Dirichlet, Entropic
+from polyseme.simplex import SimplexDecomposition, SimplexMap
+from polyseme.solvers import SOLVERS
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+CORNERS = np.array([[-2.0, 0.0, 1.0, 4.0], [1.0, 3.0, -1.0, 0.0], [1.0, -1.0, 2.0, -3.0]])
+WEIGHTS = np.random.default_rng(0).dirichlet([0.5] * 3, 200)
+X = WEIGHTS @ CORNERS
 
 
-@parametrize_with_checks([RealTopicModel(), RealTopicModel(PLSA(2))])
+def matched(found, true=CORNERS):
+    """The worst root-mean-square error of matched corners, and the order that matches."""
+    gaps = np.sqrt(((true[:, np.newaxis] - found) ** 2).mean(axis=2))
+    rows, order = linear_sum_assignment(gaps)
+    return gaps[rows, order].max(), order
+
+
+@parametrize_with_checks([RealTopicModel(), RealTopicModel(PLSA(2)), RealTopicModel(volume="data")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_docstring():
+    globs = {"RealTopicModel": RealTopicModel, "PLSA": PLSA}
+    test = doctest.DocTestFinder().find(RealTopicModel, "RealTopicModel", globs=globs)[0]
+    test.examples = [example for example in test.examples if "import PLSA" not in example.source]
+    assert doctest.DocTestRunner().run(test).failed == 0
+    assert polyseme.estimators.real.__doc__
+
+
+# any model inside
+
+MODELS = {
+    "Real-PLSA": PLSA(3),
+    "Real-Sparse-PLSA": PLSA(3, doc_topic_prior=Entropic(5.0)),
+    "with a Dirichlet prior": PLSA(3, doc_topic_prior=Dirichlet(1.1)),
+    "symmetric": PLSA(3, solver="plsi"),
+    "NMF": NMF(3),
+    "scikit-learn's LDA": LatentDirichletAllocation(3, random_state=0, max_iter=5, doc_topic_prior=0.1),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("volume", ["minimum", "farthest", "data"])
+def test_any_model_in_the_same_wrapper(name, volume):
+    X = WEIGHTS[:60] @ CORNERS
+    model = RealTopicModel(clone(MODELS[name]), volume=volume).fit(X)
+    assert model.components_.shape == (3, 4)
+    assert model.components_.min() < 0
+    weights = model.transform(X)
+    assert weights.min() >= 0
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(weights, model.doc_topic_, atol=1e-12)
+    np.testing.assert_allclose(model.inverse_transform(weights), weights @ model.components_, atol=1e-12)
+    errors = np.linalg.norm(X - weights @ model.components_, axis=1)
+    np.testing.assert_allclose(model.reconstruction_error(X), errors, atol=1e-12)
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(errors))
+    assert model.reconstruction_err_ < np.linalg.norm(X - X.mean(axis=0))
+    seen = SimplexDecomposition.of(model, X)
+    np.testing.assert_allclose(seen.errors, errors, atol=1e-12)
+    assert np.array_equal(seen.outside(0.1), model.outside(X, 0.1))
+
+
+@pytest.mark.parametrize("solver", sorted(name for name in SOLVERS if "temper" not in name and name != "annealed"))
+def test_the_smallest_simplex_finds_the_corners_with_every_solver(solver):
+    error, _ = matched(RealTopicModel(PLSA(3, solver=solver), margin=0.0).fit(X).components_)
+    assert error < 0.05
+
+
+def test_corners_and_weights_are_found():
+    model = RealTopicModel(PLSA(3), margin=0.0).fit(X)
+    error, order = matched(model.components_)
+    assert error < 0.03
+    assert np.abs(model.doc_topic_[:, order] - WEIGHTS).max() < 0.03
+
+
+def test_total_is_what_a_prior_weighs_against():
+    """With few tokens a prior wins: weights of a strong Dirichlet are nearly even."""
+    few, many = (
+        RealTopicModel(PLSA(3, doc_topic_prior=Dirichlet(3.0)), total=total).fit(X).doc_topic_ for total in (1, 1e4)
+    )
+    assert few.max() < 0.5
+    assert many.max() > 0.95
+
+
+def test_entropic_prior_makes_weights_sparser():
+    def entropy(prior):
+        weights = RealTopicModel(PLSA(3, doc_topic_prior=prior), total=100.0).fit(X).doc_topic_
+        return -(weights * np.log(np.maximum(weights, 1e-300))).sum()
+
+    assert entropy(Entropic(10.0)) < 0.9 * entropy(None)
+
+
+def test_symmetric_view_is_that_of_the_model_inside():
+    model = RealTopicModel(PLSA(3, solver="plsi")).fit(X).model_
+    joint = (model.topic_doc_.T * model.topic_weights_) @ model.components_
+    asymmetric = (model.doc_topic_ * model.doc_weights_[:, np.newaxis]) @ model.components_
+    np.testing.assert_allclose(joint, asymmetric, atol=1e-9)
+
+
+def test_energies_matter():
+    """Section 4: two spectra of one shape and different energy are one point for PLSA, two for RealTopicModel."""
+    spectra = np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])
+    mix = np.linspace(0, 1, 30)[:, np.newaxis]
+    data = mix * spectra[0] + (1 - mix) * spectra[1]
+    plain = PLSA(2, random_state=0).fit(data).doc_topic_
+    np.testing.assert_allclose(plain, plain[:1].repeat(30, axis=0), atol=1e-6)
+    error, _ = matched(RealTopicModel(PLSA(2), margin=0.0).fit(data).components_, spectra)
+    assert error < 0.05
+
+
+def test_the_paper_s_map_is_used_for_volume_data():
+    model = RealTopicModel(PLSA(3, random_state=0), volume="data").fit(X)
+    assert np.array_equal(model.shift_, SimplexMap.of_paper(X).shift)
+
+
+# new points
+
+
+def test_points_below_the_training_minimum_are_flagged_and_handled_row_by_row():
+    model = RealTopicModel(PLSA(3), margin=0.0).fit(X)
+    assert not model.below_minimum(X).any()
+    far = np.vstack([X[:3], X[3:6] * 50, X[6:9]])
+    assert model.below_minimum(far).tolist() == [False] * 3 + [True] * 3 + [False] * 3
+    weights = model.transform(far)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(weights[[0, 1, 2, 6, 7, 8]], model.transform(X[[0, 1, 2, 6, 7, 8]]), atol=1e-12)
+    assert model.outside(far, 0.01).tolist() == [False] * 3 + [True] * 3 + [False] * 3
+    assert (model.reconstruction_error(far)[3:6] > 1).all()
+
+
+def test_float32_stays_float32():
+    model = RealTopicModel(PLSA(3)).fit(X.astype(np.float32))
+    assert model.components_.dtype == model.transform(X.astype(np.float32)).dtype == np.float32
+    assert matched(model.components_)[0] < 0.15
+
+
+# bad and strange input
+
+
+def bad(kind):
+    data = X.copy()
+    data[3, 1] = {"NaN": np.nan, "infinity": np.inf}[kind]
+    return data
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        (RealTopicModel(), bad("NaN"), "contains NaN: every entry must be a finite number"),
+        (RealTopicModel(), bad("infinity"), "contains infinity"),
+        (RealTopicModel(), X + 1j, "Complex data not supported"),
+        (RealTopicModel(), sp.csr_array(X), "Sparse data was passed"),
+        (RealTopicModel(), np.empty((0, 3)), "minimum of 1 is required"),
+        (RealTopicModel(volume="large"), X, "volume must be one of 'data', 'farthest', 'minimum', got 'large'"),
+        (RealTopicModel(margin=2), X, "margin must be a number between 0 and 1"),
+        (RealTopicModel(total=0), X, "total must be greater than 0"),
+        (RealTopicModel(total="many"), X, "total must be a finite number"),
+        (RealTopicModel(PLSA), X, "model must be None or a topic model"),
+        (RealTopicModel(PLSA(0)), X, "n_components must be a whole number of at least 1"),
+        (RealTopicModel("plsa"), X, "model must be None or a topic model"),
+    ],
+)
+def test_bad_input_is_one_sentence(model, data, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(data)
+
+
+def test_weights_that_a_model_cannot_take():
+    with pytest.raises(UnsupportedError, match="takes no sample_weight"):
+        RealTopicModel(LatentDirichletAllocation(2)).fit(X, sample_weight=np.ones(len(X)))
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        RealTopicModel(PLSA(2)).fit(X, sample_weight=np.zeros(len(X)))
+    with pytest.raises(InputError, match="3 columns"):
+        RealTopicModel(PLSA(3)).fit(X).inverse_transform(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("volume", ["minimum", "farthest", "data"])
+@pytest.mark.parametrize(
+    "data",
+    [np.zeros((5, 3)), np.full((5, 3), 7.5), X[:1], X[:2], X[:, :1], np.round(X).astype(int), X * 1e-8, X + 1e6],
+    ids=["zeros", "constant", "one point", "two points", "one feature", "integers", "tiny", "far away"],
+)
+@pytest.mark.parametrize("K", [1, 3])
+def test_strange_data_gives_a_proper_decomposition(data, volume, K):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = RealTopicModel(PLSA(K, random_state=0), volume=volume).fit(data)
+    weights = model.transform(data)
+    assert np.isfinite(model.components_).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
+    rounding = 1e-6 * np.abs(data).max() + 1e-12
+    if volume == "data":  # as near as PLSA's tolerance gets on the simplex of the paper, from a random start
+        rounding = -0.02 * model.shift_.sum() * np.sqrt(len(data))
+    assert model.reconstruction_err_ <= np.linalg.norm(data - data.mean(axis=0)) * (1 + 1e-6) + rounding
+
+
+def test_interrupted_fit_keeps_the_model():
+    def stop(report):
+        if report["iteration"] == 2:
+            raise KeyboardInterrupt
+
+    model = RealTopicModel(PLSA(3, solver="em", tol=0, callback=stop))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.transform(X).shape == (200, 3)
+
+
+# files
+
+CLASSES = {"PLSA": PLSA, "NMF": NMF, "RealTopicModel": RealTopicModel}
+SETTINGS = {"Entropic": Entropic} | {solver.__name__: solver for solver in SOLVERS.values()}
+
+
+def test_save_and_restore(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RealTopicModel(PLSA(3, doc_topic_prior=Entropic(2.0), solver="em"), margin=0.1).fit(frame)
+    model.save(tmp_path / "real.safetensors")
+    loaded = storage.restore(tmp_path / "real.safetensors", CLASSES, SETTINGS)
+    assert np.array_equal(loaded.transform(frame), model.transform(frame))
+    assert np.array_equal(loaded.components_, model.components_)
+    assert loaded.margin == 0.1
+    assert loaded.model.get_params() == model.model.get_params()
+    assert loaded.model_.history_["iteration"].tolist() == model.model_.history_["iteration"].tolist()
+    assert list(loaded.feature_names_in_) == list("abcd")
+    assert not loaded.below_minimum(frame).any()
+    assert loaded.fit(frame).reconstruction_err_ == model.reconstruction_err_
+
+
+def test_foreign_model_is_not_saved(tmp_path):
+    model = RealTopicModel(LatentDirichletAllocation(2, random_state=0)).fit(X)
+    with pytest.raises(UnsupportedError, match="A LatentDirichletAllocation of another library cannot be saved"):
+        model.save(tmp_path / "foreign.safetensors")
+    assert not list(tmp_path.iterdir())

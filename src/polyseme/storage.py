@@ -14,13 +14,14 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
+from sklearn.base import BaseEstimator
 
-from polyseme.errors import InputError, ModelFileError
+from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.kernels import Array
 
 FORMAT_VERSION = 1
@@ -30,31 +31,21 @@ _HISTORY = "history_."
 
 def save(model: Any, path: str | PathLike[str]) -> None:
     """Writes a fitted estimator to `path`, atomically: a crash or a full disk leaves the old file as it was."""
-    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
-    tensors: dict[str, Array] = {}
-    plain: dict[str, Any] = {}
-    for name, value in fitted.items():
-        if name == "history_":
-            tensors.update({_HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
-        elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
-            tensors[name] = np.ascontiguousarray(value)
-        elif isinstance(value, np.ndarray):
-            plain[name] = [str(item) for item in value]
-        else:
-            plain[name] = _parameter(name, value)
-    header = {
-        "format_version": FORMAT_VERSION,
-        "library_version": version("polyseme"),
-        "class": type(model).__name__,
-        "parameters": {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()},
-        "attributes": plain,
-        "history": list(fitted.get("history_", ())),
-    }
+    described, tensors = _taken_apart(model, "")
+    header = {"format_version": FORMAT_VERSION, "library_version": version("polyseme"), **described}
     text = json.dumps(header)
     write_atomically(path, to_safetensors(tensors, metadata={_KEY: text, _DIGEST: _digest(text, tensors)}))
 
 
-def read(path: str | PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+class Parts(NamedTuple):
+    """An estimator taken apart; attributes that are estimators are Parts again."""
+
+    class_name: str
+    parameters: dict[str, Any]
+    attributes: dict[str, Any]
+
+
+def read(path: str | PathLike[str]) -> Parts:
     """Class name, parameters and fitted attributes of a model file, checked against its digest."""
     path = Path(path)
     if not path.is_file():
@@ -77,27 +68,79 @@ def read(path: str | PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]
         )
     if found != _digest(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content.")
-    attributes = dict(header["attributes"])
-    if "feature_names_in_" in attributes:
-        attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
-    attributes.update({name: array for name, array in tensors.items() if not name.startswith(_HISTORY)})
-    if header["history"]:
-        attributes["history_"] = {name: tensors[_HISTORY + name] for name in header["history"]}
-    return header["class"], header["parameters"], attributes
+    return _put_together(header, tensors, "")
 
 
 def restore(
     path: str | PathLike[str], classes: Mapping[str, Callable[..., Any]], objects: Mapping[str, Callable[..., Any]]
 ) -> Any:
     """The estimator in a model file; `classes` names the estimators, `objects` the settings, that may be built."""
-    class_name, parameters, attributes = read(path)
-    if class_name not in classes:
-        raise ModelFileError(f"{path} holds a {class_name}, which this version of polyseme does not have.")
-    known = {name: _restored(value, objects, Path(path)) for name, value in parameters.items()}
-    model = classes[class_name](**known)
-    for name, value in attributes.items():
-        setattr(model, name, value if name == "history_" else _restored(value, objects, Path(path)))
+    return _built(read(path), classes, {**objects, **classes}, Path(path))
+
+
+def _built(
+    parts: Parts, classes: Mapping[str, Callable[..., Any]], objects: Mapping[str, Callable[..., Any]], path: Path
+) -> Any:
+    if parts.class_name not in classes:
+        raise ModelFileError(f"{path} holds a {parts.class_name}, which this version of polyseme does not have.")
+    model = classes[parts.class_name](
+        **{name: _restored(value, objects, path) for name, value in parts.parameters.items()}
+    )
+    for name, value in parts.attributes.items():
+        if isinstance(value, Parts):
+            setattr(model, name, _built(value, classes, objects, path))
+        else:
+            setattr(model, name, value if name == "history_" else _restored(value, objects, path))
     return model
+
+
+def _taken_apart(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header of a fitted estimator and its tensors; those of an estimator within it carry its name as a prefix."""
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    tensors: dict[str, Array] = {}
+    plain: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
+    for name, value in fitted.items():
+        if name == "history_":
+            tensors.update({prefix + _HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
+        elif isinstance(value, BaseEstimator):
+            _refuse_foreign(value)
+            nested[name], more = _taken_apart(value, f"{prefix}{name}.")
+            tensors.update(more)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            tensors[prefix + name] = np.ascontiguousarray(value)
+        elif isinstance(value, np.ndarray):
+            plain[name] = [str(item) for item in value]
+        else:
+            plain[name] = _parameter(name, value)
+    header = {
+        "class": type(model).__name__,
+        "parameters": {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()},
+        "attributes": plain,
+        "history": list(fitted.get("history_", ())),
+    }
+    return header | ({"nested": nested} if nested else {}), tensors
+
+
+def _put_together(header: dict[str, Any], tensors: dict[str, Array], prefix: str) -> Parts:
+    """The other way."""
+    attributes = dict(header["attributes"])
+    if "feature_names_in_" in attributes:
+        attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
+    own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+    attributes.update({name: array for name, array in own.items() if "." not in name})
+    if header["history"]:
+        attributes["history_"] = {name: own[_HISTORY + name] for name in header["history"]}
+    for name, inner in header.get("nested", {}).items():
+        attributes[name] = _put_together(inner, tensors, f"{prefix}{name}.")
+    return Parts(header["class"], header["parameters"], attributes)
+
+
+def _refuse_foreign(model: Any) -> None:
+    if type(model).__module__.partition(".")[0] != "polyseme":
+        raise UnsupportedError(
+            f"A {type(model).__name__} of another library cannot be saved: only polyseme's own models can."
+        )
 
 
 def write_atomically(path: str | PathLike[str], content: bytes) -> None:
@@ -154,6 +197,10 @@ def _parameter(name: str, value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         kept = [field.name for field in fields(value) if field.compare]
         settings = {name: _parameter(name, getattr(value, name)) for name in kept}
+        return {"object": type(value).__name__, "settings": settings}
+    if isinstance(value, BaseEstimator):
+        _refuse_foreign(value)
+        settings = {name: _parameter(name, setting) for name, setting in value.get_params(deep=False).items()}
         return {"object": type(value).__name__, "settings": settings}
     if isinstance(value, Mapping):
         return {"mapping": [[_parameter(name, key), _parameter(name, item)] for key, item in value.items()]}

@@ -76,7 +76,7 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> corners = np.array([[-2.0, 0.0], [1.0, 3.0], [1.0, -1.0]])
     >>> X = np.random.default_rng(0).dirichlet([0.5, 0.5, 0.5], 300) @ corners
     >>> model = RealTopicModel(PLSA(3), margin=0).fit(X)
-    >>> np.abs(np.sort(model.components_, axis=0) - np.sort(corners, axis=0)).max() < 0.05
+    >>> bool(np.abs(np.sort(model.components_, axis=0) - np.sort(corners, axis=0)).max() < 0.05)
     True
     """
 
@@ -103,16 +103,15 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = self._points(X, reset=True)
         weights = _weights_of(model, X, sample_weight)
         counted = X if weights is None else X[weights > 0]
-        if not len(counted):
-            raise InputError("There is nothing to fit: every point has weight zero.")
         corners_of = VOLUMES[self.volume]
+        before: dict[str, Any] = {}
         if corners_of is None:
             simplex_map = SimplexMap.of_paper(counted)
         else:
             counted_weights = np.ones(len(X)) if weights is None else weights[weights > 0]
             corners = corners_of(counted, _n_components(model), counted_weights, margin)
             simplex_map = SimplexMap.tight(counted, corners)
-            _start_from(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
+            before = _start_from(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
         forget_fit(self)
         self.shift_ = simplex_map.shift
         rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
@@ -123,10 +122,10 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             doc_topic = model.fit_transform(rows, **options)
         except KeyboardInterrupt:
             if hasattr(model, "components_"):
-                self._keep(model, model.transform(rows), X)
+                self._keep(model.set_params(**before), model.transform(rows), X)
             raise
         del rows
-        self._keep(model, doc_topic, X)
+        self._keep(model.set_params(**before), doc_topic, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -246,10 +245,13 @@ def _weights_of(model: Any, X: Array, sample_weight: Any) -> Floats | None:
     return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
 
 
-def _start_from(model: Any, topics: Floats, weights: Floats) -> None:
-    """Gives the model its start, if it can be given one and has no pair of its own."""
-    if isinstance(model.get_params().get("init"), str):
-        model.set_params(init=(_lifted(weights), _lifted(topics)))
+def _start_from(model: Any, topics: Floats, weights: Floats) -> dict[str, Any]:
+    """Gives the model its start, if it can be given one and has no pair of its own; returns the parameter as it was."""
+    init = model.get_params(deep=False).get("init")
+    if not isinstance(init, str):
+        return {}
+    model.set_params(init=(_lifted(weights), _lifted(topics)))
+    return {"init": init}
 
 
 def _lifted(rows: Floats) -> Floats:

@@ -10,6 +10,7 @@ from polyseme.kernels import Array, Floats
 
 _NUMBERS_AT_ONCE = 1 << 20
 _ROUNDING = 1e-12
+_DEPENDENT = 1e-8
 
 
 class Hull:
@@ -28,9 +29,13 @@ class Hull:
         gram = np.einsum("kw,jw->kj", self._arms, self._arms)
         K = len(gram)
         system = np.zeros((K + 1, K + 1))
-        system[:K, :K] = gram + _ROUNDING * np.eye(K)
+        system[:K, :K] = gram
         system[:K, K] = system[K, :K] = 1.0
         self._gram, self._system = gram, system
+        self._dependent = bool(
+            K > 1 and np.linalg.eigvalsh(gram)[1] < _DEPENDENT
+        )  # the first is zero: arms sum to zero
+        self._inverse = np.asarray(np.linalg.pinv(gram, rcond=1e-13, hermitian=True), dtype=np.float64)
 
     @property
     def diameter(self) -> float:
@@ -41,13 +46,11 @@ class Hull:
 
     def barycentric(self, X: Array) -> Floats:
         """Coordinates (points x K) that sum to one of the nearest point in the corners' plane; negative outside."""
-        inverse = np.asarray(np.linalg.inv(self._system), dtype=np.float64)
-        return np.concatenate([self._coordinates(part, inverse) for part in self._parts(X)])
+        return np.concatenate([self._coordinates(part) for part in self._parts(X)])
 
     def weights(self, X: Array) -> Floats:
         """Weights (points x K, at least zero, of sum one) of the nearest point in the hull: least squares."""
-        inverse = np.asarray(np.linalg.inv(self._system), dtype=np.float64)
-        return np.concatenate([self._nearest(part, inverse) for part in self._parts(X)])
+        return np.concatenate([self._nearest(part) for part in self._parts(X)])
 
     def distance(self, X: Array) -> Floats:
         """How far each point is from the hull, in the data's units."""
@@ -72,13 +75,13 @@ class Hull:
         """arms . (x - origin), in the hull's own unit of length (points x K)."""
         return np.einsum("dw,kw->dk", (X - self._origin) / self._size, self._arms)
 
-    def _coordinates(self, X: Array, inverse: Floats) -> Floats:
-        K = len(self.corners)
-        return np.asarray(np.einsum("dk,jk->dj", self._slopes(X), inverse[:K, :K]) + inverse[:K, K])
+    def _coordinates(self, X: Array) -> Floats:
+        """1 / K + pinv(G) slopes: they sum to one, since the arms, and so the rows of pinv(G), sum to zero."""
+        return np.asarray(np.einsum("dk,jk->dj", self._slopes(X), self._inverse) + 1 / len(self.corners))
 
-    def _nearest(self, X: Array, inverse: Floats) -> Floats:
+    def _nearest(self, X: Array) -> Floats:
         """Barycentric coordinates where they are weights; else an active-set method, all points side by side."""
-        weights = self._coordinates(X, inverse)
+        weights = self._coordinates(X)
         left = np.flatnonzero((weights < 0).any(axis=1))
         if left.size:
             weights[left] = self._active_set(self._slopes(X[left]), weights[left])
@@ -131,4 +134,6 @@ class Hull:
         system *= both[:, :, np.newaxis] & both[:, np.newaxis, :]
         corner = np.arange(K)
         system[:, corner, corner] += ~free
+        if self._dependent:
+            return np.asarray((np.linalg.pinv(system, rcond=_ROUNDING, hermitian=True) @ right)[:, :K, 0])
         return np.asarray(np.linalg.solve(system, right)[:, :K, 0])

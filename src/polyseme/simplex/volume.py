@@ -44,6 +44,8 @@ def smallest_simplex(points: Floats, starts: list[Floats], margin: float, weight
 
     points : n x (K-1); weights : n positive numbers; margin : the share of their sum that may lie beyond any one face.
     """
+    if points.shape[1] == 0:
+        return Simplex(starts[0], 0.0)
     best, *others = [_settled(points, corners, margin, weights, _ROUGH) for corners in starts]
     for other in others:
         if other.cost < best.cost - _ROUGH.precision:
@@ -53,9 +55,8 @@ def smallest_simplex(points: Floats, starts: list[Floats], margin: float, weight
 
 def barycentric(points: Floats, corners: Floats) -> Floats:
     """Coordinates b (points x K), b v = point and sum b = 1, of points in K - 1 dimensions."""
-    K = len(corners)
     edges = (corners[:-1] - corners[-1]).T
-    first = np.linalg.solve(edges, (points - corners[-1]).T).T if K > 1 else np.empty((len(points), 0))
+    first = np.linalg.solve(edges, (points - corners[-1]).T).T
     return np.column_stack([first, 1 - first.sum(axis=1)])
 
 
@@ -75,10 +76,10 @@ def _settled(points: Floats, corners: Floats, margin: float, weights: Floats, ef
             b[:, others] *= u
             b[:, k] = 1 - b[:, others].sum(axis=1)
             corners[others] = corners[k] + (corners[others] - corners[k]) / u[:, np.newaxis]
-            largest = max(largest, float(np.abs(np.log(u)).max(initial=0.0)))
+            largest = max(largest, float(np.abs(np.log(u)).max()))
         if largest < effort.settled:
             break
-    volume = np.linalg.slogdet(corners[:-1] - corners[-1])[1] if K > 1 else 0.0
+    volume = np.linalg.slogdet(corners[:-1] - corners[-1])[1]
     return Simplex(corners, float(volume + (caps * np.maximum(-b, 0).sum(axis=1)).sum()))
 
 

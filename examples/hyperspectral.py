@@ -1,0 +1,179 @@
+"""Unmixing a hyperspectral scene: which materials are in which pixel, and in what proportion.
+
+Run: .venv/bin/python examples/hyperspectral.py [SCENE.npz ...] [--pictures FOLDER]
+A scene is a file with Y (pixels x bands) and, to compare with, A (pixels x materials, rows sum to one) and
+E (materials x bands); `shape` (rows, columns) is for the picture. Without scenes, those of POLYSEME_DATA are taken.
+
+Brightness varies from pixel to pixel (slopes, shadows), so every spectrum is divided by its sum, and its pixel weighs
+as much as it is bright: a dark pixel is mostly noise. Weights then are proportions of the light, and the reference
+abundances are compared as such: A_k sum(E_k), of sum one. "As given" compares the same proportions with A itself. The
+spectral angle knows no scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment, nnls
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+
+from polyseme import PLSA
+from polyseme.estimators import RealTopicModel
+from polyseme.simplex import Hull
+from polyseme.simplex.corners import Plane, farthest_points
+
+DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared" / "data"))
+SCENES = ("hsi_samson.npz", "hsi_moffett.npz")
+
+
+class Unmixed(NamedTuple):
+    """Proportions of the light (pixels x K, rows sum to one) and spectra (K x bands)."""
+
+    proportions: np.ndarray
+    spectra: np.ndarray
+
+
+class Scores(NamedTuple):
+    by_light: float
+    """root-mean-square error of the proportions of light"""
+    as_given: float
+    """the same against the abundances as they are"""
+    angle: float
+    """mean angle between matched spectra, degrees"""
+
+
+def to_one(rows: np.ndarray) -> np.ndarray:
+    return rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
+
+
+def smallest_simplex(Y: np.ndarray, K: int) -> Unmixed:
+    """RealTopicModel as it comes: the smallest simplex with its soft margin, then EM."""
+    brightness = Y.sum(axis=1)
+    model = RealTopicModel(PLSA(K, solver="em")).fit(to_one(Y), sample_weight=brightness)
+    return Unmixed(model.doc_topic_, model.components_)
+
+
+def pure_pixels(Y: np.ndarray, K: int) -> np.ndarray:
+    """Vertex method: the pixels farthest from each other in the plane of the normalised spectra (SPA)."""
+    Z = to_one(Y)
+    return farthest_points(Plane.of(Z, np.ones(len(Z)), K - 1).coordinates(Z), K)
+
+
+def vertex_one(Y: np.ndarray, K: int) -> Unmixed:
+    """Pure pixels, then least squares with weights of sum one, on normalised spectra."""
+    Z = to_one(Y)
+    spectra = Z[pure_pixels(Y, K)]
+    return Unmixed(Hull(spectra).weights(Z), spectra)
+
+
+def vertex_raw(Y: np.ndarray, K: int) -> Unmixed:
+    """Pure pixels as bright as they are, then least squares with weights of sum one, on the spectra as they are."""
+    spectra = Y[pure_pixels(Y, K)]
+    return Unmixed(to_one(Hull(spectra).weights(Y) * spectra.sum(axis=1)), spectra)
+
+
+def vertex_cone(Y: np.ndarray, K: int) -> Unmixed:
+    """Pure pixels, then non-negative least squares."""
+    spectra = to_one(Y)[pure_pixels(Y, K)]
+    return Unmixed(to_one(np.array([nnls(spectra.T, y)[0] for y in Y])), spectra)
+
+
+def factorised(loss: str, solver: str, Y: np.ndarray, K: int) -> Unmixed:
+    nmf = NMF(K, beta_loss=loss, solver=solver, max_iter=1000, random_state=0)
+    W = nmf.fit_transform(Y)
+    return Unmixed(to_one(W * nmf.components_.sum(axis=1)), nmf.components_)
+
+
+METHODS = {
+    "RealTopicModel": smallest_simplex,
+    "pure pixels, sum to one": vertex_one,
+    "pure pixels, raw, sum to one": vertex_raw,
+    "pure pixels, non-negative": vertex_cone,
+    "scikit-learn NMF": lambda Y, K: factorised("frobenius", "cd", Y, K),
+    "scikit-learn NMF, KL": lambda Y, K: factorised("kullback-leibler", "mu", Y, K),
+}
+
+
+def scores(found: Unmixed, A: np.ndarray, E: np.ndarray) -> tuple[Scores, np.ndarray]:
+    """Scores after matching materials by their spectra's angles (no abundance is looked at); and the order."""
+    cosine = (found.spectra @ E.T) / np.outer(np.linalg.norm(found.spectra, axis=1), np.linalg.norm(E, axis=1))
+    angles = np.degrees(np.arccos(np.clip(cosine, -1, 1))).T
+    rows, order = linear_sum_assignment(angles)
+    proportions = found.proportions[:, order]
+    light = to_one(A * E.sum(axis=1))
+    errors = [float(np.sqrt(((proportions - reference) ** 2).mean())) for reference in (light, A)]
+    return Scores(*errors, float(angles[rows, order].mean())), order
+
+
+def picture(path: Path, title: str, shape: Sequence[int], maps: dict[str, np.ndarray]) -> None:
+    """One row a method, one column a material."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    K = next(iter(maps.values())).shape[1]
+    figure, axes = plt.subplots(
+        len(maps), K, figsize=(2.2 * K + 1.5, 2.2 * len(maps)), layout="constrained", squeeze=False
+    )
+    for row, (name, proportions) in zip(axes, maps.items(), strict=True):
+        for k, ax in enumerate(row):
+            ax.imshow(proportions[:, k].reshape(shape, order="F"), vmin=0, vmax=1, cmap="viridis")
+            ax.set(xticks=[], yticks=[])
+        row[0].set_ylabel(name, fontsize=8)
+    figure.suptitle(title)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def unmix(path: Path, pictures: Path | None) -> dict[str, Scores]:
+    with np.load(path) as scene:
+        Y, A, E = (np.asarray(scene[name], dtype=np.float64) for name in "YAE")
+        shape = tuple(scene["shape"]) if "shape" in scene else (1, len(Y))
+    K = A.shape[1]
+    print(f"\n## {path.stem}: {len(Y)} pixels, {Y.shape[1]} bands, {K} materials")
+    print("| method | abundance RMSE | as given | spectral angle | seconds |\n| --- | --- | --- | --- | --- |")
+    result, maps = {}, {"reference": to_one(A * E.sum(axis=1))}
+    for name, method in METHODS.items():
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = method(Y, K)
+        seconds = time.perf_counter() - started
+        result[name], order = scores(found, A, E)
+        by_light, as_given, angle = result[name]
+        print(f"| {name} | {by_light:.4f} | {as_given:.4f} | {angle:.1f} | {seconds:.1f} |", flush=True)
+        maps[name] = found.proportions[:, order]
+    if pictures is not None:
+        shown = {
+            name: maps[name] for name in ("reference", "RealTopicModel", "pure pixels, sum to one", "scikit-learn NMF")
+        }
+        picture(pictures / f"{path.stem}.png", f"{path.stem}: proportions of the light", shape, shown)
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, dict[str, Scores]]:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("scenes", nargs="*", type=Path)
+    parser.add_argument("--pictures", type=Path, default=Path("pictures"), help="folder for the pictures (pictures)")
+    options = parser.parse_args(argv)
+    scenes = options.scenes or [DATA / "nontext" / name for name in SCENES]
+    missing = [str(path) for path in scenes if not path.is_file()]
+    if missing:
+        raise SystemExit(
+            f"There is no {missing[0]}: name a scene, or set POLYSEME_DATA to the folder that holds the data."
+        )
+    return {path.stem: unmix(path, options.pictures) for path in scenes}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From a model to what people look at: tables, plots, pages."""
