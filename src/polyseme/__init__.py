@@ -8,13 +8,16 @@ from typing import Any
 from polyseme import storage as _storage
 from polyseme.background import Background, JointBackground
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, UnsupportedError
-from polyseme.estimators import NMF, PLSA
+from polyseme.estimators import LDA, LSA, NMF, PLSA, RealTopicModel
+from polyseme.estimators.lda import VARIATIONAL_SOLVERS as _VARIATIONAL_SOLVERS
 from polyseme.priors import MEMBERS as _PRIORS
 from polyseme.solvers import SOLVERS as _SOLVERS
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "LDA",
+    "LSA",
     "NMF",
     "PLSA",
     "Background",
@@ -22,6 +25,7 @@ __all__ = [
     "JointBackground",
     "MissingExtraError",
     "ModelFileError",
+    "RealTopicModel",
     "UnsupportedError",
     "load",
 ]
@@ -29,6 +33,7 @@ __all__ = [
 
 def load(path: str | PathLike[str]) -> Any:
     """The model that `save` wrote to `path`."""
-    settings = {solver.__name__: solver for solver in _SOLVERS.values()}
-    settings |= {part.__name__: part for part in (*_PRIORS, Background, JointBackground)}
-    return _storage.restore(path, {"NMF": NMF, "PLSA": PLSA}, settings)
+    parts = (*_SOLVERS.values(), *_VARIATIONAL_SOLVERS.values(), *_PRIORS, Background, JointBackground)
+    settings = {part.__name__: part for part in parts}
+    estimators = {estimator.__name__: estimator for estimator in (LDA, LSA, NMF, PLSA, RealTopicModel)}
+    return _storage.restore(path, estimators, settings)

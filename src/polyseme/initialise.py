@@ -70,7 +70,10 @@ def named_start(name: str, source: MemorySource, model: Model, rng: np.random.Ge
     """theta (uniform) and phi, padded, of one of STARTS."""
     counts, K = source.counts, model.n_topics
     theta = padded(np.full((counts.n_docs, K), 1.0 / K, dtype=counts.dtype), counts.dtype, model.n_columns)
-    return theta, padded(STARTS[name](source, K, rng), counts.dtype, model.n_columns)
+    phi = STARTS[name](source, K, rng)
+    if model.word_prior is not None:
+        phi = model.word_prior.shaped(phi.T).T
+    return theta, padded(phi, counts.dtype, model.n_columns)
 
 
 def given_pair(pair: Any, source: MemorySource, model: Model) -> tuple[Array, Array]:

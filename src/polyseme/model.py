@@ -192,7 +192,7 @@ def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> 
     The bound is sum_w n_w log max_k H_kw / u_k with H = word_sums and u_k = sum_d n_d theta_dk: the duality gap of the
     Poisson problem for phi, which separates over words (scaling x / p by the largest H_kw / u_k makes it feasible for
     the dual). Jensen's N log sum_k max_w H_kw / N is far looser: one rare word decides it. For models that are not
-    plain, the total variation of the step stands in for it.
+    plain, see `_next_docs`.
     """
     B = model.word_operand(phi)
     if model.word_prior is None:
@@ -206,7 +206,9 @@ def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> 
         if model.background is None:  # which can write every word that occurs
             _keep_words(topics, counts, shard.word_totals > 0)
         next_phi = padded(without_negligible(topics.T, phi.dtype), phi.dtype, model.n_columns)
-    return next_phi, inner(np.abs(next_phi - phi).sum(axis=0), stats.topic_mass) / 2
+    if not model.is_monotone:
+        return next_phi, inner(np.abs(next_phi - phi).sum(axis=0), stats.topic_mass) / 2
+    return next_phi, inner(_log_growth(next_phi, phi), shard.word_totals)
 
 
 def _explaining(model: Model, shard: Shard, theta: Array, phi: Array) -> tuple[Array, Array, Sums]:
@@ -238,7 +240,9 @@ def _next_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Arr
     """The M-step of the documents, and what better theta could gain.
 
     Without priors or a temperature that is at most sum_d n_d log (max_k G_dk) / n_d with G = row_sums; with a
-    background, of lambda G_dB + (1 - lambda) max_k G_dk (Jensen). Else the total variation of the step stands in.
+    background, of lambda G_dB + (1 - lambda) max_k G_dk (Jensen). Since G_dk / n_d = next_dk / theta_dk, other models
+    take sum_d n_d log max_k next_dk / theta_dk: a bound too, apart from the prior's own pseudo-counts, where those are
+    not negative. Where a step may fall, zeros come and go, and the total variation of the step stands in.
     """
     K, totals = model.n_topics, shard.totals
     from_background: Array | float = 0.0
@@ -255,7 +259,15 @@ def _next_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Arr
         next_theta, gains = em_rows(A, row_sums, totals, n_threads=shard.n_threads)
         return next_theta, shard.total_log(gains)
     next_theta = improve_docs(model, shard, theta, A, row_sums)
-    return next_theta, inner(np.abs(next_theta - theta).sum(axis=1), shard.weighted_totals) / 2
+    if not model.is_monotone:
+        return next_theta, inner(np.abs(next_theta - theta).sum(axis=1), shard.weighted_totals) / 2
+    return next_theta, inner(_log_growth(next_theta, theta), shard.weighted_totals)
+
+
+def _log_growth(new: Array, old: Array) -> Floats:
+    """log of the largest factor by which a number of each row grows; zeros do not count."""
+    growth = np.divide(new, old, out=np.zeros_like(new), where=old > 0).max(axis=1).astype(np.float64)
+    return np.log(growth, out=np.zeros_like(growth), where=growth > 1)
 
 
 def improve_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> Array:

@@ -48,8 +48,8 @@ class PLSA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_init : number of starts; the fit with the best objective is kept.
     max_iter : most iterations of a start.
     tol : a fit stops when re-optimising its factors could gain at most this many nats per token (`residual`, an upper
-        bound; the true gain is usually several times smaller; with a prior or a temperature, the share of all tokens
-        that an iteration moves stands in for it). 0.01 nats are 1% of perplexity.
+        bound; the true gain is usually several times smaller; with a prior that can lower the objective, the share of
+        all tokens that an iteration moves stands in for it). 0.01 nats are 1% of perplexity.
     background : lambda, the share of every document that a fixed background P(w|B) writes, the unigram of the training
         documents; or a `polyseme.Background`, which can bring its own distribution; 0 for none.
     doc_topic_prior, topic_word_prior : prior on P(z|d), and on P(w|z): a number (Dirichlet alpha; 1 is neutral), a

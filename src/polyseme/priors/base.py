@@ -83,6 +83,10 @@ class Prior(ABC):
         """The same prior with the words that it names turned into columns."""
         return self
 
+    def shaped(self, factor: Floats) -> Floats:
+        """A start of the factor that knows what the prior wants of single rows."""
+        return factor
+
     def row_by_row(self) -> Prior | None:
         """What it says of rows that come one at a time, knowing nothing of each other: folding in takes this."""
         return self

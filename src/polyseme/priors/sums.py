@@ -52,6 +52,11 @@ class Sum(Prior):
     def resolve(self, vocabulary: Vocabulary) -> Sum:
         return Sum(tuple(prior.resolve(vocabulary) for prior in self.priors))
 
+    def shaped(self, factor: Floats) -> Floats:
+        for prior in self.priors:
+            factor = prior.shaped(factor)
+        return factor
+
     def row_by_row(self) -> Prior | None:
         return combine(part for prior in self.priors if (part := prior.row_by_row()) is not None)
 
