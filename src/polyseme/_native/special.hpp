@@ -36,6 +36,8 @@ inline Pack<T> larger(const Pack<T>& a, const Pack<T>& b) {
 
 #ifdef POLYSEME_VECTOR_TYPES
 
+inline Pack<double> logarithm(const Pack<double>& x) { return log_pack<11>(x); }
+
 // exp(x) for -700 < x < 700: x = n log 2 + r, and exp(r) by its series.
 inline Pack<double> exp_pack(const Pack<double>& x) {
     typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
@@ -70,7 +72,7 @@ inline Pack<T> exp_pack(Pack<T> x) {
     return x;
 }
 
-inline Pack<double> log_pack<kExact>(Pack<double> x) {
+inline Pack<double> logarithm(Pack<double> x) {
     for (int i = 0; i < lanes<double>; ++i) x.lane[i] = std::log(x.lane[i]);
     return x;
 }
@@ -123,9 +125,9 @@ inline Gammas gammas(const Pack<double>& x) {
                                    0.0005905877976190476, -0.0007688492063492063, 0.0024305555555555556, -0.041666666666666664};
     const Shifts<double> shift = shifts(x);
     const Pack<double> z = x + splat(7.5), inverse = splat(1.0) / z, w = inverse * inverse;
-    const Pack<double> log_z = log_pack<kExact>(z);
+    const Pack<double> log_z = logarithm(z);
     return {log_z + polynomial(d, w) - shift.reciprocals,
-            z * log_z - z + splat(0.9189385332046728) + inverse * polynomial(g, w) - log_pack<kExact>(shift.product)};
+            z * log_z - z + splat(0.9189385332046728) + inverse * polynomial(g, w) - logarithm(shift.product)};
 }
 
 // The weights that a row of Dirichlet parameters gives the kernel: a_k = exp(psi(g_k) - psi(largest g)), at least
