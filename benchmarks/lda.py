@@ -2,9 +2,10 @@
 
 Both have the same priors (1/K), 2 threads and float32 counts. The bound of both is taken by one function, outside the
 clock: documents inferred to convergence with the topics fixed, in float64. `polyseme` includes its start, a few
-iterations of PLSA; "same start" begins at scikit-learn's own random topics.
+iterations of PLSA; "same start" begins at scikit-learn's own random topics. With --variants, where our fit ends without
+each of its parts instead.
 
-    python benchmarks/lda.py [--k 50] [--passes 3] [--iterations 24]
+    python benchmarks/lda.py [--k 50] [--passes 3] [--iterations 24] [--variants]
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from common import NEWSGROUPS, describe_machine, load_counts
 from polyseme.dirichlet import topic_sums, topics_term, word_operands
 from polyseme.kernels import padded
 from polyseme.priors.concentration import Concentration
-from polyseme.solvers.variational import Priors, Variational, infer, likely_factors, padded_parameters
+from polyseme.solvers.variational import Priors, Variational, flat_topics, infer, likely_factors, padded_parameters
 from polyseme.sources.memory import MemorySource, counts_of
 
 warnings.filterwarnings("ignore")
@@ -69,7 +70,9 @@ def by_scikit_learn(X: sp.csr_array, K: int, passes: int) -> list[Point]:
     return model.points
 
 
-def by_polyseme(X: sp.csr_array, K: int, iterations: int, start: np.ndarray | None) -> Iterator[Point]:
+def by_polyseme(
+    X: sp.csr_array, K: int, iterations: int, start: np.ndarray | None, solver: Variational | None = None
+) -> Iterator[Point]:
     """Points of a fit; what the reader does between them is not counted."""
     started = time.perf_counter()
     source = MemorySource(counts_of(X, np.dtype(np.float32)), None, THREADS)
@@ -80,7 +83,7 @@ def by_polyseme(X: sp.csr_array, K: int, iterations: int, start: np.ndarray | No
     else:
         theta = padded(np.full((X.shape[0], K), 1 / K), np.float32)
         phi = padded((start / start.sum(axis=1, keepdims=True)).T, np.float32)
-    run = Variational().begin(source, priors, theta, phi, rng)
+    run = (solver or Variational()).begin(source, priors, theta, phi, rng)
     used = time.perf_counter() - started
     yield Point(used, run.lambda_[:, :K].T)
     for _ in range(iterations):
@@ -110,17 +113,36 @@ def report(name: str, points: Iterator[Point], theirs: list[tuple[float, float]]
     print(f"  end: {judge.bound(last.topic_word):.4f} after {last.seconds:.2f} s, {iteration} iterations")
 
 
+def variants(X: sp.csr_array, K: int, iterations: int, judge: Judge) -> None:
+    """Where our own fit ends without each of its parts."""
+    flat = flat_topics(X.shape[1], K, np.random.default_rng(0)).T
+    cases = {
+        "as it is": (None, Variational()),
+        "start near uniform topics": (flat, Variational()),
+        "documents never tried afresh": (None, Variational(refresh=0)),
+        "start near uniform topics, never afresh": (flat, Variational(refresh=0)),
+        "no extrapolation": (None, Variational(extrapolate=False)),
+        "no document steps": (None, Variational(doc_steps=0)),
+    }
+    for name, (start, solver) in cases.items():
+        report(name, by_polyseme(X, K, iterations, start, solver), [], judge)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--k", type=int, default=50)
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=24)
+    parser.add_argument("--variants", action="store_true")
     arguments = parser.parse_args()
     describe_machine()
     X = load_counts(NEWSGROUPS)
     K = arguments.k
     print(f"newsgroups_df10: {X.shape[0]} x {X.shape[1]}, {X.nnz} non-zeros; K = {K}, {THREADS} threads")
     judge = Judge(X, K)
+    if arguments.variants:
+        variants(X, K, arguments.iterations, judge)
+        return
     points = by_scikit_learn(X, K, arguments.passes)
     theirs = [(point.seconds, judge.bound(point.topic_word)) for point in points[1:]]
     print("\nscikit-learn, batch")

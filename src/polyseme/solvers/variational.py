@@ -98,7 +98,7 @@ def likely_factors(source: MemorySource, n_topics: int, rng: np.random.Generator
     """theta and phi (padded) after a few iterations of maximum likelihood (PLSA) from a random start.
 
     exp(psi(alpha)) makes variational Bayes decide early, and what it has dropped hardly comes back; likelihood has no
-    such trap. (On 20 Newsgroups, K = 50, the bound ends 0.07 nats per token higher than from `flat_topics`.)
+    such trap. benchmarks/lda.py --variants measures it.
     """
     model = Model(n_topics)
     run = SCD().begin(model, source, *named_start("random", source, model, rng))
@@ -114,8 +114,8 @@ class Variational:
     """Batch variational Bayes: a few steps of every document, then one of the topics, lengthened while the bound rises.
 
     A topic that a document has dropped cannot come back by small steps: exp(psi(alpha)) is e^-50 for alpha = 1/50. So
-    now and then every document is also tried from uniform weights, and keeps the better of the two. (On 20 Newsgroups,
-    K = 50, the bound ends 0.06 nats per token higher with it.) The bound never falls.
+    now and then every document is also tried from uniform weights, and keeps the better of the two. The bound never
+    falls.
 
     doc_steps, doc_tol : a document takes so many steps an iteration, or until one moves at most that share of its
         tokens.
