@@ -19,8 +19,7 @@ from polyseme import InputError, UnsupportedError, storage
 from polyseme.estimators import LDA, PLSA
 from polyseme.factors import align
 from polyseme.sampling import sample_corpus
-from polyseme.solvers.stochastic import OnlineVariational
-from polyseme.solvers.variational import Variational
+from polyseme.solvers import OnlineVariational, Variational
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -66,7 +66,7 @@ class LDA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_components : number of topics K.
     solver : "variational" (variational Bayes, all documents an iteration), "online" (stochastic variational Bayes, a
         few documents a step), "map" (the mode of the posterior: PLSA with Dirichlet priors), or a solver object with
-        settings (`polyseme.solvers.variational.Variational`, `polyseme.solvers.stochastic.OnlineVariational`).
+        settings (`polyseme.solvers.Variational`, `polyseme.solvers.OnlineVariational`).
     doc_topic_prior, topic_word_prior : alpha and eta. A number, or an array (K numbers; one for each word);
         "symmetric-learned" or "asymmetric-learned" for one that the fit learns; None for 1/K (with solver="map"
         1 + 1/K, which adds as many pseudo-counts; 1 is flat there, and both flat is PLSA).
@@ -175,7 +175,6 @@ class LDA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners)
                 for begin in self._beginnings(solver, source, priors, n_init, kept)
             )
-        gain = best.run.report.residual
         self._keep_topics(best, source)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best  # the documents are visited with the memory of the fit given back
@@ -185,8 +184,8 @@ class LDA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise KeyboardInterrupt
         if not self.converged_:
             warnings.warn(
-                f"The fit stopped after max_iter={max_iter} iterations, where one still adds {gain:.2g} nats per token "
-                f"to the bound (tol={tol:g}): raise max_iter or tol.",
+                f"The fit stopped after max_iter={max_iter} iterations, before one added as little as tol={tol:g} nats "
+                "per token to the bound: raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

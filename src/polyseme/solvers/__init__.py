@@ -7,7 +7,9 @@ from polyseme.solvers.em import EM
 from polyseme.solvers.loop import Fit, Report, Run, Solver, run_to_end
 from polyseme.solvers.multiplicative import MultiplicativeNMF, NormalizedNMF
 from polyseme.solvers.plsi import PLSI
+from polyseme.solvers.stochastic import OnlineVariational
 from polyseme.solvers.tempered import Annealed, HeldOutTempered, Tempered
+from polyseme.solvers.variational import Variational
 
 _ALL: tuple[type[Solver], ...] = (
     Auto,
@@ -36,9 +38,11 @@ __all__ = [
     "HeldOutTempered",
     "MultiplicativeNMF",
     "NormalizedNMF",
+    "OnlineVariational",
     "Report",
     "Run",
     "Solver",
     "Tempered",
+    "Variational",
     "run_to_end",
 ]
