@@ -153,6 +153,13 @@ def test_float32_stays_float32():
     assert matched(model.components_)[0] < 0.15
 
 
+def test_a_model_of_float32_makes_rows_of_float32():
+    model = RealTopicModel(PLSA(3, dtype="float32"), margin=0.0).fit(X)
+    assert model.model_.components_.dtype == np.float32
+    assert model.components_.dtype == model.transform(X).dtype == np.float64
+    assert matched(model.components_)[0] < 0.05
+
+
 # bad and strange input
 
 

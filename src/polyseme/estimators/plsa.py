@@ -272,13 +272,13 @@ class PLSA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _keep_documents(self, X: Any, source: MemorySource) -> None:
         """Sets the attributes that come from folding the training documents in."""
-        parts = list(self._folded(X, None))
-        self.doc_topic_ = np.concatenate([part.doc_topic for part in parts])
-        logs = np.concatenate([self._log_rows(part) for part in parts])
-        self.doc_background_ = np.concatenate([part.background for part in parts])
+        parts = [  # a part's counts are let go with it
+            (part.doc_topic, part.background, self._log_rows(part), np.diff(part.counts.indptr) == 0)
+            for part in self._folded(X, None)
+        ]
+        self.doc_topic_, self.doc_background_, logs, unknown = map(np.concatenate, zip(*parts, strict=True))
         self.log_likelihood_ = source.total_log(logs) / source.tokens
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
-        unknown = np.concatenate([np.diff(part.counts.indptr) == 0 for part in parts])
         self.doc_topic_[unknown] = self.topic_weights_
 
     def _model(self) -> Model:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from polyseme import storage
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import forget_fit, non_negative, share, whole_number
+from polyseme.estimators.validation import factor_dtype, forget_fit, non_negative, share, whole_number
 from polyseme.kernels import Array, Floats
 from polyseme.simplex import (
     Hull,
@@ -56,6 +56,7 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ----------
     model : the topic model, not fitted: any that has `fit_transform`, `transform` and `components_`; None for PLSA(10).
         Its `tol` counts in nats per token, and on the simplex a whole fit may be worth less than 0.1 of them.
+        A PLSA with dtype="float32" needs half the memory.
     total : the sum that every mapped row is given. A model with a prior takes it for the number of tokens.
     volume : "minimum", "farthest" or "data".
     margin : the share of the points (by weight) that may lie beyond any one face of the smallest simplex.
@@ -114,7 +115,7 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             before = _start_from(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
         forget_fit(self)
         self.shift_ = simplex_map.shift
-        rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
+        rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=_row_dtype(model, X))
         for part, mapped in self._mapped(X, total):
             rows[part] = mapped
         options = {} if weights is None else {"sample_weight": weights}
@@ -140,7 +141,8 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self)
         X = self._points(X, reset=False)
-        parts = [self.model_.transform(mapped) for _, mapped in self._mapped(X, self._checked_total())]
+        dtype = _row_dtype(self.model_, X)
+        parts = [self.model_.transform(rows.astype(dtype)) for _, rows in self._mapped(X, self._checked_total())]
         return _rows_to_one(np.concatenate(parts)).astype(X.dtype)
 
     def inverse_transform(self, weights: Any) -> Array:
@@ -208,14 +210,14 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 raise InputError(f"Input X contains {name}: every entry must be a finite number.")
         return X
 
-    def _mapped(self, X: Array, total: float) -> Iterator[tuple[slice, Array]]:
+    def _mapped(self, X: Array, total: float) -> Iterator[tuple[slice, Floats]]:
         """The rows on the simplex, of sum `total`, a few at a time; those outside it at their nearest point."""
         simplex_map = SimplexMap(self.shift_)
         for part in _row_blocks(X):
             mapped = simplex_map.to_simplex(X[part])
             below = _is_below(mapped)
             mapped[below] = onto_simplex(mapped[below])
-            yield part, (np.maximum(mapped, 0) * total).astype(X.dtype)
+            yield part, np.maximum(mapped, 0) * total
 
     def _keep(self, model: Any, doc_topic: Array, X: Array) -> None:
         topics = _rows_to_one(np.asarray(model.components_, dtype=np.float64))
@@ -227,6 +229,12 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _errors(self, X: Array, weights: Array) -> Floats:
         parts = [X[part] - np.einsum("dk,kw->dw", weights[part], self.components_) for part in _row_blocks(X)]
         return np.concatenate([np.sqrt(np.einsum("dw,dw->d", gap, gap, dtype=np.float64)) for gap in parts])
+
+
+def _row_dtype(model: Any, X: Array) -> np.dtype[Any]:
+    """That of the model's factors, if it names one: with float32 the mapped rows take half the memory."""
+    asked = model.get_params(deep=False).get("dtype")
+    return X.dtype if asked is None else factor_dtype(asked, X)
 
 
 def _n_components(model: Any) -> int:
@@ -250,7 +258,7 @@ def _start_from(model: Any, topics: Floats, weights: Floats) -> dict[str, Any]:
     init = model.get_params(deep=False).get("init")
     if not isinstance(init, str):
         return {}
-    model.set_params(init=(_lifted(weights), _lifted(topics)))
+    model.set_params(init=(_lifted(weights).astype(np.float32), _lifted(topics)))  # weights: points x K, only a start
     return {"init": init}
 
 

@@ -76,8 +76,9 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
         if not np.setdiff1d(missed, few).size:
             break
         few = np.union1d(few, missed)
-    spare = farthest_points(y, n_corners)[rank + 1 :]
-    return plane.points(_with_centre(np.concatenate([corners, y[spare]]), n_corners))
+    if rank + 1 < n_corners:
+        corners = np.concatenate([corners, y[farthest_points(y, n_corners)[rank + 1 :]]])
+    return plane.points(_with_centre(corners, n_corners))
 
 
 def _with_centre(corners: Floats, n_corners: int) -> Floats:

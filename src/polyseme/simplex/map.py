@@ -14,6 +14,8 @@ import numpy as np
 from polyseme.kernels import Array, Floats
 from polyseme.simplex.basis import lift, lower
 
+_NUMBERS_AT_ONCE = 1 << 20
+
 
 @dataclass(frozen=True)
 class SimplexMap:
@@ -32,9 +34,8 @@ class SimplexMap:
     @classmethod
     def of_paper(cls, X: Array) -> SimplexMap:
         """The paper's: one number, the smallest entry of all T x, is subtracted everywhere."""
-        lifted = lift(X)
-        least = float(lifted.min())
-        return cls(np.full(lifted.shape[1], least if least < 0 else -1.0))
+        least = float(_least_entries(X).min())
+        return cls(np.full(X.shape[1] + 1, least if least < 0 else -1.0))
 
     @classmethod
     def tight(cls, *clouds: Array) -> SimplexMap:
@@ -42,7 +43,7 @@ class SimplexMap:
 
         It does not depend on where the data's origin is, and of all maps it leaves the most contrast.
         """
-        least = np.min([lift(X).min(axis=0) for X in clouds], axis=0)
+        least = np.min([_least_entries(X) for X in clouds], axis=0)
         room = -float(least.sum())
         floor = max(1e-6 * room, 1e-9 * float(np.abs(least).max()))  # no entry that is zero in all points
         return cls(least - (floor if floor > 0 else 1.0))
@@ -69,3 +70,10 @@ def onto_simplex(P: Array) -> Floats:
     levels = (np.cumsum(falling, axis=1) - 1) / np.arange(1, P.shape[1] + 1)
     kept = (falling > levels).sum(axis=1) - 1
     return np.maximum(P - np.take_along_axis(levels, kept[:, np.newaxis], axis=1), 0)
+
+
+def _least_entries(X: Array) -> Floats:
+    """The smallest value of each entry of T x, a few rows at a time."""
+    step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
+    parts = [lift(X[start : start + step]).min(axis=0) for start in range(0, len(X), step)]
+    return np.asarray(np.min(parts, axis=0))

@@ -100,8 +100,8 @@ class MemorySource:
 
     def release(self) -> None:
         """Lets go of the transpose and other memory that only a fit needs."""
-        self.by_doc.release()
-        self.__dict__.pop("by_doc")
+        if "by_doc" in self.__dict__:  # made only if a solver asked for it
+            self.__dict__.pop("by_doc").release()
         self.counts.release()
 
     def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
