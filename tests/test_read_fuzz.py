@@ -62,6 +62,13 @@ TOKENS = [
         b"9" * 30,
         b"-1",
     ),
+    *(
+        b'<?xml version="1.0" encoding="shift_jis"?>',
+        b"<meta charset=gb2312>",
+        b"\xef\xbb\xbf",
+        b"<title>",
+        b"<p>" * 300,
+    ),
     *(b"endstream", b"endobj", b"1 0 R", b"<<", b">>", b"PAR1", b"\xc3", b"\xed\xa0\x80", "ö☃😀".encode("utf-16")),
 ]
 
@@ -106,7 +113,13 @@ def seeds():
             jsonl.decode().encode("utf-16"),
         ],
         "parquet": [parquet()],
-        "wiki": [wiki, dump(*PAGES).encode("utf-16"), bz2.compress(wiki), wiki.replace(b"><", b">\n <")],
+        "wiki": [
+            wiki,
+            b'<?xml version="1.0" encoding="koi8-r"?>' + wiki,
+            dump(*PAGES).encode("utf-16"),
+            bz2.compress(wiki),
+            wiki.replace(b"><", b">\n <"),
+        ],
         "docx": [docx()],
     }
     for package, name, content in [

@@ -109,10 +109,13 @@ def test_html(tmp_path):
     (tmp_path / "a.html").write_text(page, encoding="utf-8")
     declared = page.replace("<style>", '<meta http-equiv="x" content="text/html; charset=windows-1252"><style>')
     (tmp_path / "b.htm").write_bytes(declared.encode("cp1252"))
+    (tmp_path / "b2.htm").write_text(declared.replace("windows-1252", "utf-16"), encoding="utf-8")
+    (tmp_path / "b3.htm").write_text(declared, encoding="utf-8-sig")
     (tmp_path / "c.html").write_text("<script>only</script>", encoding="utf-8")
     reader = read(tmp_path)
-    first, second = reader
-    assert first.text == second.text == "Head\nA paragraph & more\nNext\nline\none\ntwo\ntäällä"
+    first, *others = reader
+    assert {document.text for document in others} == {first.text}
+    assert first.text == "Head\nA paragraph & more\nNext\nline\none\ntwo\ntäällä"
     assert first.title == "A title"
     assert reader.dropped == {"empty file": 1}
     assert not reader.problems

@@ -175,6 +175,7 @@ def test_bad_arguments_are_refused(tmp_path):
         ({"paths": tmp_path, "format": "xls"}, "There is no format 'xls'"),
         ({"paths": tmp_path, "encoding": "klingon"}, "no text encoding called 'klingon'"),
         ({"paths": tmp_path, "encoding": "rot13"}, "no text encoding"),
+        ({"paths": tmp_path, "encoding": "unicode_escape"}, "no text encoding"),
         ({"paths": tmp_path, "sample": -1}, "sample must be a number of documents"),
         ({"paths": tmp_path, "noise": 3}, "name some with categories="),
         ({"paths": tmp_path, "categories": [" "]}, "names no category"),
@@ -200,7 +201,11 @@ def zstd_compress(content):
     return pytest.importorskip("backports.zstd", reason="the extra 'files' is not installed").compress(content)
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd_compress])
+def xz_compress(content):
+    return lzma.compress(content, preset=0)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, xz_compress, zstd_compress])
 class TestCompressed:
     content = b"".join(b"line number %d of the file\n" % i for i in range(20000))
 

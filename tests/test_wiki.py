@@ -104,11 +104,18 @@ def test_encodings(tmp_path, encoding):
     assert reader.problems.counts == {"damaged page": 1}
 
 
-def test_a_declared_encoding(tmp_path):
-    content = '<?xml version="1.0" encoding="ISO-8859-1"?>' + dump(page("Café", "x [[Categoria:É]]"), "<", PAGES[1])
-    documents, reader = read_dump(tmp_path, content.encode("latin-1"))
+@pytest.mark.parametrize("encoding", ["ISO-8859-1", "windows-1252", "gb18030", "utf-8"])
+def test_a_declared_encoding(tmp_path, encoding):
+    content = f'<?xml version="1.0" encoding="{encoding}"?>' + dump(page("Café", "x [[Categoria:É]]"), "<", PAGES[1])
+    documents, reader = read_dump(tmp_path, content.encode(encoding))
     assert [d.title for d in documents] == ["Café", "Cane"]
     assert reader.problems.counts == {"damaged page": 1}
+    assert [d.title for d in read_dump(tmp_path, dump(*PAGES).encode("utf-16"), encoding="utf-16")[0]] == [
+        "Gatto",
+        "Cane",
+    ]
+    with pytest.raises(InputError, match="declares an encoding that is unknown"):
+        read_dump(tmp_path, content.replace(encoding, "klingon"))
 
 
 def test_several_streams_and_truncation(tmp_path):

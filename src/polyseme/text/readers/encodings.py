@@ -21,23 +21,29 @@ _BYTE_ORDER_MARKS = (
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
 _MOST_CONTROLS, _MOST_CONTROLS_IN_UTF8 = 0.01, 0.1
 _FALLBACK = "cp1252"
+_NOT_OF_FILES = {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7"}
 
 
 def check_encoding(name: str) -> str:
     """The encoding's own name; one that Python does not know, or that is no text, is refused."""
     try:
-        codec = codecs.lookup(name)
+        found = codecs.lookup(name).name
         "".encode(name)
     except (LookupError, ValueError):
-        raise InputError(f"There is no text encoding called {name!r}: try 'utf-8', 'cp1252' or 'utf-16'.") from None
-    return codec.name
+        found = ""
+    if not found or found in _NOT_OF_FILES:
+        raise InputError(f"There is no text encoding called {name!r}: try 'utf-8', 'cp1252' or 'utf-16'.")
+    return found
 
 
 def with_byte_order(encoding: str, head: bytes) -> str:
     """The encoding itself, but little-endian where it asks for a byte order mark that is not there."""
-    if encoding not in {"utf-16", "utf-32"} or any(head.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS):
-        return encoding
-    return f"{encoding}-le"
+    return f"{encoding}-le" if encoding in {"utf-16", "utf-32"} and not has_mark(head) else encoding
+
+
+def has_mark(head: bytes) -> bool:
+    """Whether the bytes start with a byte order mark."""
+    return any(head.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS)
 
 
 def detect(head: bytes) -> tuple[str, bool] | None:

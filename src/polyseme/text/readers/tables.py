@@ -16,6 +16,9 @@ from polyseme.text.readers.documents import Document
 from polyseme.text.readers.inputs import Input
 
 _SEPARATORS = ",;\t|"
+_LARGEST_FIELD = 2**31 - 1
+"""That the csv module can be told on every machine."""
+
 _REREADING = 2**23
 """Characters that may be read again after damaged rows, beyond twice the characters of the file."""
 
@@ -62,8 +65,9 @@ class _Records:
         self._separator = separator
         self._feed = _Feed(source.line_blocks(), source.settings.limits.document)
         self._reread = 0
-        if csv.field_size_limit() < source.settings.limits.document:  # one limit for the whole process: only raised
-            csv.field_size_limit(source.settings.limits.document)
+        longest = min(source.settings.limits.document, _LARGEST_FIELD)
+        if csv.field_size_limit() < longest:  # one limit for the whole process: only raised
+            csv.field_size_limit(longest)
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         feed = self._feed
@@ -153,12 +157,18 @@ class _Feed:
             yield block.lines[max(self.record - block.first, 0) :]
         for first, lines in self._blocks:
             self._let_go()
-            too_long = sum(block.characters for block in self._kept) > self._longest
+            too_long = self._is_too_long(first)
             self._kept.append(_Block(first, lines, sum(map(len, lines))))
             self.characters += self._kept[-1].characters
             if too_long:
                 raise csv.Error(f"it is longer than {self._longest} characters")
             yield lines
+
+    def _is_too_long(self, end: int) -> bool:
+        """Whether the record in hand, before line ``end``, is longer than a document may be."""
+        if sum(block.characters for block in self._kept) <= self._longest:
+            return False
+        return sum(map(len, self.kept(self.record, end - 1))) > self._longest
 
     def _let_go(self) -> None:
         """Forgets the lines before the record in hand."""

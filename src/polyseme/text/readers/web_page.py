@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text.readers.documents import Document
-from polyseme.text.readers.encodings import check_encoding, decode_all
+from polyseme.text.readers.encodings import check_encoding, decode_all, has_mark
 from polyseme.text.readers.inputs import Input
 from polyseme.text.readers.plain import file_document
 
@@ -69,13 +69,15 @@ def read_html(source: Input) -> Iterator[Document]:
 
 
 def _declared_encoding(content: bytes) -> str | None:
+    """What the page says of itself, unless its first bytes say otherwise: a wide encoding cannot be declared."""
     declared = _DECLARED.search(content[:4096])
-    if declared is None or b"\0" in content[:4096]:
+    if declared is None or has_mark(content):
         return None
     try:
-        return check_encoding(declared.group(1).decode("ascii"))
+        encoding = check_encoding(declared.group(1).decode("ascii"))
     except InputError:
         return None
+    return None if encoding.startswith(("utf-16", "utf-32")) else encoding
 
 
 class _Page:

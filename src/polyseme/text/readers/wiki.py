@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from xml.parsers import expat
 
+from polyseme.errors import InputError
 from polyseme.text.readers.documents import Document
+from polyseme.text.readers.encodings import check_encoding, decode, with_byte_order
 from polyseme.text.readers.inputs import Input
 from polyseme.text.readers.wikitext import Wikitext
 
@@ -18,6 +21,7 @@ _MOST_DAMAGED_PAGES = 1000
 _MOST_NAMESPACES = 1000
 _REDIRECT = re.compile(r"\s*+#redirect\b", re.IGNORECASE)
 _REDIRECT_IN_ANY_LANGUAGE = re.compile(r"\s*+#\s?+\w++\s*+:?\s*+\[\[[^\[\]\n]++\]\]")
+_KNOWN_TO_EXPAT = {"utf-8", "utf-16-le", "utf-16-be"}
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _DECLARED = re.compile(rb"<\?xml[^<>]{0,100}?encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
 _WORD = re.compile(r"\w")
@@ -100,23 +104,20 @@ class _Dump:
 
     def _pages(self) -> Iterator[_Page]:
         limit = self.source.settings.limits.document
-        encoding: str | None = None
-        parser: _Parser | None = None
+        chunks, encoding = self._decoded()
+        parser: _Parser | None = _Parser(encoding, self.namespaces, limit)
         lost = b""
         damaged = 0
-        for chunk in self.source.chunks():
-            if parser is None and not damaged:
-                encoding = self.source.settings.encoding or _encoding_of(chunk)
-                parser = _Parser(encoding, self.namespaces, limit)
+        for chunk in chunks:
             while chunk:
                 if parser is None:
                     chunk = lost + chunk
-                    at = chunk.find(_mark("<page>", encoding))
+                    at = chunk.find("<page>".encode(encoding))
                     if at < 0:
                         lost = chunk[-64:]
                         break
                     parser = _Parser(encoding, self.namespaces, limit)
-                    parser.feed(_mark("<mediawiki>", encoding))
+                    parser.feed("<mediawiki>".encode(encoding))
                     chunk, lost = chunk[at:], b""
                 error = parser.feed(chunk)
                 yield from self._whole(parser.take())
@@ -131,6 +132,21 @@ class _Dump:
         if parser is not None and (error := parser.finish()):
             self.source.problem("damaged file", f"it ends early ({error.what})")
 
+    def _decoded(self) -> tuple[Iterator[bytes], str]:
+        """The dump in an encoding that expat knows by itself, and its name."""
+        chunks = self.source.chunks()
+        head = next(chunks, b"")
+        chunks = chain([head], chunks)
+        encoding = self.source.settings.encoding or _encoding_of(head)
+        if encoding in _KNOWN_TO_EXPAT:
+            return chunks, encoding
+
+        def bad_bytes(line: int, count: int) -> None:
+            self.source.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", line, count)
+
+        texts = decode(chunks, with_byte_order(encoding, head), bad_bytes)
+        return (text.encode() for text in texts), "utf-8"
+
     def _whole(self, pages: list[_Page]) -> Iterator[_Page]:
         for page in pages:
             if page.too_large:
@@ -139,21 +155,17 @@ class _Dump:
                 yield page
 
 
-def _encoding_of(head: bytes) -> str | None:
-    """What the parser must be told after damage; None for UTF-8."""
+def _encoding_of(head: bytes) -> str:
+    """By the first bytes or by what they declare."""
     if head.startswith((b"\xff\xfe", b"<\0")):
         return "utf-16-le"
     if head.startswith((b"\xfe\xff", b"\0<")):
         return "utf-16-be"
     declared = _DECLARED.match(head.removeprefix(b"\xef\xbb\xbf"))
-    return declared.group(1).decode("ascii") if declared else None
-
-
-def _mark(text: str, encoding: str | None) -> bytes:
     try:
-        return text.encode(encoding or "utf-8")
-    except LookupError:
-        return text.encode("utf-8")
+        return check_encoding(declared.group(1).decode("ascii")) if declared else "utf-8"
+    except InputError as error:
+        raise _Refused(f"it declares an encoding that is unknown: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -178,7 +190,7 @@ _WANTED = {
 class _Parser:
     """expat with handlers for the few elements that matter. Of a page's revisions the last one counts."""
 
-    def __init__(self, encoding: str | None, namespaces: dict[str, int], limit: int) -> None:
+    def __init__(self, encoding: str, namespaces: dict[str, int], limit: int) -> None:
         self._namespaces = namespaces
         self._limit = limit
         self._path: list[str] = []
@@ -188,7 +200,7 @@ class _Parser:
         self._size = 0
         self._key = 0
         self._fed = 0
-        parser = expat.ParserCreate(encoding and encoding.replace("utf-16-", "utf-16"))
+        parser = expat.ParserCreate(encoding.replace("utf-16-", "utf-16"))
         parser.buffer_text = True
         parser.buffer_size = 2**16
         parser.StartElementHandler = self._start

@@ -26,7 +26,7 @@ _CLOSING = {
 }
 _MARKUP_TO_SPACES = str.maketrans(dict.fromkeys("[]{}|<>='*#", " "))
 
-_BRACES = re.compile(r"\{\{|\}\}")
+_BRACES = re.compile(r"(\{\{)|\}\}")
 _TABLE = re.compile(r"^[ \t:]*+(?:(\{\|)|\|\}(?!\}))", re.MULTILINE)
 
 _LONE_BRACKET = r"(?:\[(?!\[)|\](?!\])|\](?=\]\](?!\])))"
@@ -135,20 +135,20 @@ def _closed(text: str, start: int, name: str) -> tuple[int, int]:
 
 def _without_templates(text: str) -> str:
     """Without whatever stands between {{ and its }}; brackets that have no partner stay."""
-    return _without_spans(text, _BRACES, "{{")
+    return _without_spans(text, _BRACES)
 
 
 def _without_tables(text: str) -> str:
     """The same for {| and |} at the starts of lines."""
-    return _without_spans(text, _TABLE, None)
+    return _without_spans(text, _TABLE)
 
 
-def _without_spans(text: str, bracket: re.Pattern[str], opening: str | None) -> str:
+def _without_spans(text: str, bracket: re.Pattern[str]) -> str:
+    """Without the spans between brackets that match; a pattern's first group is the opening one."""
     waiting: list[int] = []
     spans: list[tuple[int, int]] = []
     for found in bracket.finditer(text):
-        opens = found.group(1) is not None if opening is None else found.group() == opening
-        if opens:
+        if found.group(1):
             waiting.append(found.start())
         elif waiting:
             start = waiting.pop()
