@@ -11,6 +11,7 @@ import argparse
 import gzip
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -121,19 +122,29 @@ def stream_memory(texts: list[str]) -> None:
             for text in texts:
                 yield text + " "  # a new string, that nobody else keeps
 
-    print("\nmemory of a stream, beyond the counts")
+    print("\npeak memory of a stream, beyond the counts")
     for times in (1, 10):
-        before = anonymous_memory()
-        counts = Vectorizer().fit_transform(stream(times))
-        own = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
-        after = anonymous_memory()
-        extra = after - before - own
-        print(f"  {times:2} x the corpus: {extra / 2**20:.0f} MB kept beyond {own / 2**20:.0f} MB of counts")
-        del counts
-    vectorizer = Vectorizer()
-    before = anonymous_memory()
-    vectorizer.fit(stream(10))
-    print(f"  fit alone, 10 x the corpus: {(anonymous_memory() - before) / 2**20:.0f} MB (the vocabulary)")
+        for name in ("fit_transform", "fit"):
+            peak, own = peak_beyond(lambda name=name, times=times: getattr(Vectorizer(), name)(stream(times)))
+            print(f"  {name}, {times} x the corpus: {peak / 2**20:.0f} MB beyond {own / 2**20:.0f} MB of counts")
+
+
+def peak_beyond(work: Callable[[], Any]) -> tuple[int, int]:
+    """Most anonymous memory while `work` ran, beyond what was there before and the arrays it returned; and those."""
+    before, most, done = anonymous_memory(), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not done.wait(0.005):
+            most = max(most, anonymous_memory())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    counts = work()
+    done.set()
+    watcher.join()
+    own = sum(getattr(counts, part).nbytes for part in ("data", "indices", "indptr") if hasattr(counts, part))
+    return most - before - own, own
 
 
 def anonymous_memory() -> int:

@@ -345,5 +345,22 @@ def test_transform_without_fit():
     assert Vectorizer(vocabulary=["car"]).transform([]).shape == (0, 1)
 
 
+def test_a_fit_that_fails_leaves_the_vectorizer_as_it_was():
+    fitted = Vectorizer(language="english").fit(["running shoes"])
+    with pytest.raises(ValueError, match="empty vocabulary"):
+        fitted.fit(["the"])
+    with pytest.raises(polyseme.InputError, match="n_jobs must be None or a whole number other than 0, got 0"):
+        fitted.set_params(n_jobs=0).fit(["new text"])
+    assert fitted.set_params(n_jobs=1).transform(["run"]).sum() == 1
+
+
+def test_without_phrases_to_find_n_grams_are_as_ever(corpus):
+    plain = Vectorizer(ngram_range=(1, 3), stop_words=["w1", "w2"])
+    in_order = Vectorizer(ngram_range=(1, 3), stop_words=["w1", "w2"], phrases=1.0)
+    assert_equal_counts(in_order.fit_transform(corpus[:300]), plain.fit_transform(corpus[:300]))
+    assert in_order.vocabulary_ == plain.vocabulary_
+    assert in_order.phrases_ == [[], []]
+
+
 def test_the_analyzer_is_scikit_learns():
     assert Vectorizer().build_analyzer()("Two words") == ["two", "words"]

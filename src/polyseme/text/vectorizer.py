@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import Interval, RealNotInt
 
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.validation import threads_of
 from polyseme.sources.memory import effective_threads
 from polyseme.text import saving
 from polyseme.text.languages import OTHER, Language, guess, language_of
@@ -112,12 +113,12 @@ class Vectorizer(CountVectorizer):
 
     def fit(self, raw_documents: Iterable[Any], y: Any = None) -> Self:
         """Learns the vocabulary of the documents; their counts are not kept."""
-        self._learn(raw_documents, keep=False)
+        self._learn_whole_or_not(raw_documents, keep=False)
         return self
 
     def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:
         """Learns the vocabulary, and returns the counts (documents x words, CSR, sorted)."""
-        return self._learn(raw_documents, keep=True)
+        return self._learn_whole_or_not(raw_documents, keep=True)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """The counts (documents x words) of the words that the vocabulary has."""
@@ -159,13 +160,22 @@ class Vectorizer(CountVectorizer):
 
     # the three ways to count
 
+    def _learn_whole_or_not(self, raw_documents: Iterable[Any], *, keep: bool) -> Any:
+        """A fit that fails leaves the vectorizer as it was."""
+        before = dict(self.__dict__)
+        try:
+            return self._learn(raw_documents, keep=keep)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _learn(self, raw_documents: Iterable[Any], *, keep: bool) -> Any:
         _refuse_one_string(raw_documents)
         self._validate_params()
         self._refuse_what_does_not_fit_together()
         for name in _FITTED:
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
         if self._is_left_to_scikit_learn():
             return _sorted(super().fit_transform(raw_documents))
         self._validate_ngram_range()
@@ -307,13 +317,13 @@ class Vectorizer(CountVectorizer):
         return self.phrases is not False or (language is not None and tuple(self.ngram_range) != (1, 1))
 
     def _tally(self, documents: Iterator[list[str]], splitting: Splitting, *, keep: bool) -> Tally:
-        tally = Tally(splitting, self.ngram_range, keep=keep, n_threads=effective_threads(self.n_jobs))
+        tally = Tally(splitting, self.ngram_range, keep=keep, n_threads=effective_threads(threads_of(self.n_jobs)))
         for batch in documents:
             tally.add(batch)
         return tally
 
     def _sequences(self, documents: Iterator[list[str]], splitting: Splitting) -> Sequences:
-        sequences = Sequences(splitting, n_threads=effective_threads(self.n_jobs))
+        sequences = Sequences(splitting, n_threads=effective_threads(threads_of(self.n_jobs)))
         for batch in documents:
             sequences.add(batch)
         return sequences
@@ -368,7 +378,7 @@ class Vectorizer(CountVectorizer):
             warnings.warn(
                 "Upper case characters found in vocabulary while 'lowercase' is True. "
                 "These entries will not be matched with any documents",
-                stacklevel=4,
+                stacklevel=5,
             )
 
 

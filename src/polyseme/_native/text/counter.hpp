@@ -4,6 +4,10 @@
 #include <stdexcept>
 #include <vector>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "merge.hpp"
 #include "split.hpp"
 
@@ -33,6 +37,13 @@ inline std::vector<std::size_t> cut_texts(const std::vector<Text>& texts) {
     return cut;
 }
 
+// Freed memory goes back to the system, where the C library would keep it for itself.
+inline void give_back_memory() {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+}
+
 // Documents go in, in batches; each thread numbers the words it meets. `merge` gives them common numbers, `renumber`
 // others (columns of a matrix, say), and the rows come out sorted.
 class Counter {
@@ -52,6 +63,8 @@ class Counter {
             piece.worker = w;
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i)
                 with_characters(texts[i], [&](const auto* characters) { count_text(workers_[w], piece, characters, texts[i].length); });
+            piece.counts.shrink_to_fit();
+            piece.lengths.shrink_to_fit();
         });
         if (!keep_) pieces_.clear();
     }
@@ -75,6 +88,8 @@ class Counter {
                 put_words(i, [&](const char* bytes, std::size_t n) { sink.word(bytes, n); });
                 end(worker, piece);
             }
+            piece.counts.shrink_to_fit();
+            piece.lengths.shrink_to_fit();
         });
         if (!keep_) pieces_.clear();
     }
@@ -131,7 +146,7 @@ class Counter {
     int64_t rows() const { return sum([](const Piece& piece) { return piece.lengths.size(); }); }
     int64_t nonzeros() const { return sum([](const Piece& piece) { return piece.counts.size(); }); }
 
-    // CSR arrays; the pieces are given back as they are copied.
+    // CSR arrays. What is written is given back at once, so that the counts are not in memory twice.
     template <class Value>
     void write(int64_t* indptr, int32_t* indices, Value* values, int n_threads) {
         std::vector<int64_t> first_row, first_count;
@@ -143,17 +158,23 @@ class Counter {
             count += static_cast<int64_t>(piece.counts.size());
         }
         indptr[0] = 0;
-        for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int, int64_t p) {
-            Piece& piece = pieces_[static_cast<std::size_t>(p)];
-            int64_t at = first_count[static_cast<std::size_t>(p)], line = first_row[static_cast<std::size_t>(p)];
-            for (const uint64_t one : piece.counts) {
-                indices[at] = static_cast<int32_t>(one >> 32);
-                values[at++] = static_cast<Value>(one & 0xFFFFFFFF);
-            }
-            at = first_count[static_cast<std::size_t>(p)];
-            for (const uint32_t length : piece.lengths) indptr[++line] = at += length;
-            piece = Piece{};
-        });
+        constexpr int64_t counts_at_once = 1 << 23;
+        for (std::size_t start = 0, end = 0; start < pieces_.size(); start = end) {
+            while (end < pieces_.size() && first_count[end] - first_count[start] < counts_at_once) ++end;
+            for_each_piece(static_cast<int64_t>(end - start), n_threads, [&](int, int64_t p) {
+                const std::size_t number = start + static_cast<std::size_t>(p);
+                Piece& piece = pieces_[number];
+                int64_t at = first_count[number], line = first_row[number];
+                for (const uint64_t one : piece.counts) {
+                    indices[at] = static_cast<int32_t>(one >> 32);
+                    values[at++] = static_cast<Value>(one & 0xFFFFFFFF);
+                }
+                at = first_count[number];
+                for (const uint32_t length : piece.lengths) indptr[++line] = at += length;
+                piece = Piece{};
+            });
+            give_back_memory();
+        }
         pieces_.clear();
     }
 
