@@ -120,6 +120,18 @@ def test_folding_in_equals_the_models_own(index):
         np.testing.assert_array_equal(space.fold(index.query_counts("neverseen")), np.zeros((1, 4)))
 
 
+def test_a_background_takes_part_in_folding_in(index):
+    """What the background writes says little about a query's topics; words that only it knows say nothing."""
+    model = PLSA(3, background=0.3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+    with_background = retrieval_corpus.index().use_model(model)
+    Q = with_background.query_counts([*QUERIES, "time", "neverseen"])
+    folded = with_background.scoring.model.fold(Q)
+    np.testing.assert_allclose(folded[:-1], model.transform(Q)[:-1], atol=2e-3)
+    for text in QUERIES:
+        for hit in with_background.search(text, 3, method="plsi-q"):
+            assert sum(reason.weight for reason in hit.words) == pytest.approx(hit.score, rel=1e-4)
+
+
 def dense(index):
     return index.counts.toarray()
 
@@ -302,7 +314,7 @@ def test_a_document_without_words_is_never_found(index):
         (lambda i: SearchIndex(np.eye(2), ["a", "a"]), "must not have a word twice"),
         (lambda i: i.fit_lsi(60), "n_components of LSI must be from 1 to 26"),
         (lambda i: i.fit_lsi(0), "n_components must be a whole number of at least 1"),
-        (lambda i: i.fit_lsi(3, weighting="bm25"), "The weights of words are 'tf', 'tfidf'"),
+        (lambda i: i.fit_lsi(3, weighting="bm25"), "weighting must be one of 'tf', 'tfidf'"),
         (lambda i: i.fit_models(()), "at least one number of topics"),
         (lambda i: i.fit_models((3, 0)), "n_components must be a whole number of at least 1"),
         (

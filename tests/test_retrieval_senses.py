@@ -95,7 +95,7 @@ def sparse_corpus(seed):
 
 def held_out_fit(solver, X, K, seed):
     source = source_of(X)
-    theta, phi = named_start("random", source, K, np.random.default_rng(seed))
+    theta, phi = named_start("random", source, Model(K), np.random.default_rng(seed))
     return run_to_end(solver, Model(K), source, theta, phi, max_iter=3000, tol=0, listeners=[])
 
 

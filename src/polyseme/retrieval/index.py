@@ -21,7 +21,7 @@ from polyseme.retrieval.queries import checked_counts, query_counts, row_of
 from polyseme.retrieval.results import Hit, Reason, Results, best_rows, merged_reasons
 from polyseme.retrieval.scoring import Scoring
 from polyseme.retrieval.senses import Neighbour, Sense
-from polyseme.retrieval.term_scores import TermScores, idf_weights
+from polyseme.retrieval.term_scores import TermScores
 
 _QUERIES_AT_ONCE = 64
 _NO_WORDS = "The query has no words that the index knows."
@@ -103,8 +103,7 @@ class SearchIndex:
     def fit_lsi(self, n_components: int = 128, *, weighting: str = "tfidf") -> Self:
         """Computes the singular vectors of `lsi`; weighting is tf or tfidf."""
         size = whole_number("n_components", n_components, least=1)
-        weights = idf_weights(self.scoring.terms, weighting)
-        self.scoring.lsi = SingularSpace.of(self.counts, weights, weighting, size)
+        self.scoring.lsi = SingularSpace.of(self.counts, weighting, size)
         return self
 
     def search(

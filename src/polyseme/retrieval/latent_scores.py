@@ -16,10 +16,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.decomposition import TruncatedSVD
 
 from polyseme.errors import InputError
+from polyseme.estimators.lsa import LSA
 from polyseme.kernels import Array, Floats, SparseCounts, _single_threaded_blas, padded
 from polyseme.retrieval.queries import Row, own_words
 from polyseme.solvers.folding import MAX_STEPS, TOLERANCE
@@ -187,6 +186,9 @@ def _folded(counts: SparseCounts, topic_word: Array, beta: float, share: float, 
     return folded
 
 
+_LSA_WEIGHTS = {"tf": "counts", "tfidf": "tf-idf"}
+
+
 @dataclass(frozen=True)
 class SingularSpace:
     """LSI: the leading right singular vectors of the counts, whose columns are multiplied by weights (tf or tfidf)."""
@@ -198,16 +200,17 @@ class SingularSpace:
     weighting: str
 
     @classmethod
-    def of(cls, counts: Any, weights: Floats, weighting: str, n_components: int) -> SingularSpace:
-        """The exact decomposition by ARPACK; signs and rotations change no score."""
+    def of(cls, counts: Any, weighting: str, n_components: int) -> SingularSpace:
+        """The exact decomposition; signs and rotations change no score."""
+        if weighting not in _LSA_WEIGHTS:
+            raise InputError(f"weighting must be one of {', '.join(map(repr, _LSA_WEIGHTS))}, got {weighting!r}.")
         most = min(counts.shape) - 1
         if not 1 <= n_components <= most:
             raise InputError(f"n_components of LSI must be from 1 to {most} for this corpus, got {n_components!r}.")
-        weighted = sp.csr_array(counts * weights)
-        with _single_threaded_blas():
-            svd = TruncatedSVD(n_components, algorithm="arpack", random_state=0).fit(weighted)
-            basis = np.ascontiguousarray(svd.components_.T) * weights[:, np.newaxis]
-        return cls(basis, np.ascontiguousarray((counts @ basis).T), weighting)
+        lsa = LSA(n_components, weights=_LSA_WEIGHTS[weighting], dtype="float64").fit(counts)
+        basis = np.ascontiguousarray(lsa.components_.T) * lsa.word_weights_[:, np.newaxis]
+        basis[np.bincount(counts.indices, minlength=counts.shape[1]) == 0] = 0  # not quite, by rounding
+        return cls(basis, np.ascontiguousarray(lsa.doc_vectors_.T), weighting)
 
     def truncated(self, n_components: int) -> SingularSpace:
         """The first dimensions alone: what fewer components would have given."""
