@@ -1,7 +1,9 @@
 """The command line: the demo from end to end, and one sentence for whatever goes wrong."""
 
+import json
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,11 @@ SMALL_CORPUS = Corpus(
 
 def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, arguments, prog_name="polyseme", env={"COLUMNS": "120", "TERM": "dumb"})
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -56,6 +63,16 @@ def test_demo_finds_the_two_themes(small_corpus: None) -> None:
     assert "60.0%" in result.stdout
     assert "30 documents, 8 words, 120 tokens" in result.stdout
     assert "Perplexity 4.0" in result.stdout
+
+
+def test_demo_leaves_a_run_that_can_be_searched(small_corpus: None) -> None:
+    assert run("demo", "-k", "2").exit_code == 0
+    assert run("demo", "-k", "2", "-o", "polyseme-demo").exit_code == 0  # its own run may be replaced
+    result = run("search", "polyseme-demo", "copper", "-n", "2", "--json")
+    assert result.exit_code == 0, result.output
+    hits = json.loads(result.stdout)["hits"]
+    assert len(hits) == 2
+    assert all(hit["id"].startswith("mine.") for hit in hits)
 
 
 def test_interrupt_shows_what_was_fitted(small_corpus: None, monkeypatch: pytest.MonkeyPatch) -> None:

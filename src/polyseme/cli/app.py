@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from polyseme.cli import exit_codes
 from polyseme.cli.demo import demo
 from polyseme.cli.fit import fit
+from polyseme.cli.search import search
 from polyseme.cli.topics import topics
 from polyseme.errors import InputError, MissingExtraError, ModelFileError
 
@@ -56,7 +57,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, topics):
+for command in (demo, fit, topics, search):
     app.command()(command)
 
 

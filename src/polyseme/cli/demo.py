@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from sklearn.feature_extraction.text import CountVectorizer
 
 from polyseme import PLSA
 from polyseme.cli import exit_codes
 from polyseme.cli.bars import bar
 from polyseme.cli.fitting import fit_summary, fit_with_bar
+from polyseme.cli.reading import excerpt
 from polyseme.cli.topic_table import topic_rows, topic_table
+from polyseme.cli.versions import versions
 from polyseme.datasets import Corpus, docstrings
+from polyseme.runs import write_run
+from polyseme.runs.folder import check_free
+from polyseme.text import Vectorizer
 
 WORDS_OF_LETTERS = r"\b[^\W\d_]{3,}\b"
 MOST_DOCUMENTS_WITH_A_WORD = 0.3
 
 NEXT_STEPS = """\
-from sklearn.feature_extraction.text import CountVectorizer
 from polyseme import PLSA
 from polyseme.datasets import docstrings
+from polyseme.text import Vectorizer
 
 corpus = docstrings()
-counter = CountVectorizer(stop_words="english", min_df=5, max_df=0.3)
+counter = Vectorizer(stop_words="english", min_df=5, max_df=0.3)
 X = counter.fit_transform(corpus.texts)
 model = PLSA(n_components={k}, random_state={seed}).fit(X)
 print(model.topics(counter.get_feature_names_out()))
@@ -39,8 +44,12 @@ def demo(
     max_iter: Annotated[
         int | None, typer.Option(min=1, help="Most iterations of the fit.", show_default="the estimator's")
     ] = None,
+    folder: Annotated[
+        Path, typer.Option("-o", "--output", metavar="RUN", help="Folder to write; a run there is replaced.")
+    ] = Path("polyseme-demo"),
 ) -> None:
-    """Fit topics on the docstrings of Python, numpy, scipy and scikit-learn, and print them."""
+    """Fit topics on the docstrings of Python, numpy, scipy and scikit-learn, and show them."""
+    check_free(folder, overwrite=True)
     output, notes = Console(), Console(stderr=True)
     limit = {} if max_iter is None else {"max_iter": max_iter}
     model = PLSA(n_components=k, random_state=seed, **limit)
@@ -48,6 +57,8 @@ def demo(
     counter = _counter()
     counts = counter.fit_transform(corpus.texts)
     interrupted, seconds = fit_with_bar(model, counts, notes)
+    about = {**versions(), "model": {"class": "PLSA", "n_components": k, "seed": seed}, "interrupted": interrupted}
+    write_run(folder, model, counter, counts, _columns(corpus), about, overwrite=True)
     rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, corpus.labels)
     output.print(topic_table(rows))
     output.print(fit_summary(model, counts, seconds), highlight=False)
@@ -56,7 +67,7 @@ def demo(
         raise typer.Exit(exit_codes.INTERRUPTED)
     if not model.converged_:
         notes.print(f"Cut at {model.n_iter_} iterations; a larger --max-iter makes the topics sharper.")
-    _print_next_steps(output, k, seed)
+    _print_next_steps(output, folder, k, seed)
 
 
 def _read(notes: Console) -> Corpus:
@@ -67,16 +78,28 @@ def _read(notes: Console) -> Corpus:
     return corpus
 
 
-def _counter() -> CountVectorizer:
+def _columns(corpus: Corpus) -> dict[str, list[str | None]]:
+    size = len(corpus.texts)
+    return {
+        "id": list(corpus.titles),
+        "title": [None] * size,
+        "label": list(corpus.labels),
+        "time": [None] * size,
+        "source": list(corpus.labels),
+        "excerpt": [excerpt(text) for text in corpus.texts],
+    }
+
+
+def _counter() -> Vectorizer:
     """Words of three letters and more, neither rare nor everywhere: what names a topic."""
-    return CountVectorizer(
-        stop_words="english", min_df=5, max_df=MOST_DOCUMENTS_WITH_A_WORD, token_pattern=WORDS_OF_LETTERS
-    )
+    return Vectorizer(stop_words="english", min_df=5, max_df=MOST_DOCUMENTS_WITH_A_WORD, token_pattern=WORDS_OF_LETTERS)
 
 
-def _print_next_steps(output: Console, k: int, seed: int) -> None:
+def _print_next_steps(output: Console, folder: Path, k: int, seed: int) -> None:
+    output.print(f"Written to {folder}.", highlight=False, markup=False)
     output.print("\n[bold]Try next[/bold]")
-    another_seed = (seed + 1) % 2**32
-    output.print(f"polyseme demo -k {2 * k}    polyseme demo -k {k} --seed {another_seed}    polyseme demo --help")
+    commands = (f'polyseme search {folder} "solve a linear system"', "polyseme fit --help", f"polyseme demo -k {2 * k}")
+    for command in commands:
+        output.print(command, highlight=False, markup=False)
     output.print("\nor in Python:\n")
     output.print(escape(NEXT_STEPS.format(k=k, seed=seed)), highlight=False, soft_wrap=True)

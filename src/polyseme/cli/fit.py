@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import sys
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -17,6 +14,7 @@ from polyseme.cli import exit_codes, options
 from polyseme.cli.fitting import fit_summary, fit_with_bar
 from polyseme.cli.reading import Counted, count_anew
 from polyseme.cli.topic_table import topic_rows, topic_table
+from polyseme.cli.versions import versions
 from polyseme.runs import write_run
 from polyseme.runs.folder import check_free
 from polyseme.runs.run import document_names
@@ -88,7 +86,7 @@ def fit(
     model = PLSA(n_components=k, background=background, random_state=seed, **limit)
     interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
     about = {
-        **_versions(),
+        **versions(),
         "command": ["polyseme", *sys.argv[1:]],
         "inputs": inputs,
         "reading": reading,
@@ -135,11 +133,3 @@ def _count(reader: Reader, vectorizer: Vectorizer, notes: Console, quiet: bool) 
     except ValueError as error:  # scikit-learn's own, when no word is left
         reason = str(error).rstrip(".")
         raise InputError(f"The documents have no words to count: {reason}; try --min-df 1 --max-df 1.") from None
-
-
-def _versions() -> dict[str, Any]:
-    packages = ("polyseme", "numpy", "scipy", "scikit-learn")
-    return {
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
-    }

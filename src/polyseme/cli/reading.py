@@ -19,6 +19,11 @@ FEW_DOCUMENTS = 20
 _SHOW_EVERY = 64
 
 
+def excerpt(text: str) -> str:
+    """How a text begins, on one line."""
+    return " ".join(text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH]
+
+
 @dataclass
 class Counted:
     """What is left of documents when they are counted."""
@@ -43,7 +48,7 @@ class Kept:
         for number, document in enumerate(documents, start=1):
             row = (
                 document.id, document.title, "; ".join(document.labels) or None, document.time, document.source,
-                " ".join(document.text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH],
+                excerpt(document.text),
             )  # fmt: skip
             for column, value in zip(self.columns.values(), row, strict=True):
                 column.append(value)

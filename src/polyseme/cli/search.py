@@ -1,0 +1,108 @@
+"""``polyseme search``: the documents of a run that answer a query, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from polyseme.cli import options
+from polyseme.retrieval import SearchIndex
+from polyseme.retrieval.results import Hit, Results
+from polyseme.runs import Run, open_run
+
+INDEX_FILE = "search.safetensors"
+"""where a run keeps the models of plsi*"""
+REASONS_SHOWN = 6
+LSI_DIMENSIONS = 128
+"""at most"""
+
+
+def search(
+    run: options.RunFolder,
+    query: Annotated[str, typer.Argument(metavar="WORDS", help="What to look for; with --like, a document's id.")],
+    number: Annotated[int, typer.Option("-n", "--number", min=1, help="Documents shown.")] = 10,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="plsi-q and plsi-u (the run's own topics), bm25, tfidf, tf, lsi, or plsi* (the best, by models of its "
+            "own, which are fitted the first time and kept in the run).",
+        ),
+    ] = "plsi-q",
+    like: Annotated[bool, typer.Option("--like", help="Documents like the one with this id.")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Search the documents of a run.
+
+    Words in the reasons: bold ones are in the query; those in (brackets) the document does not contain, its topics
+    speak for them.
+
+    Examples:
+
+      polyseme search letters-run "harvest and weather"
+
+      polyseme search letters-run 1871/june.txt --like --json
+    """
+    opened = open_run(run)
+    index = index_of(opened, method, Console(stderr=True, quiet=quiet))
+    results = index.like(query, number, method=method) if like else index.search(query, number, method=method)
+    if as_json:
+        typer.echo(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))
+    elif len(results):
+        Console().print(_table(results, opened))
+    else:
+        Console().print(results.note)
+
+
+def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
+    """The index over a run's documents, with what the method needs."""
+    saved = run.path / INDEX_FILE
+    if method == "plsi*" and saved.is_file():
+        return SearchIndex.load(saved, vectorizer=run.vectorizer).use_model(run.model)
+    ids = unique_ids(run.documents["id"].to_list(), run.documents["source"].to_list())
+    index = SearchIndex(run.counts, run.vocabulary, ids=ids, titles=run.names, vectorizer=run.vectorizer)
+    index.use_model(run.model)
+    if method == "lsi":
+        index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(run.counts.shape) - 1)))
+    if method == "plsi*":
+        notes.print("Fitting the models of plsi*, once for this run ...")
+        index.fit_models(verbose=int(not notes.quiet)).save(saved)
+    return index
+
+
+def unique_ids(ids: list[str], sources: list[str]) -> list[str]:
+    """The ids; where files repeat each other's, with the file's name before them."""
+    if len(set(ids)) == len(ids):
+        return ids
+    named = [f"{Path(source).name}:{name}" for source, name in zip(sources, ids, strict=True)]
+    return named if len(set(named)) == len(named) else [f"{row}:{name}" for row, name in enumerate(named)]
+
+
+def _table(results: Results, run: Run) -> Table:
+    excerpts: list[Any] = run.documents["excerpt"].to_list()
+    table = Table(header_style="bold", show_lines=True)
+    table.add_column("", justify="right", style="cyan")
+    table.add_column("score", justify="right")
+    table.add_column("document, and why", overflow="fold")
+    for hit in results:
+        says = Text(hit.title or hit.id, style="bold")
+        says.append(f"  {hit.id}\n" if hit.title and hit.title != hit.id else "\n", style="not bold dim")
+        says.append_text(_reasons(hit))
+        says.append(f"\n{excerpts[hit.row]}", style="not bold dim")
+        table.add_row(str(hit.rank), f"{hit.score:.3f}", says)
+    return table
+
+
+def _reasons(hit: Hit) -> Text:
+    text = Text()
+    for reason in hit.words[:REASONS_SHOWN]:
+        word = reason.word if reason.in_document else f"({reason.word})"
+        text.append(f"{word} ", style="bold green" if reason.in_query else "not bold green")
+    return text

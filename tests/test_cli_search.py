@@ -1,0 +1,86 @@
+"""``polyseme search``: documents, reasons, and answers when there is nothing to find."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from polyseme.cli.app import app
+from polyseme.cli.search import INDEX_FILE, unique_ids
+
+FRUIT = "apples and pears are fruit, plums are fruit too, and cherries"
+METAL = "iron is a metal, copper is a metal, and zinc is mined"
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments, prog_name="polyseme", env={"COLUMNS": "120", "TERM": "dumb"})
+
+
+@pytest.fixture(autouse=True)
+def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run over sixty lines of two themes; only some of the metal ones name copper."""
+    monkeypatch.chdir(tmp_path)
+    lines = [FRUIT if number % 3 else METAL if number % 2 else METAL.replace("copper", "tin") for number in range(60)]
+    Path("in.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert run("fit", "in.txt", "-k", "2", "-o", "run", "--max-df", "1", "-q").exit_code == 0
+    return tmp_path / "run"
+
+
+def test_a_table_with_reasons() -> None:
+    result = run("search", "run", "copper", "-n", "12")
+    assert result.exit_code == 0, result.output
+    assert "iron is a metal" in result.stdout
+    assert "(copper)" in result.stdout  # a document without the word, found by its topic
+    assert "apples" not in result.stdout
+
+
+@pytest.mark.parametrize("method", ["tf", "tfidf", "bm25", "lsi", "plsi-u", "plsi-q"])
+def test_every_method(method: str) -> None:
+    result = run("search", "run", "plums", "--method", method, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["method"] == method
+    assert len(found["hits"]) == 10
+    assert all((int(hit["id"]) - 1) % 3 for hit in found["hits"])  # the lines about fruit
+    assert "plums" in {reason["word"] for reason in found["hits"][0]["words"]}
+
+
+def test_the_models_of_plsi_star_are_fitted_once(finished: Path) -> None:
+    first = run("search", "run", "plums", "--method", "plsi*", "--json")
+    assert first.exit_code == 0, first.output
+    assert (finished / INDEX_FILE).is_file()
+    assert "Fitting the models" in first.stderr
+    second = run("search", "run", "plums", "--method", "plsi*", "--json")
+    assert "Fitting the models" not in second.stderr
+    assert json.loads(second.stdout)["hits"] == json.loads(first.stdout)["hits"]
+
+
+def test_documents_like_a_document() -> None:
+    hits = json.loads(run("search", "run", "1", "--like", "--json", "-n", "3").stdout)["hits"]
+    assert "1" not in [hit["id"] for hit in hits]
+    assert len(hits) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("search", "run", "zebra"), 0, "The query has no words that the index knows."),
+        (("search", "run", ""), 0, "The query has no words that the index knows."),
+        (("search", "run", "the and"), 0, "The query has no words that the index knows."),
+        (("search", "run", "nobody", "--like"), 1, "There is no document with the id 'nobody' in the index."),
+        (("search", "run", "plums", "--method", "magic"), 1, "method must be one of"),
+        (("search", "nowhere", "plums"), 1, "nowhere is not a run"),
+    ],
+)
+def test_nothing_to_find(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert sentence in result.stdout + result.stderr
+
+
+def test_ids_that_files_share_are_told_apart() -> None:
+    assert unique_ids(["1", "2"], ["a", "a"]) == ["1", "2"]
+    assert unique_ids(["1", "1"], ["x/a", "x/b"]) == ["a:1", "b:1"]
+    assert unique_ids(["1", "1"], ["x/a", "y/a"]) == ["0:a:1", "1:a:1"]
