@@ -15,8 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
 import polyseme.estimators.lda
-from polyseme import InputError, UnsupportedError, storage
-from polyseme.estimators import LDA, PLSA
+from polyseme import LDA, PLSA, InputError, UnsupportedError, load
 from polyseme.factors import align
 from polyseme.sampling import sample_corpus
 from polyseme.solvers import OnlineVariational, Variational
@@ -39,12 +38,6 @@ def test_scikit_learn_checks(estimator, check):
 def fitted(data=X, /, n_components=3, **parameters):
     weights = parameters.pop("sample_weight", None)
     return LDA(n_components, **{"random_state": 0, "max_iter": 30, **parameters}).fit(data, sample_weight=weights)
-
-
-def reloaded(model, path):
-    model.save(path)
-    solvers = {"Variational": Variational, "OnlineVariational": OnlineVariational}
-    return storage.restore(path, {"LDA": LDA}, solvers)
 
 
 def scikit_learn_bound(model, data):
@@ -304,7 +297,8 @@ def test_ctrl_c_keeps_the_model_so_far():
 @pytest.mark.parametrize("solver", [*SOLVERS, Variational(doc_steps=2), OnlineVariational(batch_size=7)])
 def test_files(solver, tmp_path):
     model = fitted(sp.csr_array(X_WITH_GAPS), solver=solver, doc_topic_prior=[0.5, 1.5, 2.0])
-    twin = reloaded(model, tmp_path / "model.safetensors")
+    model.save(tmp_path / "model.safetensors")
+    twin = load(tmp_path / "model.safetensors")
     assert repr(twin.solver) == repr(solver)
     assert np.array_equal(twin.transform(X), model.transform(X))
     assert twin.score(X) == model.score(X)

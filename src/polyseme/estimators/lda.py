@@ -98,7 +98,7 @@ class LDA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Examples
     --------
     >>> import numpy as np
-    >>> from polyseme.estimators.lda import LDA
+    >>> from polyseme import LDA
     >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
     >>> model = LDA(n_components=2, random_state=0).fit(X)
     >>> model.transform([[2, 1, 0, 0], [0, 0, 1, 1]]).shape
