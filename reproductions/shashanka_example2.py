@@ -104,7 +104,8 @@ def kindest_ica(problem: Problem, seed: int) -> Array:
     for transposed in (True, False):
         ica = FastICA(3, whiten="unit-variance", random_state=seed, max_iter=500)
         try:
-            sources = ica.fit_transform(X.T if transposed else X)
+            with np.errstate(all="ignore"):
+                sources = ica.fit_transform(X.T if transposed else X)
         except ValueError:  # points without noise have rank two once centred: no third component
             continue
         components = sources.T if transposed else ica.mixing_.T
@@ -146,8 +147,7 @@ def errors(dimensions: int, noise: float, seeds: range) -> Array:
         for seed, problem, bases in zip(seeds, problems, by_paper, strict=True):
             rows = [np.sort(matched(bases, problem.bases)[0])]
             for method in METHODS[1:]:
-                with np.errstate(all="ignore" if method == "FastICA" else "warn"):
-                    found = found_bases(method, problem, seed)
+                found = found_bases(method, problem, seed)
                 rows.append(np.sort(matched(found, problem.bases)[0]))
             result.append(rows)
     return np.array(result)
@@ -205,18 +205,23 @@ def example_2_findings(runs: Runs) -> list[Finding]:
     return [
         Finding("Example 2: the bases are recovered", "RMS errors 0.06, 0.21, 0.42 on one data set, \"successfully\"",
                 f"worst of three, median of {len(runs[10, 0.0]['FastICA'])} seeds: {_two(paper)} in 10 and 91 "
-                "dimensions: fits without error are not unique",
-                verdict("no: near them at best", min(paper) > 0.1)),
+                f"dimensions (medians of all three {_three(runs)} in 10, much like the paper's): fits without error "
+                "are not unique",
+                verdict("errors like these, but no recovery", min(paper) > 0.1)),
         Finding("Example 2: better than ICA", "ICA has 0.29, 0.34, 0.7 on the same data",
                 f"kindest FastICA {_two(ica)}; the paper's algorithm is below it in {min(paper_wins):.0%} to "
                 f"{max(paper_wins):.0%} of seeds",
-                verdict("true of most data sets", min(paper_wins) > 0.5)),
+                verdict("on some data sets", 0.05 < np.mean(paper_wins) < 0.95)),
         Finding("The smallest simplex (ours, the default)", "(not in the paper)",
                 f"worst of three, median: {_two(ours)} ({_two(hard)} without a margin), {_two(noisy)} with noise "
                 f"0.02; below FastICA in {min(wins('smallest simplex')):.1%} of seeds or more",
                 verdict("recovers the bases", max(ours) <= 0.05, max(noisy) <= 0.1,
                         min(wins("smallest simplex")) >= 0.95)),
     ]  # fmt: skip
+
+
+def _three(runs: Runs) -> str:
+    return ", ".join(f"{value:.2f}" for value in np.median(runs[10, 0.0]["the paper's algorithm"], axis=0))
 
 
 def _two(values: list[float]) -> str:
