@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import polyseme.estimators.real
 from polyseme import NMF, PLSA, InputError, UnsupportedError, storage
-from polyseme.estimators import RealTopicModel
+from polyseme.estimators import LDA, RealTopicModel
 from polyseme.priors import Dirichlet, Entropic
 from polyseme.simplex import SimplexDecomposition, SimplexMap
 from polyseme.solvers import SOLVERS
@@ -53,6 +53,7 @@ MODELS = {
     "Real-Sparse-PLSA": PLSA(3, doc_topic_prior=Entropic(5.0)),
     "with a Dirichlet prior": PLSA(3, doc_topic_prior=Dirichlet(1.1)),
     "symmetric": PLSA(3, solver="plsi"),
+    "Real-LDA": LDA(3, random_state=0),
     "NMF": NMF(3),
     "scikit-learn's LDA": LatentDirichletAllocation(3, random_state=0, max_iter=5, doc_topic_prior=0.1),
 }
