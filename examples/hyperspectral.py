@@ -6,8 +6,11 @@ E (materials x bands); `shape` (rows, columns) is for the picture. Without scene
 
 Brightness varies from pixel to pixel (slopes, shadows), so every spectrum is divided by its sum, and its pixel weighs
 as much as it is bright: a dark pixel is mostly noise. Weights then are proportions of the light, and the reference
-abundances are compared as such: A_k sum(E_k), of sum one. "As given" compares the same proportions with A itself. The
-spectral angle knows no scale.
+abundances are compared as such: A_k sum(E_k), of sum one.
+
+Abundances as given mean areas in some scenes (a dark material counts as much as a bright one) and proportions of the
+light in others, and a scene does not say which. So every method gives both, and its better one counts in the column "as
+given". Areas need a material's own brightness: that of its purest pixels. The spectral angle knows no scale.
 """
 
 from __future__ import annotations
@@ -35,9 +38,10 @@ SCENES = ("hsi_samson.npz", "hsi_moffett.npz")
 
 
 class Unmixed(NamedTuple):
-    """Proportions of the light (pixels x K, rows sum to one) and spectra (K x bands)."""
+    """Proportions of the light and of the area (pixels x K, rows sum to one), and spectra (K x bands)."""
 
-    proportions: np.ndarray
+    light: np.ndarray
+    area: np.ndarray
     spectra: np.ndarray
 
 
@@ -45,7 +49,7 @@ class Scores(NamedTuple):
     by_light: float
     """root-mean-square error of the proportions of light"""
     as_given: float
-    """the same against the abundances as they are"""
+    """the same against the abundances as they are, by light or by area, whichever is better"""
     angle: float
     """mean angle between matched spectra, degrees"""
 
@@ -58,7 +62,9 @@ def smallest_simplex(Y: np.ndarray, K: int) -> Unmixed:
     """RealTopicModel as it comes: the smallest simplex with its soft margin, then EM."""
     brightness = Y.sum(axis=1)
     model = RealTopicModel(PLSA(K, solver="em")).fit(to_one(Y), sample_weight=brightness)
-    return Unmixed(model.doc_topic_, model.components_)
+    purest = np.argsort(-model.doc_topic_, axis=0, kind="stable")[: max(1, len(Y) // 100)]
+    spectra = model.components_ * brightness[purest].mean(axis=0)[:, np.newaxis]
+    return Unmixed(model.doc_topic_, Hull(spectra).weights(Y), spectra)
 
 
 def pure_pixels(Y: np.ndarray, K: int) -> np.ndarray:
@@ -67,35 +73,28 @@ def pure_pixels(Y: np.ndarray, K: int) -> np.ndarray:
     return farthest_points(Plane.of(Z, np.ones(len(Z)), K - 1).coordinates(Z), K)
 
 
-def vertex_one(Y: np.ndarray, K: int) -> Unmixed:
-    """Pure pixels, then least squares with weights of sum one, on normalised spectra."""
-    Z = to_one(Y)
-    spectra = Z[pure_pixels(Y, K)]
-    return Unmixed(Hull(spectra).weights(Z), spectra)
-
-
-def vertex_raw(Y: np.ndarray, K: int) -> Unmixed:
-    """Pure pixels as bright as they are, then least squares with weights of sum one, on the spectra as they are."""
-    spectra = Y[pure_pixels(Y, K)]
-    return Unmixed(to_one(Hull(spectra).weights(Y) * spectra.sum(axis=1)), spectra)
+def vertex(Y: np.ndarray, K: int) -> Unmixed:
+    """Pure pixels, then least squares with weights of sum one, on normalised spectra and on those as they are."""
+    pure = Y[pure_pixels(Y, K)]
+    return Unmixed(Hull(to_one(pure)).weights(to_one(Y)), Hull(pure).weights(Y), pure)
 
 
 def vertex_cone(Y: np.ndarray, K: int) -> Unmixed:
     """Pure pixels, then non-negative least squares."""
-    spectra = to_one(Y)[pure_pixels(Y, K)]
-    return Unmixed(to_one(np.array([nnls(spectra.T, y)[0] for y in Y])), spectra)
+    pure = Y[pure_pixels(Y, K)]
+    amounts = np.array([nnls(pure.T, y)[0] for y in Y])
+    return Unmixed(to_one(amounts * pure.sum(axis=1)), to_one(amounts), pure)
 
 
 def factorised(loss: str, solver: str, Y: np.ndarray, K: int) -> Unmixed:
     nmf = NMF(K, beta_loss=loss, solver=solver, max_iter=1000, random_state=0)
     W = nmf.fit_transform(Y)
-    return Unmixed(to_one(W * nmf.components_.sum(axis=1)), nmf.components_)
+    return Unmixed(to_one(W * nmf.components_.sum(axis=1)), to_one(W), nmf.components_)
 
 
 METHODS = {
     "RealTopicModel": smallest_simplex,
-    "pure pixels, sum to one": vertex_one,
-    "pure pixels, raw, sum to one": vertex_raw,
+    "pure pixels, sum to one": vertex,
     "pure pixels, non-negative": vertex_cone,
     "scikit-learn NMF": lambda Y, K: factorised("frobenius", "cd", Y, K),
     "scikit-learn NMF, KL": lambda Y, K: factorised("kullback-leibler", "mu", Y, K),
@@ -107,10 +106,13 @@ def scores(found: Unmixed, A: np.ndarray, E: np.ndarray) -> tuple[Scores, np.nda
     cosine = (found.spectra @ E.T) / np.outer(np.linalg.norm(found.spectra, axis=1), np.linalg.norm(E, axis=1))
     angles = np.degrees(np.arccos(np.clip(cosine, -1, 1))).T
     rows, order = linear_sum_assignment(angles)
-    proportions = found.proportions[:, order]
-    light = to_one(A * E.sum(axis=1))
-    errors = [float(np.sqrt(((proportions - reference) ** 2).mean())) for reference in (light, A)]
-    return Scores(*errors, float(angles[rows, order].mean())), order
+
+    def error(weights: np.ndarray, reference: np.ndarray) -> float:
+        return float(np.sqrt(((weights[:, order] - reference) ** 2).mean()))
+
+    by_light = error(found.light, to_one(A * E.sum(axis=1)))
+    as_given = min(error(found.light, A), error(found.area, A))
+    return Scores(by_light, as_given, float(angles[rows, order].mean())), order
 
 
 def picture(path: Path, title: str, shape: Sequence[int], maps: dict[str, np.ndarray]) -> None:
@@ -152,7 +154,7 @@ def unmix(path: Path, pictures: Path | None) -> dict[str, Scores]:
         result[name], order = scores(found, A, E)
         by_light, as_given, angle = result[name]
         print(f"| {name} | {by_light:.4f} | {as_given:.4f} | {angle:.1f} | {seconds:.1f} |", flush=True)
-        maps[name] = found.proportions[:, order]
+        maps[name] = found.light[:, order]
     if pictures is not None:
         shown = {
             name: maps[name] for name in ("reference", "RealTopicModel", "pure pixels, sum to one", "scikit-learn NMF")
