@@ -29,7 +29,10 @@ def stems_of(forms: Sequence[str], language: Language) -> list[str]:
     except ModuleNotFoundError:
         raise MissingExtraError("Stemming", "cli") from None
     stemmer = Stemmer.Stemmer(language.stemmer, 0)
-    return [stem or form for stem, form in zip(stemmer.stemWords(list(forms)), forms, strict=True)]
+    stems: list[str] = stemmer.stemWords(list(forms))
+    if "" in stems:
+        stems = [stem or form for stem, form in zip(stems, forms, strict=True)]
+    return stems
 
 
 def named(forms: Sequence[str], tokens: Integers, stems: Sequence[str]) -> Naming:

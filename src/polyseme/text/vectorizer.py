@@ -272,10 +272,10 @@ class Vectorizer(CountVectorizer):
             raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
         kept = self._frequent(*tally.totals(len(words)), tally.n_documents)
         columns: Columns = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
-        self.vocabulary_ = {words[word]: column for column, word in enumerate(np.flatnonzero(kept).tolist())}
+        names = words if kept.all() else [words[word] for word in np.flatnonzero(kept).tolist()]
+        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         if hasattr(self, "forms_") and not hasattr(self, "phrases_") and not kept.all():
-            names = self.vocabulary_
-            self.shown_ = {stem: name for stem, name in self.shown_.items() if name in names}
+            self.shown_ = {stem: name for stem, name in self.shown_.items() if name in self.vocabulary_}
             self.forms_ = {form: stem for form, stem in self.forms_.items() if stem in self.shown_}
         return self._matrix(tally, columns) if keep else None
 

@@ -119,16 +119,20 @@ class Counter {
 
     // Word i becomes column[i]; -1 drops it, and words with the same column are added up. Rows come out sorted.
     void renumber(const int32_t* column, int n_threads) {
+        std::vector<std::vector<int32_t>> of_worker(plain_numbers_ ? 0 : workers_.size());
+        for (std::size_t w = 0; w < of_worker.size(); ++w)
+            for (const int32_t word : merged_.new_number[w]) of_worker[w].push_back(column[word]);
         for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int, int64_t p) {
             Piece& piece = pieces_[static_cast<std::size_t>(p)];
+            const int32_t* const new_number = plain_numbers_ ? column : of_worker[static_cast<std::size_t>(piece.worker)].data();
             uint64_t *read = piece.counts.data(), *write = read;
             for (uint32_t& length : piece.lengths) {
                 uint64_t* const row = write;
                 for (const uint64_t* const row_end = read + length; read < row_end; ++read) {
-                    const int32_t to = column[common_number(piece, *read >> 32)];
+                    const int32_t to = new_number[*read >> 32];
                     if (to >= 0) *write++ = static_cast<uint64_t>(to) << 32 | (*read & 0xFFFFFFFF);
                 }
-                std::sort(row, write);
+                if (!std::is_sorted(row, write)) std::sort(row, write);
                 uint64_t* last = row;
                 for (uint64_t* next = row; next < write; ++next) {
                     if (next == row) continue;

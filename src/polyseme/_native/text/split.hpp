@@ -13,6 +13,33 @@ struct Slice {
     std::size_t start, end;
 };
 
+// A run of characters that are counted by overlapping pairs; one that stands alone is counted by itself.
+template <class Character, class Sink>
+int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t* table, Buffer& buffer, Sink& sink) {
+    uint32_t before = 0;
+    int64_t length = 0;
+    for (; i < n; ++i) {
+        const uint32_t entry = table[text[i]];
+        if (kind_of(entry) == ignored) continue;
+        if (kind_of(entry) != gram) break;
+        buffer.cut(0);
+        if (length > 0) {
+            buffer.put(before);
+            buffer.put(code_of(entry));
+            sink.word(buffer.at(0), buffer.size());
+        }
+        before = code_of(entry);
+        ++length;
+    }
+    if (length == 1) {
+        buffer.cut(0);
+        buffer.put(before);
+        sink.word(buffer.at(0), buffer.size());
+    }
+    sink.barrier();
+    return i;
+}
+
 // Calls sink.word(bytes, n) for each word, with a few readable bytes behind it, which are gone after the call.
 // Calls sink.barrier() where a phrase may not go on: between words with more than spaces between them.
 template <class Character, class Sink>
@@ -49,33 +76,6 @@ void split_words(const Character* text, int64_t n, const uint32_t* table, int64_
             ++i;
         }
     }
-}
-
-// A run of characters that are counted by overlapping pairs; one that stands alone is counted by itself.
-template <class Character, class Sink>
-int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t* table, Buffer& buffer, Sink& sink) {
-    uint32_t before = 0;
-    int64_t length = 0;
-    for (; i < n; ++i) {
-        const uint32_t entry = table[text[i]];
-        if (kind_of(entry) == ignored) continue;
-        if (kind_of(entry) != gram) break;
-        buffer.cut(0);
-        if (length > 0) {
-            buffer.put(before);
-            buffer.put(code_of(entry));
-            sink.word(buffer.at(0), buffer.size());
-        }
-        before = code_of(entry);
-        ++length;
-    }
-    if (length == 1) {
-        buffer.cut(0);
-        buffer.put(before);
-        sink.word(buffer.at(0), buffer.size());
-    }
-    sink.barrier();
-    return i;
 }
 
 // The same, faster: most parts of most texts need no care, for they are words of ASCII letters and gaps between.
