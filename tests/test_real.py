@@ -221,6 +221,15 @@ def test_strange_data_gives_a_proper_decomposition(data, volume, K):
     assert model.reconstruction_err_ <= np.linalg.norm(data - data.mean(axis=0)) * (1 + 1e-6) + rounding
 
 
+def test_a_fit_that_fails_leaves_the_last_one():
+    model = RealTopicModel(PLSA(3)).fit(X)
+    weights = model.doc_topic_
+    model.model = PLSA(3, solver="nothing")
+    with pytest.raises(InputError, match="solver"):
+        model.fit(X[:50])
+    assert np.array_equal(model.transform(X), weights)
+
+
 def test_interrupted_fit_keeps_the_model():
     def stop(report):
         if report["iteration"] == 2:

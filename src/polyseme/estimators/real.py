@@ -113,20 +113,18 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             corners = corners_of(counted, _n_components(model), counted_weights, margin)
             simplex_map = SimplexMap.tight(counted, corners)
             before = _start_from(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
-        forget_fit(self)
-        self.shift_ = simplex_map.shift
         rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=_row_dtype(model, X))
-        for part, mapped in self._mapped(X, total):
+        for part, mapped in _mapped(simplex_map, X, total):
             rows[part] = mapped
         options = {} if weights is None else {"sample_weight": weights}
         try:
             doc_topic = model.fit_transform(rows, **options)
         except KeyboardInterrupt:
             if hasattr(model, "components_"):
-                self._keep(model.set_params(**before), model.transform(rows), X)
+                self._keep(model.set_params(**before), simplex_map, model.transform(rows), X)
             raise
         del rows
-        self._keep(model.set_params(**before), doc_topic, X)
+        self._keep(model.set_params(**before), simplex_map, doc_topic, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -141,8 +139,8 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self)
         X = self._points(X, reset=False)
-        dtype = _row_dtype(self.model_, X)
-        parts = [self.model_.transform(rows.astype(dtype)) for _, rows in self._mapped(X, self._checked_total())]
+        dtype, mapped = _row_dtype(self.model_, X), _mapped(SimplexMap(self.shift_), X, self._checked_total())
+        parts = [self.model_.transform(rows.astype(dtype)) for _, rows in mapped]
         return _rows_to_one(np.concatenate(parts)).astype(X.dtype)
 
     def inverse_transform(self, weights: Any) -> Array:
@@ -155,6 +153,7 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def reconstruction_error(self, X: Any) -> Floats:
         """The distance of each point to the mixture of corners that `transform` gives for it."""
+        check_is_fitted(self)
         X = self._points(X, reset=False)
         return self._errors(X, self.transform(X))
 
@@ -210,25 +209,27 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 raise InputError(f"Input X contains {name}: every entry must be a finite number.")
         return X
 
-    def _mapped(self, X: Array, total: float) -> Iterator[tuple[slice, Floats]]:
-        """The rows on the simplex, of sum `total`, a few at a time; those outside it at their nearest point."""
-        simplex_map = SimplexMap(self.shift_)
-        for part in _row_blocks(X):
-            mapped = simplex_map.to_simplex(X[part])
-            below = _is_below(mapped)
-            mapped[below] = onto_simplex(mapped[below])
-            yield part, np.maximum(mapped, 0) * total
-
-    def _keep(self, model: Any, doc_topic: Array, X: Array) -> None:
+    def _keep(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
         topics = _rows_to_one(np.asarray(model.components_, dtype=np.float64))
+        forget_fit(self)
         self.model_ = model
-        self.components_ = SimplexMap(self.shift_).from_simplex(topics).astype(X.dtype)
+        self.shift_ = simplex_map.shift
+        self.components_ = simplex_map.from_simplex(topics).astype(X.dtype)
         self.doc_topic_ = _rows_to_one(doc_topic).astype(X.dtype)
         self.reconstruction_err_ = float(np.sqrt((self._errors(X, self.doc_topic_) ** 2).sum()))
 
     def _errors(self, X: Array, weights: Array) -> Floats:
-        parts = [X[part] - np.einsum("dk,kw->dw", weights[part], self.components_) for part in _row_blocks(X)]
+        parts = (X[part] - np.einsum("dk,kw->dw", weights[part], self.components_) for part in _row_blocks(X))
         return np.concatenate([np.sqrt(np.einsum("dw,dw->d", gap, gap, dtype=np.float64)) for gap in parts])
+
+
+def _mapped(simplex_map: SimplexMap, X: Array, total: float) -> Iterator[tuple[slice, Floats]]:
+    """The rows on the simplex, of sum `total`, a few at a time; those outside it at their nearest point."""
+    for part in _row_blocks(X):
+        mapped = simplex_map.to_simplex(X[part])
+        below = _is_below(mapped)
+        mapped[below] = onto_simplex(mapped[below])
+        yield part, np.maximum(mapped, 0) * total
 
 
 def _row_dtype(model: Any, X: Array) -> np.dtype[Any]:

@@ -57,7 +57,7 @@ class Hull:
         X = np.asarray(X)
         weights = self.weights(X)
         parts = zip(self._parts(X), self._parts(weights, like=X), strict=True)
-        gaps = [np.asarray(x, dtype=np.float64) - np.einsum("dk,kw->dw", h, self.corners) for x, h in parts]
+        gaps = (np.asarray(x, dtype=np.float64) - np.einsum("dk,kw->dw", h, self.corners) for x, h in parts)
         return np.concatenate([np.sqrt(np.einsum("dw,dw->d", gap, gap)) for gap in gaps])
 
     def outside(self, X: Array, tolerance: float = 1e-6) -> Array:
