@@ -11,6 +11,7 @@ operands are the expected counts n; gamma = alpha + n_d and lambda = eta + n_w a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -94,19 +95,26 @@ def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats
     return np.asarray(noise / noise.sum(axis=0))
 
 
-def likely_factors(source: MemorySource, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """theta and phi (padded) after a few iterations of maximum likelihood (PLSA) from a random start.
+def likely_path(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
+    """theta and phi (padded) after each of a few iterations of maximum likelihood (PLSA) from a random start.
 
     exp(psi(alpha)) makes variational Bayes decide early, and what it has dropped hardly comes back; likelihood has no
     such trap. benchmarks/lda.py --variants measures it.
     """
     model = Model(n_topics)
     run = SCD().begin(model, source, *named_start("random", source, model, rng))
+    yield run.theta, run.phi
     for _ in range(_START_ITERATIONS):
         if run.exhausted:
             break
         run.advance()
-    return run.theta, run.phi
+        yield run.theta, run.phi
+
+
+def likely_factors(source: MemorySource, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """The end of `likely_path`."""
+    *_, factors = likely_path(source, n_topics, rng)
+    return factors
 
 
 @dataclass(frozen=True)
