@@ -12,8 +12,7 @@ import time
 import numpy as np
 
 from common import describe_machine, peak_memory, reset_peak_memory
-from polyseme import PLSA
-from polyseme.estimators import RealTopicModel
+from polyseme import PLSA, RealTopicModel
 
 FEATURES, CORNERS = 50, 10
 

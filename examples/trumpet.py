@@ -23,8 +23,7 @@ from scipy.special import entr
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme import PLSA
-from polyseme.estimators import RealTopicModel
+from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull
 from polyseme.simplex.corners import Plane, farthest_points
 

@@ -19,8 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from common import Finding, arguments, conclude, few, show, verdict
 from formulas import Array
-from polyseme import PLSA
-from polyseme.estimators import RealTopicModel
+from polyseme import PLSA, RealTopicModel
 from polyseme.explore.simplex_plots import plot_simplex
 from polyseme.simplex import Hull, SimplexDecomposition, SimplexMap, lift, orthonormal_basis
 from shashanka_example2 import (

@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from common import Finding, show, verdict
 from formulas import Array, Pair, em, normalised
-from polyseme import PLSA
-from polyseme.estimators import RealTopicModel
+from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull, SimplexMap
 from polyseme.simplex.corners import Plane
 

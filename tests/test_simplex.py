@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.spatial import ConvexHull
 from scipy.spatial.distance import pdist
+from threadpoolctl import threadpool_limits
 
 from polyseme import PLSA, InputError
 from polyseme.simplex import (
@@ -231,6 +232,15 @@ def test_weight_two_is_two_points():
     one = minimum_volume_corners(X, 3, weights, 0.05)
     other = minimum_volume_corners(np.repeat(X, weights.astype(int), axis=0), 3, np.ones(int(weights.sum())), 0.05)
     np.testing.assert_allclose(one, other, atol=1e-8)
+
+
+def test_corners_do_not_depend_on_the_threads_of_blas():
+    X, _ = mixtures(5, 40, 4000, noise=0.05)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(minimum_volume_corners(X, 5, np.ones(4000), 0.05))
+    assert np.array_equal(*found)
 
 
 def test_hard_margin_checks_the_points_that_were_not_chosen(monkeypatch):

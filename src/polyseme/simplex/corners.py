@@ -71,8 +71,9 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
         spread = np.sqrt(weighted_sum(mass, chosen**2) / mass.sum())
         views = (chosen, chosen / np.where(spread > 0, spread, 1))  # as it is, and with all axes alike
         starts = [chosen[farthest_points(view, rank + 1)] for view in views]
-        corners = smallest_simplex(chosen, starts, margin, mass).corners
-        missed = np.flatnonzero((barycentric(y, corners) < -_FLAT).any(axis=1)) if margin == 0 else few[:0]
+        with _single_threaded_blas():
+            corners = smallest_simplex(chosen, starts, margin, mass).corners
+            missed = np.flatnonzero((barycentric(y, corners) < -_FLAT).any(axis=1)) if margin == 0 else few[:0]
         if not np.setdiff1d(missed, few).size:
             break
         few = np.union1d(few, missed)

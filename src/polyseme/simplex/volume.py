@@ -101,7 +101,7 @@ def _best_face(b: Floats, caps: Floats, precision: float) -> Floats:
     """
     K = b.shape[1] + 1
     depth = 1 - b.sum(axis=1)
-    near = depth < np.partition(depth, len(depth) // 4)[len(depth) // 4] if len(depth) > 200 * K else depth < np.inf
+    near = depth <= (np.partition(depth, len(depth) // 4)[len(depth) // 4] if len(depth) > 200 * K else np.inf)
     while True:
         u = _newton(b[near], caps[near], precision)
         missed = ~near & (b @ u > 1)
@@ -122,7 +122,7 @@ def _newton(b: Floats, caps: Floats, precision: float) -> Floats:
             step = -np.linalg.solve((b * curvature[:, np.newaxis]).T @ b + np.diag(u**-2.0), gradient)
             gain = -gradient @ step
             shrinking = step < 0
-            length = min(1.0, 0.95 * float((-u / np.where(shrinking, step, -np.inf)).min(initial=1.0, where=shrinking)))
+            length = min(1.0, 0.95 * float((-u / np.where(shrinking, step, -np.inf)).min(initial=2.0, where=shrinking)))
             before = _barrier(u, behind, slack, caps, mu)
             while True:
                 trial = u + length * step
