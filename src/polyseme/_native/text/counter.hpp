@@ -59,12 +59,13 @@ class Counter {
         pieces_.resize(first + cut.size() - 1);
         hire(n_threads);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
-            Piece& piece = pieces_[first + static_cast<std::size_t>(p)];
+            Piece piece;  // the thread's own: neighbours in pieces_ share lines of the cache
             piece.worker = w;
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i)
                 with_characters(texts[i], [&](const auto* characters) { count_text(workers_[w], piece, characters, texts[i].length); });
             piece.counts.shrink_to_fit();
             piece.lengths.shrink_to_fit();
+            pieces_[first + static_cast<std::size_t>(p)] = std::move(piece);
         });
         if (!keep_) pieces_.clear();
     }
@@ -78,7 +79,7 @@ class Counter {
         pieces_.resize(first + count);
         hire(n_threads);
         for_each_piece(static_cast<int64_t>(count), n_threads, [&](int w, int64_t p) {
-            Piece& piece = pieces_[first + static_cast<std::size_t>(p)];
+            Piece piece;
             piece.worker = w;
             Worker& worker = workers_[w];
             const std::size_t start = static_cast<std::size_t>(p) * at_once;
@@ -90,6 +91,7 @@ class Counter {
             }
             piece.counts.shrink_to_fit();
             piece.lengths.shrink_to_fit();
+            pieces_[first + static_cast<std::size_t>(p)] = std::move(piece);
         });
         if (!keep_) pieces_.clear();
     }
@@ -187,7 +189,7 @@ class Counter {
         int64_t tokens = 0, documents = 0;
     };
 
-    struct Worker {
+    struct alignas(128) Worker {
         WordTable words;
         std::vector<Total> totals;  // of documents that are not kept
         Buffer buffer;               // the word that is being read

@@ -26,7 +26,7 @@ class Sequences {
         pieces_.resize(first + cut.size() - 1);
         hire(n_threads);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
-            Piece& piece = pieces_[first + static_cast<std::size_t>(p)];
+            Piece piece;  // the thread's own: neighbours in pieces_ share lines of the cache
             piece.worker = w;
             Sink sink{*this, workers_[w], piece};
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i) {
@@ -35,6 +35,7 @@ class Sequences {
                 });
                 piece.ends.push_back(piece.numbers.size());
             }
+            pieces_[first + static_cast<std::size_t>(p)] = std::move(piece);
         });
     }
 
@@ -150,7 +151,7 @@ class Sequences {
         std::size_t operator()(uint64_t key) const { return static_cast<std::size_t>(scrambled(key)); }
     };
 
-    struct Worker {
+    struct alignas(128) Worker {
         WordTable words;
         Buffer buffer;
     };
