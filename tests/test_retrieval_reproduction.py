@@ -55,11 +55,9 @@ def test_it_prints_the_table_of_any_collection(tmp_path):
 
 
 def test_a_missing_collection_is_named(tmp_path):
-    done = run("--data", str(tmp_path), "--collections", "nothing")
+    done = run("--collections", "nothing", POLYSEME_DATA=str(tmp_path))
     assert done.returncode == 2
-    assert "there is no nothing in" in done.stderr
-    done = run(POLYSEME_DATA=str(tmp_path))
-    assert done.returncode == 2
+    assert f"there is no nothing in {tmp_path}" in done.stderr
     assert "set POLYSEME_DATA" in done.stderr
 
 
