@@ -363,7 +363,7 @@ class DenseCounts:
                 a = a * weights[block, np.newaxis].astype(a.dtype)
             return np.asarray(r.T @ a)
 
-        with _single_threaded_blas(), ThreadPoolExecutor(max(1, min(n_threads, len(blocks)))) as pool:
+        with single_threaded_blas(), ThreadPoolExecutor(max(1, min(n_threads, len(blocks)))) as pool:
             for start in range(0, len(blocks), n_threads):
                 for block_sums in pool.map(one_block, blocks[start : start + n_threads]):
                     if word_sums is not None and block_sums is not None:
@@ -393,6 +393,6 @@ def _threadpools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _single_threaded_blas() -> Any:
+def single_threaded_blas() -> Any:
     """BLAS sums depend on its number of threads, so it gets one; the blocks run side by side instead."""
     return _threadpools().limit(limits=1, user_api="blas")

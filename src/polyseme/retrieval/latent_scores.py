@@ -19,7 +19,7 @@ import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.estimators.lsa import LSA
-from polyseme.kernels import Array, Floats, SparseCounts, _single_threaded_blas, padded
+from polyseme.kernels import Array, Floats, SparseCounts, padded, single_threaded_blas
 from polyseme.retrieval.queries import Row, own_words
 from polyseme.solvers.folding import MAX_STEPS, TOLERANCE
 
@@ -116,7 +116,7 @@ class TopicSpace:
 
     def scores(self, queries: Any) -> Array:
         """Queries x documents."""
-        with _single_threaded_blas():
+        with single_threaded_blas():
             return np.asarray(self._query_vectors(self.fold(queries)) @ self.documents)
 
     def explainer(self, query: Any) -> Explainer:
@@ -223,7 +223,7 @@ class SingularSpace:
 
     def scores(self, queries: Any) -> Floats:
         """Queries x documents."""
-        with _single_threaded_blas():
+        with single_threaded_blas():
             return np.asarray(_unit(queries @ self.basis) @ self._units)
 
     def explainer(self, query: Any) -> Explainer:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, _single_threaded_blas
+from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.retrieval.latent_scores import TopicSpace
 from polyseme.retrieval.queries import own_words
 from polyseme.retrieval.term_scores import TermScores, idf_weights, posted
@@ -46,7 +46,7 @@ class SmoothedScores:
         filled = np.maximum(totals, 1)
         squared = (idf_weights(terms, weighting) ** 2)[:, np.newaxis]
         topic_word = np.asarray(space.topic_word, dtype=np.float64)
-        with _single_threaded_blas():
+        with single_threaded_blas():
             gram = topic_word.T @ (squared * topic_word)
             c = np.einsum("kd,kd->d", gram @ doc_topic, doc_topic, dtype=np.float64)
         b = np.einsum("dk,kd->d", np.asarray(counts @ (squared * topic_word)), doc_topic) / filled
@@ -58,7 +58,7 @@ class SmoothedScores:
         scale, weighted = self._scaled(queries, term_weight)
         words, compact = own_words(weighted)
         by_topic = (compact @ self.space.topic_word[words].astype(np.float64)).astype(np.float32)
-        with _single_threaded_blas():
+        with single_threaded_blas():
             latent = (1 - term_weight) * scale * (by_topic @ self.doc_topic)
         counted = np.asarray((weighted @ self.terms.postings).toarray())
         return latent, term_weight * scale * counted / np.maximum(self.totals, 1)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, _single_threaded_blas, weighted_sum
+from polyseme.kernels import Array, Floats, single_threaded_blas, weighted_sum
 from polyseme.simplex.volume import barycentric, smallest_simplex
 
 ENOUGH_POINTS = 20_000
@@ -33,7 +33,7 @@ class Plane(NamedTuple):
     def of(cls, X: Array, weights: Floats, n_dimensions: int) -> Plane:
         """By weighted principal components; fewer dimensions if the points have fewer."""
         origin = weighted_sum(weights, X) / weights.sum()
-        with _single_threaded_blas():
+        with single_threaded_blas():
             lengths, directions = _principal(X, origin, np.sqrt(weights))
         kept = lengths[:n_dimensions] > _FLAT * max(float(lengths[0]), 1e-9 * float(np.abs(origin).max()))
         return cls(origin, directions[:n_dimensions][kept])
@@ -71,7 +71,7 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
         spread = np.sqrt(weighted_sum(mass, chosen**2) / mass.sum())
         views = (chosen, chosen / np.where(spread > 0, spread, 1))  # as it is, and with all axes alike
         starts = [chosen[farthest_points(view, rank + 1)] for view in views]
-        with _single_threaded_blas():
+        with single_threaded_blas():
             corners = smallest_simplex(chosen, starts, margin, mass).corners
             missed = np.flatnonzero((barycentric(y, corners) < -_FLAT).any(axis=1)) if margin == 0 else few[:0]
         if not np.setdiff1d(missed, few).size:
