@@ -56,7 +56,7 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from polyseme.estimators.lsa import LSA
+    >>> from polyseme import LSA
     >>> X = np.array([[2, 1, 0, 0], [4, 2, 0, 0], [0, 0, 1, 3]])
     >>> model = LSA(2, weights="counts").fit(X)
     >>> model.angles(X[:1]).round().tolist()
