@@ -85,21 +85,26 @@ def sample_chunks(
 
 
 def _chunk(rng: np.random.Generator, n_docs: int, doc_length: float, alpha: Floats, phi: Floats) -> Corpus:
-    """Every token draws its topic from theta of its document, and its word from phi of that topic."""
     theta = _dirichlet(rng, alpha, n_docs)
-    lengths = rng.poisson(doc_length, n_docs)
-    by_topic = rng.multinomial(lengths, theta)
-    rows, words = [], []
-    for topic, cumulative in enumerate(np.cumsum(phi, axis=1)):
-        many = by_topic[:, topic]
-        drawn = np.searchsorted(cumulative / cumulative[-1], rng.random(many.sum()), side="right")
-        words.append(drawn)
-        rows.append(np.repeat(np.arange(n_docs), many))
-    row, word = np.concatenate(rows), np.concatenate(words)
+    row, word = draw_tokens(rng, rng.poisson(doc_length, n_docs), theta, phi)
     ones = np.ones(row.size, dtype=np.int64)
     counts = sp.csr_array(sp.coo_array((ones, (row, word)), (n_docs, phi.shape[1])))
     counts.sort_indices()
     return Corpus(counts, theta, phi)
+
+
+def draw_tokens(rng: np.random.Generator, lengths: Any, theta: Floats, phi: Floats) -> tuple[Any, Any]:
+    """The document and the word of every token, topic after topic.
+
+    Each token of a document of so many draws its topic from theta (documents x K) and its word from phi (K x words).
+    """
+    by_topic = rng.multinomial(lengths, theta)
+    documents, words = [], []
+    for many, topic in zip(by_topic.T, phi, strict=True):
+        cumulative = np.cumsum(topic)
+        words.append(np.searchsorted(cumulative, rng.random(many.sum()) * cumulative[-1], side="right"))
+        documents.append(np.repeat(np.arange(len(theta)), many))
+    return np.concatenate(documents), np.concatenate(words)
 
 
 def _dirichlet(rng: np.random.Generator, parameters: Floats, n: int) -> Floats:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from polyseme.errors import InputError
+from polyseme.sampling import draw_tokens
 from polyseme.text.readers import Document
 
 _BLOCK = 512
@@ -74,16 +75,8 @@ class SyntheticCorpus:
         """Whole blocks whatever the number of documents, so that a longer corpus begins like a shorter one."""
         random = np.random.default_rng([self.seed, 1, block])
         theta, lengths = _MODELS[self.model](random, self.topic_word.shape[0], self.alpha, self.length)
-        tokens_of_topic = random.multinomial(lengths, theta)
-        numbers = np.arange(_BLOCK)
-        documents, tokens = [], []
-        for counts, topic in zip(tokens_of_topic.T, self.topic_word, strict=True):
-            cumulative = np.cumsum(topic)
-            uniform = random.random(counts.sum()) * cumulative[-1]
-            tokens.append(np.searchsorted(cumulative, uniform, side="right"))
-            documents.append(np.repeat(numbers, counts))
-        place = np.concatenate(documents)
-        return _Drawn(theta, place, np.concatenate(tokens), random.random(len(place)))
+        documents, tokens = draw_tokens(random, lengths, theta, self.topic_word)
+        return _Drawn(theta, documents, tokens, random.random(len(documents)))
 
 
 @dataclass(frozen=True)
