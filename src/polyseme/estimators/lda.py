@@ -8,13 +8,13 @@ from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.dirichlet import topic_sums, topics_term, word_operands
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.validation import (
@@ -58,7 +58,7 @@ _TOLERANCE = 1e-4
 _MAP_TOLERANCE = 1e-2
 
 
-class LDA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LDA(TopicScores, CountDecomposition):
     """Latent Dirichlet allocation: PLSA with P(z|d) ~ Dirichlet(alpha) and P(w|z) ~ Dirichlet(eta).
 
     Parameters
@@ -135,13 +135,6 @@ class LDA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fits the topics to counts X (documents x words, dense or sparse).

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import svds
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from polyseme import storage
 from polyseme.errors import InputError
+from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.validation import count_data, factor_dtype, forget_fit, training_data, whole_number
 from polyseme.estimators.vector_space import WEIGHTS, angles, weighted
 from polyseme.kernels import Array, Floats
@@ -25,7 +23,7 @@ _SMALL = 1 << 22  # entries of a matrix that is decomposed as a whole
 _FIRST_TRY = 32
 
 
-class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LSA(CountDecomposition):
     """Latent semantic analysis: the weighted counts A ~ U S V' by their K largest singular values.
 
     A document is at A V (for a training document, U S), a word at V S; documents are compared by the angle between
@@ -67,13 +65,6 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_components = n_components
         self.weights = weights
         self.dtype = dtype
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Decomposes counts X (documents x words, dense or sparse)."""
@@ -129,15 +120,6 @@ class LSA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         vectors = self.word_vectors_
         return _nearest(angles(vectors[np.atleast_1d(np.asarray(words, dtype=np.intp))], vectors), n)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes the fitted model to a file that `polyseme.load` reads; the file appears whole or not at all."""
-        check_is_fitted(self)
-        storage.save(self, path)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
 
     def _wanted(self) -> tuple[int | None, float]:
         """How many singular values, or None; and the share of the variance that they shall explain."""

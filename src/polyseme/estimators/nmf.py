@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme import storage
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import count_data, factor_dtype, forget_fit, training_data, whole_number
 from polyseme.factors import nmf_to_plsa
@@ -21,7 +19,7 @@ from polyseme.sources.memory import effective_threads, sparse_counts
 LOSSES = ("kullback-leibler", "frobenius")
 
 
-class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NMF(CountDecomposition):
     """X ~ W H with W (documents x K) and H (K x words) non-negative.
 
     With `loss="kullback-leibler"` this is PLSA without its normalisation (Gaussier and Goutte 2005), fitted by the same
@@ -68,13 +66,6 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fits W and H to non-negative X (documents x words, dense or sparse)."""
@@ -125,15 +116,6 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in own})
         model._copy(plsa, plsa.doc_weights_ * plsa.n_tokens_)
         return model
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes the fitted model to a file that `polyseme.load` reads; the file appears whole or not at all."""
-        check_is_fitted(self)
-        storage.save(self, path)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
 
     def _plsa_parameters(self) -> dict[str, Any]:
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "loss"}

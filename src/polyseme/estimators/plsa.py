@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.background import as_background
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.validation import (
     count_data,
@@ -37,7 +37,7 @@ from polyseme.solvers.loop import best_of
 from polyseme.sources.memory import MemorySource, counts_of, effective_threads, row_batches
 
 
-class PLSA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PLSA(TopicScores, CountDecomposition):
     """Probabilistic latent semantic analysis: P(d,w) = P(d) sum_z P(z|d) P(w|z), by maximum likelihood.
 
     Parameters
@@ -118,13 +118,6 @@ class PLSA(TopicScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fits the topics to counts X (documents x words, dense or sparse).

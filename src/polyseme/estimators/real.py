@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from polyseme import storage
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.base import Decomposition
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import factor_dtype, forget_fit, non_negative, share, whole_number
 from polyseme.kernels import Array, Floats
@@ -35,7 +34,7 @@ VOLUMES: dict[str, Corners | None] = {
 }
 
 
-class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RealTopicModel(Decomposition):
     """A topic model for points with entries of any sign: corners, and weights of sum one that mix them.
 
     The points are mapped to the standard simplex of one more dimension, by a map that keeps the ratios of all distances
@@ -86,11 +85,6 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.total = total
         self.volume = volume
         self.margin = margin
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fits corners to the rows of X (points x features, dense, any sign). A row of weight v counts as v equal rows.
@@ -175,15 +169,6 @@ class RealTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def simplex_points(self, X: Any) -> Array:
         """X itself, checked: corners and points share one space (see `polyseme.simplex.SimplexDecomposition`)."""
         return self._points(X, reset=False)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes the fitted model to a file that `polyseme.load` reads; its topic model must be polyseme's own."""
-        check_is_fitted(self)
-        storage.save(self, path)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
 
     def _checked_total(self) -> float:
         total = non_negative("total", self.total)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme import storage
 from polyseme.errors import InputError
 from polyseme.estimators.tables import frame, topic_columns
 from polyseme.estimators.validation import count_data, share, whole_number
@@ -96,15 +94,6 @@ class TopicScores:
         if vocabulary is None:
             vocabulary = getattr(self, "feature_names_in_", None)
         return frame(topic_columns(self.components_, self.topic_weights_, fit, vocabulary, n_words))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes the fitted model to a file that `polyseme.load` reads; the file appears whole or not at all."""
-        check_is_fitted(self)
-        storage.save(self, path)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
 
     def _unseen_probability(self, unseen: Any) -> float | None:
         """The probability of each word not seen in training, which together must leave some for the others."""
