@@ -18,6 +18,7 @@
 
 namespace polyseme {
 
+constexpr int64_t kCachedBytes = 16384;
 constexpr int64_t kPieces = 256;  // how finely the work is handed out; it does not affect results
 
 inline int64_t piece_count(int64_t rows) { return std::max<int64_t>(1, std::min<int64_t>(rows, kPieces)); }
@@ -27,8 +28,10 @@ template <class Index, class T, class SweepBlock>
 void sweep_range(const Counts<Index, T>& counts, int64_t begin, int64_t end, int width, RowBlock<T> block, SweepBlock sweep_block) {
     int64_t offset[kBlock];
     block.offset = offset;
-    for (int64_t j = begin; j < end; j += kBlock) {
-        block.n = static_cast<int>(std::min<int64_t>(kBlock, end - j));
+    // The operands of a block are read twice; the second time they should still be in the first cache.
+    const int64_t step = std::max<int64_t>(8, std::min<int64_t>(kBlock, kCachedBytes / (width * static_cast<int>(sizeof(T)))));
+    for (int64_t j = begin; j < end; j += step) {
+        block.n = static_cast<int>(std::min<int64_t>(step, end - j));
         block.x = counts.values + j;
         for (int i = 0; i < block.n; ++i) offset[i] = static_cast<int64_t>(counts.indices[j + i]) * width;
         sweep_block(block, width);
