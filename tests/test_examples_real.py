@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import DATA
-
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 pytest.importorskip("matplotlib")
@@ -44,10 +42,8 @@ def test_a_scene_never_seen_is_unmixed_better_than_by_the_others(tmp_path, K, ca
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hsi_samson", "hsi_moffett"])
-def test_real_scenes(name, tmp_path):
-    path = DATA / "nontext" / f"{name}.npz"
-    if not path.is_file():
-        pytest.skip(f"no {path} (set POLYSEME_DATA to the data folder)")
+def test_real_scenes(name, tmp_path, real_file):
+    path = real_file(f"nontext/{name}.npz")
     scores = example("hyperspectral")["main"]([str(path), "--pictures", str(tmp_path)])[name]
     ours = scores.pop("RealTopicModel")
     for score in ("by_light", "as_given", "angle"):

@@ -50,12 +50,24 @@ def test_interpolated_precision_is_that_of_ir_measures(found, missed):
         with pytest.raises(InputError, match="at least one relevant"):
             interpolated_precision(places, 0, NINE_POINTS)
         return
+    ours = interpolated_precision(places, n_relevant, ELEVEN_POINTS)
+    np.testing.assert_allclose(ours, exact_interpolated_precision(places, n_relevant))
     names = [f"d{place}" for place in places] + [f"missed{i}" for i in range(missed)]
     run = {"q": {f"d{place}": float(-place) for place in range(1, 61)}}
-    measures = [ir_measures.IPrec @ level for level in ELEVEN_POINTS.round(1)]
+    # trec_eval counts int(level * relevant + 0.9) documents in floats: 0.7 of 3 becomes 2, which is no recall of 0.7
+    levels = [step / 10 for step in range(11) if int(step / 10 * n_relevant + 0.9) == -(-step * n_relevant // 10)]
+    measures = [ir_measures.IPrec @ level for level in levels]
     theirs = ir_measures.calc_aggregate(measures, {"q": dict.fromkeys(names, 1)}, run)
-    ours = interpolated_precision(places, n_relevant, ELEVEN_POINTS)
-    np.testing.assert_allclose(ours, [theirs[measure] for measure in measures], atol=1e-9)
+    same = [round(10 * level) for level in levels]
+    np.testing.assert_allclose(ours[same], [theirs[measure] for measure in measures], atol=1e-9)
+
+
+def exact_interpolated_precision(places, n_relevant):
+    """The definition at recall 0.0, 0.1 ... 1.0, in whole numbers."""
+    return [
+        max([i / place for i, place in enumerate(places, 1) if 10 * i >= step * n_relevant], default=0.0)
+        for step in range(11)
+    ]
 
 
 def test_measures_of_a_perfect_and_of_a_useless_ranking(index):

@@ -7,8 +7,8 @@ import retrieval_corpus
 from polyseme import PLSA, InputError
 from polyseme.initialise import named_start
 from polyseme.model import Model
-from polyseme.retrieval.tempering import LookFurther
 from polyseme.solvers import HeldOutTempered, run_to_end
+from polyseme.solvers.look_further import LookFurther
 from retrieval_corpus import THEMES
 from solver_problems import source_of
 

@@ -76,8 +76,13 @@ def named_start(name: str, source: MemorySource, model: Model, rng: np.random.Ge
     return theta, padded(phi, counts.dtype, model.n_columns)
 
 
-def given_pair(pair: Any, source: MemorySource, model: Model) -> tuple[Array, Array]:
-    """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked, normalised and padded; phi word-major."""
+def given_pair(pair: Any, source: MemorySource, model: Model, kept: Array | None = None) -> tuple[Array, Array]:
+    """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked, normalised and padded; phi word-major.
+
+    `kept` are the documents of the pair that the source has (None: all).
+    """
+    if kept is not None:
+        pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
     counts = source.counts
     shapes = ((counts.n_docs, model.n_topics), (model.n_topics, counts.n_words))
     theta, phi = pair_of_factors(pair, ("doc_topic", "topic_word"), shapes)

@@ -152,14 +152,15 @@ def write_atomically(path: str | PathLike[str], content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, 0o666 & ~umask())
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
+def umask() -> int:
+    """What the process takes away from the permissions of new files."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

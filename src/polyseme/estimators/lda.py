@@ -45,7 +45,7 @@ from polyseme.solvers.variational import (
     likely_factors,
     padded_parameters,
 )
-from polyseme.sources.memory import MemorySource, counts_of, effective_threads, row_batches
+from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
 
 MAP = "map"
 VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
@@ -152,11 +152,7 @@ class LDA(TopicScores, CountDecomposition):
         n_threads = effective_threads(threads_of(self.n_jobs))
         X, weights = training_data(self, X, sample_weight)
         dtype = factor_dtype(self.dtype, X)
-        whole = MemorySource(counts_of(X, dtype), weights, n_threads)
-        source, kept = whole, None
-        if weights is not None and (weights == 0).any():  # a document without weight is as good as absent
-            kept = np.flatnonzero(weights)
-            source = MemorySource(counts_of(X[kept], dtype), weights[kept], n_threads)
+        whole, source, kept = training_sources(X, dtype, weights, n_threads)
         priors = Priors(
             _concentration("doc_topic_prior", self.doc_topic_prior, K, 1.0 / K),
             _concentration("topic_word_prior", self.topic_word_prior, X.shape[1], 1.0 / K),
@@ -219,10 +215,7 @@ class LDA(TopicScores, CountDecomposition):
     def _start(self, source: MemorySource, K: int, kept: Array | None, suited: str, rng: Any) -> tuple[Array, Array]:
         """theta and phi, padded; `kept` are the documents that the source has (None: all)."""
         if not isinstance(self.init, str):
-            pair = self.init
-            if kept is not None:
-                pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
-            return given_pair(pair, source, Model(K))
+            return given_pair(self.init, source, Model(K), kept)
         name = suited if self.init == "auto" else self.init
         if name == "plsa":
             return likely_factors(source, K, rng)

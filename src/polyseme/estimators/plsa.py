@@ -34,7 +34,7 @@ from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in
 from polyseme.solvers.loop import best_of
-from polyseme.sources.memory import MemorySource, counts_of, effective_threads, row_batches
+from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
 
 
 class PLSA(TopicScores, CountDecomposition):
@@ -133,11 +133,7 @@ class PLSA(TopicScores, CountDecomposition):
         n_jobs = threads_of(self.n_jobs)
         X, weights = training_data(self, X, sample_weight)
         dtype = factor_dtype(self.dtype, X)
-        whole = MemorySource(counts_of(X, dtype), weights, effective_threads(n_jobs))
-        source, kept = whole, None
-        if weights is not None and (weights == 0).any():  # a document without weight is as good as absent
-            kept = np.flatnonzero(weights)
-            source = MemorySource(counts_of(X[kept], dtype), weights[kept], whole.n_threads)
+        whole, source, kept = training_sources(X, dtype, weights, effective_threads(n_jobs))
         model = self._asked_model(K, source)
         with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
             if self.callback is not None:
@@ -221,10 +217,7 @@ class PLSA(TopicScores, CountDecomposition):
                 rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
                 yield named_start(self.init, source, model, rng)
             return
-        pair = self.init
-        if kept is not None:
-            pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
-        yield given_pair(pair, source, model)
+        yield given_pair(self.init, source, model, kept)
 
     def _keep_topics(self, fit: Fit, source: MemorySource) -> None:
         """Sets the attributes that come from the end of a fit."""

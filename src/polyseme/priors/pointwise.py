@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import entr
@@ -59,6 +60,8 @@ class Dirichlet(Prior):
 class _Target(Prior):
     """strength pseudo-counts, spread over a row as `target` says: Vorontsov and Potapenko (2015)."""
 
+    _sign: ClassVar[int]
+    """1 where rows are drawn to the target, -1 where they are pushed away"""
     strength: float
     target: Sequence[float] | None = None
 
@@ -70,10 +73,6 @@ class _Target(Prior):
             if min(target) < 0 or sum(target) == 0:
                 raise InputError(f"{name}: target must have no negative entry and a positive sum.")
             object.__setattr__(self, "target", target)
-
-    @property
-    def _sign(self) -> int:
-        raise NotImplementedError
 
     @property
     def _shares(self) -> Floats | None:
@@ -110,9 +109,7 @@ class Smoothing(_Target):
     with the target's frequencies. 0 is neutral.
     """
 
-    @property
-    def _sign(self) -> int:
-        return 1
+    _sign: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
@@ -122,9 +119,7 @@ class Sparsing(_Target):
     The opposite of `Smoothing`. Zeros are treated as by `Dirichlet` with alpha < 1. 0 is neutral.
     """
 
-    @property
-    def _sign(self) -> int:
-        return -1
+    _sign: ClassVar[int] = -1
 
 
 @dataclass(frozen=True)

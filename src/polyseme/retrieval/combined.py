@@ -19,8 +19,8 @@ from polyseme.errors import InputError
 from polyseme.estimators import PLSA
 from polyseme.estimators.validation import share, whole_number
 from polyseme.retrieval.latent_scores import TopicSpace
-from polyseme.retrieval.tempering import LookFurther
 from polyseme.retrieval.term_scores import WEIGHTINGS
+from polyseme.solvers.look_further import LookFurther
 
 SIZES = (32, 48, 64, 80, 128)
 """Hofmann's numbers of topics"""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from polyseme.errors import InputError
+from polyseme.storage import umask
 
 RUN_FILE = "run.json"
 """the file that marks a folder as a run"""
@@ -37,7 +38,7 @@ def whole_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     new = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
     try:
         yield new
-        os.chmod(new, 0o777 & ~_umask())
+        os.chmod(new, 0o777 & ~umask())
         _flush(new)
         _take_place(new, path)
     finally:
@@ -63,9 +64,3 @@ def _flush(folder: Path) -> None:
     for file in folder.iterdir():
         with file.open("rb") as handle:
             os.fsync(handle.fileno())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

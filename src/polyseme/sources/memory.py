@@ -116,3 +116,17 @@ class MemorySource:
             return float(logs.sum())
         counted = self.weights > 0
         return inner(logs[counted], self.weights[counted])
+
+
+def training_sources(
+    X: Any, dtype: np.dtype[Any], weights: Floats | None, n_threads: int
+) -> tuple[MemorySource, MemorySource, Array | None]:
+    """All documents; those that a fit counts, since one without weight is as good as absent; and their rows.
+
+    Where every document counts, both sources are the same and the rows are None.
+    """
+    whole = MemorySource(counts_of(X, dtype), weights, n_threads)
+    if weights is None or (weights > 0).all():
+        return whole, whole, None
+    kept = np.flatnonzero(weights)
+    return whole, MemorySource(counts_of(X[kept], dtype), weights[kept], n_threads), kept
