@@ -53,6 +53,7 @@ def test_a_folder_becomes_a_run(finished: Path) -> None:
     names = {path.name for path in finished.iterdir()}
     assert names == {
         "model.safetensors", "vectorizer.json", "counts.safetensors", "topics.csv", "documents.parquet", "run.json",
+        "texts",
     }  # fmt: skip
     about = json.loads((finished / "run.json").read_text(encoding="utf-8"))
     assert about["documents"] == 30
@@ -100,7 +101,7 @@ def test_topics_as_a_table_as_json_and_as_csv(finished: Path) -> None:
     assert [len(row["documents"]) for row in rows] == [1, 1]
     assert rows[0]["weight"] > rows[1]["weight"]
     assert rows[0]["fit"] > 0.9
-    with (finished / "topics.csv").open(encoding="utf-8", newline="") as file:
+    with (finished / "topics.csv").open(encoding="utf-8-sig", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [int(line["topic"]) for line in lines] == [row["topic"] for row in rows]
     assert lines[0]["words"].split()[:3] == rows[0]["words"]
@@ -202,7 +203,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.Mon
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fit_command, "write_run", full)
+    monkeypatch.setattr(fit_command, "write_fitted", full)
     result = run("fit", "docs", "-k", "2", "-o", "out", cwd=folder)
     assert result.exit_code == 1
     assert "No space left on device" in result.stderr

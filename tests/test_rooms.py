@@ -18,6 +18,7 @@ FLOORS = (
     {"background", "model", "sources", "initialise"},
     {"solvers"},
     {"metrics", "storage", "progress"},
+    {"checkpoints"},
     {"estimators", "selection", "retrieval", "text", "datasets"},
     {"__init__"},
     {"explore", "runs", "cli"},

@@ -34,7 +34,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     described, tensors = _taken_apart(model, "")
     header = {"format_version": FORMAT_VERSION, "library_version": version("polyseme"), **described}
     text = json.dumps(header)
-    write_atomically(path, to_safetensors(tensors, metadata={_KEY: text, _DIGEST: _digest(text, tensors)}))
+    write_atomically(path, to_safetensors(tensors, metadata={_KEY: text, _DIGEST: digest_of(text, tensors)}))
 
 
 class Parts(NamedTuple):
@@ -66,7 +66,7 @@ def read(path: str | PathLike[str]) -> Parts:
             f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
             "update polyseme to read it."
         )
-    if found != _digest(text, tensors):
+    if found != digest_of(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content.")
     return _put_together(header, tensors, "")
 
@@ -115,11 +115,16 @@ def _taken_apart(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Arr
             plain[name] = _parameter(name, value)
     header = {
         "class": type(model).__name__,
-        "parameters": {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()},
+        "parameters": settings_of(model),
         "attributes": plain,
         "history": list(fitted.get("history_", ())),
     }
     return header | ({"nested": nested} if nested else {}), tensors
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """The parameters of an estimator as JSON."""
+    return {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()}
 
 
 def _put_together(header: dict[str, Any], tensors: dict[str, Array], prefix: str) -> Parts:
@@ -166,7 +171,8 @@ def umask() -> int:
     return mask
 
 
-def _digest(text: str, tensors: dict[str, Array]) -> str:
+def digest_of(text: str, tensors: dict[str, Array]) -> str:
+    """SHA-256 of a text and of arrays with their names, types and shapes."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         array = tensors[name]
@@ -186,9 +192,11 @@ def _plain(name: str, value: Any) -> Any:
 def _parameter(name: str, value: Any) -> Any:
     """A parameter as JSON.
 
-    What only steers a fit and has no plain form (a callback, a generator, a start) is left out; an object with settings
-    (a solver, a prior) is kept as its class and its settings.
+    What only steers a fit and has no plain form (a callback, a generator, a start, a checkpoint) is left out; an object
+    with settings (a solver, a prior) is kept as its class and its settings.
     """
+    if name == "checkpoint":
+        return None
     if name in ("callback", "random_state") and not isinstance(value, int | np.integer | None):
         return None
     if name == "init" and not isinstance(value, str):
@@ -201,8 +209,7 @@ def _parameter(name: str, value: Any) -> Any:
         return {"object": type(value).__name__, "settings": settings}
     if isinstance(value, BaseEstimator):
         _refuse_foreign(value)
-        settings = {name: _parameter(name, setting) for name, setting in value.get_params(deep=False).items()}
-        return {"object": type(value).__name__, "settings": settings}
+        return {"object": type(value).__name__, "settings": settings_of(value)}
     if isinstance(value, Mapping):
         return {"mapping": [[_parameter(name, key), _parameter(name, item)] for key, item in value.items()]}
     if isinstance(value, list | tuple):

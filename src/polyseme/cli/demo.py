@@ -17,7 +17,7 @@ from polyseme.cli.reading import excerpt
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.cli.versions import versions
 from polyseme.datasets import Corpus, docstrings
-from polyseme.runs import write_run
+from polyseme.runs import Counted, write_run
 from polyseme.runs.folder import check_free
 from polyseme.text import Vectorizer
 
@@ -58,7 +58,7 @@ def demo(
     counts = counter.fit_transform(corpus.texts)
     interrupted, seconds = fit_with_bar(model, counts, notes)
     about = {**versions(), "model": {"class": "PLSA", "n_components": k, "seed": seed}, "interrupted": interrupted}
-    write_run(folder, model, counter, counts, _columns(corpus), about, overwrite=True)
+    write_run(folder, model, Counted(counts, _columns(corpus), counter), about, texts=corpus.texts, overwrite=True)
     rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, corpus.labels)
     output.print(topic_table(rows))
     output.print(fit_summary(model, counts, seconds), highlight=False)

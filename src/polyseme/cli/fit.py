@@ -9,16 +9,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from polyseme import PLSA, InputError
+from polyseme import PLSA
+from polyseme.checkpoints import Checkpoint
 from polyseme.cli import exit_codes, options
+from polyseme.cli.documents import Documents
 from polyseme.cli.fitting import fit_summary, fit_with_bar
-from polyseme.cli.reading import Counted, count_anew
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.cli.versions import versions
-from polyseme.runs import write_run
-from polyseme.runs.folder import check_free
-from polyseme.runs.run import document_names
-from polyseme.text import Reader, Vectorizer, read
+from polyseme.runs import whole_folder, write_fitted
+from polyseme.runs.folder import CHECKPOINT_FILE, check_free
 
 
 def fit(
@@ -55,6 +54,15 @@ def fit(
     max_iter: Annotated[
         int | None, typer.Option("--max-iter", min=1, help="Most iterations.", show_default="the estimator's")
     ] = None,
+    keep_texts: Annotated[
+        bool, typer.Option("--texts/--no-texts", help="Keep the texts in the run, for the explorer page.")
+    ] = True,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this very command where it was killed, to the same result.")
+    ] = False,
+    checkpoint: Annotated[
+        float, typer.Option("--checkpoint", min=0.0, metavar="SECONDS", help="Time between two checkpoints.")
+    ] = 10.0,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
@@ -77,39 +85,32 @@ def fit(
         "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
         "sample": sample, "categories": category, "noise": noise, "uncategorised": uncategorised, "seed": seed,
     }  # fmt: skip
-    reader = read(inputs, **reading)  # type: ignore[arg-type]
-    vectorizer = Vectorizer(
-        language=None if language == "none" else language, phrases=phrases, min_df=min_df, max_df=max_df
-    )
-    counted = _count(reader, vectorizer, notes, quiet)
-    limit = {} if max_iter is None else {"max_iter": max_iter}
-    model = PLSA(n_components=k, background=background, random_state=seed, **limit)
-    interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
-    about = {
-        **versions(),
-        "command": ["polyseme", *sys.argv[1:]],
-        "inputs": inputs,
-        "reading": reading,
-        "counting": {"language": vectorizer.language_, "phrases": phrases, "min_df": min_df, "max_df": max_df},
-        "model": {"class": "PLSA", "n_components": k, "background": background, "seed": seed},
-        "documents": counted.counts.shape[0],
-        "words": counted.counts.shape[1],
-        "tokens": int(counted.counts.sum()),
-        "left_out": dict(reader.dropped),
-        "problems": dict(reader.problems.counts),
-        "iterations": model.n_iter_,
-        "converged": model.converged_,
-        "interrupted": interrupted,
-        "seconds": {"reading": round(counted.seconds, 3), "fitting": round(seconds, 3)},
-    }
-    write_run(folder, model, vectorizer, counted.counts, counted.columns, about, overwrite=overwrite)
+    counting = {"language": language, "phrases": phrases, "min_df": min_df, "max_df": max_df}
+    fitting = {"n_components": k, "background": background, "seed": seed, "max_iter": max_iter}
+    documents = Documents(inputs, reading, counting, fitting, keep_texts)
+    with whole_folder(folder, overwrite=overwrite, resume=resume) as work:
+        counted, facts = documents.counted(work, notes, resume=resume, quiet=quiet)
+        limit = {} if max_iter is None else {"max_iter": max_iter}
+        keep = Checkpoint(work / CHECKPOINT_FILE, checkpoint)
+        model = PLSA(k, background=background, random_state=seed, checkpoint=keep, **limit)
+        interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
+        about = {
+            **versions(),
+            "command": ["polyseme", *sys.argv[1:]],
+            **facts,
+            "model": {"class": "PLSA", **fitting},
+            "iterations": model.n_iter_,
+            "converged": model.converged_,
+            "interrupted": interrupted,
+            "seconds": {**facts["seconds"], "fitting": round(seconds, 3)},
+        }
+        write_fitted(work, model, counted, about)
     if not quiet:
-        names = document_names(counted.columns["title"], counted.columns["id"])
-        labels = [value or "" for value in counted.columns["label"]]
-        screen.print(topic_table(topic_rows(model, list(vectorizer.get_feature_names_out()), names, labels)))
+        screen.print(topic_table(topic_rows(model, counted.vocabulary, counted.names, counted.labels)))
         screen.print(fit_summary(model, counted.counts, seconds), highlight=False)
-        if vectorizer.language_ is not None and language == "auto":
-            notes.print(f"Language: {vectorizer.language_} (guessed; --language says otherwise).", highlight=False)
+        guessed = counted.vectorizer.language_
+        if guessed is not None and language == "auto":
+            notes.print(f"Language: {guessed} (guessed; --language says otherwise).", highlight=False)
         if not model.converged_ and not interrupted:
             notes.print(f"Cut at {model.n_iter_} iterations; a larger --max-iter makes the topics sharper.")
     if interrupted:
@@ -123,13 +124,3 @@ def default_folder(inputs: list[str]) -> Path:
     """Named after the input: news.csv.gz gives news-run, in the working directory."""
     name = "" if inputs[0] == "-" else Path(inputs[0]).resolve().name
     return Path(f"{name.split('.')[0] or 'polyseme'}-run")
-
-
-def _count(reader: Reader, vectorizer: Vectorizer, notes: Console, quiet: bool) -> Counted:
-    try:
-        return count_anew(reader, vectorizer, notes, quiet=quiet)
-    except InputError:
-        raise
-    except ValueError as error:  # scikit-learn's own, when no word is left
-        reason = str(error).rstrip(".")
-        raise InputError(f"The documents have no words to count: {reason}; try --min-df 1 --max-df 1.") from None

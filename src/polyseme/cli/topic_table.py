@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -38,6 +38,8 @@ class TopicRow:
     """One topic in words: how much of the corpus it makes up, what it says and where it is said."""
 
     topic: int
+    name: str
+    """that people gave it, or nothing"""
     weight: float
     fit: float
     """how much of its own documents it carries"""
@@ -55,6 +57,7 @@ def topic_rows(
     vocabulary: Sequence[str],
     titles: Sequence[str],
     labels: Sequence[str],
+    topic_names: Mapping[int, str] | None = None,
     *,
     n_words: int = 8,
     n_documents: int = 2,
@@ -63,20 +66,21 @@ def topic_rows(
 
     A document without a label has the label "".
     """
-    names, label_of_document = np.unique(np.asarray(labels), return_inverse=True)
+    label_names, label_of_document = np.unique(np.asarray(labels), return_inverse=True)
     topic_doc = model.topic_doc_
     fit = topic_fit(model.doc_topic_, topic_doc)
     rows = []
     for topic in np.argsort(-model.topic_weights_, kind="stable"):
         documents = topic_doc[topic]
-        shares = np.bincount(label_of_document, weights=documents, minlength=len(names))
+        shares = np.bincount(label_of_document, weights=documents, minlength=len(label_names))
         rows.append(
             TopicRow(
                 topic=int(topic),
+                name=(topic_names or {}).get(int(topic), ""),
                 weight=float(model.topic_weights_[topic]),
                 fit=float(fit[topic]),
                 words=[str(vocabulary[w]) for w in largest(model.components_[topic], n_words)],
-                shares=[(str(names[i]), float(shares[i])) for i in largest(shares, len(names))],
+                shares=[(str(label_names[i]), float(shares[i])) for i in largest(shares, len(label_names))],
                 documents=[titles[d] for d in largest(documents, n_documents)],
             )
         )
@@ -96,9 +100,10 @@ def topic_table(rows: Iterable[TopicRow]) -> Table:
     table.add_column("words, and the most typical documents", overflow="fold")
     for row in rows:
         shares = [f"{name} {share:.0%}" for name, share in row.shares if share >= SMALLEST_SHARE_SHOWN and name]
-        says = Text(" ".join(row.words), style="bold")
+        says = Text(f"{row.name}\n" if row.name else "", style="bold underline")
+        says.append(" ".join(row.words), style="bold not underline")
         for document in row.documents:
-            says.append(f"\n{document}", style="not bold dim")
+            says.append(f"\n{document}", style="not bold not underline dim")
         cells = [str(row.topic), f"{row.weight:.1%}", f"{row.fit:.0%}"]
         table.add_row(*cells, *([Text("\n".join(shares))] if labelled else []), says)
     return table

@@ -28,8 +28,15 @@ def topics(
       polyseme topics letters-run --words 20 --json
     """
     opened = open_run(run)
-    labels = [label or "" for label in opened.documents["label"].to_list()]
-    rows = topic_rows(opened.model, opened.vocabulary, opened.names, labels, n_words=words, n_documents=documents)
+    rows = topic_rows(
+        opened.model,
+        opened.vocabulary,
+        opened.names,
+        opened.labels,
+        opened.topic_names,
+        n_words=words,
+        n_documents=documents,
+    )
     if as_json:
         typer.echo(json.dumps([row.as_dict() for row in rows], ensure_ascii=False, indent=2))
     else:

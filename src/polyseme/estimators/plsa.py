@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.background import as_background
+from polyseme.checkpoints import Checkpoint, FileKeeper, name_of_fit
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.scores import TopicScores
@@ -59,6 +60,9 @@ class PLSA(TopicScores, CountDecomposition):
     random_state : seed of the start.
     verbose : 1 shows a progress bar, 2 leaves it on the screen.
     callback : called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
+    checkpoint : a file that the fit's state is written to every ten seconds, or a `polyseme.checkpoints.Checkpoint`,
+        which says how often. A fit of the same data with the same
+        parameters that finds it goes on from there, to the same result bit for bit; the file stays until you remove it.
 
     Attributes
     ----------
@@ -103,6 +107,7 @@ class PLSA(TopicScores, CountDecomposition):
         random_state: Any = None,
         verbose: int = 0,
         callback: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         self.n_components = n_components
         self.solver = solver
@@ -118,6 +123,7 @@ class PLSA(TopicScores, CountDecomposition):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fits the topics to counts X (documents x words, dense or sparse).
@@ -135,11 +141,22 @@ class PLSA(TopicScores, CountDecomposition):
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, effective_threads(n_jobs))
         model = self._asked_model(K, source)
+        keeper = self._keeper(n_init, source)
         with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
             if self.callback is not None:
                 listeners = [*listeners, self.callback]
             best, interrupted = best_of(
-                run_to_end(solver, model, source, theta, phi, max_iter=max_iter, tol=tol, listeners=listeners)
+                run_to_end(
+                    solver,
+                    model,
+                    source,
+                    theta,
+                    phi,
+                    max_iter=max_iter,
+                    tol=tol,
+                    listeners=listeners,
+                    keeper=keeper,
+                )
                 for theta, phi in self._starts(source, model, n_init, kept)
             )
         residual = best.run.report.residual
@@ -206,6 +223,15 @@ class PLSA(TopicScores, CountDecomposition):
             doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
             word_prior=None if word_prior is None or word_prior.neutral else word_prior,
         )
+
+    def _keeper(self, n_init: int, source: MemorySource) -> FileKeeper | None:
+        """Keeps the fit in the checkpoint file, under a name made of all that decides where it goes."""
+        if self.checkpoint is None:
+            return None
+        if n_init > 1 or not isinstance(self.init, str) or not isinstance(self.random_state, int | np.integer):
+            raise InputError("A checkpoint is of one fit from a named start: n_init must be 1, random_state a number.")
+        checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
+        return FileKeeper(checkpoint, name_of_fit(self, source.by_doc, source.weights))
 
     def _starts(self, source: MemorySource, model: Model, n_init: int, kept: Array | None) -> Any:
         """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the source has (None: all)."""

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from polyseme.errors import InputError
+from polyseme.runs.exchange import recover, take_place
+from polyseme.runs.locks import locked
 from polyseme.storage import umask
 
 RUN_FILE = "run.json"
 """the file that marks a folder as a run"""
+UNFINISHED_FILE = "counted.json"
+"""marks a folder whose documents are all counted, and whose fit is not done"""
+CHECKPOINT_FILE = "checkpoint.safetensors"
+"""the fit so far; a folder with one in it is worth keeping"""
 
 
 def check_free(path: Path, *, overwrite: bool) -> None:
     """Raises InputError if a run cannot be written to `path`; only another run may be overwritten."""
+    recover(path)
     if not path.exists():
         return
     is_run = (path / RUN_FILE).is_file()
@@ -27,40 +33,47 @@ def check_free(path: Path, *, overwrite: bool) -> None:
         raise InputError(f"{path} exists and is not a run: choose another folder with -o.")
 
 
+def work_folder(path: Path) -> Path:
+    """Where a run that will be `path` is made; it outlives a process that is killed."""
+    return path.with_name(f".{path.name}.part")
+
+
 @contextmanager
-def whole_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A new folder beside `path` to write into, which takes the place of `path` when the block ends well.
+def whole_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
+    """A folder beside `path` to write into, which takes the place of `path` when the block ends well.
 
-    If the block fails, nothing is left of it, and what was at `path` stays.
+    If the block fails, what was at `path` stays. What was written is removed, unless there is a checkpoint in it; it
+    is empty at the beginning, unless `resume` asks for what an earlier block left.
     """
-    check_free(path, overwrite=overwrite)
+    path = path.absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
-    try:
-        yield new
-        os.chmod(new, 0o777 & ~umask())
-        _flush(new)
-        _take_place(new, path)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-
-
-def _take_place(new: Path, path: Path) -> None:
-    if not path.exists():
-        os.rename(new, path)
-        return
-    old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
-    os.rename(path, old)
-    try:
-        os.rename(new, path)
-    except OSError:
-        os.rename(old, path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    busy = f"{path} is being written by another polyseme: wait until it has ended, or choose another folder."
+    with locked(path.with_name(f".{path.name}.lock"), busy):
+        check_free(path, overwrite=overwrite)
+        work = work_folder(path)
+        if not (resume and (work / UNFINISHED_FILE).exists()):
+            shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(exist_ok=True)
+        for half_written in work.rglob("*.part"):  # by a process that was killed
+            half_written.unlink()
+        try:
+            yield work
+            for name in (UNFINISHED_FILE, CHECKPOINT_FILE):
+                (work / name).unlink(missing_ok=True)
+            os.chmod(work, 0o777 & ~umask())
+            _flush(work)
+            take_place(work, path)
+        except BaseException as error:
+            if not (work / CHECKPOINT_FILE).exists():
+                shutil.rmtree(work, ignore_errors=True)
+            elif isinstance(error, OSError):
+                raise OSError(f"{error}; the fit so far is kept: repeat the command with --resume") from error
+            raise
 
 
 def _flush(folder: Path) -> None:
     """Has the content on the disk before the folder gets its name."""
-    for file in folder.iterdir():
-        with file.open("rb") as handle:
-            os.fsync(handle.fileno())
+    for file in folder.rglob("*"):
+        if file.is_file():
+            with file.open("rb") as handle:
+                os.fsync(handle.fileno())

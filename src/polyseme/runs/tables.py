@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,29 +31,31 @@ def topics_csv(
     fit: Floats,
     topic_doc: Floats,
     vocabulary: Sequence[str],
-    names: Sequence[str],
+    documents: Sequence[str],
+    topic_names: Mapping[str, str],
 ) -> str:
-    """A row for each topic, the heaviest first: topic, weight P(z), fit, its words and its most typical documents."""
+    """A row for each topic, the heaviest first: topic, name, weight P(z), fit, words and most typical documents."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["topic", "weight", "fit", "words", "documents"])
+    writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
     for topic in largest(weights, len(weights)):
         words = " ".join(vocabulary[word] for word in largest(components[topic], WORDS_SHOWN))
-        documents = "; ".join(names[document] for document in largest(topic_doc[topic], DOCUMENTS_SHOWN))
-        writer.writerow([topic, f"{weights[topic]:.6f}", f"{fit[topic]:.6f}", harmless(words), harmless(documents)])
+        typical = "; ".join(documents[document] for document in largest(topic_doc[topic], DOCUMENTS_SHOWN))
+        numbers = (f"{weights[topic]:.6f}", f"{fit[topic]:.6f}")
+        writer.writerow(
+            [topic, harmless(topic_names.get(str(topic), "")), *numbers, harmless(words), harmless(typical)]
+        )
     return text.getvalue()
 
 
-def document_frame(columns: dict[str, list[Any]], tokens: Floats, doc_topic: Array) -> Any:
-    """A polars frame with a row for each document: what is known of it, its main topic, and P(z|d) of every topic."""
+def with_topics(documents: Any, tokens: Floats, doc_topic: Array) -> Any:
+    """A polars frame of documents with their tokens, their main topic and its share, and P(z|d) of every topic."""
     import polars as pl
 
     main = doc_topic.argmax(axis=1)
-    frame = pl.DataFrame(columns).with_columns(
+    return documents.with_columns(
         pl.Series("tokens", tokens),
         pl.Series("topic", main.astype(np.int32)),
         pl.Series("share", doc_topic[np.arange(len(main)), main]),
-    )
-    return frame.with_columns(
-        [pl.Series(f"topic_{k}", np.ascontiguousarray(doc_topic[:, k])) for k in range(doc_topic.shape[1])]
+        *[pl.Series(f"topic_{k}", np.ascontiguousarray(doc_topic[:, k])) for k in range(doc_topic.shape[1])],
     )

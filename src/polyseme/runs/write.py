@@ -6,46 +6,52 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from safetensors.numpy import save as to_safetensors
-
 from polyseme.metrics import topic_fit
+from polyseme.runs.counted import DOCUMENTS_FILE, Counted, column_frame
 from polyseme.runs.folder import RUN_FILE, whole_folder
-from polyseme.runs.run import FORMAT_VERSION, count_arrays, document_names
-from polyseme.runs.tables import document_frame, topics_csv
-from polyseme.text import Vectorizer
+from polyseme.runs.run import FORMAT_VERSION, MODEL_FILE
+from polyseme.runs.tables import topics_csv, with_topics
+from polyseme.runs.texts import TextWriter
 
 
 def write_run(
     path: Path,
     model: Any,
-    vectorizer: Vectorizer,
-    counts: Any,
-    documents: dict[str, list[Any]],
+    counted: Counted,
     about: dict[str, Any],
     *,
+    texts: list[str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Writes a fitted model with all that belongs to it to the folder `path`, which appears whole or not at all.
 
-    documents : columns id, title, label, time, source, excerpt, a row for each row of `counts`.
     about : settings, versions, seed and timings for run.json.
     """
-    vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
-    tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    with whole_folder(path, overwrite=overwrite) as folder:
+        if texts is not None:
+            writer = TextWriter(folder)
+            for text in texts:
+                writer.add(text)
+            writer.close()
+        counted.save(folder)
+        write_fitted(folder, model, counted, about)
+
+
+def write_fitted(folder: Path, model: Any, counted: Counted, about: dict[str, Any]) -> None:
+    """Writes the files that a fit adds to those of the counted documents; run.json, which makes it a run, is last."""
+    model.save(folder / MODEL_FILE)
     topics = topics_csv(
         model.components_,
         model.topic_weights_,
         topic_fit(model.doc_topic_, model.topic_doc_),
         model.topic_doc_,
-        vocabulary,
-        document_names(documents["title"], documents["id"]),
+        counted.vocabulary,
+        counted.names,
+        about.get("topic_names", {}),
     )
-    with whole_folder(path, overwrite=overwrite) as folder:
-        model.save(folder / "model.safetensors")
-        (folder / "vectorizer.json").write_text(json.dumps(vectorizer.to_dict()), encoding="utf-8")
-        (folder / "counts.safetensors").write_bytes(to_safetensors(count_arrays(counts)))
-        (folder / "topics.csv").write_text(topics, encoding="utf-8")
-        document_frame(documents, tokens, model.doc_topic_).write_parquet(folder / "documents.parquet")
-        text = json.dumps({"format_version": FORMAT_VERSION, **about}, indent=2, ensure_ascii=False)
-        (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+    # the mark at the beginning tells Excel that the file is UTF-8; other readers skip it
+    (folder / "topics.csv").write_text(topics, encoding="utf-8-sig")
+    documents = with_topics(column_frame(counted.columns), counted.tokens, model.doc_topic_)
+    documents.write_parquet(folder / DOCUMENTS_FILE)
+    text = json.dumps({"format_version": FORMAT_VERSION, **about}, indent=2, ensure_ascii=False)
+    (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")

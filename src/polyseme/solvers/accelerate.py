@@ -16,7 +16,7 @@ from polyseme.factors import columns_to_one
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.em import EMRun
-from polyseme.solvers.loop import Run
+from polyseme.solvers.loop import Run, State
 from polyseme.sources.memory import MemorySource
 
 _FIRST, _GROWTH, _CUT, _LONGEST = 0.5, 1.1, 0.6, 1.0
@@ -51,6 +51,14 @@ class Momentum:
     def failed(self) -> None:
         self._size *= _CUT
         self.plain = True
+
+    @property
+    def numbers(self) -> Array:
+        """For a checkpoint."""
+        return np.array([self._size, self.plain])
+
+    def restore(self, numbers: Array) -> None:
+        self._size, self.plain = float(numbers[0]), bool(numbers[1])
 
 
 @dataclass(frozen=True)
@@ -101,3 +109,19 @@ class AcceleratedRun:
             self.exhausted = True
         else:
             self._momentum.failed()
+
+    def state(self) -> State:
+        return {
+            **self._good.state(),
+            "last_theta": self._last_step[0],
+            "last_phi": self._last_step[1],
+            "momentum": self._momentum.numbers,
+            "exhausted": np.array(self.exhausted),
+        }
+
+    def restore(self, state: State) -> None:
+        self._good.restore(state)
+        self.report = self._good.report
+        self._last_step = (state["last_theta"], state["last_phi"])
+        self._momentum.restore(state["momentum"])
+        self.exhausted = bool(state["exhausted"])

@@ -16,7 +16,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.accelerate import Momentum
-from polyseme.solvers.loop import Report, Run
+from polyseme.solvers.loop import Report, Run, State
 from polyseme.solvers.poisson import Unnormalised, column_sums, duality_gap, from_plsa, log_likelihood
 from polyseme.sources.memory import MemorySource
 
@@ -85,6 +85,26 @@ class SCDRun:
         else:  # a plain step raises the likelihood from a point where each document has its own scale
             self._good = self._ahead = from_plsa(self._source, self.theta, self.phi)
             self._momentum.failed()
+
+    def state(self) -> State:
+        return {
+            "good_docs": self._good.docs,
+            "good_words": self._good.words,
+            "ahead_docs": self._ahead.docs,
+            "ahead_words": self._ahead.words,
+            "momentum": self._momentum.numbers,
+            "gains": np.array([self._least_gain, self._waited]),
+            "exhausted": np.array(self.exhausted),
+            "report": self.report.numbers,
+        }
+
+    def restore(self, state: State) -> None:
+        self._good = Unnormalised(state["good_docs"], state["good_words"])
+        self._ahead = Unnormalised(state["ahead_docs"], state["ahead_words"])
+        self._momentum.restore(state["momentum"])
+        self._least_gain, self._waited = float(state["gains"][0]), int(state["gains"][1])
+        self.exhausted = bool(state["exhausted"])
+        self.report = Report(*state["report"].tolist())
 
     def _residual(self, gain_ahead: float) -> float:
         """The gain at the lengthened point is free, but can stay large when the fit is done.

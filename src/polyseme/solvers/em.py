@@ -9,7 +9,7 @@ import numpy as np
 
 from polyseme.kernels import Array
 from polyseme.model import Model, improve_words, visit
-from polyseme.solvers.loop import Report, Run
+from polyseme.solvers.loop import Report, Run, State
 from polyseme.sources.memory import MemorySource
 
 
@@ -40,6 +40,21 @@ class EMRun:
     def advance(self) -> None:
         self.theta, self.phi = self.step  # let go of the old point before the sweep needs memory
         self._look(*self.step)
+
+    def state(self) -> State:
+        next_theta, next_phi = self.step
+        return {
+            "theta": self.theta,
+            "phi": self.phi,
+            "next_theta": next_theta,
+            "next_phi": next_phi,
+            "report": self.report.numbers,
+        }
+
+    def restore(self, state: State) -> None:
+        self.theta, self.phi = state["theta"], state["phi"]
+        self.step = (state["next_theta"], state["next_phi"])
+        self.report = Report(*state["report"].tolist())
 
     def _look(self, theta: Array, phi: Array) -> None:
         """The E-step at (theta, phi): its report, and the M-step for the next iteration."""

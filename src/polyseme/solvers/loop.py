@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.sources.memory import MemorySource
@@ -41,6 +43,11 @@ class Report(NamedTuple):
 
     def columns(self) -> dict[str, float]:
         return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
+
+    @property
+    def numbers(self) -> Array:
+        """All three, for a checkpoint; Report(*numbers) is the way back."""
+        return np.array(self)
 
 
 class Advancing(Protocol):
@@ -82,6 +89,27 @@ class Solver(Protocol):
     def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run: ...
 
 
+State = dict[str, Array]
+"""all that a run needs to go on as if it had never stopped"""
+
+
+class Resumable(Protocol):
+    """A run that can be put down and taken up again, by another process too, without a bit's difference."""
+
+    def state(self) -> State: ...
+    def restore(self, state: State) -> None: ...
+
+
+class Keeper(Protocol):
+    """Keeps the state of a fit somewhere safe."""
+
+    def load(self) -> State | None:
+        """What was kept of this very fit."""
+
+    def offer(self, state: Callable[[], State]) -> None:
+        """Called after each iteration: takes the state if it is time to."""
+
+
 Entry = dict[str, float]
 Callback = Callable[[Entry], Any]
 
@@ -99,6 +127,12 @@ class Monitor:
         self._entries.append(entry)
         for listener in self._listeners:
             listener(dict(entry))
+
+    def restore(self, history: dict[str, Array]) -> None:
+        """Goes on after a history, its clock too."""
+        rows = zip(*(column.tolist() for column in history.values()), strict=True)
+        self._entries = [dict(zip(history, row, strict=True)) for row in rows]
+        self._started = time.perf_counter() - self._entries[-1]["seconds"]
 
     def history(self) -> dict[str, Array]:
         names = self._entries[0] if self._entries else ("iteration",)
@@ -139,36 +173,73 @@ def run_to_end(
     max_iter: int,
     tol: float,
     listeners: list[Callback],
+    keeper: Keeper | None = None,
 ) -> Fit | None:
     """`advance_to_end` of what the solver begins."""
     return advance_to_end(
-        lambda: solver.begin(model, source, theta, phi), max_iter=max_iter, tol=tol, listeners=listeners
+        lambda: solver.begin(model, source, theta, phi), max_iter=max_iter, tol=tol, listeners=listeners, keeper=keeper
     )
 
 
 def advance_to_end(
-    begin: Callable[[], AnyRun], *, max_iter: int, tol: float, listeners: list[Callback]
+    begin: Callable[[], AnyRun],
+    *,
+    max_iter: int,
+    tol: float,
+    listeners: list[Callback],
+    keeper: Keeper | None = None,
 ) -> Ended[AnyRun] | None:
     """Advances until the residual is at most `tol`, `max_iter` iterations are done, or Ctrl-C.
 
-    After Ctrl-C the last whole point is returned, marked as interrupted; None if there is none yet.
+    After Ctrl-C the last whole point is returned, marked as interrupted; None if there is none yet. With a keeper the
+    fit goes on from what was kept of it, to the same end.
     """
     monitor = Monitor(listeners)
     run: AnyRun | None = None
     iteration, converged, interrupted = 0, False, False
     try:
         run = begin()
-        monitor.record(0, run.report)
+        if keeper is not None and not hasattr(run, "state"):
+            raise UnsupportedError("This solver's fits cannot be kept in a checkpoint: use 'auto', 'scd' or 'em'.")
+        kept = None if keeper is None else keeper.load()
+        if kept is None:
+            monitor.record(0, run.report)
+        else:
+            iteration, converged = _taken_up(run, monitor, kept, tol)
         while iteration < max_iter and not converged:
             run.advance()
             iteration += 1
             monitor.record(iteration, run.report)
-            converged = run.exhausted or run.report.residual <= tol
+            converged = _is_done(run, tol)
+            if keeper is not None:
+                keeper.offer(partial(_put_down, run, monitor))
     except KeyboardInterrupt:
         interrupted = True
     if run is None:
         return None
     return Ended(run, monitor.history(), iteration, converged, interrupted)
+
+
+def _is_done(run: Advancing, tol: float) -> bool:
+    return run.exhausted or run.report.residual <= tol
+
+
+_HISTORY = "history."
+
+
+def _put_down(run: Any, monitor: Monitor) -> State:
+    """The state of a fit."""
+    history = {_HISTORY + name: column for name, column in monitor.history().items()}
+    return {**run.state(), **history}
+
+
+def _taken_up(run: Any, monitor: Monitor, state: State, tol: float) -> tuple[int, bool]:
+    """Puts a fit into a state; returns its iteration, and whether it is done."""
+    monitor.restore(
+        {name.removeprefix(_HISTORY): column for name, column in state.items() if name.startswith(_HISTORY)}
+    )
+    run.restore({name: value for name, value in state.items() if not name.startswith(_HISTORY)})
+    return int(state[_HISTORY + "iteration"][-1]), _is_done(run, tol)
 
 
 def best_of(fits: Iterable[Ended[AnyRun] | None]) -> tuple[Ended[AnyRun], bool]:

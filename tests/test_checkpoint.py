@@ -1,0 +1,105 @@
+"""A fit that was cut goes on from its checkpoint to the same bits."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import polyseme
+from polyseme import PLSA, InputError, ModelFileError, UnsupportedError
+from polyseme.checkpoints import Checkpoint
+from polyseme.priors import Decorrelation, Dirichlet
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    return sp.csr_array(rng.poisson(0.4, (80, 50)))
+
+
+class Killed(Exception):
+    pass
+
+
+def killed_at(iteration):
+    def callback(entry):
+        if entry["iteration"] == iteration:
+            raise Killed
+
+    return callback
+
+
+CASES = {
+    "scd": {},
+    "em": {"solver": "em", "topic_word_prior": Dirichlet(1.1)},
+    "not monotone": {"topic_word_prior": Decorrelation(0.5)},
+    "background": {"background": 0.3},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("iteration", [1, 2, 9, 20])
+def test_a_killed_fit_ends_as_an_undisturbed_one(name, iteration, X, tmp_path):
+    settings = {"n_components": 4, "random_state": 3, "max_iter": 25, "tol": 0.0, **CASES[name]}
+    with pytest.warns(match="max_iter"):
+        whole = PLSA(**settings).fit(X)
+    path = tmp_path / "fit.safetensors"
+    with pytest.raises(Killed):
+        PLSA(**settings, checkpoint=Checkpoint(path, 0), callback=killed_at(iteration)).fit(X)
+    assert path.exists() == (iteration > 1)
+    seen = []
+    with pytest.warns(match="max_iter"):
+        resumed = PLSA(
+            **settings, checkpoint=Checkpoint(path, 0), callback=lambda entry: seen.append(entry["iteration"])
+        ).fit(X)
+    assert seen[0] == max(iteration - 1, 0) + (iteration > 1)  # the first iteration that was not kept
+    for attribute in ("components_", "doc_topic_", "topic_weights_"):
+        np.testing.assert_array_equal(getattr(resumed, attribute), getattr(whole, attribute))
+    assert resumed.n_iter_ == whole.n_iter_
+    for column in ("iteration", "objective", "log_likelihood", "residual"):
+        np.testing.assert_array_equal(resumed.history_[column], whole.history_[column])
+    assert (np.diff(resumed.history_["seconds"]) >= 0).all()
+
+
+def test_a_finished_fit_is_not_begun_again(X, tmp_path):
+    path = tmp_path / "fit.safetensors"
+    first = PLSA(3, random_state=0, checkpoint=Checkpoint(path, 0), max_iter=500).fit(X)
+    seen = []
+    again = PLSA(3, random_state=0, checkpoint=Checkpoint(path, 0), max_iter=500, callback=seen.append).fit(X)
+    assert not seen
+    assert again.converged_
+    np.testing.assert_array_equal(first.components_, again.components_)
+
+
+def test_another_fits_checkpoint_is_refused(X, tmp_path):
+    path = tmp_path / "fit.safetensors"
+    PLSA(3, random_state=0, checkpoint=Checkpoint(path, 0), max_iter=500).fit(X)
+    for other, data in (
+        (PLSA(4, random_state=0, checkpoint=Checkpoint(path, 0)), X),
+        (PLSA(3, random_state=0, checkpoint=Checkpoint(path, 0)), X[1:]),
+    ):
+        with pytest.raises(InputError, match="another fit"):
+            other.fit(data)
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="digest"):
+        PLSA(3, random_state=0, checkpoint=Checkpoint(path, 0), max_iter=500).fit(X)
+    path.write_bytes(content[:50])
+    with pytest.raises(ModelFileError, match="damaged"):
+        PLSA(3, random_state=0, checkpoint=Checkpoint(path, 0), max_iter=500).fit(X)
+
+
+@pytest.mark.parametrize("wrong", [{"n_init": 2}, {"random_state": None}])
+def test_a_fit_that_cannot_be_repeated_has_no_checkpoint(wrong, X, tmp_path):
+    with pytest.raises(InputError, match="one fit"):
+        PLSA(3, **{"random_state": 0, **wrong}, checkpoint=tmp_path / "x").fit(X)
+
+
+def test_solvers_without_checkpoints_say_so(X, tmp_path):
+    with pytest.raises(UnsupportedError, match="checkpoint"):
+        PLSA(3, solver="plsi", random_state=0, checkpoint=tmp_path / "x").fit(X)
+
+
+def test_a_model_file_does_not_name_the_checkpoint(X, tmp_path):
+    PLSA(3, random_state=0, checkpoint=tmp_path / "x", max_iter=500).fit(X).save(tmp_path / "m.safetensors")
+    assert polyseme.load(tmp_path / "m.safetensors").checkpoint is None
