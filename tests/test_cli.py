@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import polyseme
+from cli_runner import here
 from polyseme import cli
 from polyseme.cli import demo, fitting, topic_table
-from polyseme.cli.app import app
 from polyseme.datasets import Corpus
 
 SMALL_CORPUS = Corpus(
@@ -21,10 +20,6 @@ SMALL_CORPUS = Corpus(
     titles=[f"orchard.tree{i}" for i in range(12)] + [f"mine.shaft{i}" for i in range(18)],
     labels=["orchard"] * 12 + ["mine"] * 18,
 )
-
-
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, arguments, prog_name="polyseme", env={"COLUMNS": "120", "TERM": "dumb"})
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +35,7 @@ def small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_demo_on_the_real_corpus() -> None:
-    result = run("demo", "-k", "3", "--max-iter", "5")
+    result = here("demo", "-k", "3", "--max-iter", "5")
     assert result.exit_code == 0, result.output
     for part in ("sklearn", "most typical documents", "documents,", "tokens", "Perplexity", "Try next"):
         assert part in result.stdout
@@ -49,14 +44,14 @@ def test_demo_on_the_real_corpus() -> None:
 
 def test_demo_is_repeatable(small_corpus: None) -> None:
     def topics() -> str:
-        output: str = run("demo", "-k", "2", "--seed", "3").stdout
+        output: str = here("demo", "-k", "2", "--seed", "3").stdout
         return output.partition("30 documents")[0]
 
     assert topics() == topics()
 
 
 def test_demo_finds_the_two_themes(small_corpus: None) -> None:
-    result = run("demo", "-k", "2", "--seed", "1")
+    result = here("demo", "-k", "2", "--seed", "1")
     assert result.exit_code == 0, result.output
     assert "mine 100%" in result.stdout
     assert "orchard 100%" in result.stdout
@@ -66,9 +61,9 @@ def test_demo_finds_the_two_themes(small_corpus: None) -> None:
 
 
 def test_demo_leaves_a_run_that_can_be_searched(small_corpus: None) -> None:
-    assert run("demo", "-k", "2").exit_code == 0
-    assert run("demo", "-k", "2", "-o", "polyseme-demo").exit_code == 0  # its own run may be replaced
-    result = run("search", "polyseme-demo", "copper", "-n", "2", "--json")
+    assert here("demo", "-k", "2").exit_code == 0
+    assert here("demo", "-k", "2", "-o", "polyseme-demo").exit_code == 0  # its own run may be replaced
+    result = here("search", "polyseme-demo", "copper", "-n", "2", "--json")
     assert result.exit_code == 0, result.output
     hits = json.loads(result.stdout)["hits"]
     assert len(hits) == 2
@@ -83,7 +78,7 @@ def test_interrupt_shows_what_was_fitted(small_corpus: None, monkeypatch: pytest
         raise KeyboardInterrupt
 
     monkeypatch.setattr(polyseme.PLSA, "fit", interrupted_fit)
-    result = run("demo", "-k", "2")
+    result = here("demo", "-k", "2")
     assert result.exit_code == 130
     assert "most typical documents" in result.stdout
     assert "as far as they were fitted" in result.stderr
@@ -99,7 +94,7 @@ def test_interrupt_inside_the_fit(small_corpus: None, monkeypatch: pytest.Monkey
 
     iterations: list[float] = []
     monkeypatch.setattr(fitting, "exp", interrupt_at_the_second_iteration)
-    result = run("demo", "-k", "2")
+    result = here("demo", "-k", "2")
     assert result.exit_code == 130
     assert "most typical documents" in result.stdout
 
@@ -109,7 +104,7 @@ def test_interrupt_before_there_is_a_model(monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyboardInterrupt
 
     monkeypatch.setattr(demo, "docstrings", interrupted)
-    result = run("demo")
+    result = here("demo")
     assert result.exit_code == 130
     assert result.stdout == ""
 
@@ -127,7 +122,7 @@ def test_interrupt_before_there_is_a_model(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_bad_arguments_get_one_sentence(arguments: tuple[str, ...]) -> None:
-    result = run(*arguments)
+    result = here(*arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.startswith("polyseme: ")
@@ -136,13 +131,13 @@ def test_bad_arguments_get_one_sentence(arguments: tuple[str, ...]) -> None:
 
 
 def test_version() -> None:
-    result = run("--version")
+    result = here("--version")
     assert (result.exit_code, result.stdout) == (0, f"polyseme {version('polyseme')}\n")
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("demo", "--help")])
 def test_help(arguments: tuple[str, ...]) -> None:
-    result = run(*arguments)
+    result = here(*arguments)
     assert result.exit_code == 0
     assert "Usage: polyseme" in result.stdout
     assert "demo" in result.stdout

@@ -10,36 +10,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import polyseme
+from cli_runner import FRUIT, TEXTS, run, write_folder
 from polyseme.cli import fit as fit_command
-from polyseme.cli.app import app
 from polyseme.runs import open_run, whole_folder
 from polyseme.runs.tables import harmless
-
-FRUIT = "apples and pears are fruit, plums are fruit too, and cherries"
-METAL = "iron is a metal, copper is a metal, and zinc is mined"
-TEXTS = [FRUIT if number % 3 else METAL for number in range(30)]
-
-
-def run(*arguments: str, cwd: Path, stdin: str | None = None) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(cwd)
-        patch.setattr("sys.argv", ["polyseme", *arguments])
-        return CliRunner().invoke(
-            app, arguments, prog_name="polyseme", input=stdin, env={"COLUMNS": "120", "TERM": "dumb"}
-        )
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Thirty small text files in two subfolders, which are their labels."""
-    for number, text in enumerate(TEXTS):
-        place = tmp_path / "docs" / ("orchard" if text == FRUIT else "mine")
-        place.mkdir(parents=True, exist_ok=True)
-        (place / f"{number:02d}.txt").write_text(f"{text} {'extra' if number % 2 else 'more'}", encoding="utf-8")
-    return tmp_path
+    return write_folder(tmp_path)
 
 
 @pytest.fixture

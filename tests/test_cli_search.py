@@ -2,20 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from polyseme.cli.app import app
+from cli_runner import FRUIT, METAL, here
 from polyseme.cli.search import INDEX_FILE, unique_ids
-
-FRUIT = "apples and pears are fruit, plums are fruit too, and cherries"
-METAL = "iron is a metal, copper is a metal, and zinc is mined"
-
-
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, arguments, prog_name="polyseme", env={"COLUMNS": "120", "TERM": "dumb"})
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +15,12 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     lines = [FRUIT if number % 3 else METAL if number % 2 else METAL.replace("copper", "tin") for number in range(60)]
     Path("in.txt").write_text("\n".join(lines), encoding="utf-8")
-    assert run("fit", "in.txt", "-k", "2", "-o", "run", "--max-df", "1", "-q").exit_code == 0
+    assert here("fit", "in.txt", "-k", "2", "-o", "run", "--max-df", "1", "-q").exit_code == 0
     return tmp_path / "run"
 
 
 def test_a_table_with_reasons() -> None:
-    result = run("search", "run", "copper", "-n", "12")
+    result = here("search", "run", "copper", "-n", "12")
     assert result.exit_code == 0, result.output
     assert "iron is a metal" in result.stdout
     assert "(copper)" in result.stdout  # a document without the word, found by its topic
@@ -38,7 +29,7 @@ def test_a_table_with_reasons() -> None:
 
 @pytest.mark.parametrize("method", ["tf", "tfidf", "bm25", "lsi", "plsi-u", "plsi-q"])
 def test_every_method(method: str) -> None:
-    result = run("search", "run", "plums", "--method", method, "--json")
+    result = here("search", "run", "plums", "--method", method, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["method"] == method
@@ -48,17 +39,17 @@ def test_every_method(method: str) -> None:
 
 
 def test_the_models_of_plsi_star_are_fitted_once(finished: Path) -> None:
-    first = run("search", "run", "plums", "--method", "plsi*", "--json")
+    first = here("search", "run", "plums", "--method", "plsi*", "--json")
     assert first.exit_code == 0, first.output
     assert (finished / INDEX_FILE).is_file()
     assert "Fitting the models" in first.stderr
-    second = run("search", "run", "plums", "--method", "plsi*", "--json")
+    second = here("search", "run", "plums", "--method", "plsi*", "--json")
     assert "Fitting the models" not in second.stderr
     assert json.loads(second.stdout)["hits"] == json.loads(first.stdout)["hits"]
 
 
 def test_documents_like_a_document() -> None:
-    hits = json.loads(run("search", "run", "1", "--like", "--json", "-n", "3").stdout)["hits"]
+    hits = json.loads(here("search", "run", "1", "--like", "--json", "-n", "3").stdout)["hits"]
     assert "1" not in [hit["id"] for hit in hits]
     assert len(hits) == 3
 
@@ -75,7 +66,7 @@ def test_documents_like_a_document() -> None:
     ],
 )
 def test_nothing_to_find(arguments: tuple[str, ...], code: int, sentence: str) -> None:
-    result = run(*arguments)
+    result = here(*arguments)
     assert result.exit_code == code, result.output
     assert sentence in result.stdout + result.stderr
 

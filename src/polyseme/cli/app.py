@@ -12,10 +12,14 @@ import typer
 from typer.core import TyperGroup
 
 from polyseme.cli import exit_codes
+from polyseme.cli.compare import compare
 from polyseme.cli.demo import demo
+from polyseme.cli.edit import edit
 from polyseme.cli.fit import fit
 from polyseme.cli.search import search
 from polyseme.cli.topics import topics
+from polyseme.cli.transform import transform
+from polyseme.cli.update import update
 from polyseme.errors import InputError, MissingExtraError, ModelFileError
 
 
@@ -53,11 +57,10 @@ class OneSentenceErrors(TyperGroup):
 
 app = typer.Typer(
     cls=OneSentenceErrors,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, topics, search):
+for command in (demo, fit, topics, transform, search, update, edit, compare):
     app.command()(command)
 
 

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from polyseme import PLSA
-from polyseme.cli import exit_codes
 from polyseme.cli.bars import bar
-from polyseme.cli.fitting import fit_summary, fit_with_bar
+from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
 from polyseme.cli.reading import excerpt
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.cli.versions import versions
@@ -62,9 +61,7 @@ def demo(
     rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, corpus.labels)
     output.print(topic_table(rows))
     output.print(fit_summary(model, counts, seconds), highlight=False)
-    if interrupted:
-        notes.print("Stopped early: these are the topics as far as they were fitted.")
-        raise typer.Exit(exit_codes.INTERRUPTED)
+    end_if(interrupted, notes)
     if not model.converged_:
         notes.print(f"Cut at {model.n_iter_} iterations; a larger --max-iter makes the topics sharper.")
     _print_next_steps(output, folder, k, seed)

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from polyseme import PLSA
 from polyseme.checkpoints import Checkpoint
-from polyseme.cli import exit_codes, options
+from polyseme.cli import options
 from polyseme.cli.documents import Documents
-from polyseme.cli.fitting import fit_summary, fit_with_bar
+from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.cli.versions import versions
 from polyseme.runs import whole_folder, write_fitted
@@ -113,11 +113,8 @@ def fit(
             notes.print(f"Language: {guessed} (guessed; --language says otherwise).", highlight=False)
         if not model.converged_ and not interrupted:
             notes.print(f"Cut at {model.n_iter_} iterations; a larger --max-iter makes the topics sharper.")
-    if interrupted:
-        notes.print("Stopped early: these are the topics as far as they were fitted.")
     screen.print(f"Written to {folder}.", highlight=False, markup=False)
-    if interrupted:
-        raise typer.Exit(exit_codes.INTERRUPTED)
+    end_if(interrupted, notes)
 
 
 def default_folder(inputs: list[str]) -> Path:

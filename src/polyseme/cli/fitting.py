@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from math import exp
 from typing import Any
 
+import typer
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
+from polyseme.cli import exit_codes
 from polyseme.cli.bars import bar
 
 
@@ -38,6 +40,13 @@ def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False
         finally:
             model.set_params(callback=None)
     return interrupted, time.perf_counter() - start
+
+
+def end_if(interrupted: bool, notes: Console) -> None:
+    """After Ctrl-C: says what was written, and ends with the code of an interrupt."""
+    if interrupted:
+        notes.print("Stopped early: these are the topics as far as they were fitted.")
+        raise typer.Exit(exit_codes.INTERRUPTED)
 
 
 def fit_summary(model: Any, counts: Any, seconds: float) -> str:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
+from polyseme.estimators.tables import largest, top_words
 from polyseme.metrics import topic_fit
-from polyseme.runs.tables import largest
 
 SMALLEST_SHARE_SHOWN = 0.1
 
@@ -79,7 +79,7 @@ def topic_rows(
                 name=(topic_names or {}).get(int(topic), ""),
                 weight=float(model.topic_weights_[topic]),
                 fit=float(fit[topic]),
-                words=[str(vocabulary[w]) for w in largest(model.components_[topic], n_words)],
+                words=top_words(model.components_[topic], vocabulary, n_words),
                 shares=[(str(label_names[i]), float(shares[i])) for i in largest(shares, len(label_names))],
                 documents=[titles[d] for d in largest(documents, n_documents)],
             )

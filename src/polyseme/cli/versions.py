@@ -12,6 +12,10 @@ def versions() -> dict[str, Any]:
     """When, and by which versions."""
     packages = ("polyseme", "numpy", "scipy", "scikit-learn")
     return {
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "written": now(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
     }
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

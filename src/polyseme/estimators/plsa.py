@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -27,6 +28,7 @@ from polyseme.estimators.validation import (
     training_data,
     whole_number,
 )
+from polyseme.factors import rows_to_one
 from polyseme.initialise import STARTS, given_pair, named_start
 from polyseme.kernels import Array, Floats, SparseCounts, weighted_sum
 from polyseme.model import FixedBackground, Model
@@ -185,6 +187,33 @@ class PLSA(TopicScores, CountDecomposition):
         check_is_fitted(self)
         X = count_data(self, X, reset=False)
         return np.concatenate([part.doc_topic for part in self._folded(X, self.topic_weights_)])
+
+    def with_topics(self, components: Any, X: Any, sample_weight: Any = None) -> PLSA:
+        """A fitted model with the topics `components` (K x words) and the documents X, which are folded in.
+
+        Nothing is fitted: it is this model after its topics were edited, or with other documents. A word that occurs
+        in X and in no topic gets its share of all tokens in every topic.
+        """
+        check_is_fitted(self)
+        given = np.asarray(components, dtype=np.float64)
+        if given.ndim != 2 or not len(given) or not np.isfinite(given).all() or (given < 0).any():
+            raise InputError("components must be topics x words, finite and non-negative.")
+        if (given.sum(axis=1) <= 0).any():
+            raise InputError("components must have no topic of zeros.")
+        model = copy(self)
+        model.n_components = len(given)
+        X, weights = training_data(model, X, sample_weight)
+        if X.shape[1] != given.shape[1] or X.shape[1] != self.components_.shape[1]:
+            raise InputError(f"components and X must have the model's {self.components_.shape[1]} words.")
+        source, _, _ = training_sources(X, self.components_.dtype, weights, effective_threads(self.n_jobs))
+        model.unigram_, model.n_tokens_ = source.unigram, source.tokens
+        orphans = (given.sum(axis=0) == 0) & (model.unigram_ > 0)
+        given = rows_to_one(rows_to_one(given) + np.where(orphans, model.unigram_, 0.0))
+        model.components_ = given.astype(self.components_.dtype)
+        model.active_topics_ = np.ones(len(given), dtype=bool)
+        model.doc_weights_ = source.weighted_totals / source.tokens
+        model._keep_documents(X, source)
+        return model
 
     def to_nmf(self) -> Any:
         """The same fit as a KL-NMF: W = n_d P(z|d), H = P(w|z), so that W H = N P(d,w)."""

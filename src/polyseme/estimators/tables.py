@@ -21,13 +21,22 @@ def topic_columns(
         vocabulary = [f"x{word}" for word in range(size)]
     if len(vocabulary) != size:
         raise InputError(f"vocabulary must have one name for each of the {size} words, got {len(vocabulary)}.")
-    top = np.argsort(-components, axis=1, kind="stable")[:, :n_words]
     return {
         "id": list(range(n_topics)),
         "weight": [float(weight) for weight in weights],
         "fit": [float(value) for value in fit],
-        "words": [", ".join(str(vocabulary[word]) for word in row) for row in top],
+        "words": [", ".join(top_words(topic, vocabulary, n_words)) for topic in components],
     }
+
+
+def largest(values: Array, count: int) -> list[int]:
+    """The positions of the `count` largest values, largest first; of equal ones the first."""
+    return [int(i) for i in np.argsort(-values, kind="stable")[:count]]
+
+
+def top_words(topic: Array, vocabulary: Sequence[str], count: int) -> list[str]:
+    """The most probable words of a topic, at most `count`; none that it never says."""
+    return [str(vocabulary[word]) for word in largest(topic, count) if topic[word] > 0]
 
 
 def frame(columns: dict[str, list[Any]]) -> Any:

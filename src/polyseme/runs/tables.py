@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.estimators.tables import largest, top_words
 from polyseme.kernels import Array, Floats
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -18,11 +19,6 @@ WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
 def harmless(cell: str) -> str:
     """A cell that no spreadsheet takes for a formula."""
     return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
-
-
-def largest(values: Array, count: int) -> list[int]:
-    """The positions of the `count` largest values, largest first; of equal ones the first."""
-    return [int(i) for i in np.argsort(-values, kind="stable")[:count]]
 
 
 def topics_csv(
@@ -39,7 +35,7 @@ def topics_csv(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
     for topic in largest(weights, len(weights)):
-        words = " ".join(vocabulary[word] for word in largest(components[topic], WORDS_SHOWN))
+        words = " ".join(top_words(components[topic], vocabulary, WORDS_SHOWN))
         typical = "; ".join(documents[document] for document in largest(topic_doc[topic], DOCUMENTS_SHOWN))
         numbers = (f"{weights[topic]:.6f}", f"{fit[topic]:.6f}")
         writer.writerow(

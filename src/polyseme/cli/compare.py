@@ -1,0 +1,82 @@
+"""``polyseme compare``: two runs, topics aligned."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from polyseme.cli import options
+from polyseme.runs import Run, open_run
+from polyseme.runs.comparison import Comparison, Pair
+from polyseme.runs.comparison import compare as compare_runs
+
+
+def compare(
+    first: options.RunFolder,
+    second: options.RunFolder,
+    words: Annotated[int, typer.Option("--words", "-w", min=1, help="Words of each topic that are compared.")] = 10,
+    as_json: options.Json = False,
+) -> None:
+    """Compare two runs: topics aligned one to one, how much they overlap, what moved.
+
+    Overlap is the share of probability that two topics give to the same words. Words with + are new in the second run,
+    words with - are only in the first.
+
+    Examples:
+
+      polyseme compare letters-run letters-run-40
+
+      polyseme compare monday tuesday --json
+    """
+    runs = open_run(first), open_run(second)
+    found = compare_runs(*runs, n_words=words)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+        return
+    screen = Console()
+    screen.print(_table(found, *runs))
+    screen.print(
+        f"{found.shared_words:,} words in both runs (of {found.first_words:,} and {found.second_words:,}).",
+        highlight=False,
+    )
+    if found.shared_documents:
+        moved = f"{len(found.moved):,} ({len(found.moved) / found.shared_documents:.0%})"
+        screen.print(
+            f"{found.shared_documents:,} documents in both; {moved} changed their main topic.",
+            highlight=False,
+        )
+
+
+def _table(found: Comparison, first: Run, second: Run) -> Table:
+    table = Table(header_style="bold", show_lines=True)
+    for name in ("first", "second", "overlap", "weight"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("words", overflow="fold")
+    for pair in found.pairs:
+        weights = f"{pair.first_weight:.1%} → {pair.second_weight:.1%}"
+        cells = [_id(pair.first), _id(pair.second), f"{pair.overlap:.0%}", weights]
+        table.add_row(*cells, _words(pair, first, second))
+    return table
+
+
+def _id(topic: int | None) -> str:
+    return "-" if topic is None else str(topic)
+
+
+def _words(pair: Pair, first: Run, second: Run) -> Text:
+    names = [
+        run.topic_names[topic]
+        for run, topic in ((first, pair.first), (second, pair.second))
+        if topic is not None and topic in run.topic_names
+    ]
+    text = Text("".join(f"{name}\n" for name in dict.fromkeys(names)), style="bold underline")
+    text.append(" ".join(pair.common), style="bold not underline")
+    for words, sign, style in ((pair.only_first, "-", "red"), (pair.only_second, "+", "green")):
+        for word in words:
+            text.append(f" {sign}{word}", style=f"{style} not bold not underline")
+    return text

@@ -1,0 +1,109 @@
+"""``polyseme update``: more documents for a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import numpy as np
+import scipy.sparse as sp
+import typer
+from rich.console import Console
+from sklearn.base import clone
+
+from polyseme.cli import options
+from polyseme.cli.fitting import end_if, fit_with_bar
+from polyseme.cli.reading import count_as_before
+from polyseme.cli.rewriting import rewrite
+from polyseme.cli.versions import now
+from polyseme.runs import Counted, open_run
+from polyseme.runs.texts import TextWriter, read_texts
+from polyseme.text import read
+
+MANY_UNKNOWN = 0.1
+"""of the new documents; from there on a new fit is worth while"""
+
+
+def update(
+    run: options.RunFolder,
+    inputs: options.Inputs,
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Fit on with all documents; else the topics stay as they are.")
+    ] = False,
+    format: options.Format = None,
+    text: options.Text = None,
+    id: options.Id = None,
+    title: options.Title = None,
+    label: options.Label = None,
+    time: options.Time = None,
+    encoding: options.Encoding = None,
+    uncategorised: options.Uncategorised = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Add documents to a run: their topics are found, and the run's own topics stay, or are refined.
+
+    The words stay those of the run: words that it does not have are not counted, and a document that is in the run
+    already (the same id from the same file) is left out.
+
+    Examples:
+
+      polyseme update letters-run letters-of-1872/
+
+      polyseme update news-run today.jsonl --refine
+    """
+    screen, notes = Console(), Console(stderr=True)
+    opened = open_run(run)
+    reader = read(
+        inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
+        uncategorised=uncategorised,
+    )  # fmt: skip
+    old_texts = opened.texts
+    with TemporaryDirectory() as place:
+        writer = None if old_texts is None else TextWriter(Path(place))
+        added = count_as_before(reader, opened.vectorizer, notes, texts=writer, quiet=quiet)
+        texts = read_texts(Path(place))
+    new = _new_rows(opened.counted, added)
+    if not len(new):
+        screen.print("All of these documents are in the run already: nothing is changed.")
+        return
+    counted = _together(opened.counted, added, new)
+    interrupted = False
+    model = opened.model.with_topics(opened.model.components_, counted.counts)
+    if refine:
+        model = clone(model).set_params(init=(model.doc_topic_, model.components_))
+        interrupted, _ = fit_with_bar(model, counted.counts, notes, quiet=quiet)
+    entry = {"when": now(), "inputs": inputs, "documents": len(new), "refine": refine}
+    about = {**opened.about, "updates": [*opened.about.get("updates", []), entry]}
+    all_texts = None if old_texts is None or texts is None else [*old_texts, *(texts[row] for row in new)]
+    rewrite(opened, model, counted, about, all_texts, notes)
+    if not quiet:
+        _tell(opened.model, added, new, screen)
+    end_if(interrupted, notes)
+
+
+def _new_rows(old: Counted, added: Counted) -> Any:
+    """The rows of `added` whose document `old` does not have."""
+    known = set(zip(old.columns["source"], old.columns["id"], strict=True))
+    names = zip(added.columns["source"], added.columns["id"], strict=True)
+    return np.array([row for row, name in enumerate(names) if name not in known], dtype=np.int64)
+
+
+def _together(old: Counted, added: Counted, new: Any) -> Counted:
+    columns = {name: [*values, *(added.columns[name][row] for row in new)] for name, values in old.columns.items()}
+    counts = sp.csr_array(sp.vstack([old.counts, sp.csr_array(added.counts)[new]]))
+    return Counted(counts, columns, old.vectorizer)
+
+
+def _tell(model: Any, added: Counted, new: Any, screen: Console) -> None:
+    counts = sp.csr_array(added.counts)[new]
+    wordless = int((np.diff(counts.indptr) == 0).sum())
+    report = model.perplexity_report(counts)
+    screen.print(f"{len(new):,} documents added; {len(added.names) - len(new):,} were there.", highlight=False)
+    screen.print(
+        f"Perplexity of the new documents under the topics as they were: {report.perplexity:.1f}; "
+        f"of the run's own: {model.training_perplexity_:.1f}.",
+        highlight=False,
+    )
+    if wordless > MANY_UNKNOWN * len(new):
+        screen.print(f"{wordless:,} of them have no word that the run knows: a new polyseme fit would learn theirs.")

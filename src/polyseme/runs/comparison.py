@@ -1,0 +1,109 @@
+"""Two runs side by side: which topics are the same, and what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from polyseme.errors import InputError
+from polyseme.estimators.tables import top_words
+from polyseme.factors import align, rows_to_one
+from polyseme.kernels import Array, Floats
+from polyseme.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A topic of the first run and its partner in the second; one of them is None where there is none."""
+
+    first: int | None
+    second: int | None
+    overlap: float
+    """1 - total variation distance of the two topics over the words that both runs have; 0 without a partner"""
+    first_weight: float
+    second_weight: float
+    common: list[str]
+    """words of both"""
+    only_first: list[str]
+    only_second: list[str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs with their topics aligned one to one, so that the total overlap is largest."""
+
+    pairs: list[Pair]
+    """heaviest first"""
+    shared_words: int
+    first_words: int
+    second_words: int
+    shared_documents: int
+    moved: list[dict[str, Any]]
+    """documents of both runs whose main topic is not the partner of what it was: id, first, second"""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
+    """Aligns the topics of two runs by the words that both have."""
+    a_words = {word: column for column, word in enumerate(first.vocabulary)}
+    shared = [(a_words[word], column) for column, word in enumerate(second.vocabulary) if word in a_words]
+    if not shared:
+        raise InputError("The two runs have no word in common, so their topics cannot be compared.")
+    a_columns, b_columns = (list(columns) for columns in zip(*shared, strict=True))
+    a, b = first.model, second.model
+    order, distance = align(
+        rows_to_one(a.components_[:, a_columns].astype(np.float64)),
+        rows_to_one(b.components_[:, b_columns].astype(np.float64)),
+    )
+    a_tops, b_tops = (_tops(run, n_words) for run in (first, second))
+    pairs = []
+    for topic, partner in enumerate(order.tolist()):
+        if partner < 0:
+            pairs.append(Pair(topic, None, 0.0, float(a.topic_weights_[topic]), 0.0, [], a_tops[topic], []))
+        else:
+            overlap = 1 - float(distance[topic])
+            weights = float(a.topic_weights_[topic]), float(b.topic_weights_[partner])
+            pairs.append(Pair(topic, partner, overlap, *weights, *_words(a_tops[topic], b_tops[partner])))
+    for topic in sorted(set(range(len(b_tops))) - set(order.tolist())):
+        pairs.append(Pair(None, topic, 0.0, 0.0, float(b.topic_weights_[topic]), [], [], b_tops[topic]))
+    pairs.sort(key=lambda pair: -max(pair.first_weight, pair.second_weight))
+    shared_documents, moved = _moved(first, second, order)
+    return Comparison(pairs, len(shared), len(first.vocabulary), len(second.vocabulary), shared_documents, moved)
+
+
+def _tops(run: Run, n_words: int) -> list[list[str]]:
+    return [top_words(topic, run.vocabulary, n_words) for topic in run.model.components_]
+
+
+def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Words of both, of the first alone, of the second alone."""
+    return (
+        [word for word in first if word in second],
+        [word for word in first if word not in second],
+        [word for word in second if word not in first],
+    )
+
+
+def _moved(first: Run, second: Run, order: Array) -> tuple[int, list[dict[str, Any]]]:
+    """How many documents both runs have, and those whose main topic changed."""
+    ids, others = first.documents["id"].to_list(), second.documents["id"].to_list()
+    place = {name: row for row, name in enumerate(others)}
+    if len(place) < len(others) or len(set(ids)) < len(ids):
+        return 0, []  # ids that repeat tell nothing
+    a_main, b_main = (_main(run.model.doc_topic_) for run in (first, second))
+    rows = [(row, place[name]) for row, name in enumerate(ids) if name in place]
+    moved = [
+        {"id": ids[row], "first": int(a_main[row]), "second": int(b_main[other])}
+        for row, other in rows
+        if order[a_main[row]] != b_main[other]
+    ]
+    return len(rows), moved
+
+
+def _main(doc_topic: Floats) -> Array:
+    return np.asarray(doc_topic.argmax(axis=1))

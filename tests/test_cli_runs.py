@@ -1,0 +1,201 @@
+"""Runs live on: ``transform``, ``update``, ``edit`` and ``compare``."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cli_runner import FRUIT, METAL, run, write_folder
+from polyseme import PLSA, InputError
+from polyseme.runs import open_run
+from polyseme.runs.edits import Edits, apply_edits
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = write_folder(tmp_path_factory.mktemp("runs"))
+    assert run("fit", "docs", "-k", "3", "-o", "run", "--max-df", "1", "-q", cwd=place).exit_code == 0
+    return place
+
+
+@pytest.fixture
+def place(once: Path, tmp_path: Path) -> Path:
+    shutil.copytree(once, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def new_lines(place: Path) -> None:
+    (place / "new.txt").write_text(f"{METAL}\n{FRUIT} plums\nnothing known\n", encoding="utf-8")
+
+
+# transform
+
+
+def test_new_documents_get_the_topics_that_python_gives_them(place: Path) -> None:
+    new_lines(place)
+    result = run("transform", "run", "new.txt", "-o", "topics.parquet", cwd=place)
+    assert result.exit_code == 0, result.output
+    frame = pl.read_parquet(place / "topics.parquet")
+    opened = open_run(place / "run")
+    expected = opened.model.transform(opened.vectorizer.transform([METAL, FRUIT + " plums", "nothing known"]))
+    np.testing.assert_array_equal(frame.select("topic_0", "topic_1", "topic_2").to_numpy(), expected)
+    assert frame["id"].to_list() == ["1", "2", "3"]
+    assert frame["tokens"].to_list()[2] == 0
+    assert frame["topic"].to_list() == expected.argmax(axis=1).tolist()
+    np.testing.assert_allclose(expected[2], opened.model.topic_weights_, rtol=1e-5)
+
+
+def test_topics_of_new_documents_as_csv_and_as_json_lines(place: Path) -> None:
+    (place / "new.jsonl").write_text(json.dumps({"id": "=1+1", "text": METAL}) + "\n", encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(run("transform", "run", "new.jsonl", "-q", cwd=place).stdout)))
+    assert rows[0]["id"] == "'=1+1"
+    line = json.loads(run("transform", "run", "new.jsonl", "-q", "--json", cwd=place).stdout)
+    assert line["id"] == "=1+1"
+    assert line[f"topic_{line['topic']}"] == line["share"] == pytest.approx(float(rows[0]["share"]))
+    wrong = run("transform", "run", "new.jsonl", "-o", "x.xlsx", cwd=place)
+    assert wrong.exit_code == 1
+    assert "end it with .csv, .parquet or .jsonl" in wrong.stderr
+
+
+# update
+
+
+def test_an_update_adds_documents_and_keeps_the_topics(place: Path) -> None:
+    new_lines(place)
+    before = open_run(place / "run")
+    components, documents, texts = before.model.components_, before.documents, before.texts
+    result = run("update", "run", "new.txt", cwd=place)
+    assert result.exit_code == 0, result.output
+    assert "3 documents added" in result.stdout
+    after = open_run(place / "run")
+    np.testing.assert_array_equal(after.model.components_, components)
+    assert after.counts.shape[0] == after.documents.height == len(after.texts) == 33
+    assert after.documents[:30].drop("share", "topic").equals(documents.drop("share", "topic"))
+    assert after.texts[:30] == texts
+    assert after.texts[30] == METAL
+    assert after.about["documents"] == 33
+    assert after.about["updates"][0]["documents"] == 3
+    np.testing.assert_array_equal(after.model.transform(after.counts), after.model.doc_topic_)
+    again = run("update", "run", "new.txt", cwd=place)
+    assert "nothing is changed" in again.stdout
+    assert open_run(place / "run").counts.shape[0] == 33
+
+
+def test_a_refined_update_fits_on(place: Path) -> None:
+    new_lines(place)
+    before = open_run(place / "run").model
+    assert run("update", "run", "new.txt", "--refine", "-q", cwd=place).exit_code == 0
+    after = open_run(place / "run").model
+    assert after.doc_topic_.shape[0] == 33
+    start = before.with_topics(before.components_, open_run(place / "run").counts)
+    assert after.log_likelihood_ >= start.log_likelihood_ - 1e-6
+
+
+# edit
+
+
+def test_names_are_kept_and_shown(place: Path) -> None:
+    assert run("edit", "run", "--rename", "1=Space flight", "-q", cwd=place).exit_code == 0
+    assert run("edit", "run", "--rename", "0= =SUM(A1)", "-q", cwd=place).exit_code == 0
+    opened = open_run(place / "run")
+    assert opened.topic_names == {1: "Space flight", 0: "=SUM(A1)"}
+    assert [entry.get("rename") for entry in opened.about["edits"]] == [{"1": "Space flight"}, {"0": "=SUM(A1)"}]
+    assert "Space flight" in run("topics", "run", cwd=place).stdout
+    rows = {row["topic"]: row for row in json.loads(run("topics", "run", "--json", cwd=place).stdout)}
+    assert rows[1]["name"] == "Space flight"
+    with (place / "run" / "topics.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert {row["name"] for row in csv.DictReader(file)} == {"Space flight", "'=SUM(A1)", ""}
+    assert run("edit", "run", "--rename", "1=", "-q", cwd=place).exit_code == 0
+    assert open_run(place / "run").topic_names == {0: "=SUM(A1)"}
+
+
+def test_topics_are_merged_dropped_and_rid_of_words(place: Path) -> None:
+    before = open_run(place / "run")
+    banned = before.vocabulary.index("fruit")
+    result = run("edit", "run", "--rename", "2=Last", "--merge", "0,1", "--ban", "fruit", cwd=place)
+    assert result.exit_code == 0, result.output
+    after = open_run(place / "run")
+    assert after.model.components_.shape[0] == after.model.n_components == 2
+    assert after.topic_names == {1: "Last"}
+    assert (after.model.components_[:, banned] == 0).all()
+    assert after.counts[:, [banned]].nnz == 0
+    assert "fruit" not in run("topics", "run", cwd=place).stdout.split()
+    np.testing.assert_array_equal(after.model.transform(after.counts), after.model.doc_topic_)
+    assert np.isfinite(after.model.log_likelihood_)
+    assert run("edit", "run", "--drop", "0", "--refine", "-q", cwd=place).exit_code == 0
+    assert open_run(place / "run").model.components_.shape[0] == 1
+    assert run("search", "run", "copper", cwd=place).exit_code == 0
+
+
+def test_a_merged_topic_is_the_mean_by_weight() -> None:
+    components = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
+    weights = np.array([0.2, 0.6, 0.2])
+    edited = apply_edits(Edits(merge=[[1, 0]]), components, weights, np.eye(3), list("abc"), {1: "b", 0: "a"})
+    np.testing.assert_allclose(edited.components, [[0.125, 0.5, 0.375], [1, 0, 0]])
+    assert edited.origin == [[0, 1], [2]]
+    assert edited.names == {0: "a"}
+
+
+def test_a_word_without_a_topic_gets_its_share() -> None:
+    X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    model = PLSA(2, random_state=0, max_iter=500).fit(X)
+    kept = int(model.components_[:, 0].argmax())
+    alone = model.with_topics(model.components_[[kept]] * [1, 1, 0, 0], X)
+    assert np.isfinite(alone.log_likelihood_)
+    np.testing.assert_allclose(alone.components_[0, 2] / alone.components_[0, 3], 5 / 11, rtol=1e-5)
+    for wrong in (np.ones((2, 3)), [[1, -1, 0, 0]], [[0, 0, 0, 0]], [1, 2, 3, 4]):
+        with pytest.raises(InputError, match="components"):
+            model.with_topics(wrong, X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "Nothing to edit"),
+        (("--rename", "Space"), "--rename needs a topic and a name"),
+        (("--rename", "7=Space"), "There is no topic 7: the run has topics 0 to 2."),
+        (("--merge", "1"), "Merging needs two topics"),
+        (("--merge", "a,b"), "--merge needs topics with commas"),
+        (("--merge", "0,1", "--drop", "1"), "Topic 1 is merged or dropped twice"),
+        (("--drop", "0", "--drop", "1", "--drop", "2"), "No topic would be left"),
+        (("--ban", "nonsense"), "has no word 'nonsense'"),
+    ],
+)
+def test_an_edit_that_cannot_be_made_is_one_sentence(arguments: tuple[str, ...], sentence: str, once: Path) -> None:
+    before = (once / "run" / "run.json").read_bytes()
+    result = run("edit", "run", *arguments, cwd=once)
+    assert result.exit_code == 1, result.output
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert (once / "run" / "run.json").read_bytes() == before
+
+
+# compare
+
+
+def test_a_run_is_the_same_as_itself(once: Path) -> None:
+    found = json.loads(run("compare", "run", "run", "--json", cwd=once).stdout)
+    assert [pair["first"] for pair in found["pairs"]] == [pair["second"] for pair in found["pairs"]]
+    assert all(pair["overlap"] == pytest.approx(1) for pair in found["pairs"])
+    assert found["moved"] == []
+    assert found["shared_documents"] == 30
+
+
+def test_two_runs_are_aligned(once: Path) -> None:
+    assert run("fit", "docs", "-k", "2", "-o", "two", "--max-df", "1", "-q", cwd=once).exit_code == 0
+    found = json.loads(run("compare", "run", "two", "--json", cwd=once).stdout)
+    assert sorted(pair["second"] is None for pair in found["pairs"]) == [False, False, True]
+    assert found["shared_words"] == found["first_words"] == found["second_words"]
+    table = run("compare", "two", "run", cwd=once)
+    assert table.exit_code == 0
+    assert "30 documents in both" in table.stdout
+    (once / "greek.txt").write_text("\u03b1\u03b2\u03b3 \u03b4\u03b5\u03b6", encoding="utf-8")
+    assert run("fit", "greek.txt", "-k", "1", "-o", "greek", "-q", cwd=once).exit_code == 0
+    apart = run("compare", "run", "greek", cwd=once)
+    assert apart.exit_code == 1
+    assert "no word in common" in apart.stderr
