@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from polyseme import PLSA
-from polyseme.metrics import perplexity_of, score_tokens, topic_fit
+from polyseme import PLSA, InputError
+from polyseme.metrics import perplexity_of, pooled, score_tokens, topic_fit
 from polyseme.sources.memory import sparse_counts
 from polyseme.split import split_tokens
 
@@ -136,14 +136,22 @@ def test_completion_does_not_depend_on_batches(dtype):
     whole = model.completion_report(X)
     for size in (1, 10, 13):
         reports = [model.completion_report(X[start : start + size]) for start in range(0, len(X), size)]
-        reports = [report for report in reports if report.tokens > 0]
-        tokens = sum(report.tokens for report in reports)
-        assert tokens == whole.tokens
-        for name in ("perplexity", "unigram_perplexity"):
-            total = sum(report.tokens * np.log(getattr(report, name)) for report in reports)
-            assert np.exp(total / tokens) == pytest.approx(getattr(whole, name), rel=1e-12)
+        together = pooled(reports)
+        for name in ("tokens", "unseen_tokens"):
+            assert getattr(together, name) == getattr(whole, name)
+        for name in ("perplexity", "unigram_perplexity", "smoothed_share"):
+            assert getattr(together, name) == pytest.approx(getattr(whole, name), rel=1e-12)
     order = np.random.default_rng(1).permutation(len(X))
     assert model.completion_perplexity(X[order]) == pytest.approx(whole.perplexity, rel=1e-12)
+
+
+def test_only_reports_of_one_kind_are_pooled(model):
+    with pytest.raises(InputError, match="Reports of one kind can be pooled, got completion and folded in"):
+        pooled([model.perplexity_report(TEST), model.completion_report(TEST)])
+    with pytest.raises(InputError, match="got none"):
+        pooled([])
+    nothing = pooled([model.perplexity_report(np.zeros((1, 50)))])
+    assert (nothing.tokens, nothing.smoothed_share) == (0, 0)
 
 
 def test_completion_does_not_depend_on_the_layout(model):
@@ -298,3 +306,7 @@ def test_topics_beat_the_unigram_on_real_documents(real_counts):
     assert report.unseen_tokens > 0
     assert report.tokens > 10_000
     assert report.perplexity < 0.9 * report.unigram_perplexity
+    for size in (1, 10):
+        batches = [model.completion_report(test[start : start + size]) for start in range(0, test.shape[0], size)]
+        assert pooled(batches).perplexity == pytest.approx(report.perplexity, rel=1e-12)
+        assert pooled(batches).tokens == report.tokens

@@ -1,6 +1,54 @@
-"""Judging models: pure functions of arrays."""
+"""Judging models: pure functions of arrays, defined for every case.
 
-from polyseme.metrics.fit import topic_fit
-from polyseme.metrics.perplexity import PerplexityReport, perplexity_of, score_tokens
+What the figures mean, and when they mislead: docs/judging.md.
+"""
 
-__all__ = ["PerplexityReport", "perplexity_of", "score_tokens", "topic_fit"]
+from polyseme.metrics.clustering import Agreement, agreement, hard_labels
+from polyseme.metrics.coherence import CoherenceReport, coherence, coherence_of
+from polyseme.metrics.cooccurrence import (
+    Cooccurrence,
+    TokenSequences,
+    cooccurrence_in_documents,
+    cooccurrence_in_windows,
+    token_sequences,
+)
+from polyseme.metrics.distances import distances, word_topics
+from polyseme.metrics.distinct import Redundancy, exclusivity, frex, topic_diversity, topic_redundancy
+from polyseme.metrics.fit import FitReport, effective_topics, fit_report, topic_fit
+from polyseme.metrics.perplexity import PerplexityReport, perplexity_of, pooled, score_tokens
+from polyseme.metrics.stability import Stability, bootstrap_stability, stability
+from polyseme.metrics.words import top_words, words_apart
+
+__all__ = [
+    "Agreement",
+    "CoherenceReport",
+    "Cooccurrence",
+    "FitReport",
+    "PerplexityReport",
+    "Redundancy",
+    "Stability",
+    "TokenSequences",
+    "agreement",
+    "bootstrap_stability",
+    "coherence",
+    "coherence_of",
+    "cooccurrence_in_documents",
+    "cooccurrence_in_windows",
+    "distances",
+    "effective_topics",
+    "exclusivity",
+    "fit_report",
+    "frex",
+    "hard_labels",
+    "perplexity_of",
+    "pooled",
+    "score_tokens",
+    "stability",
+    "token_sequences",
+    "top_words",
+    "topic_diversity",
+    "topic_fit",
+    "topic_redundancy",
+    "word_topics",
+    "words_apart",
+]

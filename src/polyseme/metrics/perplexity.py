@@ -7,10 +7,12 @@ its weights were not estimated from).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, inner
 
 
@@ -71,6 +73,24 @@ def score_tokens(
         tokens,
         unseen_tokens,
         leaning / tokens if tokens > 0 else 0.0,
+    )
+
+
+def pooled(reports: Iterable[PerplexityReport]) -> PerplexityReport:
+    """One report of documents that were scored in batches: the same, whatever the batches."""
+    reports = list(reports)
+    kinds = sorted({report.kind for report in reports})
+    if len(kinds) != 1:
+        raise InputError(f"Reports of one kind can be pooled, got {' and '.join(kinds) or 'none'}.")
+    scored = [report for report in reports if report.tokens > 0]
+    tokens = sum(report.tokens for report in scored)
+    return PerplexityReport(
+        kinds[0],
+        perplexity_of(-sum(report.tokens * float(np.log(report.perplexity)) for report in scored), tokens),
+        perplexity_of(-sum(report.tokens * float(np.log(report.unigram_perplexity)) for report in scored), tokens),
+        tokens,
+        sum(report.unseen_tokens for report in reports),
+        sum(report.tokens * report.smoothed_share for report in scored) / tokens if tokens > 0 else 0.0,
     )
 
 
