@@ -14,6 +14,7 @@ from polyseme.metrics import (
     TokenSequences,
     coherence,
     coherence_of,
+    cooccurrence,
     cooccurrence_in_documents,
     cooccurrence_in_windows,
     token_sequences,
@@ -104,6 +105,15 @@ def test_documents_are_counted_by_their_definition(form):
     wanted = np.array([[[(present[:, a] & present[:, b]).sum() for b in words] for a in words] for words in topics])
     assert np.array_equal(counted.together, wanted)
     assert (counted.n_windows, counted.reference, counted.window) == (50, "documents", None)
+
+
+def test_documents_in_blocks_and_without_numpys_own_bit_count(monkeypatch):
+    X, topics = oracles.random_counts(2, 500, 40), some_topics(3)
+    wanted = cooccurrence_in_documents(topics, X).together
+    monkeypatch.setattr(cooccurrence, "_FLAGS_AT_ONCE", 3000)
+    assert np.array_equal(cooccurrence_in_documents(topics, X).together, wanted)
+    monkeypatch.setattr(cooccurrence, "_bits_set", cooccurrence._bits_by_table)
+    assert np.array_equal(cooccurrence_in_documents(topics, X).together, wanted)
 
 
 def test_explicit_zeros_are_no_occurrences():

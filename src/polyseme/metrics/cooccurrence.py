@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
 
+_FLAGS_AT_ONCE = 1 << 25
+
 
 @dataclass(frozen=True)
 class TokenSequences:
@@ -52,17 +54,36 @@ class Cooccurrence:
 
 def cooccurrence_in_documents(topic_words: Array, counts: Any) -> Cooccurrence:
     """Counted in the documents of a matrix of counts (documents x words, dense or sparse): boolean documents."""
-    X = counts if sp.issparse(counts) else sp.csr_array(np.asarray(counts))
+    X = sp.csr_array(counts) if sp.issparse(counts) else sp.csr_array(np.asarray(counts))
     topic_words = checked_topic_words(topic_words, X.shape[1])
     words, places = np.unique(topic_words, return_inverse=True)
-    present = sp.csc_array(X[:, words] if X.format in ("csr", "csc") else X.tocsc()[:, words])
-    present.eliminate_zeros()
-    present = sp.csc_array((np.ones(present.data.size), present.indices, present.indptr), present.shape)
+    places = places.reshape(topic_words.shape)
     together = np.zeros((*topic_words.shape, topic_words.shape[1]))
-    for topic, columns in enumerate(places.reshape(topic_words.shape)):
-        own = present[:, columns]
-        together[topic] = (own.T @ own).toarray()
+    rows_at_once = max(64, _FLAGS_AT_ONCE // max(1, words.size))
+    for start in range(0, X.shape[0] if words.size else 0, rows_at_once):
+        bits = _presence(X[start : start + rows_at_once], words)
+        for topic, numbers in enumerate(places):
+            own = bits[numbers]
+            together[topic] += _bits_set(own[:, np.newaxis] & own).sum(axis=2, dtype=np.int64)
     return Cooccurrence(together, int(X.shape[0]), "documents", None)
+
+
+def _presence(X: sp.csr_array, words: Array) -> Array:
+    """Words x documents / 64: a bit for each document, set if it has the word."""
+    part = X[:, words]
+    flags = np.zeros((words.size, -(-X.shape[0] // 64) * 64), dtype=bool)
+    document = np.repeat(np.arange(X.shape[0]), np.diff(part.indptr))
+    flags[part.indices, document] = part.data != 0
+    return np.packbits(flags, axis=1).view(np.uint64)
+
+
+def _bits_by_table(numbers: Array) -> Array:
+    """The bits that are set in each number."""
+    by_byte = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).sum(axis=1, dtype=np.uint8)
+    return by_byte[numbers[..., np.newaxis].view(np.uint8)].sum(axis=-1, dtype=np.uint8)
+
+
+_bits_set = getattr(np, "bitwise_count", _bits_by_table)  # NumPy 1 has none
 
 
 def cooccurrence_in_windows(topic_words: Array, texts: TokenSequences, window: int) -> Cooccurrence:

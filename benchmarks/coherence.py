@@ -1,0 +1,129 @@
+"""Coherence of the same topics on 20 Newsgroups, beside gensim's CoherenceModel: seconds, ratio and difference.
+
+    python benchmarks/coherence.py
+
+Both begin with the texts as lists of words and a vocabulary that exists already, count the windows (UMass: the
+documents, from counts) and compute every topic's coherence; they take turns in one process. gensim runs once with
+processes=1 and once with its default, which starts more processes on more than two cores.
+
+gensim 4.4 forgets a word as soon as its first token leaves a window, even while another one is inside, so the figures
+of windowed measures differ; "as defined" is the difference when its windows are counted as they are defined (which is
+slower, and not timed).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import warnings
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
+
+from common import DATA, describe_machine, seconds_of
+from polyseme import PLSA
+from polyseme.metrics import coherence, token_sequences, top_words
+
+MEASURES = {"umass": "u_mass", "uci": "c_uci", "npmi": "c_npmi", "c_v": "c_v"}
+
+
+def texts_of_newsgroups(n: int) -> list[str]:
+    path = DATA / "text" / "news20.jsonl.gz"
+    if not path.is_file():
+        raise SystemExit(f"There is no {path}: set POLYSEME_DATA to the folder that holds the data.")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line in file]
+    return [texts[i] for i in np.random.default_rng(0).permutation(len(texts))[:n]]
+
+
+def ours(measure: str, topics: np.ndarray, words: list[list[str]], vocabulary: list[str], counts) -> np.ndarray:
+    reference = counts if measure == "umass" else token_sequences(words, vocabulary)
+    return coherence(topics, reference, measure).topics
+
+
+class Gensim:
+    """CoherenceModel with all that can be made beforehand."""
+
+    def __init__(self, topics: np.ndarray, words: list[list[str]], vocabulary: list[str], counts) -> None:
+        from gensim.corpora import Dictionary
+
+        self.dictionary = Dictionary()
+        self.dictionary.token2id = {word: column for column, word in enumerate(vocabulary)}
+        self.dictionary.id2token = dict(enumerate(vocabulary))
+        self.topics = [[vocabulary[word] for word in topic] for topic in topics]
+        self.words = words
+        rows = [slice(*bounds) for bounds in zip(counts.indptr[:-1], counts.indptr[1:], strict=True)]
+        self.corpus = [list(zip(counts.indices[row].tolist(), counts.data[row].tolist(), strict=True)) for row in rows]
+
+    def coherence(self, measure: str, processes: int) -> np.ndarray:
+        from gensim.models import CoherenceModel
+
+        reference = {"corpus": self.corpus} if measure == "umass" else {"texts": self.words}
+        model = CoherenceModel(
+            topics=self.topics, dictionary=self.dictionary, coherence=MEASURES[measure], processes=processes,
+            topn=len(self.topics[0]), **reference,
+        )  # fmt: skip
+        return np.array(model.get_coherence_per_topic())
+
+    def as_defined(self, measure: str) -> np.ndarray:
+        """With every window's words looked up anew."""
+        from gensim.topic_coherence.text_analysis import WordOccurrenceAccumulator as Accumulator
+
+        before = Accumulator._slide_window
+
+        def slide(self: Accumulator, window: np.ndarray, doc_num: int) -> None:
+            self._uniq_words[:] = False
+            self._uniq_words[window] = True
+
+        try:
+            Accumulator._slide_window = slide
+            return self.coherence(measure, 1)
+        finally:
+            Accumulator._slide_window = before
+
+
+def timed(work, repeats: int) -> tuple[float, np.ndarray]:
+    """The least seconds, and the result."""
+    results: list[np.ndarray] = []
+    seconds = min(seconds_of(lambda: results.append(work())) for _ in range(repeats))
+    return seconds, results[-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=2000)
+    parser.add_argument("--topics", type=int, default=50)
+    parser.add_argument("--words", type=int, default=10, help="top words of a topic")
+    parser.add_argument("--measures", nargs="+", choices=list(MEASURES), default=list(MEASURES))
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    describe_machine("gensim")
+    texts = texts_of_newsgroups(options.documents)
+    vectorizer = CountVectorizer(stop_words="english", min_df=2)
+    counts = vectorizer.fit_transform(texts).tocsr()
+    vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
+    analyzer = vectorizer.build_analyzer()
+    words = [analyzer(text) for text in texts]
+    model = PLSA(options.topics, random_state=0, max_iter=30, dtype="float32").fit(counts)
+    topics = top_words(model.components_, options.words)
+    print(
+        f"20 Newsgroups: {len(words)} documents, {sum(map(len, words))} tokens; "
+        f"{options.topics} topics of {options.words} words"
+    )
+    peer = Gensim(topics, words, vocabulary, counts)
+    print("measure   ours s   gensim s (1)  ratio   gensim s (default)  ratio   difference   as defined")
+    for measure in options.measures:
+        own, values = timed(lambda measure=measure: ours(measure, topics, words, vocabulary, counts), 3)
+        one, theirs = timed(lambda measure=measure: peer.coherence(measure, 1), 1)
+        default, _ = timed(lambda measure=measure: peer.coherence(measure, -1), 1)
+        defined = theirs if measure == "umass" else peer.as_defined(measure)
+        print(
+            f"{measure:8} {own:7.3f} {one:13.3f} {one / own:6.1f}x {default:18.3f} {default / own:6.1f}x"
+            f" {np.abs(values - theirs).max():12.1e} {np.abs(values - defined).max():12.1e}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
