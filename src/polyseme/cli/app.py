@@ -15,6 +15,7 @@ from polyseme.cli import exit_codes
 from polyseme.cli.compare import compare
 from polyseme.cli.demo import demo
 from polyseme.cli.edit import edit
+from polyseme.cli.evaluate import evaluate
 from polyseme.cli.fit import fit
 from polyseme.cli.search import search
 from polyseme.cli.topics import topics
@@ -60,7 +61,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, topics, transform, search, update, edit, compare):
+for command in (demo, fit, topics, transform, search, evaluate, update, edit, compare):
     app.command()(command)
 
 

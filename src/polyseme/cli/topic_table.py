@@ -47,6 +47,8 @@ class TopicRow:
     shares: list[tuple[str, float]]
     """of the labels"""
     documents: list[str]
+    coherence: float | None = None
+    """NPMI of its ten most probable words in the run's documents, where it was asked for"""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "shares": dict(self.shares)}
@@ -61,6 +63,7 @@ def topic_rows(
     *,
     n_words: int = 8,
     n_documents: int = 2,
+    coherence: NDArray[Any] | None = None,
 ) -> list[TopicRow]:
     """Summarise each topic, the heaviest first; a label's share is the sum of P(d|z) over its documents.
 
@@ -82,6 +85,7 @@ def topic_rows(
                 words=top_words(model.components_[topic], vocabulary, n_words),
                 shares=[(str(label_names[i]), float(shares[i])) for i in largest(shares, len(label_names))],
                 documents=[titles[d] for d in largest(documents, n_documents)],
+                coherence=None if coherence is None else float(coherence[topic]),
             )
         )
     return rows
@@ -91,10 +95,13 @@ def topic_table(rows: Iterable[TopicRow]) -> Table:
     """The topics as a table that fits the width of the terminal."""
     rows = list(rows)
     labelled = any(name for row in rows for name, _ in row.shares)
+    judged = any(row.coherence is not None for row in rows)
     table = Table(header_style="bold", show_lines=True)
     table.add_column("topic", justify="right", style="cyan", no_wrap=True)
     table.add_column("weight", justify="right", no_wrap=True)
     table.add_column("fit", justify="right", no_wrap=True)
+    if judged:
+        table.add_column("npmi", justify="right", no_wrap=True)
     if labelled:
         table.add_column("from", max_width=24)
     table.add_column("words, and the most typical documents", overflow="fold")
@@ -105,5 +112,6 @@ def topic_table(rows: Iterable[TopicRow]) -> Table:
         for document in row.documents:
             says.append(f"\n{document}", style="not bold not underline dim")
         cells = [str(row.topic), f"{row.weight:.1%}", f"{row.fit:.0%}"]
+        cells += [f"{row.coherence:.2f}" if row.coherence is not None else ""] if judged else []
         table.add_row(*cells, *([Text("\n".join(shares))] if labelled else []), says)
     return table

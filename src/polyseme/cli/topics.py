@@ -10,6 +10,7 @@ from rich.console import Console
 
 from polyseme.cli import options
 from polyseme.cli.topic_table import topic_rows, topic_table
+from polyseme.metrics import coherence, top_words
 from polyseme.runs import open_run
 
 
@@ -19,7 +20,7 @@ def topics(
     documents: Annotated[int, typer.Option("--documents", "-d", min=0, help="Documents shown of each topic.")] = 2,
     as_json: options.Json = False,
 ) -> None:
-    """Show the topics of a run: weight, fit, words, and the most typical documents.
+    """Show the topics of a run: weight, fit, coherence (NPMI), words, and the most typical documents.
 
     Examples:
 
@@ -36,6 +37,7 @@ def topics(
         opened.topic_names,
         n_words=words,
         n_documents=documents,
+        coherence=coherence(top_words(opened.model.components_), opened.counts).topics,
     )
     if as_json:
         typer.echo(json.dumps([row.as_dict() for row in rows], ensure_ascii=False, indent=2))

@@ -14,6 +14,7 @@ from polyseme.metrics.cooccurrence import (
 )
 from polyseme.metrics.distances import distances, word_topics
 from polyseme.metrics.distinct import Redundancy, exclusivity, frex, topic_diversity, topic_redundancy
+from polyseme.metrics.evaluation import Evaluation, evaluate
 from polyseme.metrics.fit import FitReport, effective_topics, fit_report, topic_fit
 from polyseme.metrics.perplexity import PerplexityReport, perplexity_of, pooled, score_tokens
 from polyseme.metrics.stability import Stability, bootstrap_stability, stability
@@ -23,6 +24,7 @@ __all__ = [
     "Agreement",
     "CoherenceReport",
     "Cooccurrence",
+    "Evaluation",
     "FitReport",
     "PerplexityReport",
     "Redundancy",
@@ -36,6 +38,7 @@ __all__ = [
     "cooccurrence_in_windows",
     "distances",
     "effective_topics",
+    "evaluate",
     "exclusivity",
     "fit_report",
     "frex",

@@ -1,0 +1,153 @@
+"""``polyseme evaluate``: the figures of a run, by its own documents and by others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from polyseme.cli.app import app
+from polyseme.cli.evaluate import STEPS, main_labels
+from polyseme.metrics import agreement, coherence, evaluate, fit_report, top_words, topic_diversity
+from polyseme.runs import open_run
+
+FRUIT = ["apples", "pears", "plums", "cherries", "grapes", "orchard"]
+METAL = ["iron", "copper", "zinc", "tin", "silver", "mine"]
+
+
+def run(*arguments: str, **environment: str) -> Any:
+    environment = {"COLUMNS": "140", "TERM": "dumb", **environment}
+    return CliRunner().invoke(app, arguments, prog_name="polyseme", env=environment)
+
+
+def lines(seed: int, n: int) -> list[str]:
+    """Texts of two themes, and now and then a word of the other."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for number in range(n):
+        own, other = (FRUIT, METAL) if number % 2 else (METAL, FRUIT)
+        texts.append(" ".join([*rng.choice(own, 12), rng.choice(other)]))
+    return texts
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over sixty labelled documents, and other documents beside it."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    for name, seed, n in (("training", 0, 60), ("other", 1, 30)):
+        rows = [f"{'fruit' if i % 2 else 'metal'},{line}" for i, line in enumerate(lines(seed, n))]
+        (folder / f"{name}.csv").write_text("\n".join(["kind,body", *rows]), encoding="utf-8")
+    (folder / "foreign.txt").write_text("nothing of this\nis known there", encoding="utf-8")
+    reading = ("--text", "body", "--label", "kind", "--language", "none", "--max-df", "1", "-q")
+    done = run("fit", str(folder / "training.csv"), "-k", "2", "-o", str(folder / "run"), *reading)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def as_json(*arguments: str) -> dict[str, Any]:
+    result = run("evaluate", *arguments, "--json", "-q")
+    assert result.exit_code == 0, result.output
+    assert not result.stderr
+    return json.loads(result.stdout)
+
+
+def test_the_figures_are_those_of_the_functions(folder: Path) -> None:
+    found, opened = as_json(str(folder / "run")), open_run(folder / "run")
+    model, counts = opened.model, opened.counts
+    words = top_words(model.components_, 10)
+    assert found["by"] == "documents of the run"
+    assert found["documents"] == 60
+    assert found["perplexity"]["perplexity"] == pytest.approx(model.perplexity(counts))
+    assert found["perplexity"]["unigram_perplexity"] > 1.5 * found["perplexity"]["perplexity"]
+    assert found["completion"]["perplexity"] == pytest.approx(model.completion_perplexity(counts))
+    for measure in ("umass", "uci", "npmi", "c_v"):
+        report = coherence(words, counts, measure)
+        assert found["coherence"][measure]["mean"] == pytest.approx(report.mean)
+        assert [topic["coherence"][measure] for topic in found["topics"]] == pytest.approx(list(report.topics))
+        assert found["coherence"][measure]["reference"] == "documents"
+    assert found["diversity"] == topic_diversity(words)
+    fit = fit_report(model.doc_topic_, model.doc_weights_)
+    assert [topic["fit"] for topic in found["topics"]] == pytest.approx(list(fit.fit), rel=1e-5)
+    assert found["fit"]["n_fitting"] == 2
+    wanted = agreement(model.doc_topic_, opened.labels)
+    assert found["agreement"]["nmi"] == pytest.approx(wanted.nmi) == pytest.approx(1)
+    assert found["agreement"]["n_labels"] == 2
+    assert [topic["weight"] for topic in found["topics"]] == pytest.approx(list(model.topic_weights_), rel=1e-4)
+    assert found["topics"][0]["words"] == [opened.vocabulary[word] for word in words[0]]
+
+
+def test_by_other_documents(folder: Path) -> None:
+    own = as_json(str(folder / "run"))
+    found = as_json(str(folder / "run"), str(folder / "other.csv"), "--text", "body", "--label", "kind")
+    assert (found["by"], found["documents"]) == ("documents given", 30)
+    assert found["agreement"]["purity"] == 1
+    assert found["perplexity"]["perplexity"] != own["perplexity"]["perplexity"]
+    assert found["perplexity"]["perplexity"] < found["perplexity"]["unigram_perplexity"]
+    unlabelled = as_json(str(folder / "run"), str(folder / "other.csv"), "--text", "body")
+    assert unlabelled["agreement"] is None
+    assert unlabelled["perplexity"] == found["perplexity"]
+
+
+def test_tables(folder: Path) -> None:
+    result = run("evaluate", str(folder / "run"), "--words", "4")
+    assert result.exit_code == 0, result.output
+    for text in (
+        "By 60 documents (the run's own, which flatters the perplexities)", "perplexity, completion", "without topics",
+        "coherence, c_v", "of 4 words, in whole documents", "fitting topics", "2 of 2", "agreement, NMI", "1.000",
+    ):  # fmt: skip
+        assert text in result.stdout
+    assert "Judging ..." in result.stderr
+    quiet = run("evaluate", str(folder / "run"), "-q")
+    assert not quiet.stderr
+
+
+def test_topics_show_their_coherence(folder: Path) -> None:
+    rows = json.loads(run("topics", str(folder / "run"), "--json").stdout)
+    found = as_json(str(folder / "run"))
+    for row in rows:
+        assert row["coherence"] == pytest.approx(found["topics"][row["topic"]]["coherence"]["npmi"])
+    assert "npmi" in run("topics", str(folder / "run")).stdout
+
+
+def test_smoothing_is_the_unigrams_share(folder: Path) -> None:
+    found = as_json(str(folder / "run"), "--smoothing", "1")
+    assert found["completion"]["perplexity"] == pytest.approx(found["completion"]["unigram_perplexity"])
+
+
+def test_every_step_is_told(folder: Path) -> None:
+    opened, told = open_run(folder / "run"), []
+    evaluate(opened.model, opened.counts, step=told.append)
+    assert len(told) == STEPS == len(set(told))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("nowhere",), 1, "nowhere is not a run"),
+        (("{run}", "{folder}/foreign.txt"), 1, "The documents have none of the words that the model knows"),
+        (("{run}", "{folder}/missing.csv"), 1, "missing.csv"),
+        (("{run}", "--text", "body"), 1, "Options such as --text say how to read INPUT, and there is none."),
+        (("{run}", "--words", "1"), 2, "--words"),
+    ],
+)
+def test_bad_input(folder: Path, arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    given = [argument.format(run=folder / "run", folder=folder) for argument in arguments]
+    result = run("evaluate", *given, "-q")
+    assert result.exit_code == code, result.output
+    assert sentence in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_of_several_labels_the_most_frequent_one_counts() -> None:
+    assert main_labels(["a; b", "b", "", "c; a", "a"]) == ["a", "b", "", "a", "a"]
+    assert main_labels([]) == []
+
+
+def test_measures_must_be_known(folder: Path) -> None:
+    opened = open_run(folder / "run")
+    with pytest.raises(ValueError, match="measures must be among umass, uci, npmi, c_v, got 'cv'"):
+        evaluate(opened.model, opened.counts, measures=["cv"])
+    with pytest.raises(ValueError, match="labels must be one for each of the 60 documents, got 1"):
+        evaluate(opened.model, opened.counts, ["fruit"])
