@@ -1,0 +1,166 @@
+"""Cross-validation: folds, scores of documents, perplexities against a naive loop."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from polyseme import LDA, LSA, NMF, PLSA, InputError
+from polyseme.kernels import SparseCounts
+from polyseme.selection import cross_validate, document_folds, score_documents
+from polyseme.selection.folds import token_folds
+from polyseme.selection.scores import DocumentScores
+from polyseme.sources.memory import sparse_counts
+from polyseme.split import split_tokens
+
+X = oracles.mixed_counts(3, 60, 40, 3)
+
+
+def counts_of(X) -> SparseCounts:
+    return sparse_counts(sp.csr_array(X), np.dtype(np.float64))
+
+
+def test_every_document_is_held_out_once_and_the_folds_are_even():
+    folds = document_folds(23, 5, seed=1)
+    assert np.array_equal(np.sort(np.concatenate([fold.test for fold in folds])), np.arange(23))
+    assert {fold.test.size for fold in folds} == {4, 5}
+    for fold in folds:
+        assert np.array_equal(np.sort(np.concatenate(fold)), np.arange(23))
+    again = document_folds(23, 5, seed=1)
+    assert all(np.array_equal(a.test, b.test) for a, b in zip(folds, again, strict=True))
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.37])
+def test_every_token_is_held_out_once(scale):
+    counts = counts_of(X * scale)
+    total = np.zeros(X.shape)
+    for observed, held_out in token_folds(counts, 4, seed=2):
+        together = observed.matrix().toarray() + held_out.matrix().toarray()
+        np.testing.assert_allclose(together, X * scale, rtol=1e-12)
+        total += held_out.matrix().toarray()
+        assert 0.15 < held_out.values.sum() / counts.values.sum() < 0.35
+    np.testing.assert_allclose(total, X * scale, rtol=1e-12)
+
+
+def test_token_folds_do_not_depend_on_the_batch():
+    whole = [part.matrix().toarray() for _, part in token_folds(counts_of(X), 3)]
+    rows = [part.matrix().toarray() for _, part in token_folds(counts_of(X[10:11]), 3)]
+    for a, b in zip(whole, rows, strict=True):
+        np.testing.assert_array_equal(a[10:11], b)
+
+
+def naive_logs(model, observed, scored, unigram, eps):
+    theta = model.transform(observed)
+    p = (1 - eps) * theta @ model.components_ + eps * unigram
+    kept = (scored > 0) & (unigram > 0)
+    return np.where(kept, scored * np.log(np.where(kept, p, 1)), 0).sum(axis=1)
+
+
+@pytest.mark.parametrize("kind", ["completion", "folded in"])
+def test_by_documents_against_a_naive_loop(kind):
+    model = PLSA(3, random_state=0, tol=1e-4)
+    found = cross_validate(model, X, n_folds=5, kind=kind, seed=7)
+    logs, unigram_logs, tokens = np.zeros(60), np.zeros(60), np.zeros(60)
+    for train, test in document_folds(60, 5, seed=7):
+        fitted = PLSA(3, random_state=0, tol=1e-4).fit(X[train])
+        unigram = X[train].sum(axis=0) / X[train].sum()
+        observed = scored = X[test]
+        if kind == "completion":
+            counts = counts_of(X[test])
+            observed, scored = (counts.with_values(part).matrix().toarray() for part in split_tokens(counts, 7))
+        logs[test] = naive_logs(fitted, observed, scored, unigram, 0.01 if kind == "completion" else 0.0)
+        seen = np.where(unigram > 0, scored, 0)
+        unigram_logs[test] = (seen * np.log(np.where(unigram > 0, unigram, 1))).sum(axis=1)
+        tokens[test] = seen.sum(axis=1)
+    np.testing.assert_allclose(found.scores.logs, logs, rtol=1e-10)
+    np.testing.assert_allclose(found.scores.unigram_logs, unigram_logs, rtol=1e-10)
+    assert found.perplexity == pytest.approx(np.exp(-logs.sum() / tokens.sum()), rel=1e-10)
+    assert found.unigram_perplexity == pytest.approx(np.exp(-unigram_logs.sum() / tokens.sum()), rel=1e-10)
+    assert found.fold_perplexities.shape == found.seconds.shape == (5,)
+
+
+def test_by_words_against_a_naive_loop():
+    found = cross_validate(PLSA(3, random_state=0, tol=1e-4), X, by="words", n_folds=3, seed=1)
+    logs = np.zeros(60)
+    for observed, scored in token_folds(counts_of(X), 3, seed=1):
+        seen, held_out = observed.matrix().toarray(), scored.matrix().toarray()
+        fitted = PLSA(3, random_state=0, tol=1e-4).fit(seen)
+        logs += naive_logs(fitted, seen, held_out, seen.sum(axis=0) / seen.sum(), 0.01)
+    np.testing.assert_allclose(found.scores.logs, logs, rtol=1e-10)
+    assert found.scores.tokens.sum() + found.scores.unseen_tokens == pytest.approx(X.sum())
+
+
+def test_true_topics_beat_the_unigram_and_more_topics_fold_in_better():
+    three, eight = (cross_validate(PLSA(k, random_state=0), X, n_folds=4, kind="folded in") for k in (3, 8))
+    assert eight.perplexity < three.perplexity < three.unigram_perplexity
+    assert cross_validate(PLSA(3, random_state=0), X, n_folds=4).perplexity < three.unigram_perplexity
+
+
+@pytest.mark.parametrize("model", [LDA(3, random_state=0), NMF(3, random_state=0)], ids=["lda", "nmf"])
+@pytest.mark.parametrize("by", ["documents", "words"])
+def test_other_models(model, by):
+    found = cross_validate(model, sp.csr_array(X), by=by, n_folds=3)
+    assert found.perplexity < found.unigram_perplexity
+    assert not hasattr(model, "components_")
+
+
+def test_the_standard_error_is_that_of_repeated_samples():
+    rng = np.random.default_rng(0)
+    means, errors = [], []
+    for _ in range(400):
+        tokens = rng.poisson(30, 200).astype(float)
+        logs = -tokens * rng.gamma(4, 1, 200)
+        scores = DocumentScores("completion", logs, logs, tokens, 0.0)
+        means.append(scores.mean)
+        errors.append(scores.standard_error)
+    assert np.mean(errors) == pytest.approx(np.std(means), rel=0.1)
+
+
+def test_paired_differences_are_sharper_than_either_score():
+    folds = {k: cross_validate(PLSA(k, random_state=0), X, n_folds=4).scores for k in (2, 3)}
+    gain, error = folds[3].gain_over(folds[2])
+    assert gain == pytest.approx(folds[3].mean - folds[2].mean)
+    assert error < folds[3].standard_error
+    assert folds[3].gain_over(folds[3]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"n_folds": 61}, "60 documents cannot be parted into 61 folds: give at most 60 folds."),
+        ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),
+        ({"by": "pages"}, "by must be one of 'documents', 'words'"),
+        ({"kind": "training", "n_folds": 2}, "kind must be one of 'completion', 'folded in'"),
+        ({"kind": "folded in", "by": "words"}, "kind must be 'completion' where words are held out"),
+        ({"smoothing": 2}, "smoothing must be a number between 0 and 1"),
+        ({"unseen": "guess"}, "unseen must be 'leave out' or 'raise'"),
+    ],
+)
+def test_bad_arguments_get_one_sentence(arguments, sentence):
+    with pytest.raises(InputError) as caught:
+        cross_validate(PLSA(2, random_state=0), X, **arguments)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_fold_with_unseen_words_leaves_them_out_or_says_so():
+    rare = np.hstack([X + 1, np.eye(60)[:, :2]])
+    found = cross_validate(PLSA(2, random_state=0), rare, n_folds=3, kind="folded in")
+    assert found.scores.unseen_tokens == 2
+    with pytest.raises(InputError, match=r"tokens of words that its training documents do not have: leave rare"):
+        cross_validate(PLSA(2, random_state=0), rare, n_folds=3, kind="folded in", unseen="raise")
+
+
+def test_a_fold_that_shares_no_word_with_the_others_is_refused():
+    with pytest.raises(InputError, match="Fold 1 has no held-out word"):
+        cross_validate(PLSA(1, random_state=0), np.eye(4), n_folds=4, kind="folded in")
+
+
+def test_models_without_token_probabilities_are_refused():
+    with pytest.raises(InputError, match=r"LSA has no P\(w\|d\)"):
+        score_documents(LSA(2).fit(X), X)
+
+
+def test_progress_is_told():
+    told = []
+    cross_validate(PLSA(2, random_state=0), X, n_folds=3, progress=lambda done, of: told.append((done, of)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
