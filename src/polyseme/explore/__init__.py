@@ -1,1 +1,18 @@
-"""From a model to what people look at: tables, plots, pages."""
+"""From a model to what people look at: tables, plots, one HTML page."""
+
+from polyseme.explore.foreign import from_gensim, from_sklearn, pyldavis_arguments
+from polyseme.explore.page import page, show, write_page
+from polyseme.explore.parts import Inference, Parts, of_model, of_run
+
+__all__ = [
+    "Inference",
+    "Parts",
+    "from_gensim",
+    "from_sklearn",
+    "of_model",
+    "of_run",
+    "page",
+    "pyldavis_arguments",
+    "show",
+    "write_page",
+]

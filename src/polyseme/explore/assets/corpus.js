@@ -1,0 +1,202 @@
+// The sections as objects to compute with: `model` (topics and words), `corpus` (documents) and the questions that the
+// views ask of them.
+
+let model = null; // from section "core"; every view has it
+let corpus = null; // from sections "documents" and "counts"; await loadCorpus() first
+let rules = null; // a WordRules; await loadRules() first
+
+async function loadModel() {
+  const core = await section("core");
+  const K = core.n_topics;
+  const starts = startsOf(fromVarints(core.topics_of_word, core.n_words));
+  const values = Float64Array.from(core.word_logs, (code) => Math.exp(-code * core.log_step));
+  const byWord = sparse(starts, core.word_topics, values);
+  const order = Array.from(core.weights.keys()).sort((a, b) => core.weights[b] - core.weights[a] || a - b);
+  const rank = new Uint32Array(K);
+  order.forEach((topic, place) => (rank[topic] = place));
+  model = { ...core, K, byWord, byTopic: transposed(byWord, K), order, rank };
+  model.unigram = core.word_totals.map((total) => total / core.n_tokens);
+  return model;
+}
+
+let loadingCorpus = null;
+function loadCorpus() {
+  loadingCorpus ??= Promise.all([section("documents"), section("counts")]).then(([documents, counts]) => {
+    corpus = corpusOf(documents, counts);
+    return corpus;
+  });
+  return loadingCorpus;
+}
+
+let loadingRules = null;
+function loadRules() {
+  loadingRules ??= section("rules").then((found) => (rules = new WordRules(found, model.words)));
+  return loadingRules;
+}
+
+function corpusOf(documents, counts) {
+  const { n_documents: N, n_words: V, K } = model;
+  const frequency = fromVarints(counts.documents_of, V);
+  const starts = startsOf(frequency);
+  const size = starts[V];
+  const rows = fromVarints(counts.gaps, size);
+  for (let word = 0; word < V; word++) {
+    let before = -1;
+    for (let i = starts[word]; i < starts[word + 1]; i++) before = rows[i] += before + 1;
+  }
+  const values = counts.amounts ?? fromVarints(counts.counts, size);
+  const byWord = sparse(starts, rows, values);
+  const idf = Float64Array.from(frequency, (n) => Math.log((1 + N) / (1 + n)) + 1);
+  const squares = new Float64Array(N);
+  const tokens = new Float64Array(N);
+  for (let word = 0; word < V; word++) {
+    for (let i = starts[word]; i < starts[word + 1]; i++) {
+      tokens[rows[i]] += values[i];
+      squares[rows[i]] += (values[i] * idf[word]) ** 2;
+    }
+  }
+  const topicStarts = startsOf(fromVarints(documents.topics_of_document, N));
+  const shares = Float32Array.from(documents.document_shares, (code) => code / model.shares);
+  const topics = sparse(topicStarts, documents.document_topics, shares);
+  const lengths = new Float64Array(N);
+  for (let d = 0; d < N; d++) {
+    let sum = 0;
+    for (let i = topicStarts[d]; i < topicStarts[d + 1]; i++) sum += shares[i] ** 2;
+    lengths[d] = Math.sqrt(sum);
+  }
+  const labelled = documents.labels && {
+    names: documents.labels,
+    of: sparse(startsOf(documents.labels_of_document), documents.document_labels, documents.document_labels),
+  };
+  return {
+    ...documents, byWord, idf, tokens, topics, lengths, labelled, frequency,
+    scale: squares.map((square) => (square > 0 ? 1 / Math.sqrt(square) : 0)),
+    byDocument: transposed(byWord, N), byTopic: transposed(topics, K),
+  };
+}
+
+// Counts of a document as those of a text.
+function countsOfDocument(d) {
+  const { starts, columns, values } = corpus.byDocument;
+  return { words: columns.subarray(starts[d], starts[d + 1]), values: values.subarray(starts[d], starts[d + 1]) };
+}
+
+// P(z|d), K numbers.
+function weightsOf(d) {
+  const theta = new Float64Array(model.K);
+  const { starts, columns, values } = corpus.topics;
+  for (let i = starts[d]; i < starts[d + 1]; i++) theta[columns[i]] = values[i];
+  return theta;
+}
+
+function textOf(d) {
+  const starts = model.text_starts;
+  if (!starts.length) return Promise.resolve(null);
+  let number = starts.length - 1;
+  while (starts[number] > d) number--;
+  return section("texts" + number).then(({ texts }) => texts[d - starts[number]]);
+}
+
+// The places of the `count` largest values above zero, largest first; of equal ones the first.
+function largest(values, count) {
+  const places = [];
+  let least = 0;
+  for (let i = 0; i < values.length; i++) {
+    if (!(values[i] > least)) continue;
+    places.push(i);
+    if (places.length >= 4 * count + 64) least = cut();
+  }
+  cut();
+  return places;
+
+  function cut() {
+    places.sort((a, b) => values[b] - values[a] || a - b);
+    places.length = Math.min(places.length, count);
+    return places.length < count ? 0 : values[places[count - 1]];
+  }
+}
+
+// Words of a topic by LDAvis's relevance: lambda log P(w|z) + (1 - lambda) log(P(w|z) / P(w)).
+function relevantWords(topic, lambda, count) {
+  const { starts, columns, values } = model.byTopic;
+  const [from, to] = [starts[topic], starts[topic + 1]];
+  const relevance = new Float64Array(to - from);
+  for (let i = from; i < to; i++) {
+    const p = model.unigram[columns[i]];
+    relevance[i - from] = p > 0 ? Math.log(values[i]) - (1 - lambda) * Math.log(p) + 1000 : 0; // above zero for largest
+  }
+  return largest(relevance, count).map((i) => ({
+    word: columns[from + i],
+    p: values[from + i],
+    relevance: relevance[i] - 1000,
+    inTopic: values[from + i] * model.weights[topic] * model.n_tokens,
+    overall: model.word_totals[columns[from + i]],
+  }));
+}
+
+const topWordsKept = new Map();
+// Names of a topic's most probable words.
+function topWords(topic, count = 8) {
+  const key = topic * 1000 + count;
+  if (!topWordsKept.has(key)) topWordsKept.set(key, relevantWords(topic, 1, count).map(({ word }) => model.words[word]));
+  return topWordsKept.get(key);
+}
+
+// The documents with most of a topic, by the expected number of its tokens n_d P(z|d).
+function typicalDocuments(topic, count) {
+  const { starts, columns, values } = corpus.byTopic;
+  const expected = values.slice(starts[topic], starts[topic + 1]);
+  expected.forEach((share, i) => (expected[i] = share * corpus.tokens[columns[starts[topic] + i]]));
+  return largest(expected, count).map((i) => ({
+    document: columns[starts[topic] + i], share: values[starts[topic] + i], tokens: expected[i],
+  }));
+}
+
+// P(z|w), largest first, as [{topic, share}].
+function sensesOf(word) {
+  const { starts, columns, values } = model.byWord;
+  const found = [];
+  let total = 0;
+  for (let i = starts[word]; i < starts[word + 1]; i++) {
+    const joint = values[i] * model.weights[columns[i]];
+    if (joint > 0) found.push({ topic: columns[i], share: joint });
+    total += joint;
+  }
+  found.forEach((sense) => (sense.share /= total));
+  return found.sort((a, b) => b.share - a.share || a.topic - b.topic);
+}
+
+// What a distribution over words says beyond the unigram: p log(p / P(w)), largest first, without one word.
+function telling(p, count, without = -1) {
+  const parts = p.map((value, w) => (value > 0 && model.unigram[w] > 0 && w !== without ? value * Math.log(value / model.unigram[w]) : 0));
+  return largest(parts, count).map((word) => ({ word, weight: parts[word] }));
+}
+
+// The words that the topics of a word expect beside it.
+function neighboursOf(word, count) {
+  const p = new Float64Array(model.n_words);
+  const { starts, columns, values } = model.byTopic;
+  for (const { topic, share } of sensesOf(word)) {
+    for (let i = starts[topic]; i < starts[topic + 1]; i++) p[columns[i]] += share * values[i];
+  }
+  return telling(p, count, word);
+}
+
+// The documents that use a word most in one sense: by its count times P(z|d,w).
+function documentsOfSense(word, topic, count) {
+  const { starts, columns, values } = corpus.byWord;
+  const { byWord, inference, background } = model;
+  const joint = new Float64Array(model.K);
+  const tokens = new Float64Array(starts[word + 1] - starts[word]);
+  for (let i = starts[word]; i < starts[word + 1]; i++) {
+    const theta = weightsOf(columns[i]);
+    let total = background ? (inference.background * background[word]) ** inference.temperature : 0;
+    for (let j = byWord.starts[word]; j < byWord.starts[word + 1]; j++) {
+      const k = byWord.columns[j];
+      joint[k] = ((1 - inference.background) * theta[k] * byWord.values[j]) ** inference.temperature;
+      total += joint[k];
+    }
+    tokens[i - starts[word]] = total > 0 ? (values[i] * joint[topic]) / total : 0;
+  }
+  return largest(tokens, count).map((i) => ({ document: columns[starts[word] + i], tokens: tokens[i] }));
+}

@@ -1,0 +1,103 @@
+// The data of the page.
+//
+// Each section is a <script type="application/octet-stream"> element whose id is its name and whose text is base64 of
+// gzip of: a uint32 (little-endian) with the length of a JSON header, the header, and the bytes of typed arrays, each at
+// a multiple of 8 behind the header. The header is {values: {...}, arrays: {name: [type, offset, length]}}.
+// Arrays that hold small whole numbers of any size are varints: seven bits a byte, lowest first, high bit for more.
+//
+//   core       values: title, model, n_documents, n_words, n_topics, n_tokens, words, topic_names, measures, history,
+//              facts, selection, inference, text_starts ...
+//              arrays: weights P(z), fit, places (topics x 2), distances (topics x topics), word_totals, and P(w|z) word
+//              by word: topics_of_word (varints), word_topics, word_logs (-log P(w|z) in steps of log_step)
+//   documents  values: titles, and ids, labels, periods, times where there are any
+//              arrays: P(z|d) document by document: topics_of_document (varints), document_topics, document_shares (in
+//              steps of 1/shares); labels_of_document, document_labels; document_periods
+//   counts     word by word: documents_of (varints), gaps between the documents' numbers less one (varints), and counts
+//              (varints) or amounts
+//   rules      how a text becomes words: see words.js
+//   texts0 ... values: texts of some documents; core.text_starts has the number of each section's first
+//
+// Nothing of this is ever treated as markup or code: it reaches the page by textContent alone.
+
+const sections = new Map();
+
+// The bytes of a section's element.
+function bytesOf(name) {
+  const element = document.getElementById(name);
+  const text = element.textContent;
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+async function unzipped(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+const ARRAY_TYPES = { Uint8Array, Uint16Array, Uint32Array, Int32Array, Float32Array, Float64Array };
+
+async function read(name) {
+  const buffer = await unzipped(bytesOf(name));
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const arrays = {};
+  for (const [key, [type, offset, size]] of Object.entries(header.arrays)) {
+    arrays[key] = new ARRAY_TYPES[type](buffer, 4 + length + offset, size);
+  }
+  return { ...header.values, ...arrays };
+}
+
+// A section, read when it is first asked for.
+function section(name) {
+  if (!sections.has(name)) sections.set(name, read(name));
+  return sections.get(name);
+}
+
+// The whole numbers of varints.
+function fromVarints(bytes, size) {
+  const numbers = new Uint32Array(size);
+  let place = 0;
+  for (let i = 0; i < size; i++) {
+    let byte = bytes[place++];
+    let number = byte & 0x7f;
+    for (let shift = 7; byte & 0x80; shift += 7) {
+      byte = bytes[place++];
+      number += (byte & 0x7f) * 2 ** shift;
+    }
+    numbers[i] = number;
+  }
+  return numbers;
+}
+
+// 0, and the sums of the first one, two, three ... sizes.
+function startsOf(sizes) {
+  const starts = new Uint32Array(sizes.length + 1);
+  for (let i = 0; i < sizes.length; i++) starts[i + 1] = starts[i] + sizes[i];
+  return starts;
+}
+
+// A matrix by rows: row i has columns[starts[i] ... starts[i + 1]] with values at the same places.
+function sparse(starts, columns, values) {
+  return { starts, columns, values, rows: starts.length - 1 };
+}
+
+// The same matrix by columns.
+function transposed(matrix, columns) {
+  const sizes = new Uint32Array(columns);
+  for (const column of matrix.columns) sizes[column]++;
+  const starts = startsOf(sizes);
+  const next = starts.slice(0, columns);
+  const rows = new Uint32Array(matrix.columns.length);
+  const values = new matrix.values.constructor(matrix.values.length);
+  for (let row = 0; row < matrix.rows; row++) {
+    for (let i = matrix.starts[row]; i < matrix.starts[row + 1]; i++) {
+      const place = next[matrix.columns[i]]++;
+      rows[place] = row;
+      values[place] = matrix.values[i];
+    }
+  }
+  return sparse(starts, rows, values);
+}

@@ -1,0 +1,69 @@
+// What is shown, as a file: tables as CSV, charts as SVG or PNG.
+
+function download(name, content, type) {
+  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  const link = h("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+  say(`Saved ${name}`);
+}
+
+// A cell that no spreadsheet takes for a formula, quoted where needed.
+function cell(value) {
+  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
+  let text = String(value ?? "");
+  if (/^[=+\-@\t\r]/.test(text)) text = "'" + text;
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function csv(rows) {
+  return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+}
+
+const KEPT_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+
+// A copy of a chart that stands alone: styles as attributes, a ground of the page's colour.
+function standalone(svg) {
+  const copy = svg.cloneNode(true);
+  const originals = [svg, ...svg.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {
+    const style = getComputedStyle(originals[i]);
+    for (const name of KEPT_STYLES) element.setAttribute(name, style.getPropertyValue(name));
+    element.removeAttribute("class");
+    element.removeAttribute("style");
+    element.removeAttribute("href");
+    element.removeAttribute("tabindex");
+  });
+  const { width, height } = svg.getBoundingClientRect();
+  copy.setAttribute("xmlns", SVG);
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  copy.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const ground = s("rect", { width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor });
+  copy.prepend(ground);
+  return new XMLSerializer().serializeToString(copy);
+}
+
+async function picture(svg, scale = 2) {
+  const image = new Image();
+  const { width, height } = svg.getBoundingClientRect();
+  image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(standalone(svg));
+  await image.decode();
+  const canvas = h("canvas", { width: Math.round(width * scale), height: Math.round(height * scale) });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+// Buttons that save a table (rows() with a header first) and the chart within `holder`, if there is one.
+function saveButtons(name, rows, holder) {
+  const button = (kind, action) =>
+    h("button.save", { type: "button", "aria-label": `Save ${name} as ${kind}`, onclick: action }, kind);
+  const file = name.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60).replace(/^-|-$/g, "").toLowerCase() || "table";
+  const chart = () => holder.querySelector("svg.chart");
+  return h("span.saves", {},
+    rows && button("CSV", () => download(`${file}.csv`, csv(rows()), "text/csv;charset=utf-8")),
+    holder && button("SVG", () => download(`${file}.svg`, standalone(chart()), "image/svg+xml")),
+    holder && button("PNG", async () => download(`${file}.png`, await picture(chart()), "image/png")));
+}

@@ -1,0 +1,224 @@
+// Folding in: the topic weights of counts, with the topics fixed. The same steps and stops as in Python
+// (_native/foldin.hpp, coordinate.hpp; solvers/variational.py).
+
+const TOLERANCE = 1e-4; // nats per token that better weights could gain, at most
+const MOST_ROUNDS = 1000;
+
+// P(w|z) of some words as one matrix, words x topics, and the words that any topic has.
+function wordRows(topics, counts, K) {
+  const kept = [];
+  counts.words.forEach((word, i) => {
+    if (topics.starts[word + 1] > topics.starts[word]) kept.push(i);
+  });
+  const rows = new Float64Array(kept.length * K);
+  kept.forEach((place, row) => {
+    const word = counts.words[place];
+    for (let i = topics.starts[word]; i < topics.starts[word + 1]; i++) rows[row * K + topics.columns[i]] = topics.values[i];
+  });
+  const words = Uint32Array.from(kept, (place) => counts.words[place]);
+  const x = Float64Array.from(kept, (place) => counts.values[place]);
+  return { rows, words, x, total: x.reduce((sum, value) => sum + value, 0) };
+}
+
+// Weights of counts {words, values}: K numbers of sum one, or zeros if no topic has any of the words.
+function foldIn(model, counts) {
+  const { K, inference } = model;
+  if (inference.kind === "variational") return foldVariationally(model, counts);
+  const matrix = wordRows(model.byWord, counts, K);
+  if (inference.background > 0 || inference.temperature !== 1) return foldByEM(model, counts, matrix);
+  if (matrix.total === 0) return new Float64Array(K);
+  return foldByCoordinates(matrix, K);
+}
+
+// Coordinate ascent on sum x log q - sum theta, q = sum_k theta_k b_wk, until the duality gap is small.
+function foldByCoordinates({ rows, x, total }, K) {
+  const n = x.length;
+  const theta = new Float64Array(K).fill(total / K);
+  const q = new Float64Array(n);
+  const slopes = new Float64Array(K);
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    mix(rows, theta, q, K);
+    slopes.fill(0);
+    for (let w = 0; w < n; w++) {
+      const r = x[w] / q[w];
+      for (let k = 0; k < K; k++) slopes[k] += r * rows[w * K + k];
+    }
+    const steepest = slopes.reduce((most, slope) => Math.max(most, slope), 0);
+    const mass = theta.reduce((sum, value) => sum + value, 0);
+    if (total * Math.log(steepest) - total + mass <= TOLERANCE * total) break;
+    const active = [];
+    for (let k = 0; k < K; k++) if (theta[k] > 0 || slopes[k] > 1) active.push(k);
+    for (let pass = 0; pass < 4; pass++) {
+      let moved = 0;
+      for (const k of active) moved += Math.abs(improve(k, theta, q, x, rows, K));
+      if (moved <= 1e-6 * total) break;
+    }
+  }
+  return toOne(theta);
+}
+
+function mix(rows, theta, q, K) {
+  for (let w = 0; w < q.length; w++) {
+    let sum = 0;
+    for (let k = 0; k < K; k++) sum += theta[k] * rows[w * K + k];
+    q[w] = sum;
+  }
+}
+
+// One coordinate, by the root of the hyperbola with its slope and curvature; returns how far it moved.
+function improve(k, theta, q, x, rows, K) {
+  const old = theta[k];
+  let g = 0;
+  let h = 0;
+  for (let w = 0; w < q.length; w++) {
+    const ratio = rows[w * K + k] / q[w];
+    g += x[w] * ratio;
+    h += x[w] * ratio * ratio;
+  }
+  if (!(h > 0)) {
+    theta[k] = 0;
+    return old;
+  }
+  let step = Math.max(0, old + ((g - 1) * g) / h) - old;
+  if (Math.abs(step) <= 1e-6 * old || step === 0) return 0;
+  if (step < 0) {
+    let least = Infinity;
+    let there = 0;
+    for (let w = 0; w < q.length; w++) {
+      const b = rows[w * K + k];
+      const shifted = q[w] + step * b;
+      least = Math.min(least, shifted);
+      there += (x[w] * b) / shifted;
+    }
+    if (!(least > 1e-27) || !(g + there <= 2)) step = old * g - old;
+  }
+  for (let w = 0; w < q.length; w++) q[w] += step * rows[w * K + k];
+  theta[k] = old + step;
+  return step;
+}
+
+// EM beside a background of fixed share, or at a temperature.
+function foldByEM({ K, inference, background }, counts, known) {
+  const { background: share, temperature: beta } = inference;
+  const matrix = background ? withBackground(known, counts, background, K) : known;
+  const { x, total } = matrix;
+  const base = matrix.base ?? new Float64Array(x.length);
+  if (total === 0) return new Float64Array(K);
+  const rows = beta === 1 ? matrix.rows : matrix.rows.map((value) => value ** beta);
+  const fixed = base.map((value) => (share * value) ** beta);
+  const keep = (1 - share) ** beta;
+  const theta = new Float64Array(K).fill(1 / K);
+  const a = new Float64Array(K);
+  const sums = new Float64Array(K);
+  for (let step = 0; step < MOST_ROUNDS; step++) {
+    for (let k = 0; k < K; k++) a[k] = keep * (beta === 1 ? theta[k] : theta[k] ** beta);
+    sums.fill(0);
+    for (let w = 0; w < x.length; w++) {
+      let q = fixed[w];
+      for (let k = 0; k < K; k++) q += a[k] * rows[w * K + k];
+      const r = q > 0 ? x[w] / q : 0;
+      for (let k = 0; k < K; k++) sums[k] += r * rows[w * K + k];
+    }
+    let mass = 0;
+    let largest = 0;
+    for (let k = 0; k < K; k++) {
+      mass += a[k] * sums[k];
+      largest = Math.max(largest, keep * sums[k]);
+    }
+    if (!(mass > 0)) break;
+    let change = 0;
+    for (let k = 0; k < K; k++) {
+      const next = (a[k] * sums[k]) / mass;
+      change += Math.abs(next - theta[k]);
+      theta[k] = next;
+    }
+    if (beta !== 1 ? change <= TOLERANCE : Math.log((total - mass + largest) / total) <= TOLERANCE) break;
+  }
+  return theta;
+}
+
+// Words that the background alone knows count too.
+function withBackground(known, counts, background, K) {
+  const place = new Map(Array.from(known.words, (word, row) => [word, row]));
+  const words = Array.from(counts.words).filter((word) => place.has(word) || background[word] > 0);
+  const count = new Map(Array.from(counts.words, (word, i) => [word, counts.values[i]]));
+  const rows = new Float64Array(words.length * K);
+  words.forEach((word, row) => {
+    if (place.has(word)) rows.set(known.rows.subarray(place.get(word) * K, (place.get(word) + 1) * K), row * K);
+  });
+  const x = Float64Array.from(words, (word) => count.get(word));
+  const base = Float64Array.from(words, (word) => background[word]);
+  return { rows, x, base, total: x.reduce((sum, value) => sum + value, 0) };
+}
+
+// Variational Bayes: n_k <- a_k sum_w x b_wk / (a . b_w), a = exp psi(alpha + n), b = exp psi(lambda), scaled.
+function foldVariationally({ K, byWord, alpha, totals }, counts) {
+  const { rows, x, total } = wordRows(byWord, counts, K);
+  const shift = Array.from(totals, digamma);
+  for (let w = 0; w < x.length; w++) {
+    let largest = -Infinity;
+    for (let k = 0; k < K; k++) {
+      const value = rows[w * K + k] > 0 ? digamma(rows[w * K + k] * totals[k]) - shift[k] : -Infinity;
+      rows[w * K + k] = value;
+      largest = Math.max(largest, value);
+    }
+    for (let k = 0; k < K; k++) rows[w * K + k] = Math.exp(rows[w * K + k] - largest);
+  }
+  const n = new Float64Array(K).fill(total / K);
+  const a = new Float64Array(K);
+  const sums = new Float64Array(K);
+  for (let step = 0; step < MOST_ROUNDS && total > 0; step++) {
+    let largest = -Infinity;
+    for (let k = 0; k < K; k++) {
+      a[k] = digamma(alpha[k] + n[k]);
+      largest = Math.max(largest, a[k]);
+    }
+    for (let k = 0; k < K; k++) a[k] = Math.exp(a[k] - largest);
+    sums.fill(0);
+    for (let w = 0; w < x.length; w++) {
+      let q = 0;
+      for (let k = 0; k < K; k++) q += a[k] * rows[w * K + k];
+      const r = q > 0 ? x[w] / q : 0;
+      for (let k = 0; k < K; k++) sums[k] += r * rows[w * K + k];
+    }
+    let moved = 0;
+    for (let k = 0; k < K; k++) {
+      moved += Math.abs(a[k] * sums[k] - n[k]);
+      n[k] = a[k] * sums[k];
+    }
+    if (moved <= TOLERANCE * total) break;
+  }
+  return toOne(n.map((value, k) => value + alpha[k]));
+}
+
+// psi(x) for x > 0: up to 6 by recurrence, then the asymptotic series.
+function digamma(x) {
+  let value = 0;
+  for (; x < 6; x++) value -= 1 / x;
+  const inverse = 1 / (x * x);
+  const series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))));
+  return value + Math.log(x) - 0.5 / x - series;
+}
+
+function toOne(values) {
+  const sum = values.reduce((total, value) => total + value, 0);
+  return sum > 0 ? values.map((value) => value / sum) : values;
+}
+
+// P(z|d,w) of one word in a document with weights theta: {topic, share} of the likeliest; topic -1 for the background.
+function likeliest(model, theta, word) {
+  const { byWord, inference, background } = model;
+  const beta = inference.temperature;
+  let best = -1;
+  let most = background ? (inference.background * background[word]) ** beta : 0;
+  let total = most;
+  for (let i = byWord.starts[word]; i < byWord.starts[word + 1]; i++) {
+    const joint = ((1 - inference.background) * theta[byWord.columns[i]] * byWord.values[i]) ** beta;
+    total += joint;
+    if (joint > most) {
+      most = joint;
+      best = byWord.columns[i];
+    }
+  }
+  return { topic: best, share: total > 0 ? most / total : 0 };
+}

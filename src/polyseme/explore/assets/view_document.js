@@ -1,0 +1,42 @@
+// One document: its topics, its text with coloured words, documents like it.
+
+async function viewDocument(argument) {
+  const d = Number(argument);
+  if (!(Number.isInteger(d) && d >= 0 && d < model.n_documents)) return notHere(`There is no document ${argument}.`);
+  const theta = weightsOf(d);
+  const text = await textOf(d);
+  const { hits } = search(countsOfDocument(d), 10, { without: d });
+  const about = [corpus.ids?.[d], corpus.times?.[d], count(corpus.tokens[d], "counted token")].filter(Boolean).join(" · ");
+  const beside = [d - 1, d + 1].map((other) => (other >= 0 && other < model.n_documents ? other : null));
+  return [
+    h("div.title", {}, h("h1", {}, corpus.titles[d] || `Document ${d}`), h("p.lead", {}, about, " ", labelLinks(d)),
+      h("p.pager", {}, beside[0] !== null && h("a", { href: documentAddress(beside[0]) }, "← previous"),
+        beside[1] !== null && h("a", { href: documentAddress(beside[1]) }, "next →"))),
+    h("div.columns.wide-left", {},
+      h("div.stack", {}, textCard(d, text, theta)),
+      h("div.stack", {},
+        card("Topics", corpus.tokens[d] > 0 ? topicShares(theta, "Topics of this document") : empty("The document has no word that the model knows."),
+          { save: { name: `topics of document ${d}`, chart: corpus.tokens[d] > 0, rows: () => topicRows(theta) } }),
+        card("Similar documents", hits.length ? hitList(hits) : empty("No other document is like this one."), {
+          note: "By words and topics in common, as in a search with this document.",
+          save: { name: `documents like ${d}`, rows: () => hitRows(hits) } }))),
+  ];
+}
+viewDocument.needs = () => Promise.all([loadCorpus(), loadRules()]);
+
+function textCard(d, text, theta) {
+  const colours = "Each word has the colour of its likeliest topic here, P(z|d,w); choose a word to see all its senses.";
+  if (text) {
+    const part = model.text === "excerpt" ? " The page holds how each text begins." : "";
+    return card("Text", colouredText(text, theta), { note: colours + part });
+  }
+  const { words, values } = countsOfDocument(d);
+  if (!words.length) return card("Text", empty(model.text_starts.length ? "The document is empty." : "The page was written without texts."));
+  const order = Array.from(words.keys()).sort((a, b) => values[b] - values[a] || words[a] - words[b]).slice(0, 120);
+  const list = h("p.text", {}, order.map((i) => {
+    const { topic, share } = likeliest(model, theta, words[i]);
+    return [h("a.w", { href: wordAddress(words[i]), classes: colourOf(topic), title: topic < 0 ? "common language" : `topic ${topic}, ${percent(share)}` }, model.words[words[i]]),
+      values[i] > 1 ? h("sub", {}, String(values[i])) : null, " "];
+  }));
+  return card("Words", list, { note: "The page was written without texts; these are the document’s words with their counts. " + colours });
+}

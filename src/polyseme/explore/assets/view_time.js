@@ -1,0 +1,48 @@
+// Topics over time: the share of each period's tokens.
+
+const FIRST_SHOWN = 5;
+
+let timeTable = null;
+// Topics x periods.
+function topicsOverTime() {
+  if (timeTable) return timeTable;
+  const size = corpus.periods.length;
+  const table = Array.from({ length: model.K }, () => new Array(size).fill(0));
+  const totals = new Float64Array(size);
+  const { starts, columns, values } = corpus.topics;
+  for (let d = 0; d < model.n_documents; d++) {
+    const period = corpus.document_periods[d];
+    if (period < 0) continue;
+    totals[period] += corpus.tokens[d];
+    for (let j = starts[d]; j < starts[d + 1]; j++) table[columns[j]][period] += corpus.tokens[d] * values[j];
+  }
+  timeTable = table.map((row) => row.map((n, period) => (totals[period] > 0 ? n / totals[period] : 0)));
+  return timeTable;
+}
+
+function viewTime(_, settings) {
+  if (!corpus.periods) return notHere("The documents have no times.", "Give some when fitting, with --time.");
+  const table = topicsOverTime();
+  const asked = (settings.topics ?? "").split(",").map(Number).filter((topic, i, all) => Number.isInteger(topic) && topic in table && all.indexOf(topic) === i);
+  const shown = new Set(settings.topics ? asked : model.order.slice(0, FIRST_SHOWN));
+  const holder = chart((width) => shown.size ? lines(width, {
+    series: [...shown].map((topic) => ({ values: table[topic], classes: colourOf(topic), label: topicTitle(topic) })),
+    names: corpus.periods, label: "Topics over time: share of each period’s tokens", format: percent, zero: true, height: 340,
+  }) : canvas(width, 40, "No topic chosen", false, s("text.tick", { x: 0, y: 24 }, "Choose topics below.")));
+  const known = corpus.document_periods.reduce((n, period) => n + (period >= 0), 0);
+  const buttons = model.order.map((topic) => h("button.small-chart", {
+    type: "button", "aria-pressed": String(shown.has(topic)), onclick: ({ currentTarget }) => {
+      if (!shown.delete(topic)) shown.add(topic);
+      currentTarget.setAttribute("aria-pressed", String(shown.has(topic)));
+      remember({ topics: [...shown].join(",") });
+      holder.redraw();
+    },
+  }, h("span.line", {}, chip(topic), h("span.name", {}, topicName(topic))), sparkline(table[topic], colourOf(topic), `share from ${percent(Math.min(...table[topic]))} to ${percent(Math.max(...table[topic]))}`)));
+  return [
+    h("div.title", {}, h("h1", {}, "Topics over time"), h("p.lead", {}, `${corpus.periods[0]} to ${corpus.periods.at(-1)}, ${count(known, "document")} with a time.`)),
+    card("Share of each period’s tokens", holder, { save: { name: "topics over time", chart: true,
+      rows: () => [["period", ...model.order.map((topic) => `topic ${topic}`)], ...corpus.periods.map((name, i) => [name, ...model.order.map((topic) => table[topic][i])])] } }),
+    card("Choose topics", h("div.small-charts", {}, buttons), { note: "Each line has a scale of its own." }),
+  ];
+}
+viewTime.needs = loadCorpus;

@@ -1,0 +1,90 @@
+// One topic: its words by relevance, typical documents, nearest topics, labels and time.
+
+const RELEVANCE = 0.6; // what Sievert and Shirley (2014) found best
+
+function viewTopic(argument, settings) {
+  const topic = Number(argument);
+  if (!(Number.isInteger(topic) && topic >= 0 && topic < model.K)) return notHere(`There is no topic ${argument}.`);
+  const place = model.rank[topic];
+  const beside = (step) => model.order[(place + step + model.K) % model.K];
+  const measures = topicMeasures().slice(1).filter(({ values }) => values[topic] !== null);
+  const words = wordsCard(topic, settings);
+  return [
+    h("div.title", {},
+      h("h1", {}, chip(topic), " ", topicName(topic)),
+      h("p.lead", {}, `${percent(model.weights[topic])} of all words, the ${ordinal(place + 1)} of ${model.K}`,
+        measures.map(({ name, values, shown }) => `; ${name} ${shown(values[topic])}`), "."),
+      h("p.pager", {}, h("a", { href: topicAddress(beside(-1)) }, "← heavier"), h("a", { href: topicAddress(beside(1)) }, "lighter →"))),
+    h("div.columns", {},
+      words,
+      h("div.stack", {}, typicalCard(topic), nearCard(topic), corpus.labelled && labelCard(topic), corpus.periods && timeCard(topic))),
+  ];
+}
+viewTopic.needs = loadCorpus;
+
+function ordinal(n) {
+  const ending = n % 100 >= 11 && n % 100 <= 13 ? "th" : { 1: "st", 2: "nd", 3: "rd" }[n % 10] ?? "th";
+  return n + ending;
+}
+
+function wordsCard(topic, settings) {
+  const given = Number(settings.relevance);
+  let lambda = settings.relevance !== undefined && given >= 0 && given <= 1 ? given : RELEVANCE;
+  const shown = () => relevantWords(topic, lambda, 30);
+  const holder = chart((width) => bars(width, shown().map(({ word, inTopic, overall, p }) => ({
+    label: model.words[word], href: wordAddress(word), value: Math.min(inTopic, overall), behind: overall, classes: colourOf(topic),
+    shown: wholeNumber.format(inTopic), title: `${model.words[word]}: about ${wholeNumber.format(inTopic)} of its ${wholeNumber.format(overall)} tokens are of this topic; P(w|z) ${p.toPrecision(3)}`,
+  })), { label: `Words of topic ${topic}` }));
+  const output = h("output", { for: "relevance" }, lambda.toFixed(2));
+  const slider = h("input", {
+    type: "range", id: "relevance", min: 0, max: 1, step: 0.05, value: lambda,
+    oninput: () => {
+      lambda = Number(slider.value);
+      output.textContent = lambda.toFixed(2);
+      holder.redraw();
+      remember({ relevance: lambda === RELEVANCE ? undefined : lambda });
+    },
+  });
+  const content = h("div", {},
+    h("div.slider", {}, h("label", { for: "relevance" }, "Relevance λ"), h("span.quiet", {}, "rare, telling"), slider, h("span.quiet", {}, "frequent"), output),
+    h("p.key", {}, h("span.swatch", { classes: colourOf(topic) }), "tokens of this topic", h("span.swatch.behind"), "in all documents"), holder);
+  return card("Words", content, { save: { name: `words of topic ${topic}`, chart: true,
+    rows: () => [["word", "relevance", "probability", "tokens in topic", "tokens in all"],
+      ...shown().map(({ word, relevance, p, inTopic, overall }) => [model.words[word], relevance, p, inTopic, overall])] } });
+}
+
+function typicalCard(topic) {
+  const found = typicalDocuments(topic, 10);
+  const content = found.length
+    ? documentList(found.map(({ document: d, share }) => ({ document: d, shown: percent(share) })))
+    : empty("No document has this topic.");
+  return card("Typical documents", content, {
+    note: "Those with most tokens of the topic; the figure is its share of the document.",
+    save: { name: `documents of topic ${topic}`, rows: () => [["document", "share", "tokens of the topic"],
+      ...typicalDocuments(topic, 200).map(({ document: d, share, tokens }) => [corpus.titles[d], share, tokens])] } });
+}
+
+function nearCard(topic) {
+  const distance = (other) => model.distances[topic * model.K + other];
+  const others = model.order.filter((other) => other !== topic).sort((a, b) => distance(a) - distance(b)).slice(0, 5);
+  if (!others.length) return null;
+  return card("Nearest topics", h("ul.plain", {}, others.map((other) =>
+    h("li.line", {}, topicLink(other), h("span.figure", {}, decimal(distance(other), 2))))), {
+    note: "By the Hellinger distance of their words: 0 the same, 1 no word in common." });
+}
+
+function labelCard(topic) {
+  const shares = labelsOfTopic(topic);
+  const rows = shares.map((share, label) => ({ share, label })).sort((a, b) => b.share - a.share).filter(({ share }) => share >= 0.005).slice(0, 8)
+    .map(({ share, label }) => ({ label: corpus.labelled.names[label], href: address("labels", corpus.labelled.names[label]), value: share, shown: percent(share), classes: colourOf(topic) }));
+  return rows.length ? card("Labels", chart((width) => bars(width, rows, { label: "Where the topic’s tokens are", most: 1 })), {
+    note: "The share of the topic’s tokens in documents of each label.", save: { name: `labels of topic ${topic}`, chart: true,
+      rows: () => [["label", "share"], ...shares.map((share, label) => [corpus.labelled.names[label], share])] } }) : null;
+}
+
+function timeCard(topic) {
+  const values = topicsOverTime()[topic];
+  return card("Over time", chart((width) => lines(width, {
+    series: [{ values, classes: colourOf(topic) }], names: corpus.periods, label: `Share of topic ${topic} over time`, format: percent, height: 200, zero: true,
+  })), { save: { name: `topic ${topic} over time`, chart: true, rows: () => [["period", "share"], ...corpus.periods.map((name, i) => [name, values[i]])] } });
+}

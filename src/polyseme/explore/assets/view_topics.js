@@ -1,0 +1,43 @@
+// All topics: the map, and a table to sort.
+
+function topicMeasures() {
+  return [
+    { name: "weight", values: model.weights, told: "share of all words", shown: percent },
+    { name: "fit", values: model.fit, told: "how much of its own documents the topic carries", shown: (v) => percent(v) },
+    ...Object.entries(model.measures).map(([name, values]) => ({ name, values, told: name, shown: (v) => decimal(v, 2) })),
+  ];
+}
+
+function viewTopics(_, settings) {
+  const measures = topicMeasures();
+  const sort = settings.sort === "topic" || measures.some(({ name }) => name === settings.sort) ? settings.sort : "weight";
+  const upwards = settings.order === "up";
+  const keys = sort === "topic" ? Array.from(model.weights.keys()) : measures.find(({ name }) => name === sort).values;
+  const topics = [...model.order].sort((a, b) => (upwards ? 1 : -1) * ((keys[a] ?? -Infinity) - (keys[b] ?? -Infinity)) || model.rank[a] - model.rank[b]);
+  const head = (name, told) => {
+    const now = sort === name;
+    const order = now ? (upwards ? "" : "up") : name === "topic" ? "up" : "";
+    return h("th", { scope: "col", "aria-sort": now ? (upwards ? "ascending" : "descending") : null, classes: name === "topic" ? "" : "number" },
+      h("a", { href: address("topics", undefined, { sort: name, order }), title: told, data: { keep: "scroll" } }, name, now ? (upwards ? " ↑" : " ↓") : ""));
+  };
+  const tops = measures.map(({ values }) => Math.max(...values.filter((v) => v !== null)));
+  const table = h("table.topics", {},
+    h("thead", {}, h("tr", {}, head("topic", "the model's own number"), measures.map(({ name, told }) => head(name, told)))),
+    h("tbody", {}, topics.map((topic) => h("tr", {},
+      h("th", { scope: "row" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" "))),
+      measures.map(({ values, shown, name }, i) => h("td.number", { data: { name } },
+        h("span", {}, values[topic] === null ? "–" : shown(values[topic])),
+        i < 2 && meter(values[topic] / tops[i], colourOf(topic))))))));
+  const rows = () => [["topic", "name", ...measures.map(({ name }) => name), "words"],
+    ...topics.map((topic) => [topic, topicName(topic), ...measures.map(({ values }) => values[topic]), topWords(topic, 15).join(" ")])];
+  return [
+    h("div.title", {}, h("h1", {}, count(model.K, "topic")),
+      h("p.lead", {}, `${count(model.n_documents, "document")}, ${count(model.n_words, "word")}, ${count(model.n_tokens, "token")}, by ${model.model}.`)),
+    h("div.columns.wide-right", {},
+      card("Map", chart((width) => topicMap(width)), {
+        note: "Near circles use similar words; the larger, the more of the corpus a topic makes up. Numbers are the model’s own.",
+        classes: "sticky", save: { name: "map of topics", chart: true, rows: () => [["topic", "name", "x", "y", "weight"],
+          ...model.order.map((topic) => [topic, topicName(topic), model.places[2 * topic], model.places[2 * topic + 1], model.weights[topic]])] } }),
+      card("Table", h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Table of topics" }, table), { save: { name: "topics", rows } })),
+  ];
+}

@@ -1,0 +1,55 @@
+// One word: the topics it lives in, the words beside it, the documents that use it.
+
+const LEAST_SENSE = 0.1;
+
+function viewWord(argument) {
+  const word = columnOf(argument);
+  if (word === undefined) {
+    return notHere(`The vocabulary has no word “${argument}”.`, h("a", { href: address("words", undefined, { filter: argument.slice(0, 4) }) }, "Look for words like it"));
+  }
+  const senses = sensesOf(word);
+  const main = senses.filter(({ share }) => share >= LEAST_SENSE);
+  const neighbours = neighboursOf(word, 20);
+  const forms = rules.rules.names.reduce((found, name, i) => (name === model.words[word] ? [...found, rules.rules.forms[i]] : found), []);
+  return [
+    h("div.title", {}, h("h1", {}, model.words[word]),
+      h("p.lead", {}, `${count(model.word_totals[word], "token")} in ${count(corpus.frequency[word], "document")}.`,
+        forms.length ? ` Also counts ${forms.slice(0, 8).join(", ")}${forms.length > 8 ? " …" : ""}.` : "")),
+    h("div.columns.wide-left", {},
+      h("div.stack", {},
+        card("Senses", main.length ? h("div", {}, main.map((sense) => senseOf(word, sense))) : empty("No topic has this word."), {
+          note: "The topics it lives in, by P(z|w), with what else they say, and the documents that use the word so." })),
+      h("div.stack", {},
+        card("Topics", topicShares(sharesOf(senses), `Topics of ${model.words[word]}`, { least: 0.001 }), {
+          save: { name: `topics of ${model.words[word]}`, chart: senses.length > 0, rows: () => topicRows(sharesOf(senses)) } }),
+        card("Neighbours", neighbours.length ? chart((width) => bars(width, neighbours.map(({ word: other, weight }) => ({
+          label: model.words[other], href: wordAddress(other), value: weight, shown: weight.toPrecision(2),
+        })), { label: `Words near ${model.words[word]}` })) : empty("It has no neighbours."), {
+          note: "Words that its topics expect beside it, by what they say beyond the corpus as a whole (nats).",
+          save: { name: `neighbours of ${model.words[word]}`, chart: true, rows: () => [["word", "weight"], ...neighbours.map(({ word: other, weight }) => [model.words[other], weight])] } }))),
+  ];
+}
+viewWord.needs = () => Promise.all([loadCorpus(), loadRules()]);
+
+// The column of a word, or of a form that counts for it.
+function columnOf(text) {
+  const { columns } = rules;
+  return columns.get(text) ?? columns.get(rules.named(rules.prepared(text)));
+}
+
+function sharesOf(senses) {
+  const shares = new Float64Array(model.K);
+  for (const { topic, share } of senses) shares[topic] = share;
+  return shares;
+}
+
+function senseOf(word, { topic, share }) {
+  const p = new Float64Array(model.n_words);
+  const { starts, columns, values } = model.byTopic;
+  for (let i = starts[topic]; i < starts[topic + 1]; i++) p[columns[i]] = values[i];
+  const documents = documentsOfSense(word, topic, 3);
+  return h("div.sense", {},
+    h("h3", {}, topicLink(topic), h("span.figure", {}, percent(share))),
+    h("p.beside", {}, telling(p, 10, word).map(({ word: other }) => [wordLink(other), " "])),
+    h("ul.plain", {}, documents.map(({ document: d }) => h("li", {}, documentLink(d)))));
+}

@@ -1,0 +1,174 @@
+// From a text to its words, by the rules of the run's vectorizer (section "rules"):
+// the text is prepared (one Unicode form, lower case, no accents, as the rules say), then split by the kinds of its
+// characters; stop words are left out, forms become the word that they count for, neighbours become phrases, and runs
+// of words are counted where the vectorizer did.
+
+const KIND = { separator: 0, space: 1, word: 2, spoiler: 3, gram: 4, joiner: 5, ignored: 6 };
+const BARRIER = null; // what stands on its two sides is no phrase
+
+class WordRules {
+  constructor(rules, words) {
+    this.rules = rules;
+    this.kinds = new Uint8Array(0x110000);
+    rules.kind_starts.forEach((start, i) => {
+      const end = i + 1 < rules.kind_starts.length ? rules.kind_starts[i + 1] : this.kinds.length;
+      this.kinds.fill(rules.kinds[i], start, end);
+    });
+    this.stops = new Set(rules.stops);
+    this.marks = new Set(rules.marks);
+    this.names = new Map(rules.forms.map((form, i) => [form, rules.names[i]]));
+    this.columns = new Map(words.map((word, column) => [word, column]));
+    this.phrases = rules.phrases.map((pairs) => new Set(pairs.map(([a, b]) => a + "\u0000" + b)));
+  }
+
+  prepared(text) {
+    const { rules } = this;
+    if (rules.dotless && rules.lowercase) text = text.replaceAll("I", "ı").replaceAll("İ", "i");
+    if (rules.normal) text = text.normalize("NFKC");
+    if (rules.apostrophes) text = text.replace(/[\u2019\u02bc\uff07]/g, "'");
+    if (rules.lowercase) text = text.toLowerCase();
+    if (rules.accents === "unicode") text = Array.from(text.normalize("NFKD"), (c) => (this.marks.has(c) ? "" : c)).join("");
+    if (rules.accents === "ascii") text = text.normalize("NFKD").replace(/[^\u0000-\u007f]/g, "");
+    return text;
+  }
+
+  // The words of a prepared text with their places: {form, start, end}, and {form: BARRIER}.
+  split(text) {
+    const found = [];
+    const { kinds } = this;
+    const at = (i) => (i < text.length ? kinds[text.codePointAt(i)] : KIND.separator);
+    const wide = (i) => (text.codePointAt(i) > 0xffff ? 2 : 1);
+    let i = 0;
+    while (i < text.length) {
+      const start = i;
+      let form = "";
+      let length = 0;
+      let spoiled = false;
+      let kind = KIND.separator;
+      for (; i < text.length; i += wide(i)) {
+        kind = at(i);
+        if (kind === KIND.word) {
+          form += text.slice(i, i + wide(i));
+          length++;
+        } else if (kind === KIND.spoiler) spoiled = true;
+        else if (kind === KIND.joiner && length > 0 && at(i + 1) === KIND.word) form += text[i];
+        else if (kind !== KIND.ignored) break;
+      }
+      if (length >= this.rules.shortest && !spoiled) found.push({ form, start, end: i });
+      else if (length > 0 || spoiled) found.push({ form: BARRIER });
+      if (i >= text.length) break;
+      if (kind === KIND.gram) i = this.splitPairs(text, i, found);
+      else {
+        if (kind !== KIND.space) found.push({ form: BARRIER });
+        i += wide(i);
+      }
+    }
+    return found;
+  }
+
+  // A run of characters that are counted by overlapping pairs; one that stands alone is counted by itself.
+  splitPairs(text, i, found) {
+    let before = null;
+    let length = 0;
+    for (; i < text.length; ) {
+      const character = String.fromCodePoint(text.codePointAt(i));
+      const kind = this.kinds[character.codePointAt(0)];
+      if (kind !== KIND.ignored) {
+        if (kind !== KIND.gram) break;
+        if (length > 0) found.push({ form: before.form + character, start: before.start, end: i + character.length });
+        before = { form: character, start: i, end: i + character.length };
+        length++;
+      }
+      i += character.length;
+    }
+    if (length === 1) found.push(before);
+    found.push({ form: BARRIER });
+    return i;
+  }
+
+  // The word that a form counts for; BARRIER for a stop word.
+  named(form) {
+    if (form === BARRIER || this.stops.has(form)) return BARRIER;
+    return this.names.get(form) ?? form;
+  }
+
+  // The words of a text in their order, phrases joined.
+  sequence(text) {
+    let names = this.split(this.prepared(text)).map(({ form }) => this.named(form));
+    for (const pairs of this.phrases) {
+      const joined = [];
+      for (let i = 0; i < names.length; i++) {
+        const [a, b] = [names[i], names[i + 1]];
+        const together = a !== BARRIER && b !== BARRIER && b !== undefined && pairs.has(a + "\u0000" + b);
+        joined.push(together ? a + "_" + b : a);
+        if (together) i++;
+      }
+      names = joined;
+    }
+    return names.filter((name) => name !== BARRIER);
+  }
+
+  // The counts of a text: {words (columns, sorted), values, known, unknown (distinct forms that have no column)}.
+  counts(text) {
+    const names = this.sequence(text);
+    const [least, most] = this.rules.runs;
+    const tally = new Map();
+    const unknown = new Set();
+    let known = 0;
+    for (let n = least; n <= most; n++) {
+      for (let i = 0; i + n <= names.length; i++) {
+        const name = n === 1 ? names[i] : names.slice(i, i + n).join(" ");
+        const column = this.columns.get(name);
+        if (column === undefined) {
+          if (n === 1) unknown.add(name);
+          continue;
+        }
+        known++;
+        tally.set(column, this.rules.binary ? 1 : (tally.get(column) ?? 0) + 1);
+      }
+    }
+    const words = Uint32Array.from([...tally.keys()].sort((a, b) => a - b));
+    return { words, values: Float64Array.from(words, (word) => tally.get(word)), known, unknown: [...unknown] };
+  }
+
+  // The parts of a text as it stands: [{text, column}], column undefined between words and for unknown ones.
+  // Where preparing changes the length of a piece (ligatures, say), the piece is one part.
+  marked(text) {
+    const parts = [];
+    for (const piece of text.split(/(\s+)/)) {
+      const prepared = this.prepared(piece);
+      const found = this.split(prepared).filter(({ form }) => form !== BARRIER);
+      const columns = found.map(({ form }) => this.columns.get(this.named(form)));
+      if (prepared.length !== piece.length) {
+        parts.push({ text: piece, column: columns.find((column) => column !== undefined) });
+        continue;
+      }
+      let place = 0;
+      found.forEach(({ start, end }, i) => {
+        const from = Math.max(start, place);
+        if (from > place) parts.push({ text: piece.slice(place, from) });
+        if (end > from) parts.push({ text: piece.slice(from, end), column: columns[i] });
+        place = Math.max(place, end);
+      });
+      if (place < piece.length) parts.push({ text: piece.slice(place) });
+    }
+    return this.phrases.length ? this.withPhrases(parts) : parts;
+  }
+
+  // Parts whose words belong to a phrase have the phrase's column.
+  withPhrases(parts) {
+    const words = parts.filter(({ text }) => /\S/.test(text));
+    for (const pairs of this.phrases) {
+      words.forEach((part, i) => {
+        const next = words[i + 1];
+        if (!next) return;
+        const [a, b] = [part, next].map((p) => p.name ?? this.named(this.prepared(p.text)));
+        const column = this.columns.get(a + "_" + b);
+        if (!pairs.has(a + "\u0000" + b) || column === undefined) return;
+        part.column = next.column = column;
+        part.name = next.name = a + "_" + b;
+      });
+    }
+    return parts;
+  }
+}

@@ -1,0 +1,173 @@
+"""From parts to a plain summary: JSON-able values and typed arrays, in the sections that a page loads one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyseme.errors import InputError
+from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_topics, packed_weights
+from polyseme.explore.parts import Parts
+from polyseme.explore.times import periods
+from polyseme.explore.topic_map import classical_scaling, hellinger
+from polyseme.explore.word_rules import word_rules
+from polyseme.factors import symmetric_view
+from polyseme.kernels import Array
+from polyseme.metrics import topic_fit
+
+FORMAT_VERSION = 1
+TEXTS = ("excerpt", "full", "none")
+EXCERPT_LENGTH = 300
+MOST_LABELS = 200
+_CHARACTERS_IN_A_CHUNK = 400_000
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that is loaded as one."""
+
+    values: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def summarise(parts: Parts, text: str = "excerpt") -> dict[str, Section]:
+    """The sections of a page.
+
+    core : topics, words, how the fit went; all that the first view shows.
+    documents : names, labels, times and P(z|d). counts : all counts. rules : how texts become words.
+    texts0 ... : the texts, some at a time, with the number of each section's first document in core.
+    """
+    if text not in TEXTS:
+        raise InputError(f"text must be one of {', '.join(map(repr, TEXTS))}, got {text!r}.")
+    texts = _texts(parts, text)
+    firsts = _chunks(texts)
+    sections = {
+        "core": _core(parts, text, firsts),
+        "documents": _documents(parts),
+        "counts": Section({}, packed_counts(parts.counts)),
+        "rules": Section(*word_rules(parts.vectorizer, parts.vocabulary)),
+    }
+    for number, (start, end) in enumerate(zip(firsts, [*firsts[1:], len(texts)], strict=True)):
+        sections[f"texts{number}"] = Section({"texts": texts[start:end]}, {})
+    return sections
+
+
+def _core(parts: Parts, text: str, firsts: list[int]) -> Section:
+    view = symmetric_view(parts.doc_topic, parts.doc_weights)
+    distances = hellinger(parts.topic_word)
+    inference = parts.inference
+    n_docs, n_words = parts.counts.shape
+    values = {
+        "format": FORMAT_VERSION,
+        "title": parts.title,
+        "model": parts.model_name,
+        "n_documents": n_docs,
+        "n_words": n_words,
+        "n_topics": parts.topic_word.shape[0],
+        "n_tokens": float(parts.tokens.sum()),
+        "log_step": LOG_STEP,
+        "shares": SHARES,
+        "words": parts.vocabulary,
+        "topic_names": {str(topic): str(name) for topic, name in parts.topic_names.items()},
+        "measures": {name: numbers(values) for name, values in parts.measures.items()},
+        "text": text,
+        "text_starts": firsts,
+        "history": {name: numbers(values) for name, values in parts.history.items()},
+        "facts": {name: plain(value) for name, value in parts.facts.items()},
+        "selection": [dict(row) for row in parts.selection],
+        "chosen": parts.chosen_size,
+        "inference": {
+            "kind": inference.kind,
+            "temperature": inference.temperature,
+            "background": inference.background_share,
+            "note": inference.note,
+        },
+    }
+    arrays = {
+        "weights": view.topic_weights,
+        "fit": topic_fit(parts.doc_topic, view.topic_doc),
+        "places": classical_scaling(distances).astype(np.float32),
+        "distances": distances.astype(np.float32),
+        "word_totals": np.asarray(parts.counts.sum(axis=0), dtype=np.float64).ravel(),
+        **packed_topics(parts.topic_word),
+    }
+    for name in ("background", "alpha", "totals"):
+        array = getattr(inference, name)
+        if array is not None:
+            arrays[name] = np.asarray(array, dtype=np.float64)
+    return Section(values, {name: np.ascontiguousarray(array).ravel() for name, array in arrays.items()})
+
+
+def _documents(parts: Parts) -> Section:
+    n_docs = parts.counts.shape[0]
+    ids = parts.ids or [str(number) for number in range(n_docs)]
+    titles = parts.titles or ids
+    values: dict[str, Any] = {"titles": [title or name for title, name in zip(titles, ids, strict=True)]}
+    if parts.ids is not None and values["titles"] != parts.ids:
+        values["ids"] = parts.ids
+    arrays = packed_weights(parts.doc_topic)
+    if parts.labels is not None:
+        values["labels"], arrays["labels_of_document"], arrays["document_labels"] = _labels(parts.labels)
+    found = None if parts.times is None else periods(parts.times)
+    if found is not None:
+        values["periods"] = found.names
+        values["times"] = [None if time is None else str(time) for time in parts.times or ()]
+        arrays["document_periods"] = found.of
+    return Section(values, arrays)
+
+
+def _labels(labels: list[list[str]]) -> tuple[list[str], Array, Array]:
+    """The most frequent labels, sorted, and those of each document by their numbers."""
+    tally: dict[str, int] = {}
+    for names in labels:
+        for name in dict.fromkeys(names):
+            tally[name] = tally.get(name, 0) + 1
+    frequent = sorted(tally, key=lambda name: (-tally[name], name))[:MOST_LABELS]
+    place = {name: number for number, name in enumerate(sorted(frequent))}
+    of = [[place[name] for name in dict.fromkeys(names) if name in place] for names in labels]
+    sizes = np.array([len(numbers) for numbers in of], dtype=np.int32)
+    return sorted(frequent), sizes, np.array([number for numbers in of for number in numbers], dtype=np.int32)
+
+
+def _texts(parts: Parts, text: str) -> list[str]:
+    if text == "none":
+        return []
+    if text == "full":
+        if parts.texts is None:
+            raise InputError("There are no full texts to put into the page: choose text='excerpt'.")
+        return parts.texts
+    if parts.excerpts is not None:
+        return parts.excerpts
+    return [excerpt(full) for full in parts.texts or ()]
+
+
+def excerpt(text: str) -> str:
+    """How a text begins, on one line."""
+    return " ".join(text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH]
+
+
+def _chunks(texts: list[str]) -> list[int]:
+    """The first document of each chunk of texts."""
+    firsts, size = [], _CHARACTERS_IN_A_CHUNK
+    for number, text in enumerate(texts):
+        if size >= _CHARACTERS_IN_A_CHUNK:
+            firsts.append(number)
+            size = 0
+        size += len(text) + 1
+    return firsts
+
+
+def numbers(values: Any) -> list[float | None]:
+    """Numbers for JSON, which knows no NaN."""
+    array = np.asarray(values, dtype=np.float64).ravel()
+    return [float(f"{value:.7g}") if np.isfinite(value) else None for value in array]
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON."""
+    if isinstance(value, bool | str) or value is None:
+        return value
+    number = float(value)
+    return (int(number) if number.is_integer() else number) if np.isfinite(number) else None
