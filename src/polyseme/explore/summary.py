@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def summarise(parts: Parts, text: str = "excerpt") -> dict[str, Section]:
         "counts": Section({}, packed_counts(parts.counts)),
         "rules": Section(*word_rules(parts.vectorizer, parts.vocabulary)),
     }
-    for number, (start, end) in enumerate(zip(firsts, [*firsts[1:], len(texts)], strict=True)):
+    for number, (start, end) in enumerate(pairwise([*firsts, len(texts)])):
         sections[f"texts{number}"] = Section({"texts": texts[start:end]}, {})
     return sections
 

@@ -87,6 +87,7 @@ async function show(fragment) {
     document.title = `${heading?.textContent ?? ""} – ${model.title}`;
     document.getElementById("status").textContent = "";
     main.dataset.view = view;
+    if (view !== "search") document.getElementById("find-words").value = "";
     if (!sameView && turn > 1) {
       scrollTo(0, 0);
       heading?.setAttribute("tabindex", "-1");

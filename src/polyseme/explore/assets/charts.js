@@ -25,13 +25,13 @@ function canvas(width, height, label, interactive, ...children) {
 
 // A text cut to a width; `size` is the height of the font.
 function cutText(text, width, size = 14) {
-  const most = Math.max(3, Math.floor(width / (0.54 * size)));
+  const most = Math.max(3, Math.floor(width / (0.6 * size)));
   return text.length <= most ? text : text.slice(0, most - 1) + "…";
 }
 
 // Rows of bars: [{label, href, value, shown, behind, classes, title}]; `behind` is a paler bar behind it.
-function bars(width, rows, { label, labelWidth = Math.min(190, width * 0.36), most } = {}) {
-  const [line, gap, end] = [26, 7, 62];
+function bars(width, rows, { label, labelWidth = Math.min(190, width * 0.36), end = 62, most } = {}) {
+  const [line, gap] = [26, 7];
   const room = Math.max(20, width - labelWidth - end);
   const top = most ?? Math.max(...rows.map(({ value, behind }) => Math.max(value, behind ?? 0)), 1e-12);
   const drawn = rows.map((row, i) => {
@@ -59,19 +59,49 @@ function topicMap(width, chosen = -1) {
   const biggest = Math.max(15, Math.min(width, height) * 0.085);
   const radius = (topic) => Math.max(9, biggest * Math.sqrt(model.weights[topic] / largestWeight));
   const margin = biggest + 6;
-  const axis = (i) => Array.from({ length: model.K }, (_, topic) => model.places[2 * topic + i]);
-  const place = [0, 1].map((i) => {
-    const values = axis(i);
-    const [low, high] = [Math.min(...values), Math.max(...values)];
-    const room = (i ? height : width) - 2 * margin;
-    return (topic) => margin + (high > low ? ((values[topic] - low) / (high - low)) * room : room / 2);
-  });
+  const places = apart(placesWithin(width, height, margin), radius, width, height);
   const links = model.order.map((topic) => {
-    const [x, y, r] = [place[0](topic), place[1](topic), radius(topic)];
+    const [[x, y], r] = [places[topic], radius(topic)];
     return s("a", { href: topicAddress(topic), "aria-label": topicTitle(topic), classes: topic === chosen ? "chosen" : "" },
       s("title", {}, `${topicTitle(topic)}\n${topWords(topic, 6).join(", ")}\n${percent(model.weights[topic])} of all words`),
       s("circle", { cx: x, cy: y, r, classes: colourOf(topic) }),
-      s("text", { x, y: y + 4.5, "text-anchor": "middle" }, String(topic)));
+      s("text", { x, y: y + (r > 26 ? 1 : 4.5), "text-anchor": "middle" }, String(topic)),
+      r > 26 && s("text.inside", { x, y: y + 14, "text-anchor": "middle" }, cutText(topicName(topic).split(", ")[0], 1.7 * r, 10.5)));
   });
   return canvas(width, height, "Map of topics: near circles have similar words, large ones much weight", true, ...links);
+}
+
+// The topics' places in a frame, with one scale for both directions.
+function placesWithin(width, height, margin) {
+  const axes = [0, 1].map((i) => Array.from({ length: model.K }, (_, topic) => model.places[2 * topic + i]));
+  const spans = axes.map((values) => [Math.min(...values), Math.max(...values)]);
+  const rooms = [width - 2 * margin, height - 2 * margin];
+  const scale = Math.min(...spans.map(([low, high], i) => (high > low ? rooms[i] / (high - low) : Infinity)));
+  return Array.from({ length: model.K }, (_, topic) => spans.map(([low, high], i) =>
+    margin + rooms[i] / 2 + (Number.isFinite(scale) ? (axes[i][topic] - (low + high) / 2) * scale : 0)));
+}
+
+// Pushes circles that cover each other apart, a little at a time, within the frame.
+function apart(places, radius, width, height) {
+  for (let round = 0; round < 60; round++) {
+    let moved = false;
+    for (let a = 0; a < places.length; a++) {
+      for (let b = 0; b < a; b++) {
+        const [dx, dy] = [places[a][0] - places[b][0], places[a][1] - places[b][1]];
+        const far = Math.hypot(dx, dy);
+        const lack = 0.9 * (radius(a) + radius(b)) - far;
+        if (lack <= 0.5) continue;
+        const [ux, uy] = far > 1e-6 ? [dx / far, dy / far] : [Math.cos(a), Math.sin(a)];
+        places[a] = [places[a][0] + (ux * lack) / 3, places[a][1] + (uy * lack) / 3];
+        places[b] = [places[b][0] - (ux * lack) / 3, places[b][1] - (uy * lack) / 3];
+        moved = true;
+      }
+    }
+    places.forEach(([x, y], topic) => {
+      const r = radius(topic) + 1;
+      places[topic] = [Math.min(width - r, Math.max(r, x)), Math.min(height - r, Math.max(r, y))];
+    });
+    if (!moved) break;
+  }
+  return places;
 }

@@ -1,18 +1,26 @@
 // Lines over time or iterations, small lines, and a matrix of shades.
 
-// Round numbers between two values, about `many`.
+// Round numbers between two values, about `many`; their texts have as many decimals as they need.
 function ticks(low, high, many = 4) {
   if (!(high > low)) return [low];
   const raw = (high - low) / many;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((size) => size >= raw);
+  const far = (size) => Math.abs(Math.log(size / raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).sort((a, b) => far(a) - far(b))[0];
   const found = [];
   for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) found.push(value);
   return found;
 }
 
+function tickText(values) {
+  const step = values.length > 1 ? values[1] - values[0] : 1;
+  const decimals = Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)));
+  const format = new Intl.NumberFormat("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return (value) => format.format(value);
+}
+
 // Lines: series [{values, classes, label}], all as long as xs (numbers) or names (texts below).
-function lines(width, { series, xs, names, label, format = figureOf, height = 280, zero = false, dots = false, errors, mark, xLabel }) {
+function lines(width, { series, xs, names, label, format, height = 280, zero = false, dots = false, errors, mark, xLabel }) {
   const [left, right, above, below] = [64, 18, 14, xLabel ? 46 : 32];
   const size = series[0].values.length;
   const along = xs ?? Array.from({ length: size }, (_, i) => i);
@@ -22,9 +30,11 @@ function lines(width, { series, xs, names, label, format = figureOf, height = 28
   const [first, last] = [along[0], along[size - 1]];
   const x = (value) => left + (last > first ? ((value - first) / (last - first)) * (width - left - right) : (width - left - right) / 2);
   const y = (value) => height - below - ((value - low) / (high - low)) * (height - above - below);
-  const marks = ticks(low, high).map((value) => [
+  const levels = ticks(low, high);
+  const told = format ?? tickText(levels);
+  const marks = levels.map((value) => [
     s("line.grid", { x1: left, x2: width - right, y1: y(value), y2: y(value) }),
-    s("text.tick", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, format(value)),
+    s("text.tick", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, told(value)),
   ]);
   const every = Math.max(1, Math.ceil(size / Math.max(2, Math.floor((width - left) / 84))));
   const xMarks = names
@@ -62,7 +72,7 @@ function matrix(width, { rows, columns, values, label, describe }) {
   const most = Math.max(...values.flat(), 1e-12);
   const left = Math.min(220, width * 0.34);
   const longest = Math.max(...columns.map((column) => Math.min(column.label.length, 24)));
-  const step = Math.max(14, Math.min(64, (width - left - 8) / columns.length));
+  const step = Math.max(14, Math.min(110, (width - left - 8) / columns.length));
   const upright = step < 9 * Math.min(longest, 8);
   const above = upright ? Math.min(170, 16 + longest * 7.2) : 30;
   const line = 22;

@@ -116,6 +116,8 @@ function largest(values, count) {
   }
 }
 
+const RELEVANCE = 0.6; // the lambda that Sievert and Shirley (2014) found best
+
 // Words of a topic by LDAvis's relevance: lambda log P(w|z) + (1 - lambda) log(P(w|z) / P(w)).
 function relevantWords(topic, lambda, count) {
   const { starts, columns, values } = model.byTopic;
@@ -134,13 +136,15 @@ function relevantWords(topic, lambda, count) {
   }));
 }
 
-const topWordsKept = new Map();
-// Names of a topic's most probable words.
-function topWords(topic, count = 8) {
-  const key = topic * 1000 + count;
-  if (!topWordsKept.has(key)) topWordsKept.set(key, relevantWords(topic, 1, count).map(({ word }) => model.words[word]));
-  return topWordsKept.get(key);
+const wordsKept = new Map();
+function firstWords(topic, lambda) {
+  const key = `${topic} ${lambda}`;
+  if (!wordsKept.has(key)) wordsKept.set(key, relevantWords(topic, lambda, 15).map(({ word }) => model.words[word]));
+  return wordsKept.get(key);
 }
+// A topic's most probable words, and its most relevant ones.
+const topWords = (topic, count) => firstWords(topic, 1).slice(0, count);
+const tellingWords = (topic, count) => firstWords(topic, RELEVANCE).slice(0, count);
 
 // The documents with most of a topic, by the expected number of its tokens n_d P(z|d).
 function typicalDocuments(topic, count) {

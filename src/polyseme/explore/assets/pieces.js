@@ -18,9 +18,9 @@ function colourOf(topic) {
   return `c${rank % COLOURS} u${Math.floor(rank / COLOURS) % 4}`;
 }
 
-// What people called a topic, or else its first words.
+// What people called a topic, or else the three words most relevant to it.
 function topicName(topic) {
-  return model.topic_names[topic] ?? topWords(topic, 3).join(", ");
+  return model.topic_names[topic] ?? tellingWords(topic, 3).join(", ");
 }
 const topicTitle = (topic) => `Topic ${topic}: ${topicName(topic)}`;
 
@@ -64,7 +64,7 @@ function topicShares(shares, label, { most = 8, least = 0.005 } = {}) {
     label: `${topic}  ${topicName(topic)}`, href: topicAddress(topic), value: share, shown: percent(share), classes: colourOf(topic),
     title: topicTitle(topic),
   }));
-  return chart((width) => bars(width, rows, { label, labelWidth: Math.min(250, width * 0.5), most: 1 }));
+  return chart((width) => bars(width, rows, { label, labelWidth: Math.min(260, width * 0.55) }));
 }
 
 function topicRows(shares) {

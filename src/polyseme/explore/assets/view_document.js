@@ -13,10 +13,10 @@ async function viewDocument(argument) {
       h("p.pager", {}, beside[0] !== null && h("a", { href: documentAddress(beside[0]) }, "← previous"),
         beside[1] !== null && h("a", { href: documentAddress(beside[1]) }, "next →"))),
     h("div.columns.wide-left", {},
-      h("div.stack", {}, textCard(d, text, theta)),
-      h("div.stack", {},
+      h("div.stack", {}, textCard(d, text, theta),
         card("Topics", corpus.tokens[d] > 0 ? topicShares(theta, "Topics of this document") : empty("The document has no word that the model knows."),
-          { save: { name: `topics of document ${d}`, chart: corpus.tokens[d] > 0, rows: () => topicRows(theta) } }),
+          { save: { name: `topics of document ${d}`, chart: corpus.tokens[d] > 0, rows: () => topicRows(theta) } })),
+      h("div.stack", {},
         card("Similar documents", hits.length ? hitList(hits) : empty("No other document is like this one."), {
           note: "By words and topics in common, as in a search with this document.",
           save: { name: `documents like ${d}`, rows: () => hitRows(hits) } }))),

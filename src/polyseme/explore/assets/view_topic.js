@@ -1,7 +1,5 @@
 // One topic: its words by relevance, typical documents, nearest topics, labels and time.
 
-const RELEVANCE = 0.6; // what Sievert and Shirley (2014) found best
-
 function viewTopic(argument, settings) {
   const topic = Number(argument);
   if (!(Number.isInteger(topic) && topic >= 0 && topic < model.K)) return notHere(`There is no topic ${argument}.`);
@@ -33,8 +31,8 @@ function wordsCard(topic, settings) {
   const shown = () => relevantWords(topic, lambda, 30);
   const holder = chart((width) => bars(width, shown().map(({ word, inTopic, overall, p }) => ({
     label: model.words[word], href: wordAddress(word), value: Math.min(inTopic, overall), behind: overall, classes: colourOf(topic),
-    shown: wholeNumber.format(inTopic), title: `${model.words[word]}: about ${wholeNumber.format(inTopic)} of its ${wholeNumber.format(overall)} tokens are of this topic; P(w|z) ${p.toPrecision(3)}`,
-  })), { label: `Words of topic ${topic}` }));
+    shown: `${wholeNumber.format(inTopic)} of ${wholeNumber.format(overall)}`, title: `${model.words[word]}: about ${wholeNumber.format(inTopic)} of its ${wholeNumber.format(overall)} tokens are of this topic; P(w|z) ${p.toPrecision(3)}`,
+  })), { label: `Words of topic ${topic}`, labelWidth: Math.min(150, width * 0.3), end: 110 }));
   const output = h("output", { for: "relevance" }, lambda.toFixed(2));
   const slider = h("input", {
     type: "range", id: "relevance", min: 0, max: 1, step: 0.05, value: lambda,
