@@ -34,7 +34,7 @@ def test_a_folder_becomes_a_run(finished: Path) -> None:
     names = {path.name for path in finished.iterdir()}
     assert names == {
         "model.safetensors", "vectorizer.json", "counts.safetensors", "topics.csv", "documents.parquet", "run.json",
-        "texts",
+        "texts", "explorer.html",
     }  # fmt: skip
     about = json.loads((finished / "run.json").read_text(encoding="utf-8"))
     assert about["documents"] == 30

@@ -16,6 +16,7 @@ from polyseme.cli.compare import compare
 from polyseme.cli.demo import demo
 from polyseme.cli.edit import edit
 from polyseme.cli.evaluate import evaluate
+from polyseme.cli.explore import explore
 from polyseme.cli.fit import fit
 from polyseme.cli.search import search
 from polyseme.cli.topics import topics
@@ -61,7 +62,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, topics, transform, search, evaluate, update, edit, compare):
+for command in (demo, fit, topics, transform, search, evaluate, explore, update, edit, compare):
     app.command()(command)
 
 

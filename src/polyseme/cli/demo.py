@@ -11,17 +11,21 @@ from rich.markup import escape
 
 from polyseme import PLSA
 from polyseme.cli.bars import bar
+from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
 from polyseme.cli.reading import excerpt
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.cli.versions import versions
 from polyseme.datasets import Corpus, docstrings
-from polyseme.runs import Counted, write_run
+from polyseme.runs import Counted, open_run, whole_folder
 from polyseme.runs.folder import check_free
+from polyseme.runs.write import write_into
 from polyseme.text import Vectorizer
 
 WORDS_OF_LETTERS = r"\b[^\W\d_]{3,}\b"
 MOST_DOCUMENTS_WITH_A_WORD = 0.3
+
+TITLE = "Docstrings of Python, numpy, scipy and scikit-learn"
 
 NEXT_STEPS = """\
 from polyseme import PLSA
@@ -56,8 +60,16 @@ def demo(
     counter = _counter()
     counts = counter.fit_transform(corpus.texts)
     interrupted, seconds = fit_with_bar(model, counts, notes)
-    about = {**versions(), "model": {"class": "PLSA", "n_components": k, "seed": seed}, "interrupted": interrupted}
-    write_run(folder, model, Counted(counts, _columns(corpus), counter), about, texts=corpus.texts, overwrite=True)
+    about = {
+        **versions(),
+        "title": TITLE,
+        "page_text": "full",
+        "model": {"class": "PLSA", "n_components": k, "seed": seed},
+        "interrupted": interrupted,
+    }
+    with whole_folder(folder, overwrite=True) as work:
+        write_into(work, model, Counted(counts, _columns(corpus), counter), about, corpus.texts)
+        write_explorer(open_run(work), work / PAGE_FILE, "full", notes)
     rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, corpus.labels)
     output.print(topic_table(rows))
     output.print(fit_summary(model, counts, seconds), highlight=False)
@@ -94,6 +106,7 @@ def _counter() -> Vectorizer:
 
 def _print_next_steps(output: Console, folder: Path, k: int, seed: int) -> None:
     output.print(f"Written to {folder}.", highlight=False, markup=False)
+    output.print(f"To explore the topics, open {folder / PAGE_FILE} in a browser.", highlight=False, markup=False)
     output.print("\n[bold]Try next[/bold]")
     commands = (f'polyseme search {folder} "solve a linear system"', "polyseme fit --help", f"polyseme demo -k {2 * k}")
     for command in commands:

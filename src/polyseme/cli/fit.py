@@ -13,10 +13,11 @@ from polyseme import PLSA
 from polyseme.checkpoints import Checkpoint
 from polyseme.cli import options
 from polyseme.cli.documents import Documents
+from polyseme.cli.explore import PAGE_FILE, PageText, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.cli.versions import versions
-from polyseme.runs import whole_folder, write_fitted
+from polyseme.runs import open_run, whole_folder, write_fitted
 from polyseme.runs.folder import CHECKPOINT_FILE, check_free
 
 
@@ -57,6 +58,11 @@ def fit(
     keep_texts: Annotated[
         bool, typer.Option("--texts/--no-texts", help="Keep the texts in the run, for the explorer page.")
     ] = True,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write the explorer page too.")] = True,
+    page_text: Annotated[
+        PageText,
+        typer.Option("--page-text", help="Of each document in the page: its beginning, all, or nothing."),
+    ] = "excerpt",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this very command where it was killed, to the same result.")
     ] = False,
@@ -98,6 +104,8 @@ def fit(
             **versions(),
             "command": ["polyseme", *sys.argv[1:]],
             **facts,
+            "title": folder.resolve().name,
+            "page_text": page_text,
             "model": {"class": "PLSA", **fitting},
             "iterations": model.n_iter_,
             "converged": model.converged_,
@@ -105,6 +113,8 @@ def fit(
             "seconds": {**facts["seconds"], "fitting": round(seconds, 3)},
         }
         write_fitted(work, model, counted, about)
+        if page:
+            write_explorer(open_run(work), work / PAGE_FILE, page_text, notes, quiet=quiet)
     if not quiet:
         screen.print(topic_table(topic_rows(model, counted.vocabulary, counted.names, counted.labels)))
         screen.print(fit_summary(model, counted.counts, seconds), highlight=False)
@@ -114,6 +124,8 @@ def fit(
         if not model.converged_ and not interrupted:
             notes.print(f"Cut at {model.n_iter_} iterations; a larger --max-iter makes the topics sharper.")
     screen.print(f"Written to {folder}.", highlight=False, markup=False)
+    if page and not quiet:
+        screen.print(f"To explore the topics, open {folder / PAGE_FILE} in a browser.", highlight=False, markup=False)
     end_if(interrupted, notes)
 
 

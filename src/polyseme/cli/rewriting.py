@@ -6,7 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
-from polyseme.runs import Counted, Run, write_run
+from polyseme.cli.explore import PAGE_FILE, write_explorer
+from polyseme.runs import Counted, Run, open_run, whole_folder
+from polyseme.runs.write import write_into
 
 
 def rewrite(
@@ -15,4 +17,7 @@ def rewrite(
     """Replaces a run by one with another model or other documents."""
     about = {name: value for name, value in about.items() if name != "format_version"}
     sizes = {"documents": counted.counts.shape[0], "tokens": int(counted.counts.sum())}
-    write_run(run.path, model, counted, {**about, **sizes}, texts=texts, overwrite=True)
+    with whole_folder(run.path, overwrite=True) as folder:
+        write_into(folder, model, counted, {**about, **sizes}, texts)
+        if (run.path / PAGE_FILE).is_file():
+            write_explorer(open_run(folder), folder / PAGE_FILE, about.get("page_text", "excerpt"), notes)

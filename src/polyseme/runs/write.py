@@ -28,13 +28,18 @@ def write_run(
     about : settings, versions, seed and timings for run.json.
     """
     with whole_folder(path, overwrite=overwrite) as folder:
-        if texts is not None:
-            writer = TextWriter(folder)
-            for text in texts:
-                writer.add(text)
-            writer.close()
-        counted.save(folder)
-        write_fitted(folder, model, counted, about)
+        write_into(folder, model, counted, about, texts)
+
+
+def write_into(folder: Path, model: Any, counted: Counted, about: dict[str, Any], texts: list[str] | None) -> None:
+    """Writes all files of a run into a folder."""
+    if texts is not None:
+        writer = TextWriter(folder)
+        for text in texts:
+            writer.add(text)
+        writer.close()
+    counted.save(folder)
+    write_fitted(folder, model, counted, about)
 
 
 def write_fitted(folder: Path, model: Any, counted: Counted, about: dict[str, Any]) -> None:
