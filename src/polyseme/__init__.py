@@ -8,12 +8,15 @@ from typing import Any
 from polyseme import storage as _storage
 from polyseme.background import Background, JointBackground
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, UnsupportedError
-from polyseme.estimators import LDA, LSA, NMF, PLSA, RealTopicModel
+from polyseme.estimators import LDA, LSA, NMF, PLSA, HierarchicalPLSA, RealTopicModel
 from polyseme.estimators.lda import VARIATIONAL_SOLVERS as _VARIATIONAL_SOLVERS
 from polyseme.priors import MEMBERS as _PRIORS
 from polyseme.solvers import SOLVERS as _SOLVERS
+from polyseme.solvers import Growth as _Growth
 
 __version__ = "0.1.0"
+
+_ESTIMATORS = (LDA, LSA, NMF, PLSA, HierarchicalPLSA, RealTopicModel)
 
 __all__ = [
     "LDA",
@@ -21,6 +24,7 @@ __all__ = [
     "NMF",
     "PLSA",
     "Background",
+    "HierarchicalPLSA",
     "InputError",
     "JointBackground",
     "MissingExtraError",
@@ -33,7 +37,7 @@ __all__ = [
 
 def load(path: str | PathLike[str]) -> Any:
     """The model that `save` wrote to `path`."""
-    parts = (*_SOLVERS.values(), *_VARIATIONAL_SOLVERS.values(), *_PRIORS, Background, JointBackground)
+    parts = (*_SOLVERS.values(), *_VARIATIONAL_SOLVERS.values(), *_PRIORS, _Growth, Background, JointBackground)
     settings = {part.__name__: part for part in parts}
-    estimators = {estimator.__name__: estimator for estimator in (LDA, LSA, NMF, PLSA, RealTopicModel)}
+    estimators = {estimator.__name__: estimator for estimator in _ESTIMATORS}
     return _storage.restore(path, estimators, settings)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
-from polyseme.estimators.tables import largest, top_words
+from polyseme.estimators.tables import largest, words_of_topic
 from polyseme.metrics import topic_fit
 
 SMALLEST_SHARE_SHOWN = 0.1
@@ -82,7 +82,7 @@ def topic_rows(
                 name=(topic_names or {}).get(int(topic), ""),
                 weight=float(model.topic_weights_[topic]),
                 fit=float(fit[topic]),
-                words=top_words(model.components_[topic], vocabulary, n_words),
+                words=words_of_topic(model.components_[topic], vocabulary, n_words),
                 shares=[(str(label_names[i]), float(shares[i])) for i in largest(shares, len(label_names))],
                 documents=[titles[d] for d in largest(documents, n_documents)],
                 coherence=None if coherence is None else float(coherence[topic]),

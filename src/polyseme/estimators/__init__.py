@@ -1,9 +1,10 @@
 """Thin scikit-learn classes: parameters in, fitted attributes out."""
 
+from polyseme.estimators.hierarchical import HierarchicalPLSA
 from polyseme.estimators.lda import LDA
 from polyseme.estimators.lsa import LSA
 from polyseme.estimators.nmf import NMF
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.real import RealTopicModel
 
-__all__ = ["LDA", "LSA", "NMF", "PLSA", "RealTopicModel"]
+__all__ = ["LDA", "LSA", "NMF", "PLSA", "HierarchicalPLSA", "RealTopicModel"]

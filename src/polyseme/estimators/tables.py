@@ -12,20 +12,25 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.kernels import Array, Floats
 
 
-def topic_columns(
-    components: Array, weights: Floats, fit: Floats, vocabulary: Sequence[str] | None, n_words: int
-) -> dict[str, list[Any]]:
-    """Columns id, weight, fit, words; words are the n_words most probable, comma-separated."""
-    n_topics, size = components.shape
+def words_of_topics(topics: Array, vocabulary: Sequence[str] | None, n_words: int) -> list[list[str]]:
+    """The n_words most probable words of each topic (topics x words), by name, else numbered x0, x1, ..."""
+    size = topics.shape[1]
     if vocabulary is None:
         vocabulary = [f"x{word}" for word in range(size)]
     if len(vocabulary) != size:
         raise InputError(f"vocabulary must have one name for each of the {size} words, got {len(vocabulary)}.")
+    return [words_of_topic(topic, vocabulary, n_words) for topic in topics]
+
+
+def topic_columns(
+    components: Array, weights: Floats, fit: Floats, vocabulary: Sequence[str] | None, n_words: int
+) -> dict[str, list[Any]]:
+    """Columns id, weight, fit, words; words are the n_words most probable, comma-separated."""
     return {
-        "id": list(range(n_topics)),
+        "id": list(range(len(components))),
         "weight": [float(weight) for weight in weights],
         "fit": [float(value) for value in fit],
-        "words": [", ".join(top_words(topic, vocabulary, n_words)) for topic in components],
+        "words": [", ".join(words) for words in words_of_topics(components, vocabulary, n_words)],
     }
 
 
@@ -34,7 +39,7 @@ def largest(values: Array, count: int) -> list[int]:
     return [int(i) for i in np.argsort(-values, kind="stable")[:count]]
 
 
-def top_words(topic: Array, vocabulary: Sequence[str], count: int) -> list[str]:
+def words_of_topic(topic: Array, vocabulary: Sequence[str], count: int) -> list[str]:
     """The most probable words of a topic, at most `count`; none that it never says."""
     return [str(vocabulary[word]) for word in largest(topic, count) if topic[word] > 0]
 

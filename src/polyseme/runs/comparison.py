@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.estimators.tables import top_words
+from polyseme.estimators.tables import words_of_topic
 from polyseme.factors import align, rows_to_one
 from polyseme.kernels import Array, Floats
 from polyseme.runs.run import Run
@@ -77,7 +77,7 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
 
 
 def _tops(run: Run, n_words: int) -> list[list[str]]:
-    return [top_words(topic, run.vocabulary, n_words) for topic in run.model.components_]
+    return [words_of_topic(topic, run.vocabulary, n_words) for topic in run.model.components_]
 
 
 def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

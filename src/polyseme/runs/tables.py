@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.estimators.tables import largest, top_words
+from polyseme.estimators.tables import largest, words_of_topic
 from polyseme.kernels import Array, Floats
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -35,7 +35,7 @@ def topics_csv(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
     for topic in largest(weights, len(weights)):
-        words = " ".join(top_words(components[topic], vocabulary, WORDS_SHOWN))
+        words = " ".join(words_of_topic(components[topic], vocabulary, WORDS_SHOWN))
         typical = "; ".join(documents[document] for document in largest(topic_doc[topic], DOCUMENTS_SHOWN))
         numbers = (f"{weights[topic]:.6f}", f"{fit[topic]:.6f}")
         writer.writerow(

@@ -9,6 +9,7 @@ from polyseme.solvers.multiplicative import MultiplicativeNMF, NormalizedNMF
 from polyseme.solvers.plsi import PLSI
 from polyseme.solvers.stochastic import OnlineVariational
 from polyseme.solvers.tempered import Annealed, HeldOutTempered, Tempered
+from polyseme.solvers.tree_growth import Growth
 from polyseme.solvers.variational import Variational
 
 _ALL: tuple[type[Solver], ...] = (
@@ -35,6 +36,7 @@ __all__ = [
     "Annealed",
     "Auto",
     "Fit",
+    "Growth",
     "HeldOutTempered",
     "MultiplicativeNMF",
     "NormalizedNMF",

@@ -1,0 +1,333 @@
+"""Hierarchical PLSA: against formulas written out, its limits, recovery, and the estimator's manners."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+from polyseme import PLSA, HierarchicalPLSA, InputError, load
+from polyseme.factors import align
+from polyseme.kernels import padded
+from polyseme.solvers import Growth
+from polyseme.solvers.hierarchical import TreePoint, look
+from polyseme.solvers.tree_start import random_start
+from polyseme.sources.memory import MemorySource, counts_of
+from polyseme.tree import as_tree
+from test_bad_input import PARAMETERS
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 60, 45, 4)
+X_WITH_GAPS = X.copy()
+X_WITH_GAPS[[0, 17]] = 0
+X_WITH_GAPS[:, [3, 44]] = 0
+LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+TREES = {
+    "regular": as_tree(None, 2, (2, 2), ()),
+    "uneven": as_tree([-1, 0, 0, 1, 1, 3, 3, 0], 0, 0, ()),
+    "silent": as_tree([-1, 0, 0, 1, 1, 2, 2], 0, 0, [0, 2]),
+}
+
+
+@parametrize_with_checks(
+    [HierarchicalPLSA(), HierarchicalPLSA(depth=1, branching=2), HierarchicalPLSA(depth=1, branching=2, growth=4)]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def fitted(data=X, /, **parameters):
+    weights = parameters.pop("sample_weight", None)
+    settings = {"branching": 2, "random_state": 0, "max_iter": 30, **parameters}
+    return HierarchicalPLSA(**settings).fit(data, sample_weight=weights)
+
+
+# the model
+
+
+def naive_step(data, theta, leaf_node, node_word, weights):
+    """EM by the posterior P(leaf, node | d, w) of every cell: theta D x L, leaf_node L x V, node_word V x W."""
+    joint = np.einsum("da,av,vw->davw", theta, leaf_node, node_word)
+    total = joint.sum(axis=(1, 2), keepdims=True)
+    expected = data[:, np.newaxis, np.newaxis, :] * np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
+    counted = weights[:, np.newaxis, np.newaxis, np.newaxis] * expected
+    return (
+        oracles.normalised(expected.sum(axis=(2, 3))),
+        oracles.normalised(counted.sum(axis=(0, 3))),
+        oracles.normalised(counted.sum(axis=(0, 1))),
+    )
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", TREES)
+def test_a_step_is_that_of_the_formulas(layout, name):
+    tree = TREES[name]
+    L, V = tree.speakers.shape
+    rng = np.random.default_rng(1)
+    weights = rng.integers(1, 4, len(X)).astype(np.float64)
+    theta = rng.dirichlet(np.ones(L), len(X))
+    leaf_node = oracles.normalised(rng.random((L, V)) * tree.speakers)
+    node_word = rng.dirichlet(np.ones(X.shape[1]), V) * tree.speakers.any(axis=0)[:, np.newaxis]
+    wide = padded(np.zeros((1, L)), float).shape[1]
+    shares = np.zeros((wide, padded(np.zeros((1, V)), float).shape[1]))
+    shares[:L, :V] = leaf_node
+    source = MemorySource(counts_of(layout(X), np.dtype(float)), weights, 2)
+    seen = look(source, L, TreePoint(padded(theta, float), padded(node_word.T, float), shares))
+    wanted = naive_step(X, theta, leaf_node, node_word, weights)
+    np.testing.assert_allclose(seen.step.theta[:, :L], wanted[0], rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(seen.step.leaf_node[:L, :V], wanted[1], rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(seen.step.node_word[:, :V].T, wanted[2], rtol=1e-11, atol=1e-14)
+    likelihood = oracles.log_likelihood(X, theta, leaf_node @ node_word, weights)
+    assert seen.report.log_likelihood == pytest.approx(likelihood / (weights @ X.sum(axis=1)), rel=1e-12)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("solver", ["em", "accelerated-em"])
+def test_a_star_with_a_silent_root_is_plsa(layout, solver):
+    star = fitted(layout(X), tree=[-1, 0, 0, 0, 0], silent=[0], init="random", solver=solver, tol=0)
+    plain = PLSA(4, solver=solver, random_state=0, max_iter=30, tol=0).fit(layout(X))
+    np.testing.assert_allclose(star.components_, plain.components_, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(star.node_word_[1:], plain.components_, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(star.doc_topic_, plain.doc_topic_, rtol=1e-10, atol=1e-14)
+    for column in ("log_likelihood", "residual"):
+        np.testing.assert_allclose(star.history_[column], plain.history_[column], rtol=1e-10, atol=1e-13)
+    assert not star.node_word_[0].any()
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("solver", ["em", "accelerated-em"])
+@pytest.mark.parametrize("init", ["plsa", "random"])
+def test_the_likelihood_never_falls(layout, name, solver, init):
+    tree = TREES[name]
+    model = fitted(
+        layout(X_WITH_GAPS), tree=tree.parents, silent=tree.silent, solver=solver, init=init, tol=0, max_iter=80
+    )
+    objective = model.history_["objective"]
+    assert (np.diff(objective) >= -1e-12 * np.abs(objective[:-1])).all()
+    assert objective[-1] > objective[0]
+
+
+def test_the_residual_bounds_what_is_left_to_gain():
+    """Any point, one factor re-optimised at a time by many steps: the gains stay below the residual."""
+    tree = TREES["regular"]
+    source = MemorySource(counts_of(X, np.dtype(float)), None, 1)
+    point = random_start(source, tree, np.random.default_rng(0))
+    first = look(source, 4, point)
+    for changed in ("theta", "node_word", "leaf_node"):
+        moving = point
+        for _ in range(300):
+            moving = moving._replace(**{changed: getattr(look(source, 4, moving).step, changed)})
+        gain = look(source, 4, moving).report.objective - first.report.objective
+        assert 0 < gain < first.report.residual
+
+
+def test_attributes_are_distributions_that_agree():
+    model = fitted(X_WITH_GAPS, tree=TREES["silent"].parents, silent=[0, 2], max_iter=100)
+    speaking = np.ones(7, dtype=bool)
+    speaking[[0, 2]] = False
+    np.testing.assert_allclose(model.node_word_[speaking].sum(axis=1), 1)
+    np.testing.assert_allclose(model.leaf_node_.sum(axis=1), 1)
+    np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1)
+    np.testing.assert_allclose(model.components_, model.leaf_node_ @ model.node_word_, atol=1e-14)
+    assert not model.leaf_node_[~model.tree_.speakers].any()
+    assert model.node_weights_.sum() == pytest.approx(1)
+    assert model.leaves_.tolist() == [3, 4, 5, 6]
+    likelihood = oracles.log_likelihood(X_WITH_GAPS, model.doc_topic_, model.components_) / X_WITH_GAPS.sum()
+    assert model.log_likelihood_ == pytest.approx(likelihood, rel=1e-12)
+    assert model.labels_.tolist() == model.doc_topic_.argmax(axis=1).tolist() == model.predict(X_WITH_GAPS).tolist()
+
+
+def planted(seed, n_docs=400, length=120):
+    """Four leaves in two groups: half of the words from the root, a quarter from the group, a quarter from the leaf."""
+    rng = np.random.default_rng(seed)
+    W = 140
+    nodes = np.zeros((7, W))
+    for node in range(7):
+        own = np.arange(20 * node, 20 * node + 20)
+        nodes[node, own] = rng.dirichlet(np.full(20, 2.0))
+    parents = [-1, 0, 0, 1, 1, 2, 2]
+    shares = np.zeros((4, 7))
+    for row, leaf in enumerate((3, 4, 5, 6)):
+        shares[row, [0, parents[leaf], leaf]] = 0.5, 0.25, 0.25
+    theta = rng.dirichlet(np.full(4, 0.15), n_docs)
+    counts = np.array([rng.multinomial(length, p) for p in theta @ shares @ nodes])
+    return sp.csr_array(counts), nodes, parents
+
+
+def test_general_words_rise_to_the_root_and_topics_are_found_better_than_by_plsa():
+    """Median of 5 seeds: what the root and the leaves write, and how far the leaves' topics are from the truth."""
+    root, ours, theirs = [], [], []
+    for seed in range(5):
+        counts, nodes, parents = planted(seed)
+        model = HierarchicalPLSA(parents, random_state=seed, max_iter=400, tol=1e-4).fit(counts)
+        root.append(model.node_word_[0, :20].sum())
+        ours.append(align(nodes[3:], model.node_word_[3:])[1].mean())
+        plain = PLSA(4, random_state=seed, max_iter=400, tol=1e-4).fit(counts)
+        theirs.append(align(nodes[3:], plain.components_)[1].mean())
+    assert np.median(root) > 0.7
+    assert np.median(ours) < 0.8 * np.median(theirs)
+
+
+def test_names_and_the_printed_tree():
+    tree = {"all": {"left": ["a", "b"], "right": {"c": None, "d": []}}}
+    model = fitted(tree=tree, silent="right")
+    assert model.node_names_ == ["all", "left", "right", "a", "b", "c", "d"]
+    assert model.parents_.tolist() == [-1, 0, 0, 1, 1, 2, 2]
+    lines = model.tree_text(n_words=3).split("\n")
+    assert [line.split(" (")[0] for line in lines] == ["all", "  left", "    a", "    b", "  right", "    c", "    d"]
+    assert lines[4].endswith("(silent)")
+    top = np.argsort(-model.node_word_[3], kind="stable")[:3]
+    assert lines[2].endswith(", ".join(f"x{word}" for word in top))
+    table = model.nodes(n_words=2)
+    assert list(table.columns) == ["id", "parent", "name", "level", "weight", "words"]
+    assert list(table["level"]) == [0, 1, 1, 2, 2, 2, 2]
+    with pytest.raises(InputError, match="one name for each of the 45 words"):
+        model.tree_text(["only"])
+
+
+# growth
+
+
+def test_growth_finds_leaves_that_held_out_tokens_ask_for():
+    counts, *_ = planted(0)
+    start = {"tree": [-1, 0, 0], "random_state": 0, "max_iter": 200}
+    model = HierarchicalPLSA(**start, growth=8).fit(counts)
+    small = HierarchicalPLSA(**start).fit(counts)
+    assert 4 <= len(model.leaves_) <= 8
+    assert (np.diff(model.held_out_) > 0).all()
+    assert len(model.held_out_) == len(model.leaves_) - 1
+    assert model.log_likelihood_ > small.log_likelihood_
+    assert model.score(counts) > small.score(counts)
+
+
+def test_growth_stops_where_there_is_nothing_to_find():
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(60, rng.dirichlet(np.ones(30)), 200)
+    model = HierarchicalPLSA([-1, 0, 0], growth=Growth(16, patience=2), random_state=0).fit(counts)
+    assert len(model.leaves_) <= 3
+
+
+# manners of an estimator
+
+
+@LAYOUTS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fit_transform_is_fit_then_transform(layout, dtype):
+    data = layout(X_WITH_GAPS.astype(dtype))
+    model = fitted(data)
+    assert np.array_equal(model.doc_topic_, model.transform(data))
+    assert model.doc_topic_.dtype == model.components_.dtype == model.node_word_.dtype == dtype
+    assert np.array_equal(clone(model).fit_transform(data), model.doc_topic_)
+    np.testing.assert_allclose(model.doc_topic_[0], model.topic_weights_, rtol=1e-5)
+    assert np.array_equal(model.transform(data[5:6]), model.doc_topic_[5:6])
+
+
+@LAYOUTS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_n_jobs_changes_no_bit(layout, dtype):
+    one, many = (fitted(layout(X.astype(dtype)), n_jobs=jobs, growth=6) for jobs in (1, 3))
+    for name in ("node_word_", "leaf_node_", "doc_topic_", "parents_"):
+        assert np.array_equal(getattr(one, name), getattr(many, name))
+
+
+def test_the_seed_decides():
+    assert np.array_equal(fitted().components_, fitted().components_)
+    assert not np.array_equal(fitted().components_, fitted(random_state=1).components_)
+
+
+def test_integer_weights_are_repeated_rows():
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    weighted = fitted(X, sample_weight=weights)
+    repeated = fitted(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.node_word_, repeated.node_word_, atol=1e-9)
+
+
+def test_float32_is_close_to_float64():
+    single, double = (fitted(X.astype(dtype), init="random") for dtype in (np.float32, np.float64))
+    assert single.log_likelihood_ == pytest.approx(double.log_likelihood_, abs=2e-3)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"tree": {"all": ["a", "b"]}, "growth": Growth(4)}, {"silent": [0]}])
+def test_files(parameters, tmp_path):
+    model = fitted(**parameters)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert np.array_equal(again.transform(X), model.doc_topic_)
+    assert again.tree_text() == model.tree_text()
+    assert again.tree_ == model.tree_
+    assert np.array_equal(again.fit(X).components_, model.components_)
+
+
+def test_ctrl_c_keeps_the_model_so_far():
+    def stop(entry):
+        if entry["iteration"] == 3:
+            raise KeyboardInterrupt
+
+    model = HierarchicalPLSA(branching=2, random_state=0, callback=stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.n_iter_ == 3
+    assert model.transform(X).shape == (60, 4)
+
+
+def test_n_init_keeps_the_best_start():
+    ends = []
+    model = fitted(init="random", n_init=3, callback=lambda entry: ends.append(entry), tol=0)
+    assert model.history_["objective"][-1] == max(entry["objective"] for entry in ends if entry["iteration"] == 30)
+
+
+def test_a_leaf_without_documents_stays_harmless():
+    data = np.array([[5.0, 1, 0], [4, 2, 0], [6, 1, 0]])
+    model = HierarchicalPLSA(depth=2, branching=3, random_state=0, max_iter=300).fit(data)
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1)
+    assert np.isfinite(model.score(data))
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"tree": [-1, 2, 1]}, "cycle"),
+        ({"tree": [1, 2, 0]}, "cycle"),
+        ({"tree": [-1, 0, 7]}, "orphan: its parent 7"),
+        ({"tree": [-1, 0, -2]}, "orphan: its parent -2"),
+        ({"tree": [-1]}, "at least two nodes"),
+        ({"tree": {"all": []}}, "at least two nodes"),
+        ({"tree": []}, "list with the parent"),
+        ({"tree": [-1, 0, -1]}, "node 2 is a second root"),
+        ({"tree": [-1.0, 0.5]}, "list with the parent"),
+        ({"tree": [[1, 2], [3]]}, "list with the parent"),
+        ({"tree": "oak"}, "list with the parent"),
+        ({"tree": {"a": ["b"], "c": ["d"]}}, "must have one root"),
+        ({"tree": {"a": ["b", "b"]}}, "name 'b'"),
+        ({"tree": {"a": {"b": 3}}}, "below 'b'"),
+        ({"depth": 0}, "depth must be"),
+        ({"branching": 0}, "branching must be"),
+        ({"branching": (2, 2, 2)}, "one for each of the 2 levels"),
+        ({"silent": [9]}, "the node 9"),
+        ({"silent": ["root"]}, "the node 'root'"),
+        ({"tree": [-1, 0, 0], "silent": [0, 1]}, "leaf 1"),
+        ({"growth": 1}, "growth must be a whole number of at least 2"),
+        ({"growth": 2}, "has 4 already"),
+        ({"init": "oracle"}, "init must be one of"),
+        ({"solver": "scd"}, "solver must be one of"),
+    ],
+)
+def test_bad_parameters(parameters, words):
+    with pytest.raises(InputError) as error:
+        fitted(**parameters)
+    message = str(error.value)
+    assert words in message
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert message.split()[0].rstrip(":") in PARAMETERS | set(HierarchicalPLSA().get_params())
+
+
+def test_bad_settings_of_growth():
+    with pytest.raises(InputError, match="max_leaves"):
+        Growth(1)
