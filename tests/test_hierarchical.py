@@ -201,6 +201,14 @@ def test_growth_finds_leaves_that_held_out_tokens_ask_for():
     assert len(model.held_out_) == len(model.leaves_) - 1
     assert model.log_likelihood_ > small.log_likelihood_
     assert model.score(counts) > small.score(counts)
+    assert np.isfinite(model.history_["objective"]).all()
+
+
+def test_growth_survives_words_that_only_the_held_out_tokens_have():
+    data = np.vstack([X, np.eye(X.shape[1])[:40]])
+    data = np.hstack([data, np.eye(len(data))])  # a word of its own for every document
+    model = HierarchicalPLSA([-1, 0, 0], growth=4, random_state=0, max_iter=20).fit(data)
+    assert np.isfinite(model.history_["objective"]).all()
 
 
 def test_growth_stops_where_there_is_nothing_to_find():

@@ -16,7 +16,7 @@ from polyseme.split import split_tokens
 from polyseme.tree import Tree
 
 _WAYS = 2
-_SMOOTHING = 0.01
+_SMOOTHING = _LOOSENING = 0.01
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,17 @@ def grow(settings: Growth, source: MemorySource, tree: Tree, start: TreePoint, r
         else:
             refused.add(leaf)
             in_a_row += 1
+    grown.point = _loosened(grown.point, grown.tree, source)
     return grown
+
+
+def _loosened(point: TreePoint, tree: Tree, source: MemorySource) -> TreePoint:
+    """The point with a little of every leaf and of every word: a word that was only held out has none yet."""
+    theta, words = point.theta * (1 - _LOOSENING), point.node_word * (1 - _LOOSENING)
+    theta[:, : len(tree.leaves)] += _LOOSENING / len(tree.leaves)
+    speaking = np.flatnonzero(tree.speakers.any(axis=0))
+    words[:, speaking] += (_LOOSENING * source.unigram)[:, np.newaxis].astype(words.dtype)
+    return TreePoint(theta, columns_to_one(words), point.leaf_node)
 
 
 def _split(old: Tree, new: Tree, leaf: int, point: TreePoint, rng: np.random.Generator) -> TreePoint:

@@ -1,0 +1,123 @@
+"""Hierarchical PLSA on 20 Newsgroups, without a stop list, beside plain PLSA with as many topics.
+
+Speed: one EM iteration of each, from the same start, in turn (median). Quality, median over seeds: purity of the leaves
+against the 20 labels (each document to its likeliest leaf, each leaf to its commonest label), and where the twenty most
+frequent function words sit.
+
+    python benchmarks/hierarchy.py [--seeds 5] [--branching 2 3 5] [--iterations 100] [--speed-only]
+        [--picture docs/pictures/hierarchical.png]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+
+from common import DATA, NEWSGROUPS, describe_machine, load_counts
+from polyseme import PLSA, HierarchicalPLSA
+from polyseme.explore.tree_plots import plot_tree
+from polyseme.model import Model
+from polyseme.solvers.em import EMRun
+from polyseme.solvers.hierarchical import begin, leaf_topics
+from polyseme.solvers.tree_start import random_start
+from polyseme.sources.memory import MemorySource, counts_of
+from polyseme.tree import as_tree
+
+warnings.filterwarnings("ignore")
+
+THREADS = 2
+FUNCTION_WORDS = [
+    "the", "of", "to", "and", "in", "is", "that", "it", "for", "you",
+    "be", "on", "with", "this", "as", "are", "have", "not", "was", "or",
+]  # fmt: skip
+
+
+def read_names() -> tuple[np.ndarray, np.ndarray]:
+    """The words of newsgroups_df10 (those of the full vocabulary in at least ten documents) and the labels."""
+    folder = DATA / "counts"
+    full = sp.csr_array(sp.load_npz(folder / "newsgroups_fasttopics.npz"))
+    often = np.bincount(full.indices, minlength=full.shape[1]) >= 10
+    words = (folder / "newsgroups_fasttopics.vocab.txt").read_text().splitlines()[: full.shape[1]]
+    labels = (folder / "newsgroups_fasttopics.labels.tsv").read_text().splitlines()[-full.shape[0] :]
+    return np.array(words)[often], np.unique([line.split("\t")[-1] for line in labels], return_inverse=True)[1]
+
+
+def speed(X: sp.csr_array, branching: tuple[int, ...], rounds: int = 25) -> None:
+    source = MemorySource(counts_of(X, np.dtype(np.float32)), None, THREADS)
+    tree = as_tree(None, len(branching), branching, ())
+    K = len(tree.leaves)
+    start = random_start(source, tree, np.random.default_rng(0))
+    ours = begin(source, tree, start, extrapolate=False)
+    plain = EMRun(Model(K), source, start.theta, leaf_topics(start))
+    seconds: dict[str, list[float]] = {"plain": [], "tree": []}
+    for _ in range(rounds):
+        for name, run in (("plain", plain), ("tree", ours)):
+            started = time.perf_counter()
+            run.advance()
+            seconds[name].append(time.perf_counter() - started)
+    flat, deep = (float(np.median(seconds[name])) for name in ("plain", "tree"))
+    print(
+        f"one EM iteration, {K} leaves, depth {tree.depth}, {len(tree.parents)} nodes, float32, {THREADS} threads: "
+        f"plain {1e3 * flat:.1f} ms, tree {1e3 * deep:.1f} ms: {deep / flat:.2f}x (bar: at most 2x)"
+    )
+
+
+def purity(clusters: np.ndarray, labels: np.ndarray) -> float:
+    table = sp.coo_array((np.ones(len(labels)), (clusters, labels))).toarray()
+    return float(table.max(axis=1).sum() / len(labels))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--branching", type=int, nargs="+", default=[2, 3, 5])
+    parser.add_argument("--iterations", type=int, default=100)
+    parser.add_argument("--speed-only", action="store_true")
+    parser.add_argument("--picture", help="draw the first tree into this file")
+    arguments = parser.parse_args()
+    describe_machine()
+    X = load_counts(NEWSGROUPS)
+    branching = tuple(arguments.branching)
+    speed(X, branching)
+    if arguments.speed_only:
+        return
+    words, labels = read_names()
+    K = int(np.prod(branching))
+    function_words = np.flatnonzero(np.isin(words, FUNCTION_WORDS))
+    flat, deep, rooted = [], [], []
+    for seed in range(arguments.seeds):
+        plain = PLSA(K, random_state=seed, n_jobs=THREADS).fit(X)
+        tree = HierarchicalPLSA(
+            depth=len(branching), branching=branching, random_state=seed, n_jobs=THREADS, max_iter=arguments.iterations
+        ).fit(X)
+        flat.append(purity(plain.doc_topic_.argmax(axis=1), labels))
+        deep.append(purity(tree.labels_, labels))
+        written = tree.node_word_[:, function_words].sum(axis=1) * tree.node_weights_
+        shares = written / written.sum()
+        inner = np.setdiff1d(np.arange(len(shares)), [0, *tree.leaves_])
+        rooted.append(shares[0])
+        largest = max(shares[1:])
+        print(
+            f"seed {seed}: purity plain {flat[-1]:.4f}, tree {deep[-1]:.4f}; log-likelihood plain "
+            f"{plain.log_likelihood_:.4f}, tree {tree.log_likelihood_:.4f}; function words: root {shares[0]:.2f}, "
+            f"between {shares[inner].sum():.2f}, all {K} leaves {shares[tree.leaves_].sum():.2f}, "
+            f"the next node {largest:.2f}"
+        )
+        if seed == 0:
+            print(tree.tree_text(list(words)))
+            if arguments.picture:
+                ax = plot_tree(tree, list(words), n_words=6)
+                ax.figure.savefig(arguments.picture, dpi=80)
+    gap = np.median(deep) - np.median(flat)
+    print(
+        f"median of {arguments.seeds}: purity plain {np.median(flat):.4f}, tree {np.median(deep):.4f} "
+        f"({gap:+.4f}; bar: at least -0.02); function words in the root {np.median(rooted):.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
