@@ -175,6 +175,29 @@ def test_an_edit_that_cannot_be_made_is_one_sentence(arguments: tuple[str, ...],
     assert (once / "run" / "run.json").read_bytes() == before
 
 
+# explore
+
+
+def test_the_page_is_written_anew_where_it_is_asked_for(place: Path) -> None:
+    first = (place / "run" / "explorer.html").read_text(encoding="utf-8")
+    assert "<title>run" in first
+    assert run("edit", "run", "--rename", "0=Ore & metal", "-q", cwd=place).exit_code == 0
+    assert (place / "run" / "explorer.html").read_text(encoding="utf-8") != first
+    result = run("explore", "run", "--text", "none", "-o", "page.html", cwd=place)
+    assert result.exit_code == 0, result.output
+    assert "Written to page.html" in result.stdout
+    assert len((place / "page.html").read_bytes()) < len(first)
+    assert run("explore", "run", "--text", "some", cwd=place).exit_code == 2
+
+
+def test_a_fit_without_texts_and_page_keeps_neither(once: Path) -> None:
+    assert run("fit", "docs", "-k", "2", "-o", "bare", "--no-texts", "--no-page", "-q", cwd=once).exit_code == 0
+    opened = open_run(once / "bare")
+    assert opened.texts is None
+    assert not (once / "bare" / "explorer.html").exists()
+    assert run("update", "bare", "docs", "-q", cwd=once).exit_code == 0
+
+
 # compare
 
 

@@ -23,7 +23,7 @@ def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False
     """
     start = time.perf_counter()
     interrupted = False
-    with bar(notes, "Fitting topics", quiet=quiet) as update, warnings.catch_warnings():
+    with bar(notes, "Fitting topics", unit="iterations", quiet=quiet) as update, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said in the command line's own words
 
         def show(entry: Mapping[str, float]) -> None:

@@ -61,7 +61,7 @@ def count_anew(
     The limits on rare and frequent words (`min_df`, `max_df`) are for many documents: a few are counted without.
     """
     kept = Kept(texts)
-    with bar(notes, "Reading and counting", quiet=quiet) as update:
+    with bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
         documents = iter(reader)
         first = list(islice(documents, FEW_DOCUMENTS))
         if len(first) < FEW_DOCUMENTS:
@@ -83,7 +83,7 @@ def count_as_before(
 ) -> Counted:
     """Counts the words that a fitted vectorizer knows."""
     kept = Kept(texts)
-    with bar(notes, "Reading and counting", quiet=quiet) as update:
+    with bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
         counts = vectorizer.transform(kept.passing(reader, reader, update))
     if not quiet:
         tell_problems(reader, notes)
