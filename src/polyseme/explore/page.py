@@ -37,7 +37,7 @@ def write_page(source: Any, path: str | PathLike[str], text: str = "excerpt", **
 
 def page(source: Any, text: str = "excerpt", **parts: Any) -> str:
     """The text of the page that `write_page` writes."""
-    made = parts_of(source, **parts)
+    made = parts_of(source, text, **parts)
     blocks = [
         f'<script type="application/octet-stream" id="{name}">{base64.b64encode(packed).decode()}</script>'
         for name, packed in (
@@ -80,12 +80,12 @@ def show(source: Any, *, text: str = "excerpt", height: int = 800, **parts: Any)
     return Shown(page(source, text, **parts), height)
 
 
-def parts_of(source: Any, **parts: Any) -> Parts:
+def parts_of(source: Any, text: str = "full", **parts: Any) -> Parts:
     """Parts of whatever has them: Parts, a run, or a fitted model with counts."""
     if isinstance(source, Parts):
         made = source
     elif hasattr(source, "documents") and hasattr(source, "model"):
-        made = of_run(source)
+        made = of_run(source, texts=text == "full")
     elif "counts" in parts:
         return of_model(source, **parts)
     else:

@@ -124,25 +124,26 @@ def of_model(
     return Parts(
         topics, doc_topic, matrix, words, type(model).__name__, title, inference, vectorizer,
         ids=strings(ids), titles=strings(titles), labels=label_lists(labels),
-        times=None if times is None else list(times), texts=strings(texts), history=getattr(model, "history_", {}), facts=_facts(model), **more,
+        times=None if times is None else list(times), texts=strings(texts),
+        history=getattr(model, "history_", {}), facts=_facts(model), **more,
     )  # fmt: skip
 
 
-def of_run(run: Any) -> Parts:
-    """Parts of a run folder (`polyseme.runs.open_run`)."""
+def of_run(run: Any, *, texts: bool = True) -> Parts:
+    """Parts of a run folder (`polyseme.runs.open_run`), with the whole texts if it keeps them and they are wanted."""
     frame, about = run.documents, run.about
-    texts = getattr(run, "texts", None)
     times = frame["time"].to_list()
     parts = of_model(
         run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=frame["id"].to_list(),
-        titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None, texts=texts,
+        titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None,
+        texts=run.texts if texts else None,
         title=str(about.get("title") or run.path.resolve().name),
     )  # fmt: skip
     selection = about.get("selection")
     return replace(
         parts,
         excerpts=[excerpt or "" for excerpt in frame["excerpt"].to_list()],
-        topic_names=dict(getattr(run, "topic_names", None) or {}),
+        topic_names=run.topic_names,
         selection=selection_rows(selection),
         chosen_size=parts.topic_word.shape[0],
         facts={**parts.facts, **_run_facts(about)},

@@ -78,8 +78,9 @@ def _plain(reason: str) -> tuple[dict[str, Any], dict[str, Array]]:
     characters = by_pattern(_DEFAULT_PATTERN, True)
     assert characters is not None
     values = {
-        "reason": reason, "lowercase": True, "accents": "", "marks": [], "language": "", "normal": False, "dotless": False,
-        "apostrophes": False, "binary": False, "runs": [1, 1], "stops": [], "phrases": [], "forms": [], "names": [],
+        "reason": reason, "lowercase": True, "accents": "", "marks": [], "language": "", "normal": False,
+        "dotless": False, "apostrophes": False, "binary": False, "runs": [1, 1], "stops": [], "phrases": [],
+        "forms": [], "names": [],
         "shortest": characters.min_length,
     }  # fmt: skip
     return values, _kinds(characters)

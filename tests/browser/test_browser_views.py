@@ -1,0 +1,173 @@
+"""Every view, in a real browser: it shows what it should, asks for nothing and complains of nothing."""
+
+import pytest
+
+VIEWS = {
+    "#/topics": ["4 topics", "80 documents", "Map", "weight", "fit"],
+    "#/topics?sort=fit&order=up": ["fit ↑"],
+    "#/topic/2": ["Relevance", "Typical documents", "Nearest topics", "Labels", "Over time"],
+    "#/documents": ["80 documents", "kitchen", "Show more"],
+    "#/documents?filter=harbour": ["of 80 documents", "harbour"],
+    "#/document/3": ["Text", "Topics", "Similar documents", "counted tokens"],
+    "#/words": ["bank", "most frequent"],
+    "#/word/bank": ["Senses", "Neighbours", "tokens in"],
+    "#/word/banks": ["bank"],
+    "#/search/ship%20loan": ["Documents", "Topics of the query", "words 0."],
+    "#/paste": ["Nothing pasted yet", "goes nowhere"],
+    "#/labels": ["4 labels", "Topics by label"],
+    "#/labels/music": ["Words that set it apart", "violin"],
+    "#/time": ["Topics over time", "2000", "Choose topics"],
+    "#/fit": ["training perplexity", "Log-likelihood", "4 topics were chosen"],
+    "#/topic/99": ["There is no topic 99"],
+    "#/document/x": ["There is no document x"],
+    "#/word/zebra": ["no word “zebra”"],
+    "#/labels/nobody": ["no label “nobody”"],
+    "#/search/zebra": ["None of these words"],
+    "#/search": ["Ask in a few words"],
+    "#/nonsense/%E0%A4%A": ["4 topics"],
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_wrong(themes_page):
+    yield
+    assert themes_page.complaints == []
+    assert themes_page.requests == [themes_page.address]
+
+
+@pytest.mark.parametrize("fragment", VIEWS)
+def test_view_shows(themes_page, fragment):
+    themes_page.go(fragment)
+    shown = themes_page.text()
+    # charts are text too, but only what is drawn
+    for expected in VIEWS[fragment]:
+        assert expected in shown or expected in themes_page.page.locator("main").text_content()
+
+
+def test_words_of_a_topic_follow_the_slider(themes_page, themes):
+    themes_page.go("#/topic/1?relevance=1")
+    labels = themes_page.page.locator("main svg").first.locator("text.label")
+    frequent = labels.all_text_contents()
+    assert frequent[0] == themes.vocabulary[themes.topic_word[1].argmax()]
+    slider = themes_page.page.get_by_label("Relevance λ")
+    slider.focus()
+    for _ in range(20):
+        themes_page.page.keyboard.press("ArrowLeft")
+    assert slider.input_value() == "0"
+    assert labels.all_text_contents() != frequent
+    assert themes_page.page.evaluate("location.hash") == "#/topic/1?relevance=0"
+
+
+def test_words_of_a_text_have_the_topic_that_python_gives(themes_page, themes):
+    document = 4
+    themes_page.go(f"#/document/{document}")
+    spans = themes_page.page.eval_on_selector_all(
+        ".text .w", "spans => spans.map((s) => [s.textContent, Number(s.dataset.word), Number(s.dataset.topic)])"
+    )
+    assert len(spans) == 30
+    for text, word, topic in spans:
+        joint = themes.doc_topic[document] * themes.topic_word[:, word]
+        assert topic == joint.argmax()
+        assert themes.vectorizer.transform([text]).indices.tolist() == [word]
+
+
+def test_one_topic_of_a_text_can_be_picked_out(themes_page):
+    themes_page.go("#/document/0")
+    button = themes_page.page.locator(".pick").first
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert themes_page.page.locator(".w:not(.out)").count() > 0
+    button.click()
+    assert themes_page.page.locator(".w.out").count() == 0
+
+
+def test_senses_are_those_of_the_index(themes_page, themes):
+    from polyseme import PLSA
+    from polyseme.retrieval import SearchIndex
+
+    model = PLSA(4, random_state=0, tol=1e-4).fit(themes.counts)
+    index = SearchIndex(themes.counts, themes.vocabulary, titles=themes.titles).use_model(model)
+    themes_page.go("#/word/bank")
+    senses = index.senses("bank")
+    assert len(senses) >= 2
+    shown = [block.inner_text() for block in themes_page.page.locator(".sense").all()]
+    assert len(shown) == len(senses)
+    for block, sense in zip(shown, senses, strict=True):
+        assert str(sense.topic) in block
+        assert all(word in block for word in sense.words[:10])
+        assert all(title in block for _, title in sense.documents)
+    neighbours = [neighbour.word for neighbour in index.neighbours("bank", 20)]
+    assert themes_page.page.locator("main svg").nth(1).locator("text.label").all_text_contents() == neighbours
+
+
+def test_deep_links_and_history(opened, themes_file):
+    page = opened(themes_file, "#/word/bank").page
+    assert page.locator("h1").inner_text() == "bank"
+    page.locator(".sense a.topic").first.click()
+    page.wait_for_selector("text=Typical documents")
+    topic = page.evaluate("location.hash")
+    assert topic.startswith("#/topic/")
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+    page.go_back()
+    page.wait_for_selector("text=Senses")
+    page.goto(page.url.split("#")[0] + topic)
+    page.reload()
+    page.wait_for_selector("text=Typical documents")
+
+
+@pytest.mark.parametrize("width", [400, 1000, 1600])
+def test_no_view_is_wider_than_the_window(themes_page, width):
+    themes_page.page.set_viewport_size({"width": width, "height": 800})
+    for fragment in VIEWS:
+        themes_page.go(fragment)
+        assert themes_page.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), fragment
+    themes_page.page.set_viewport_size({"width": 1000, "height": 800})
+
+
+def test_charts_follow_the_width(themes_page):
+    themes_page.go("#/topic/0")
+    before = themes_page.page.locator("svg.chart").first.bounding_box()["width"]
+    themes_page.page.set_viewport_size({"width": 600, "height": 800})
+    themes_page.wait(f"document.querySelector('svg.chart').getBoundingClientRect().width !== {before}")
+    themes_page.page.set_viewport_size({"width": 1000, "height": 800})
+
+
+def test_what_is_shown_can_be_saved(themes_page, themes):
+    themes_page.go("#/topics")
+    page = themes_page.page
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save topics as CSV").click()
+    rows = download.value.path().read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "topic,name,weight,fit,words"
+    assert len(rows) == 5
+    topic, weight = rows[1].split(",")[0], float(rows[1].split('",')[1].split(",")[0])
+    assert weight == pytest.approx(themes.topic_weights[int(topic)])
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save map of topics as SVG").click()
+    drawn = download.value.path().read_text(encoding="utf-8")
+    assert drawn.count("<circle") == 4
+    assert "var(" not in drawn
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save map of topics as PNG").click()
+    assert download.value.suggested_filename == "map-of-topics.png"
+    picture = download.value.path().read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 5000
+
+
+def test_the_map_can_be_walked_with_the_keyboard(themes_page):
+    themes_page.go("#/topics")
+    page = themes_page.page
+    page.locator("svg.chart a").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Typical documents")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_time_remembers_the_chosen_topics(themes_page):
+    themes_page.go("#/time?topics=1,3")
+    assert themes_page.page.locator("svg.chart path.line").count() == 2
+    themes_page.page.locator(".small-chart[aria-pressed=false]").first.click()
+    assert themes_page.page.locator("svg.chart path.line").count() == 3
+    assert themes_page.page.evaluate("location.hash").startswith("#/time?topics=1%2C3%2C")
