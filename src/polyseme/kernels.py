@@ -256,15 +256,19 @@ class SparseCounts:
         n_threads: int,
         background: float = 0.0,
         temperature: float = 1.0,
+        u: Floats | None = None,
     ) -> tuple[Array, npt.NDArray[np.int32]]:
         """Topic weights (documents x K) of every row with B fixed, and the EM steps each took (negative: cut off).
 
-        Column K of B, with weight `background`, stays fixed; empty rows get the weights `empty`.
+        Column K of B, with weight `background`, stays fixed; empty rows get the weights `empty`. u is the sum of each
+        topic over all words (K numbers), where B has not all of them.
         """
         theta = np.empty((self.n_docs, n_topics), dtype=B.dtype)
         steps = np.empty(self.n_docs, dtype=np.int32)
+        if u is None:
+            u = B[:, :n_topics].sum(axis=0, dtype=np.float64)
         _kernels.fold_in(
-            self.indptr, self.indices, self.values, B, B[:, :n_topics].sum(axis=0, dtype=np.float64),
+            self.indptr, self.indices, self.values, B, u,
             np.ascontiguousarray(empty, dtype=B.dtype), theta, steps,
             background=background, temperature=temperature, tol=tol, max_iter=max_iter, n_threads=n_threads,
         )  # fmt: skip

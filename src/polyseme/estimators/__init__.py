@@ -6,5 +6,6 @@ from polyseme.estimators.lsa import LSA
 from polyseme.estimators.nmf import NMF
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.real import RealTopicModel
+from polyseme.estimators.tensor import TensorPLSA
 
-__all__ = ["LDA", "LSA", "NMF", "PLSA", "HierarchicalPLSA", "RealTopicModel"]
+__all__ = ["LDA", "LSA", "NMF", "PLSA", "HierarchicalPLSA", "RealTopicModel", "TensorPLSA"]

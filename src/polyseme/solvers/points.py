@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from polyseme.kernels import Array
 from polyseme.solvers.accelerate import Momentum
 from polyseme.solvers.loop import Progress
 
@@ -23,11 +24,16 @@ class PointRun(Generic[P]):
     """Goes from look to look; points are tuples of arrays (see accelerate.py).
 
     look : the report at a point, and the step from there.
-    normalised : a point whose numbers were lengthened, as a point again; None takes plain steps only.
+    normalised : the point of arrays that were lengthened; None takes plain steps only.
     """
 
     def __init__(
-        self, look: Callable[[P], Look], start: P, normalised: Callable[[P], P] | None = None, *, keep: float = 0.5
+        self,
+        look: Callable[[P], Look],
+        start: P,
+        normalised: Callable[[tuple[Array, ...]], P] | None = None,
+        *,
+        keep: float = 0.5,
     ) -> None:
         self.exhausted = False
         self._look = look
@@ -58,5 +64,4 @@ class PointRun(Generic[P]):
     def _lengthened(self, step: P) -> P:
         assert self._normalised is not None
         longer = (self._momentum.lengthened(new, old) for new, old in zip(step, self._last_step, strict=True))
-        kind = type(step)
-        return self._normalised(kind(*longer))
+        return self._normalised(tuple(longer))

@@ -1,0 +1,102 @@
+"""PLSA of three-way counts: how an EM iteration grows with the non-zeros, and beside tensorly's non-negative PARAFAC.
+
+The tensors are drawn from K topics; the growth is the slope of log seconds over log non-zeros (median of a few rounds).
+tensorly works on dense arrays and on least squares, so it gets a small tensor made dense, and only seconds a sweep
+compare; ours gets the same counts sparse.
+
+    python benchmarks/tensor.py [--k 20] [--largest 2000000] [--threads 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+
+from common import describe_machine
+from polyseme.solvers.tensor import begin, random_start
+from polyseme.sources.tensor import TensorSource, count_tuples
+
+warnings.filterwarnings("ignore")
+
+SHAPE = (20_000, 10_000, 50)
+SMALL = (200, 200, 30)
+
+
+def drawn(shape: tuple[int, ...], K: int, tokens: int, threads: int, seed: int = 0) -> TensorSource:
+    """So many draws from K topics with a few hundred items of each mode."""
+    rng = np.random.default_rng(seed)
+    topics = rng.integers(K, size=tokens)
+    coords = []
+    for size in shape:
+        popularity = rng.permutation(size)
+        common = np.minimum((size * rng.random(tokens) ** 3).astype(np.int64), size - 1)
+        coords.append(popularity[(common + topics * (size // K)) % size])
+    keys, counts = np.unique(np.ravel_multi_index(tuple(coords), shape), return_counts=True)
+    return TensorSource(np.unravel_index(keys, shape), counts.astype(np.float32), shape, threads)
+
+
+def seconds_a_step(source: TensorSource, K: int, rounds: int) -> float:
+    run = begin(source, random_start(source, K, np.random.default_rng(0)), extrapolate=False)
+    seconds = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        run.advance()
+        seconds.append(time.perf_counter() - started)
+    return float(np.median(seconds))
+
+
+def growth(K: int, largest: int, threads: int) -> None:
+    sizes, seconds = [], []
+    for tokens in (largest // 16, largest // 8, largest // 4, largest // 2, largest):
+        source = drawn(SHAPE, K, tokens, threads)
+        c = source.column_mode
+        tuples = count_tuples([index for mode, index in enumerate(source.coords) if mode != c])
+        sizes.append(source.values.size)
+        seconds.append(seconds_a_step(source, K, 5))
+        print(
+            f"{source.values.size:9d} non-zeros, {tuples:9d} tuples, columns are mode {c}: "
+            f"{1e3 * seconds[-1]:8.1f} ms, {1e9 * seconds[-1] / sizes[-1] / K:.2f} ns a non-zero and topic"
+        )
+    slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    print(f"exponent in non-zeros: {slope:.3f} (bar: at most 1.1)")
+
+
+def beside_tensorly(K: int, threads: int) -> None:
+    try:
+        import tensorly
+        from tensorly.decomposition import non_negative_parafac
+    except ImportError:
+        print("tensorly is not installed: nothing to compare with")
+        return
+    source = drawn(SMALL, K, 100_000, threads)
+    dense = np.zeros(SMALL)
+    dense[source.coords] = source.values
+    sweeps = 5
+    started = time.perf_counter()
+    non_negative_parafac(tensorly.tensor(dense), K, n_iter_max=sweeps, init="random", random_state=0, tol=0)
+    theirs = (time.perf_counter() - started) / sweeps
+    ours = seconds_a_step(source, K, 11)
+    print(
+        f"{SMALL} with {source.values.size} non-zeros ({100 * source.values.size / dense.size:.0f}%), K = {K}: "
+        f"tensorly {tensorly.__version__} non_negative_parafac, dense float64: {1e3 * theirs:.1f} ms a sweep; "
+        f"polyseme, sparse float32: {1e3 * ours:.1f} ms an EM iteration: {theirs / ours:.1f}x as fast"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--k", type=int, default=20)
+    parser.add_argument("--largest", type=int, default=2_000_000)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    describe_machine("tensorly")
+    print(f"three ways {SHAPE}, K = {arguments.k}, float32, {arguments.threads} threads")
+    growth(arguments.k, arguments.largest, arguments.threads)
+    beside_tensorly(arguments.k, arguments.threads)
+
+
+if __name__ == "__main__":
+    main()
