@@ -2,6 +2,23 @@
 
 from polyseme.selection.cross_validation import CrossValidation, cross_validate
 from polyseme.selection.folds import document_folds
+from polyseme.selection.number import Row, Selection, choose_n_topics, select_n_topics, spread_values
 from polyseme.selection.scores import DocumentScores, score_documents
+from polyseme.selection.suggestions import Merge, Split, suggest_merges, suggest_splits
 
-__all__ = ["CrossValidation", "DocumentScores", "cross_validate", "document_folds", "score_documents"]
+__all__ = [
+    "CrossValidation",
+    "DocumentScores",
+    "Merge",
+    "Row",
+    "Selection",
+    "Split",
+    "choose_n_topics",
+    "cross_validate",
+    "document_folds",
+    "score_documents",
+    "select_n_topics",
+    "spread_values",
+    "suggest_merges",
+    "suggest_splits",
+]
