@@ -49,7 +49,15 @@ def themed_parts(model=None, vectorizer=None, **more):
     counts = vectorizer.fit_transform(texts)
     model = (model or PLSA(4, random_state=0, tol=1e-4)).fit(counts)
     return of_model(
-        model, counts, vectorizer=vectorizer, titles=titles, labels=labels, times=times, texts=texts, title="Themes", **more
+        model,
+        counts,
+        vectorizer=vectorizer,
+        titles=titles,
+        labels=labels,
+        times=times,
+        texts=texts,
+        title="Themes",
+        **more,
     )
 
 

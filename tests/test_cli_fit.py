@@ -65,6 +65,24 @@ def test_the_run_gives_back_what_was_fitted(finished: Path) -> None:
     )
 
 
+def test_without_k_the_number_is_chosen_and_the_reason_kept(folder: Path) -> None:
+    result = run("fit", "docs", "-o", "out", "--max-df", "1", cwd=folder)
+    assert result.exit_code == 0, result.output
+    about = open_run(folder / "out").about
+    assert about["model"]["n_components"] == about["selection"]["n_topics"] == 2
+    assert about["selection"]["reason"] in " ".join(result.stderr.split())
+    assert {row["n_topics"] for row in about["selection"]["rows"]} >= {2}
+    assert not (folder / "out" / "choice.json").exists()
+
+
+def test_a_few_documents_get_half_as_many_topics(tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text("\n".join([FRUIT] * 3 + ["iron and copper"] * 3), encoding="utf-8")
+    result = run("fit", "few.txt", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "Number of topics: 3. With fewer than 20 documents none can be held out." in " ".join(result.stderr.split())
+    assert open_run(tmp_path / "few-run").model.n_components == 3
+
+
 def test_the_same_command_gives_the_same_model(finished: Path, folder: Path) -> None:
     assert run("fit", "docs", "-k", "2", "-o", "twin", "--max-df", "1", cwd=folder).exit_code == 0
     first, second = open_run(finished).model, open_run(folder / "twin").model

@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-from explorer_corpora import themed_parts
 
+from explorer_corpora import themed_parts
 from polyseme.explore import write_page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -30,7 +30,9 @@ class Opened:
         self.page = self.context.new_page()
         self.requests, self.complaints = [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: message.type in ("error", "warning") and self.complaints.append(message.text))
+        self.page.on(
+            "console", lambda message: message.type in ("error", "warning") and self.complaints.append(message.text)
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.address = path.as_uri()
         self.page.goto(self.address + fragment)
@@ -39,7 +41,9 @@ class Opened:
     def wait(self, expression):
         """Until an expression is true; playwright's own waiting would be eval in the page, which its policy forbids."""
         loop = "for (let i = 0; i < 1000 && !(EXPRESSION); i++) await new Promise((r) => setTimeout(r, 10));"
-        assert self.page.evaluate(f"async () => {{ {loop} return Boolean(EXPRESSION); }}".replace("EXPRESSION", expression))
+        assert self.page.evaluate(
+            f"async () => {{ {loop} return Boolean(EXPRESSION); }}".replace("EXPRESSION", expression)
+        )
 
     def go(self, fragment):
         """Shows a view, and waits until it is there."""
@@ -70,7 +74,9 @@ def opened(browser):
 
 @pytest.fixture(scope="session")
 def themes():
-    return themed_parts(selection=[{"k": k, "perplexity": 50 + (k - 4) ** 2, "error": 1.0} for k in range(2, 8)], chosen_size=4)
+    return themed_parts(
+        selection=[{"k": k, "perplexity": 50 + (k - 4) ** 2, "error": 1.0} for k in range(2, 8)], chosen_size=4
+    )
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from explorer_corpora import themed_parts, themed_texts
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
+from explorer_corpora import themed_parts, themed_texts
 from polyseme import LDA, PLSA
 from polyseme.explore import from_sklearn, of_model, write_page
 from polyseme.retrieval import SearchIndex
@@ -13,7 +13,13 @@ from polyseme.solvers import Tempered
 from polyseme.text import Vectorizer
 
 CLOSE = 1e-3
-QUERIES = ("ship", "bank loan interest", "Baking bread, at sea: waves of violins", "orchestra zebra", "kneaded doughs rate")
+QUERIES = (
+    "ship",
+    "bank loan interest",
+    "Baking bread, at sea: waves of violins",
+    "orchestra zebra",
+    "kneaded doughs rate",
+)
 
 
 def counted(page, text):

@@ -3,8 +3,8 @@
 import html
 
 import pytest
-from explorer_corpora import HOSTILE, hostile_parts
 
+from explorer_corpora import HOSTILE, hostile_parts
 from polyseme.explore import show, write_page
 
 FRAGMENTS = (
@@ -72,7 +72,9 @@ def test_the_policy_holds(hostile):
     assert any("Content Security Policy" in complaint for complaint in hostile.complaints)
     hostile.complaints.clear()
     hostile.requests[1:] = [url for url in hostile.requests[1:] if not url.startswith(("data:", "https://example.org"))]
-    page.evaluate("document.querySelectorAll('body > img, body > script:last-of-type').forEach((e) => e.tagName === 'IMG' && e.remove())")
+    page.evaluate(
+        "document.querySelectorAll('body > img, body > script:last-of-type').forEach((e) => e.tagName === 'IMG' && e.remove())"
+    )
 
 
 def test_cells_of_a_table_are_no_formulas(hostile):

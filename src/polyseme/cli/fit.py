@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.console import Console
 from polyseme import PLSA
 from polyseme.checkpoints import Checkpoint
 from polyseme.cli import options
+from polyseme.cli.choosing import chosen_number, forget_choice
 from polyseme.cli.documents import Documents
 from polyseme.cli.explore import PAGE_FILE, PageText, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
@@ -23,7 +24,9 @@ from polyseme.runs.folder import CHECKPOINT_FILE, check_free
 
 def fit(
     inputs: options.Inputs,
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of topics.")] = 30,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, help="Number of topics.", show_default="chosen by held-out documents")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="RUN", help="Folder to write.", show_default="by input")
     ] = None,
@@ -76,6 +79,8 @@ def fit(
 
     Examples:
 
+      polyseme fit letters/
+
       polyseme fit letters/ -k 20 -o letters-run
 
       polyseme fit news.csv --text body --title headline --label section
@@ -96,9 +101,14 @@ def fit(
     documents = Documents(inputs, reading, counting, fitting, keep_texts)
     with whole_folder(folder, overwrite=overwrite, resume=resume) as work:
         counted, facts = documents.counted(work, notes, resume=resume, quiet=quiet)
+        choice: dict[str, Any] = {}
+        if k is None:
+            number, choice = chosen_number(counted.counts, work, notes, seed=seed, resume=resume, quiet=quiet)
+        else:
+            number = k
         limit = {} if max_iter is None else {"max_iter": max_iter}
         keep = Checkpoint(work / CHECKPOINT_FILE, checkpoint)
-        model = PLSA(k, background=background, random_state=seed, checkpoint=keep, **limit)
+        model = PLSA(number, background=background, random_state=seed, checkpoint=keep, **limit)
         interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
         about = {
             **versions(),
@@ -106,13 +116,15 @@ def fit(
             **facts,
             "title": folder.resolve().name,
             "page_text": page_text,
-            "model": {"class": "PLSA", **fitting},
+            "model": {"class": "PLSA", **fitting, "n_components": number},
+            **({"selection": choice} if choice else {}),
             "iterations": model.n_iter_,
             "converged": model.converged_,
             "interrupted": interrupted,
             "seconds": {**facts["seconds"], "fitting": round(seconds, 3)},
         }
         write_fitted(work, model, counted, about)
+        forget_choice(work)
         if page:
             write_explorer(open_run(work), work / PAGE_FILE, page_text, notes, quiet=quiet)
     if not quiet:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
-from polyseme.estimators.tables import top_words
+from polyseme.estimators.tables import words_of_topics
 from polyseme.estimators.tensor_data import TensorData, array_data, is_table, table_data, with_known_labels
 from polyseme.estimators.validation import (
     factor_dtype,
@@ -198,7 +198,7 @@ class TensorPLSA(CountDecomposition):
         mode = self._mode(mode)
         if labels is None and self.mode_labels_ is not None:
             labels = self.mode_labels_[mode]
-        return top_words(self.factors_[mode], labels, whole_number("n", n, least=1))
+        return words_of_topics(self.factors_[mode], labels, whole_number("n", n, least=1))
 
     @property
     def factors_(self) -> tuple[Array, ...]:

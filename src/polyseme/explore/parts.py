@@ -184,7 +184,7 @@ def selection_rows(selection: Any) -> list[dict[str, float]]:
     rows = selection.get("rows", ()) if isinstance(selection, Mapping) else selection or ()
     found = []
     for row in rows:
-        k = row.get("k", row.get("n_components")) if isinstance(row, Mapping) else None
+        k = row.get("n_topics", row.get("k")) if isinstance(row, Mapping) else None
         perplexity = row.get("perplexity") if isinstance(row, Mapping) else None
         if k is not None and perplexity is not None:
             error = row.get("error", row.get("standard_error"))
