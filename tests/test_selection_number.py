@@ -52,6 +52,12 @@ def test_the_table_has_a_row_for_each_number_and_plain_values(found):
     assert values["rows"][0]["n_topics"] == 2
 
 
+def test_coherence_and_stability_fall_beyond_the_planted_number(found):
+    by_number = {row.n_topics: row for row in found.rows}
+    assert by_number[6].stability > 0.9 > by_number[24].stability
+    assert by_number[6].coherence > by_number[2].coherence
+
+
 def test_information_criteria_are_their_formulas(six):
     fit = select_n_topics(six, [6], folds_run=1, refine=False, n_jobs=1).fits[6]
     train = six[document_folds(400, 5)[0].train]
@@ -88,6 +94,7 @@ def test_the_cheap_choice_draws_documents_and_counts_one_fold(six):
     found = choose_n_topics(six, [3, 6, 9], max_documents=200, n_jobs=1)
     assert found.chosen in (5, 6, 7)
     assert found.fits[6].scores.tokens.size == 40
+    assert np.isnan(found.rows[0].stability)
 
 
 def test_the_reason_names_the_ends_of_the_range(six):

@@ -14,6 +14,7 @@ from polyseme.errors import InputError
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.tables import frame
 from polyseme.estimators.validation import count_data, share, whole_number
+from polyseme.metrics import coherence, stability, top_words
 from polyseme.selection.folds import document_folds
 from polyseme.selection.path import Fitted, Path, unigram_fit
 from polyseme.selection.scores import DocumentScores
@@ -42,6 +43,9 @@ class Row:
     perplexity, standard_error : of held-out halves of held-out documents (completion), over the folds.
     behind, behind_error : how many nats per token the best number predicts better, and the standard error of that
         difference over the same documents.
+    coherence : NPMI of the topics' ten top words in the documents X, mean over topics and folds.
+    stability : how alike the topics of different folds are, matched one to one: 1 - total variation distance, mean over
+        topics (NaN for one fold).
     aic, bic : 2 p - 2 L and p log N - 2 L, p = D (K - 1) + K (V - 1) parameters; lower is better.
     """
 
@@ -50,6 +54,8 @@ class Row:
     standard_error: float
     behind: float
     behind_error: float
+    coherence: float
+    stability: float
     aic: float
     bic: float
     seconds: float
@@ -91,14 +97,16 @@ class Selection:
         return plot_selection(self, ax)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the fits, as plain numbers, lists and texts."""
+        """Everything but the fits, as plain numbers, lists and texts; None for a figure that is not defined."""
         return {
             "chosen": self.chosen,
             "best": self.best,
             "structured": self.structured,
             "reason": self.reason,
             "unigram_perplexity": self.unigram_perplexity,
-            "rows": [dict(vars(row)) for row in self.rows],
+            "rows": [
+                {name: None if value != value else value for name, value in vars(row).items()} for row in self.rows
+            ],
         }
 
 
@@ -167,7 +175,7 @@ def select_n_topics(
         raise InputError("The held-out documents share no word with the others: give more documents, or longer ones.")
     fits = {1: unigram_fit(X, folds, scores), **path.fitted}
     tried = sorted(fits if 1 in values else path.fitted)
-    return _judged(fits, tried)
+    return _judged(fits, tried, X)
 
 
 def choose_n_topics(
@@ -271,7 +279,7 @@ def _weighed(fits: dict[int, Fitted], tried: list[int]) -> _Weighed:
     return _Weighed(best, least, behind, over_unigram)
 
 
-def _judged(fits: dict[int, Fitted], tried: list[int]) -> Selection:
+def _judged(fits: dict[int, Fitted], tried: list[int], X: Any) -> Selection:
     """The choice among `tried`, or 1 where the best of them is not surely better than the unigram."""
     weighed = _weighed(fits, tried)
     gain, error = weighed.over_unigram
@@ -282,18 +290,20 @@ def _judged(fits: dict[int, Fitted], tried: list[int]) -> Selection:
         chosen,
         weighed.best,
         _reason(chosen, weighed, top),
-        [_row(fits[value], behind[value]) for value in sorted({*tried, chosen})],
+        [_row(fits[value], behind[value], X) for value in sorted({*tried, chosen})],
         top.unigram_perplexity,
         fits,
     )
 
 
-def _row(fit: Fitted, behind: tuple[float, float]) -> Row:
+def _row(fit: Fitted, behind: tuple[float, float], X: Any) -> Row:
     return Row(
         fit.n_topics,
         fit.scores.perplexity,
         fit.scores.perplexity_error,
         *behind,
+        float(np.mean([coherence(top_words(components), X).mean for components in fit.components])),
+        stability(fit.components[0], fit.components[1:]).mean if len(fit.components) > 1 else float("nan"),
         fit.aic,
         fit.bic,
         fit.seconds,
