@@ -7,7 +7,7 @@ from polyseme.explore import of_model
 from polyseme.text import Vectorizer
 
 THEMES = {
-    "kitchen": "bread flour oven baking baked butter dough doughs salt recipe recipes kneading kneaded crust yeast bank",
+    "kitchen": "bread flour oven baking baked butter dough doughs salt recipe kneading kneaded crust yeast bank",
     "harbour": "ship ships harbour sailors wind sails anchor river waves captain tides boats banks",
     "money": "loan loans interest bank credit market prices trading stocks money rate rates broker debt",
     "music": "violin violins orchestra concert melody strings composer rhythm singers piano harmony waves",
@@ -70,6 +70,7 @@ def hostile_parts():
     model = PLSA(3, random_state=0).fit(counts)
     cycle = [HOSTILE[i % len(HOSTILE)] for i in range(20)]
     return model, of_model(
-        model, counts, vectorizer=vectorizer, titles=cycle, ids=cycle[::-1], labels=[[name] for name in cycle], texts=texts,
-        times=[f"200{i % 9}" for i in range(20)], title=HOSTILE[2], topic_names={0: HOSTILE[0], 1: HOSTILE[1]},
+        model, counts, vectorizer=vectorizer, titles=cycle, ids=cycle[::-1], labels=[[name] for name in cycle],
+        texts=texts, times=[f"200{i % 9}" for i in range(20)], title=HOSTILE[2],
+        topic_names={0: HOSTILE[0], 1: HOSTILE[1]},
     )  # fmt: skip

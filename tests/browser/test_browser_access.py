@@ -3,8 +3,8 @@
 import pytest
 
 FRAGMENTS = (
-    "#/topics", "#/topic/1", "#/documents", "#/document/0", "#/words", "#/word/bank", "#/search/ship%20loan", "#/search/zebra",
-    "#/paste", "#/labels", "#/labels/music", "#/time", "#/fit", "#/topic/99",
+    "#/topics", "#/topic/1", "#/documents", "#/document/0", "#/words", "#/word/bank", "#/search/ship%20loan",
+    "#/search/zebra", "#/paste", "#/labels", "#/labels/music", "#/time", "#/fit", "#/topic/99",
 )  # fmt: skip
 
 

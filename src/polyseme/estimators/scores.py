@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
-from polyseme.estimators.tables import frame, topic_columns
+from polyseme.estimators.tables import frame, topic_columns, topics_html
 from polyseme.estimators.validation import count_data, share, whole_number
 from polyseme.factors import symmetric_view
 from polyseme.kernels import Array, Floats, SparseCounts
@@ -89,11 +90,29 @@ class TopicScores:
         `fit` is how much of its own documents the topic carries: sum_d P(d|z) P(z|d).
         """
         check_is_fitted(self)
-        n_words = whole_number("n_words", n_words, least=1)
+        return frame(self._topic_columns(vocabulary, whole_number("n_words", n_words, least=1)))
+
+    def _topic_columns(self, vocabulary: Any, n_words: int) -> dict[str, list[Any]]:
         fit = topic_fit(self.doc_topic_, self.topic_doc_)
         if vocabulary is None:
             vocabulary = getattr(self, "feature_names_in_", None)
-        return frame(topic_columns(self.components_, self.topic_weights_, fit, vocabulary, n_words))
+        return topic_columns(self.components_, self.topic_weights_, fit, vocabulary, n_words)
+
+    # In a notebook: scikit-learn's diagram, and below it the topics of a fitted model.
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        diagram: Callable[[], str] = super()._repr_html_  # type: ignore[misc]
+        return lambda: diagram() + self._topics_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += self._topics_html()
+        return bundle
+
+    def _topics_html(self) -> str:
+        return topics_html(self._topic_columns(None, 10)) if hasattr(self, "doc_topic_") else ""
 
     def _unseen_probability(self, unseen: Any) -> float | None:
         """The probability of each word not seen in training, which together must leave some for the others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -42,6 +43,18 @@ def largest(values: Array, count: int) -> list[int]:
 def words_of_topic(topic: Array, vocabulary: Sequence[str], count: int) -> list[str]:
     """The most probable words of a topic, at most `count`; none that it never says."""
     return [str(vocabulary[word]) for word in largest(topic, count) if topic[word] > 0]
+
+
+def topics_html(columns: dict[str, list[Any]]) -> str:
+    """The columns of `topic_columns` as a small table for a notebook, the heaviest topic first."""
+    order = sorted(columns["id"], key=lambda topic: -columns["weight"][topic])
+    rows = [
+        f"<tr><td>{topic}</td><td>{columns['weight'][topic]:.1%}</td><td>{columns['fit'][topic]:.0%}</td>"
+        f'<td style="text-align:left">{html.escape(columns["words"][topic])}</td></tr>'
+        for topic in order
+    ]
+    head = '<tr><th>topic</th><th>weight</th><th>fit</th><th style="text-align:left">words</th></tr>'
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def frame(columns: dict[str, list[Any]]) -> Any:

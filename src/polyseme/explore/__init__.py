@@ -1,5 +1,6 @@
 """From a model to what people look at: tables, plots, one HTML page."""
 
+from polyseme.explore.figures import plot_convergence, plot_map, plot_selection, plot_topics
 from polyseme.explore.foreign import from_gensim, from_sklearn, pyldavis_arguments
 from polyseme.explore.page import page, show, write_page
 from polyseme.explore.parts import Inference, Parts, of_model, of_run
@@ -12,6 +13,10 @@ __all__ = [
     "of_model",
     "of_run",
     "page",
+    "plot_convergence",
+    "plot_map",
+    "plot_selection",
+    "plot_topics",
     "pyldavis_arguments",
     "show",
     "write_page",

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.errors import InputError, MissingExtraError
+from polyseme.errors import InputError
+from polyseme.explore.figures import pyplot
 from polyseme.kernels import Array, Floats
 from polyseme.simplex import SimplexDecomposition, lower
 
@@ -71,11 +72,7 @@ def _need(fits: bool, otherwise: str) -> None:
 
 
 def _axes(n_dimensions: int) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError("Plots", "cli") from None
-    return plt.figure().add_subplot(projection="3d" if n_dimensions == 3 else None)
+    return pyplot().figure().add_subplot(projection="3d" if n_dimensions == 3 else None)
 
 
 def _edges(ax: Any, corners: Array, **style: Any) -> None:

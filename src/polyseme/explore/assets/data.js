@@ -1,6 +1,6 @@
 // The data of the page.
 //
-// Each section is a <script type="application/octet-stream"> element whose id is its name and whose text is base64 of
+// Each section is a script element of type application/octet-stream whose id is its name and whose text is base64 of
 // gzip of: a uint32 (little-endian) with the length of a JSON header, the header, and the bytes of typed arrays, each at
 // a multiple of 8 behind the header. The header is {values: {...}, arrays: {name: [type, offset, length]}}.
 // Arrays that hold small whole numbers of any size are varints: seven bits a byte, lowest first, high bit for more.

@@ -1,0 +1,375 @@
+"""From a model to a page: parts, packing, the map, periods, other libraries, and what is refused."""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from datetime import date
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import NMF as SklearnNMF
+from sklearn.decomposition import LatentDirichletAllocation, TruncatedSVD
+from sklearn.feature_extraction.text import CountVectorizer
+
+from explorer_corpora import HOSTILE, hostile_parts, themed_parts, themed_texts
+from polyseme import LDA, LSA, NMF, PLSA, InputError
+from polyseme.explore import (
+    from_gensim,
+    from_sklearn,
+    of_model,
+    page,
+    plot_convergence,
+    plot_map,
+    plot_selection,
+    plot_topics,
+    pyldavis_arguments,
+    show,
+    write_page,
+)
+from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_topics, packed_weights, varints
+from polyseme.explore.page import SCRIPTS
+from polyseme.explore.times import periods
+from polyseme.explore.topic_map import classical_scaling, hellinger
+from polyseme.text import Vectorizer
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return themed_parts()
+
+
+def unpacked_varints(packed):
+    numbers, number, shift = [], 0, 0
+    for byte in packed.tolist():
+        number += (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            numbers.append(number)
+            number, shift = 0, 0
+    return numbers
+
+
+def sections(text):
+    """The sections of a page, opened as data.js says."""
+    found = {}
+    for name, content in re.findall(r'<script type="application/octet-stream" id="(\w+)">([^<]*)</script>', text):
+        raw = gzip.decompress(base64.b64decode(content, validate=True))
+        length = int.from_bytes(raw[:4], "little")
+        header = json.loads(raw[4 : 4 + length])
+        assert (4 + length) % 8 == 0
+        arrays = {
+            key: np.frombuffer(raw, kind.removesuffix("Array").lower(), size, 4 + length + offset)
+            for key, (kind, offset, size) in header["arrays"].items()
+        }
+        found[name] = header["values"] | arrays
+    return found
+
+
+def test_varints():
+    values = [0, 1, 127, 128, 300, 2**14, 2**31, 2**40]
+    assert unpacked_varints(varints(np.array(values))) == values
+    assert varints(np.array([], dtype=int)).size == 0
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+def test_counts_survive_packing(dtype):
+    dense = np.random.default_rng(0).poisson(0.4, (30, 12)).astype(dtype)
+    dense[:, 3] = 0
+    if dtype is np.float64:
+        dense[0, 0] = 0.75
+    packed = packed_counts(sp.csr_array(dense))
+    gaps = iter(unpacked_varints(packed["gaps"]))
+    values = iter(unpacked_varints(packed["counts"]) if "counts" in packed else packed["amounts"])
+    again = np.zeros_like(dense)
+    for word, size in enumerate(unpacked_varints(packed["documents_of"])):
+        document = -1
+        for _ in range(size):
+            document += 1 + next(gaps)
+            again[document, word] = next(values)
+    np.testing.assert_array_equal(again, dense)
+
+
+def test_probabilities_are_packed_closely(parts):
+    packed = packed_topics(parts.topic_word)
+    again = np.zeros_like(parts.topic_word.T)
+    rows = np.repeat(np.arange(len(again)), unpacked_varints(packed["topics_of_word"]))
+    again[rows, packed["word_topics"]] = np.exp(-LOG_STEP * packed["word_logs"])
+    kept = again > 0
+    np.testing.assert_allclose(again[kept], parts.topic_word.T[kept], rtol=LOG_STEP / 2 + 1e-9)
+    most = np.broadcast_to(parts.topic_word.max(axis=0)[:, np.newaxis], again.shape)
+    assert (parts.topic_word.T[~kept] < 1e-6 * most[~kept]).all()
+    packed = packed_weights(parts.doc_topic)
+    theta = np.zeros_like(parts.doc_topic)
+    rows = np.repeat(np.arange(len(theta)), unpacked_varints(packed["topics_of_document"]))
+    theta[rows, packed["document_topics"]] = packed["document_shares"] / SHARES
+    np.testing.assert_allclose(theta, parts.doc_topic, atol=2 / SHARES)
+
+
+def test_the_map_keeps_distances_that_fit_a_plane():
+    points = np.random.default_rng(1).normal(size=(7, 2))
+    distances = np.linalg.norm(points[:, np.newaxis] - points, axis=2)
+    places = classical_scaling(distances)
+    np.testing.assert_allclose(np.linalg.norm(places[:, np.newaxis] - places, axis=2), distances, atol=1e-12)
+
+
+def test_hellinger_distances():
+    topics = np.array([[1.0, 0, 0], [0, 0.5, 0.5], [1.0, 0, 0], [0.25, 0.75, 0]])
+    distances = hellinger(topics)
+    naive = [[np.sqrt(np.sum((np.sqrt(a) - np.sqrt(b)) ** 2) / 2) for a in topics] for b in topics]
+    np.testing.assert_allclose(distances, naive, atol=1e-8)
+    assert distances[0, 1] == 1
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_map_of_very_few_topics(size):
+    assert classical_scaling(hellinger(np.eye(2)[:size])).shape == (size, 2)
+
+
+def test_periods():
+    assert periods(["x", None, ""]) is None
+    years = periods([1999, "2003", None, 2001.0])
+    assert years.names == ["1999", "2000", "2001", "2002", "2003"]
+    assert years.of.tolist() == [0, 4, -1, 2]
+    decades = periods([f"{year}" for year in range(1800, 2000)])
+    assert decades.names[0] == "1800s"
+    assert len(decades.names) == 20
+    months = periods([date(2020, 1, 3), "2020-11-30T10:00:00Z", np.datetime64("2021-02-01")])
+    assert months.names[0] == "2020-01"
+    assert months.of.tolist() == [0, 10, 13]
+    days = periods(["2020-02-27", "2020/03/01", "2020-13-01"])
+    assert days.names == ["2020-02-27", "2020-02-28", "2020-02-29", "2020-03-01"]
+    assert days.of.tolist() == [0, 3, -1]
+
+
+def test_a_page_holds_what_its_parts_are(parts):
+    found = sections(page(parts, "full"))
+    core = found["core"]
+    assert core["words"] == parts.vocabulary
+    np.testing.assert_allclose(core["weights"], parts.topic_weights)
+    assert found["documents"]["titles"] == parts.titles
+    assert [text for name in found if name.startswith("texts") for text in found[name]["texts"]] == parts.texts
+    assert core["history"]["log_likelihood"][-1] == pytest.approx(parts.history["log_likelihood"][-1], abs=1e-6)
+    assert len(found["documents"]["periods"]) > 5
+
+
+def test_texts_are_as_much_as_was_asked_for(parts):
+    texts = {
+        kind: [
+            text
+            for name, section in sections(page(parts, kind)).items()
+            if name[:5] == "texts"
+            for text in section["texts"]
+        ]
+        for kind in ("excerpt", "full", "none")
+    }
+    assert texts["full"] == parts.texts
+    assert all(len(text) <= 300 for text in texts["excerpt"])
+    assert texts["none"] == []
+    assert parts.texts[0] not in page(parts, "none")
+
+
+def test_the_page_is_the_same_each_time_and_allows_its_own_script_alone(parts):
+    text = page(parts)
+    assert text == page(parts)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text).group(1)
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL).group(1)
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL).group(1)
+    for content in (script, style):
+        assert base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() in policy
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|https?://(?!www\.w3\.org)", script
+    )
+
+
+def test_hostile_names_stay_in_their_blocks():
+    text = page(hostile_parts()[1], "full")
+    outside = re.sub(r'<script type="application/octet-stream".*?</script>', "", text, flags=re.DOTALL)
+    assert all(name not in outside for name in HOSTILE if "<" in name)
+    assert text.count("<script") == len(sections(text)) + 1
+
+
+def test_a_lone_surrogate_does_no_harm():
+    counts = np.array([[1, 2], [2, 0]])
+    model = PLSA(2, random_state=0).fit(counts)
+    text = page(model, "full", counts=counts, vocabulary=["a\ud800", "b"], texts=["\udfff x", "y"])
+    assert sections(text)["core"]["words"] == ["a?", "b"]
+    text.encode()
+
+
+def test_the_file_appears_whole(parts, tmp_path):
+    path = tmp_path / "page.html"
+    write_page(parts, path)
+    assert path.read_text(encoding="utf-8") == page(parts)
+    with pytest.raises(InputError, match="text must be one of"):
+        write_page(parts, path, text="some")
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_scripts_are_small_and_all_used():
+    folder = __import__("importlib.resources").resources.files("polyseme.explore") / "assets"
+    names = {file.name for file in folder.iterdir() if file.name.endswith(".js")}
+    assert names == set(SCRIPTS)
+    assert all(len((folder / name).read_text(encoding="utf-8").splitlines()) < 400 for name in names)
+
+
+def test_show_is_a_frame(parts):
+    shown = show(parts, height=123)._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert 'height="123"' in shown
+    assert shown.count('"><script') == 0
+
+
+@pytest.mark.parametrize("make", [PLSA, LDA, NMF, lambda n, **k: NMF(n, loss="frobenius", **k)])
+def test_every_topic_model_has_parts(make):
+    texts, *_ = themed_texts(40)
+    counts = Vectorizer().fit_transform(texts)
+    model = make(3, random_state=0).fit(counts)
+    made = of_model(model, counts, [f"w{i}" for i in range(counts.shape[1])])
+    np.testing.assert_allclose(made.topic_word.sum(axis=1), 1)
+    np.testing.assert_allclose(made.doc_topic.sum(axis=1), 1, atol=1e-5)
+    assert made.topic_weights.sum() == pytest.approx(1)
+    assert page(made)
+
+
+def test_topics_of_scikit_learn():
+    texts, titles, *_ = themed_texts(40)
+    vectorizer = CountVectorizer()
+    counts = vectorizer.fit_transform(texts)
+    lda = LatentDirichletAllocation(3, random_state=0).fit(counts)
+    made = from_sklearn(lda, counts, vectorizer, titles=titles)
+    np.testing.assert_allclose(made.topic_word, lda.components_ / lda.components_.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(made.doc_topic, lda.transform(counts))
+    assert made.vocabulary == list(vectorizer.get_feature_names_out())
+    nmf = SklearnNMF(3, random_state=0, max_iter=500).fit(counts)
+    made = from_sklearn(nmf, counts, vectorizer)
+    W, H = nmf.transform(counts), nmf.components_
+    mass = (W * H.sum(axis=1)).sum(axis=1)
+    np.testing.assert_allclose(mass[:, np.newaxis] * (made.doc_topic @ made.topic_word), W @ H, atol=1e-8)
+    with pytest.raises(InputError, match="negative"):
+        from_sklearn(TruncatedSVD(3).fit(counts), counts, vectorizer)
+
+
+def test_topics_of_gensim():
+    """By the interface that gensim's LdaModel has, since gensim is not a dependency."""
+    lambda_ = np.array([[3.0, 1.0, 0.5], [0.2, 2.0, 4.0]])
+    corpus = [[(0, 2), (1, 1)], [(2, 5)], []]
+    gamma = np.array([[3.0, 1.0], [0.5, 4.5], [1.0, 1.0]])
+    model = SimpleNamespace(
+        state=SimpleNamespace(get_lambda=lambda: lambda_), id2word={0: "a", 1: "b", 2: "c"}, alpha=np.array([0.5, 0.5]),
+        inference=lambda documents: (gamma[: len(documents)], None),
+    )  # fmt: skip
+    made = from_gensim(model, iter(corpus), titles=["x", "y", "z"])
+    np.testing.assert_array_equal(made.counts.toarray(), [[2, 1, 0], [0, 0, 5], [0, 0, 0]])
+    np.testing.assert_allclose(made.doc_topic, gamma / gamma.sum(axis=1, keepdims=True))
+    assert made.inference.totals.tolist() == [4.5, 6.2]
+    assert made.vocabulary == ["a", "b", "c"]
+
+
+def test_arguments_of_pyldavis(parts):
+    counts = sp.vstack([parts.counts, sp.csr_array((1, parts.counts.shape[1]))]).tocsr()
+    model = PLSA(4, random_state=0, tol=1e-4).fit(counts)
+    arguments = pyldavis_arguments(model, counts, parts.vocabulary)
+    assert set(arguments) == {"topic_term_dists", "doc_topic_dists", "doc_lengths", "vocab", "term_frequency"}
+    assert arguments["doc_topic_dists"].shape == (80, 4)  # the empty document is left out
+    np.testing.assert_allclose(arguments["topic_term_dists"].sum(axis=1), 1)
+    np.testing.assert_allclose(arguments["doc_topic_dists"].sum(axis=1), 1)
+    assert arguments["term_frequency"].sum() == arguments["doc_lengths"].sum() == parts.counts.sum()
+    assert arguments["vocab"] == parts.vocabulary
+
+
+def test_new_counts_are_folded_in(parts):
+    model = PLSA(4, random_state=0, tol=1e-4).fit(parts.counts)
+    made = of_model(model, parts.counts[:7], parts.vocabulary)
+    np.testing.assert_allclose(made.doc_topic, parts.doc_topic[:7], atol=1e-6)
+
+
+REFUSED = {
+    "one name for each": lambda p: of_model(PLSA(2, random_state=0).fit(p.counts), p.counts, ["a"]),
+    "titles must have one entry": lambda p: of_model(
+        PLSA(2, random_state=0).fit(p.counts), p.counts, p.vocabulary, titles=["a"]
+    ),
+    "not fitted": lambda p: of_model(PLSA(2), p.counts, p.vocabulary),
+    "give vocabulary or vectorizer": lambda p: of_model(PLSA(2, random_state=0).fit(p.counts), p.counts),
+    "no topics of words": lambda p: of_model(LSA(2).fit(p.counts), p.counts, p.vocabulary),
+    "knows no documents": lambda p: page(PLSA(2, random_state=0).fit(p.counts)),
+    "has them already": lambda p: page(p, titles=["a"]),
+    "no full texts": lambda p: page(of_model(PLSA(2, random_state=0).fit(p.counts), p.counts, p.vocabulary), "full"),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(parts, message):
+    with pytest.raises(
+        InputError, match=message if message != "one name for each" else "must have a column for each|one name"
+    ):
+        REFUSED[message](parts)
+
+
+def test_a_run_has_a_page(tmp_path):
+    pytest.importorskip("polars")
+    from polyseme.runs import open_run, write_run
+    from polyseme.runs.counted import Counted
+
+    texts, titles, labels, times = themed_texts(30)
+    vectorizer = Vectorizer(language="english")
+    counts = vectorizer.fit_transform(texts)
+    model = PLSA(3, random_state=0).fit(counts)
+    columns = {
+        "id": [str(i) for i in range(30)], "title": titles, "label": ["; ".join(names) for names in labels],
+        "time": times, "source": [None] * 30, "excerpt": [text[:40] for text in texts],
+    }  # fmt: skip
+    about = {"model": {"seed": 0}, "topic_names": {"1": "Bread"}, "selection": [{"k": 3, "perplexity": 9.5}, {"k": 4}]}
+    write_run(tmp_path / "run", model, Counted(counts, columns, vectorizer), about, texts=texts)
+    run = open_run(tmp_path / "run")
+    found = sections(page(run))
+    assert found["core"]["title"] == "run"
+    assert found["core"]["topic_names"] == {"1": "Bread"}
+    assert found["core"]["selection"] == [{"k": 3, "perplexity": 9.5, "error": 0.0}]
+    assert found["core"]["facts"]["seed"] == 0
+    assert found["texts0"]["texts"] == columns["excerpt"]
+    assert found["documents"]["labels"] == ["harbour", "kitchen", "money", "music"]
+    assert sections(page(run, "full"))["texts0"]["texts"] == texts
+
+
+def test_a_fitted_model_shows_its_topics_in_a_notebook(parts):
+    model = PLSA(2, random_state=0)
+    assert "<th>weight</th>" not in model._repr_html_()
+    model.fit(np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]]))
+    for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert shown.count("<tr><td>") == 2
+    model.feature_names_in_ = np.array(["<b>", "x", "y", "z"], dtype=object)
+    assert "&lt;b&gt;" in model._repr_html_()
+    import sklearn
+
+    with sklearn.config_context(display="text"):
+        assert not hasattr(model, "_repr_html_")
+
+
+def test_figures(parts):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    model = PLSA(4, random_state=0, tol=1e-4).fit(parts.counts)
+    figure = plot_topics(model, parts.vocabulary, n_words=5)
+    assert [ax.get_title().split()[1] for ax in figure.axes] == [str(t) for t in np.argsort(-model.topic_weights_)]
+    top = parts.vocabulary[model.components_[int(figure.axes[0].get_title().split()[1])].argmax()]
+    assert figure.axes[0].get_yticklabels()[-1].get_text() == top
+    ax = plot_map(model, parts.vocabulary)
+    assert len(ax.texts) == 4
+    ax = plot_convergence(model)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.history_["log_likelihood"])
+    ax = plot_selection([{"k": 4, "perplexity": 7.0}, {"k": 2, "perplexity": 9.0, "error": 0.5}])
+    assert ax.lines[0].get_xdata().tolist() == [2, 4]
+    assert plot_convergence(LDA(2, random_state=0).fit(parts.counts)).get_ylabel() == "bound of the log evidence"
+    with pytest.raises(InputError, match="k and perplexity"):
+        plot_selection([])
+    with pytest.raises(InputError, match="numbers from 0 to 3"):
+        plot_topics(model, parts.vocabulary, topics=[4])
+    plt.close("all")
