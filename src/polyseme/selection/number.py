@@ -33,6 +33,9 @@ _NEGLIGIBLE = 0.01
 _SURE = 3.0
 """so many standard errors above the unigram are structure: one is too few where ten numbers had their chance"""
 
+_LEAST_GAIN = 1e-3
+"""nats per token over the unigram, a thousandth of perplexity: less is no structure that anyone could use, however sure"""
+
 Progress = Callable[[int, int, str], Any]
 
 
@@ -143,7 +146,7 @@ def select_n_topics(
     All numbers share the folds and the held-out halves, so that their differences are taken document by document; their
     standard error is far below that of a perplexity itself. Chosen is the least number that the best one does not beat
     by more than one standard error of their difference, or by more than 1% of what it gains over the unigram; 1, "no
-    structure", if the best number does not beat the unigram by more than three standard errors.
+    structure", if the best number does not beat the unigram by more than three standard errors and 0.001 nats.
 
     Parameters
     ----------
@@ -283,7 +286,7 @@ def _judged(fits: dict[int, Fitted], tried: list[int], X: Any) -> Selection:
     """The choice among `tried`, or 1 where the best of them is not surely better than the unigram."""
     weighed = _weighed(fits, tried)
     gain, error = weighed.over_unigram
-    chosen = weighed.least if gain > _SURE * error else 1
+    chosen = weighed.least if gain > max(_SURE * error, _LEAST_GAIN) else 1
     top = fits[weighed.best].scores
     behind = {1: top.gain_over(fits[1].scores), **weighed.behind}
     return Selection(
