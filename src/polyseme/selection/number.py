@@ -34,7 +34,7 @@ _SURE = 3.0
 """so many standard errors above the unigram are structure: one is too few where ten numbers had their chance"""
 
 _LEAST_GAIN = 1e-3
-"""nats per token over the unigram, a thousandth of perplexity: less is no structure that anyone could use, however sure"""
+"""nats per token over the unigram: less is no structure that anyone could use, however sure it is"""
 
 Progress = Callable[[int, int, str], Any]
 
