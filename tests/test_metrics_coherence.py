@@ -256,6 +256,23 @@ def test_texts_must_be_split():
         token_sequences(["a b"], ["a", "b"])
 
 
+@pytest.mark.parametrize(
+    ("tokens", "indptr", "sentence"),
+    [
+        ([0, -2], [0, 2], "tokens must be one row of word numbers"),
+        ([0.5, 1.0], [0, 2], "tokens must be one row of word numbers"),
+        ([[0, 1]], [0, 2], "tokens must be one row of word numbers"),
+        ([0, 1], [0, 3], "indptr must rise from 0 to the number of tokens, 2"),
+        ([0, 1], [1, 2], "indptr must rise from 0 to the number of tokens, 2"),
+        ([0, 1], [0, 2, 1, 2], "indptr must rise from 0 to the number of tokens, 2"),
+        ([0, 1], [], "indptr must rise from 0 to the number of tokens, 2"),
+    ],
+)
+def test_bad_sequences(tokens, indptr, sentence):
+    with pytest.raises(InputError, match=sentence):
+        TokenSequences(np.array(tokens), np.array(indptr))
+
+
 # gensim
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.labels import label_numbers
@@ -61,9 +62,8 @@ def agreement(doc_topic: Array, labels: Any) -> Agreement:
 
 def _table(numbers: Array, n_labels: int, weights: Floats) -> Floats:
     """labels x topics: the documents of each label, by their topics' weights."""
-    table = np.zeros((n_labels, weights.shape[1]))
-    np.add.at(table, numbers, weights)
-    return table
+    has = sp.csr_array((np.ones(len(numbers)), (numbers, np.arange(len(numbers)))), (n_labels, len(numbers)))
+    return np.asarray(has @ weights)
 
 
 def normalised_mutual_information(table: Floats) -> float:

@@ -25,6 +25,19 @@ class TokenSequences:
     indptr: Array
     """text d is tokens[indptr[d]:indptr[d + 1]]"""
 
+    def __post_init__(self) -> None:
+        tokens, indptr = np.asarray(self.tokens), np.asarray(self.indptr)
+        if tokens.ndim != 1 or (tokens.size and (tokens.dtype.kind not in "iu" or tokens.min() < -1)):
+            raise InputError("tokens must be one row of word numbers, -1 for words outside the vocabulary.")
+        if (
+            indptr.ndim != 1
+            or indptr.size < 1
+            or indptr[0] != 0
+            or indptr[-1] != tokens.size
+            or (np.diff(indptr) < 0).any()
+        ):
+            raise InputError(f"indptr must rise from 0 to the number of tokens, {tokens.size}.")
+
 
 def token_sequences(texts: Iterable[Sequence[str]], vocabulary: Sequence[str]) -> TokenSequences:
     """Texts, each a sequence of words, as numbers: the place of each word in the vocabulary."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,12 +59,19 @@ def stability(topic_word: Array, runs: Iterable[Array], *, n_words: int = 10) ->
 
 
 def bootstrap_stability(
-    model: Any, X: Any, *, n_samples: int = 5, random_state: int = 0, n_words: int = 10
+    model: Any,
+    X: Any,
+    *,
+    n_samples: int = 5,
+    random_state: int = 0,
+    n_words: int = 10,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> Stability:
     """How well a fitted model's topics are found again by fits to bootstrap samples of the documents.
 
     Each sample draws as many documents with replacement, and a clone of the model is fitted to it from a start of its
     own. Topics that all resemble the corpus as a whole are alike by nature: 1 - distance of pure noise can be 0.7.
+    `progress` is called with (samples done, samples).
     """
     if n_samples < 1:
         raise InputError(f"n_samples must be at least 1, got {n_samples}.")
@@ -74,8 +81,10 @@ def bootstrap_stability(
     rng = np.random.default_rng(random_state)
     n_docs = counts.shape[0]
     runs = []
-    for _ in range(n_samples):
+    for done in range(1, n_samples + 1):
         rows = np.sort(rng.integers(n_docs, size=n_docs))
         other = clone(model).set_params(random_state=int(rng.integers(2**31)))
         runs.append(other.fit(counts[rows]).components_)
+        if progress is not None:
+            progress(done, n_samples)
     return stability(model.components_, runs, n_words=n_words)
