@@ -30,7 +30,7 @@ def evaluate(
     run: options.RunFolder,
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[INPUT]...", help="Documents to judge by, as for fit; else the run's own."),
+        typer.Argument(metavar="INPUT", help="Documents to judge by, as for fit; else the run's own."),
     ] = None,
     words: Annotated[int, typer.Option("--words", "-w", min=2, help="Top words of a topic that are judged.")] = 10,
     smoothing: Annotated[
