@@ -6,6 +6,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import oracles
 from polyseme import InputError
@@ -95,6 +97,22 @@ def test_windows_are_counted_by_their_definition(window):
         for i, a in enumerate(words):
             for j, b in enumerate(words):
                 assert counted.together[topic, i, j] == sum(a in window and b in window for window in windows)
+
+
+@given(
+    texts=st.lists(st.lists(st.integers(-1, 4), max_size=12), max_size=5),
+    topic=st.lists(st.integers(0, 6), min_size=1, max_size=5),
+    window=st.integers(1, 14),
+)
+@settings(max_examples=200, deadline=None)
+def test_any_texts_are_counted_by_the_definition_and_have_finite_figures(texts, topic, window):
+    counted = cooccurrence_in_windows([topic], sequences(texts), window)
+    windows = all_windows(texts, window)
+    wanted = [[sum(a in one and b in one for one in windows) for b in topic] for a in topic]
+    assert np.array_equal(counted.together[0], wanted)
+    assert counted.n_windows == len(windows)
+    for measure in MEASURES:
+        assert np.isfinite(coherence_of(counted, measure).topics).all()
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix, sp.coo_array])
