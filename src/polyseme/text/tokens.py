@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
+from polyseme.metrics.cooccurrence import TokenSequences
 from polyseme.text._counting import Counter
 from polyseme.text._counting import Sequences as CompiledSequences
 from polyseme.text.characters import Characters, one_by_one
@@ -149,6 +150,13 @@ class Sequences:
 
     def renumber(self, numbers: Columns) -> None:
         self.sequences.renumber(np.ascontiguousarray(numbers, dtype=np.int32), self.n_threads)
+
+    def columns(self, columns: Columns) -> TokenSequences:
+        """The column of each word, in the documents' order; -1, for a word without one, keeps its place."""
+        numbers = np.empty(self.sequences.size, dtype=np.int32)
+        indptr = np.empty(self.n_documents + 1, dtype=np.int64)
+        self.sequences.write(numbers, indptr)
+        return TokenSequences(np.ascontiguousarray(columns, dtype=np.int32)[numbers], indptr)
 
     def pairs(self, min_count: int) -> npt.NDArray[np.int64]:
         """Neighbours that occur at least min_count times, sorted: rows (first, second, count)."""

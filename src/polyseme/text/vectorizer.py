@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.validation import threads_of
+from polyseme.metrics.cooccurrence import TokenSequences
 from polyseme.sources.memory import effective_threads
 from polyseme.text import saving
 from polyseme.text.languages import OTHER, Language, guess, language_of
@@ -131,16 +132,27 @@ class Vectorizer(CountVectorizer):
         documents = batches(raw_documents, self.decode, strings_are_texts=self.input == "content")
         words: Sequence[str | None]
         if self._needs_order(language):
-            sequences = self._sequences(documents, splitting)
-            names = self._known_names(sequences, language)
-            for pairs in self.phrases_:
-                names = join_phrases(sequences, names, pairs)
+            sequences, names = self._in_order(documents, splitting, language)
             tally = sequences.tally(names, self.ngram_range, keep=True)
             words = tally.words()
         else:
             tally = self._tally(documents, splitting, keep=True)
             words = self._known_forms(tally.words(), language)
         return self._known_counts(tally, words)
+
+    def sequences(self, raw_documents: Iterable[Any]) -> TokenSequences:
+        """The words of each document in their order, as columns of the vocabulary: for coherence in windows of text.
+
+        A word outside the vocabulary keeps its place, as -1; stop words have none.
+        """
+        _refuse_one_string(raw_documents)
+        if self.analyzer != "word" or tuple(self.ngram_range) != (1, 1):
+            raise UnsupportedError("Sequences are of single words: leave analyzer='word' and ngram_range=(1, 1).")
+        self._check_vocabulary()
+        language = self._fitted_language()
+        documents = batches(raw_documents, self.decode, strings_are_texts=self.input == "content")
+        sequences, names = self._in_order(documents, self._splitting(language), language)
+        return sequences.columns(np.array([self.vocabulary_.get(name, -1) for name in names], dtype=np.int32))
 
     def build_analyzer(self) -> Any:
         """A function from a document to its words, as in scikit-learn; not with a language or phrases."""
@@ -238,6 +250,16 @@ class Vectorizer(CountVectorizer):
         if language is None:
             return forms
         return [self.shown_.get(stem) for stem in self._stems(forms, language)]
+
+    def _in_order(
+        self, documents: Iterator[list[str]], splitting: Splitting, language: Language | None
+    ) -> tuple[Sequences, list[str]]:
+        """The words of the documents in their order, and the name of each number."""
+        sequences = self._sequences(documents, splitting)
+        names = self._known_names(sequences, language)
+        for pairs in getattr(self, "phrases_", ()):
+            names = join_phrases(sequences, names, pairs)
+        return sequences, names
 
     def _known_names(self, sequences: Sequences, language: Language | None) -> list[str]:
         """The names of the sequences' words, with forms of one stem made one; an unknown word keeps its own name."""

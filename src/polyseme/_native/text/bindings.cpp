@@ -199,6 +199,14 @@ void bind_sequences(nb::module_& module) {
                 self.sequences.renumber(to.data(), n_threads);
             },
             nb::arg("to").noconvert(), nb::arg("n_threads"))
+        .def_prop_ro("size", [](BoundSequences& self) { return self.sequences.size(); })
+        .def(
+            "write",
+            [](BoundSequences& self, Out<int32_t> numbers, Out<int64_t> indptr) {
+                const nb::gil_scoped_release released;
+                self.sequences.write(numbers.data(), indptr.data());
+            },
+            nb::arg("numbers").noconvert(), nb::arg("indptr").noconvert())
         .def("pairs",
              [](BoundSequences& self, int64_t min_count, int n_threads) {
                  std::vector<PairCount> found;

@@ -76,6 +76,28 @@ class Sequences {
                 if (number >= 0) ++tokens[number];
     }
 
+    // How many words there are, barriers not counted.
+    std::size_t size() const {
+        std::size_t n = 0;
+        for (const Piece& piece : pieces_)
+            for (const int32_t number : piece.numbers) n += number >= 0;
+        return n;
+    }
+
+    // The words' numbers, document after document, without barriers; document d begins at indptr[d].
+    void write(int32_t* numbers, int64_t* indptr) const {
+        int64_t written = 0;
+        *indptr++ = 0;
+        for (const Piece& piece : pieces_) {
+            std::size_t i = 0;
+            for (const std::size_t end : piece.ends) {
+                for (; i < end; ++i)
+                    if (piece.numbers[i] >= 0) numbers[written++] = piece.numbers[i];
+                *indptr++ = written;
+            }
+        }
+    }
+
     // Neighbours that occur at least min_count times, sorted.
     std::vector<PairCount> pairs(int64_t min_count, int n_threads) const {
         using Counts = std::unordered_map<uint64_t, int64_t, PairHash>;
