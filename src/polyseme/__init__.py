@@ -12,6 +12,7 @@ from polyseme.estimators import LDA, LSA, NMF, PLSA, HierarchicalPLSA, RealTopic
 from polyseme.estimators.lda import VARIATIONAL_SOLVERS as _VARIATIONAL_SOLVERS
 from polyseme.priors import MEMBERS as _PRIORS
 from polyseme.solvers import SOLVERS as _SOLVERS
+from polyseme.solvers import EarlyStopping as _EarlyStopping
 from polyseme.solvers import Growth as _Growth
 
 __version__ = "0.1.0"
@@ -38,7 +39,8 @@ __all__ = [
 
 def load(path: str | PathLike[str]) -> Any:
     """The model that `save` wrote to `path`."""
-    parts = (*_SOLVERS.values(), *_VARIATIONAL_SOLVERS.values(), *_PRIORS, _Growth, Background, JointBackground)
+    named = (*_SOLVERS.values(), *_VARIATIONAL_SOLVERS.values(), *_PRIORS)
+    parts = (*named, _EarlyStopping, _Growth, Background, JointBackground)
     settings = {part.__name__: part for part in parts}
     estimators = {estimator.__name__: estimator for estimator in _ESTIMATORS}
     return _storage.restore(path, estimators, settings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +24,16 @@ def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[F
     chance = np.divide(share * x - sure, room, out=np.zeros_like(x), where=room > 0)
     held_out = sure + np.where(_uniform(counts, x, seed) < chance, room, 0.0)
     return x - held_out, held_out
+
+
+def split_in_parts(counts: SparseCounts, n_parts: int, seed: int) -> Iterator[Floats]:
+    """Every document's tokens in `n_parts` parts of nearly equal size, one after the other; they sum to the counts."""
+    rest = counts.values.astype(np.float64)
+    for left in range(n_parts, 0, -1):
+        part = np.zeros(rest.size)
+        part[rest > 0] = split_tokens(counts.with_values(rest), seed + n_parts - left, 1 / left)[1]
+        rest = rest - part
+        yield part
 
 
 def _uniform(counts: SparseCounts, x: Floats, seed: int) -> Floats:

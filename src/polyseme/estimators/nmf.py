@@ -25,8 +25,8 @@ class NMF(CountDecomposition):
     With `loss="kullback-leibler"` this is PLSA without its normalisation (Gaussier and Goutte 2005), fitted by the same
     solvers; rows of H sum to one and W carries the scale. With `loss="frobenius"` scikit-learn's solver fits it.
 
-    Parameters are those of PLSA, and `loss`; `solver`, `n_init`, `tol`, `n_jobs`, `callback` and `sample_weight` are
-    for the KL loss alone.
+    Parameters are those of PLSA, and `loss`; `solver`, `n_init`, `tol`, `early_stopping`, `n_jobs`, `callback` and
+    `sample_weight` are for the KL loss alone.
 
     Attributes
     ----------
@@ -48,6 +48,7 @@ class NMF(CountDecomposition):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-2,
+        early_stopping: Any = None,
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -61,6 +62,7 @@ class NMF(CountDecomposition):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.early_stopping = early_stopping
         self.n_jobs = n_jobs
         self.dtype = dtype
         self.random_state = random_state
@@ -199,4 +201,6 @@ def _kl_divergence(counts: SparseCounts, weights: Floats, W: Array, H: Array) ->
     x, v = counts.values.astype(np.float64), np.repeat(weights, np.diff(counts.indptr))
     counted = v > 0
     x, v, products = x[counted], v[counted], products[counted]
-    return inner(v * x, np.log(x / products) - 1) + inner(weighted_sum(weights, W), H.sum(axis=1))
+    with np.errstate(divide="ignore"):  # infinite where no topic has a word, such as one that was held out
+        logs = np.log(x / products)
+    return inner(v * x, logs - 1) + inner(weighted_sum(weights, W), H.sum(axis=1))

@@ -24,6 +24,7 @@ from polyseme.estimators.validation import (
     non_negative,
     refuse_other_factors,
     solver_of,
+    stopped_early,
     threads_of,
     training_data,
     whole_number,
@@ -53,6 +54,8 @@ class PLSA(TopicScores, CountDecomposition):
     tol : a fit stops when re-optimising its factors could gain at most this many nats per token (`residual`, an upper
         bound; the true gain is usually several times smaller; with a prior that can lower the objective, the share of
         all tokens that an iteration moves stands in for it). 0.01 nats are 1% of perplexity.
+    early_stopping : None; True or a `polyseme.solvers.EarlyStopping`, to end the fit when words that it does not see
+        stop becoming more probable, and to keep its best point: against overfitting.
     background : lambda, the share of every document that a fixed background P(w|B) writes, the unigram of the training
         documents; or a `polyseme.Background`, which can bring its own distribution; 0 for none.
     doc_topic_prior, topic_word_prior : prior on P(z|d), and on P(w|z): a number (Dirichlet alpha; 1 is neutral), a
@@ -80,6 +83,7 @@ class PLSA(TopicScores, CountDecomposition):
     doc_background_ : the share of each training document that the background writes.
     active_topics_ : which topics are on; a topic that lost all its documents has the unigram as its words.
     annealing_ : with solver Annealed, a row (beta, number of distinct topics) for each stage.
+    held_out_ : with early_stopping, mean log-probability of a held-out token at the start and after each iteration.
     n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
 
     Examples
@@ -101,6 +105,7 @@ class PLSA(TopicScores, CountDecomposition):
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-2,
+        early_stopping: Any = None,
         background: Any = 0.0,
         doc_topic_prior: Any = None,
         topic_word_prior: Any = None,
@@ -117,6 +122,7 @@ class PLSA(TopicScores, CountDecomposition):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.early_stopping = early_stopping
         self.background = background
         self.doc_topic_prior = doc_topic_prior
         self.topic_word_prior = topic_word_prior
@@ -137,7 +143,7 @@ class PLSA(TopicScores, CountDecomposition):
         n_init = whole_number("n_init", self.n_init, least=1)
         max_iter = whole_number("max_iter", self.max_iter, least=1)
         tol = non_negative("tol", self.tol)
-        solver = solver_of(self.solver)
+        solver = stopped_early(self.early_stopping, solver_of(self.solver))
         n_jobs = threads_of(self.n_jobs)
         X, weights = training_data(self, X, sample_weight)
         dtype = factor_dtype(self.dtype, X)
@@ -291,6 +297,9 @@ class PLSA(TopicScores, CountDecomposition):
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
+        held_out = getattr(fit.run, "held_out", None)
+        if held_out is not None:
+            self.held_out_ = np.array(held_out)
         stages = getattr(fit.run, "stages", None)
         if stages is not None:
             self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_non_negative, v
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
 from polyseme.priors import Prior
-from polyseme.solvers import SOLVERS, Solver
+from polyseme.solvers import SOLVERS, EarlyStopping, Solver
 
 
 def whole_number(name: str, value: Any, *, least: int) -> int:
@@ -66,6 +67,19 @@ def solver_of(solver: Any) -> Solver:
     if isinstance(solver, type) or not hasattr(solver, "begin"):
         raise InputError(f"solver must be a name or a solver object such as polyseme.solvers.EM(), got {solver!r}.")
     return solver
+
+
+def stopped_early(early_stopping: Any, solver: Solver) -> Solver:
+    """The solver, its iterations ended by held-out words if `early_stopping` asks for it."""
+    if early_stopping is None or early_stopping is False:
+        return solver
+    if early_stopping is True:
+        early_stopping = EarlyStopping()
+    if not isinstance(early_stopping, EarlyStopping):
+        raise InputError(
+            f"early_stopping must be None, True or a polyseme.solvers.EarlyStopping, got {early_stopping!r}."
+        )
+    return early_stopping if early_stopping.solver is not None else replace(early_stopping, solver=solver)
 
 
 def _refuse_what_is_no_number(X: Any) -> None:

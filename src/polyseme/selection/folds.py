@@ -10,7 +10,7 @@ import numpy as np
 from polyseme.errors import InputError
 from polyseme.estimators.validation import whole_number
 from polyseme.kernels import Array, SparseCounts
-from polyseme.split import split_tokens
+from polyseme.split import split_in_parts
 
 
 class DocumentFold(NamedTuple):
@@ -38,16 +38,5 @@ def document_folds(n_documents: int, n_folds: int, seed: int = 0) -> list[Docume
 def token_folds(counts: SparseCounts, n_folds: int, seed: int = 0) -> Iterator[tuple[SparseCounts, SparseCounts]]:
     """(observed, held out) for each fold: every token held out once, the same for a document in any batch."""
     n_folds = whole_number("n_folds", n_folds, least=2)
-    rest = counts.values.astype(np.float64)
-    for fold in range(n_folds):
-        held_out = _part(counts, rest, seed + fold, 1 / (n_folds - fold))
-        rest = rest - held_out
+    for held_out in split_in_parts(counts, n_folds, seed):
         yield counts.with_values(counts.values - held_out), counts.with_values(held_out)
-
-
-def _part(counts: SparseCounts, rest: Array, seed: int, share: float) -> Array:
-    """A share of what is left of each count."""
-    left = counts.with_values(rest)
-    part = np.zeros(rest.size)
-    part[rest > 0] = split_tokens(left, seed, share)[1]
-    return part

@@ -3,7 +3,9 @@
 from polyseme.solvers.accelerate import AcceleratedEM
 from polyseme.solvers.auto import Auto
 from polyseme.solvers.coordinate import SCD
+from polyseme.solvers.early_stopping import EarlyStopping
 from polyseme.solvers.em import EM
+from polyseme.solvers.look_further import LookFurther
 from polyseme.solvers.loop import Fit, Report, Run, Solver, run_to_end
 from polyseme.solvers.multiplicative import MultiplicativeNMF, NormalizedNMF
 from polyseme.solvers.plsi import PLSI
@@ -22,6 +24,7 @@ _ALL: tuple[type[Solver], ...] = (
     PLSI,
     Tempered,
     HeldOutTempered,
+    LookFurther,
     Annealed,
 )
 
@@ -35,9 +38,11 @@ __all__ = [
     "AcceleratedEM",
     "Annealed",
     "Auto",
+    "EarlyStopping",
     "Fit",
     "Growth",
     "HeldOutTempered",
+    "LookFurther",
     "MultiplicativeNMF",
     "NormalizedNMF",
     "OnlineVariational",

@@ -24,6 +24,7 @@ class LookFurther:
     """The schedule of `settings`; each of the `tries` covers two more betas below those that it has seen."""
 
     name: ClassVar[str] = "look-further"
+    holds_out: ClassVar[bool] = True
     settings: HeldOutTempered = field(default_factory=lambda: HeldOutTempered(patience=10))
     tries: int = 2
 

@@ -7,19 +7,18 @@ the beta of the fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array, inner
+from polyseme.errors import InputError
+from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.em import EMRun
+from polyseme.solvers.held_out import hold_out_tokens
 from polyseme.solvers.loop import Run
 from polyseme.sources.memory import MemorySource
-from polyseme.split import split_tokens
 
 _SAME_TOPIC = 0.05
 """topics no further apart than this (total variation) count as one"""
@@ -47,6 +46,7 @@ class HeldOutTempered:
     """
 
     name: ClassVar[str] = "held-out-tempered"
+    holds_out: ClassVar[bool] = True
     held_out: float = 0.1
     shrink: float = 0.9
     smoothing: float = 0.01
@@ -109,15 +109,8 @@ class HeldOutRun(_Wrapped):
 
     def __init__(self, settings: HeldOutTempered, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
         self._settings = settings
-        counts = source.by_doc
-        observed, held_out = (
-            counts.with_values(part) for part in split_tokens(counts, settings.seed, settings.held_out)
-        )
-        if not held_out.values.size or not observed.values.size:
-            raise UnsupportedError("There are too few tokens to hold some out: use a fixed beta, Tempered(beta).")
-        self._source = MemorySource(observed, source.weights, source.n_threads)
-        self._held_out = held_out
-        self._score = self._scorer(source.weights)
+        tokens = hold_out_tokens(source, settings.held_out, settings.seed, settings.smoothing)
+        self._source, self._score = tokens.source, tokens.score
         self.inner = EMRun(model, self._source, theta, phi)
         self.report = self.inner.report._replace(residual=float("inf"))
         self._best, self.quality = self.inner, self._score(self.inner)
@@ -141,22 +134,6 @@ class HeldOutRun(_Wrapped):
             inner, self.exhausted = self._best, True
         self.inner = inner
         self.report = inner.report._replace(residual=float("inf"))
-
-    def _scorer(self, weights: Array | None) -> Callable[[EMRun], float]:
-        """Mean log-probability of the held-out tokens of words that are seen in training."""
-        held_out, eps = self._held_out, self._settings.smoothing
-        base = self._source.unigram[held_out.indices]
-        x = held_out.values * (base > 0)
-        if weights is not None:
-            x = x * np.repeat(weights, np.diff(held_out.indptr))
-
-        def score(run: EMRun) -> float:
-            operands = run.model.probability_operands(run.theta, run.phi)
-            p = held_out.products(*operands, n_threads=self._source.n_threads)
-            mixed = (1 - eps) * p.astype(np.float64) + eps * base
-            return inner(x, np.log(mixed, out=np.zeros_like(mixed), where=base > 0)) / float(x.sum())
-
-        return score
 
 
 class AnnealedRun(_Wrapped):
