@@ -14,7 +14,7 @@ FLOORS = (
     {"errors"},
     {"_native"},
     {"kernels", "dirichlet"},
-    {"factors", "sampling", "stats", "split", "priors", "simplex", "tree"},
+    {"factors", "sampling", "stats", "split", "masks", "priors", "simplex", "tree"},
     {"background", "model", "sources", "initialise"},
     {"solvers"},
     {"metrics", "storage", "progress"},

@@ -129,7 +129,7 @@ def test_paired_differences_are_sharper_than_either_score():
     [
         ({"n_folds": 61}, "60 documents cannot be parted into 61 folds: give at most 60 folds."),
         ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),
-        ({"by": "pages"}, "by must be one of 'documents', 'words'"),
+        ({"by": "pages"}, "by must be one of 'documents', 'words', 'entries'"),
         ({"kind": "training", "n_folds": 2}, "kind must be one of 'completion', 'folded in'"),
         ({"kind": "folded in", "by": "words"}, "kind must be 'completion' where words are held out"),
         ({"smoothing": 2}, "smoothing must be a number between 0 and 1"),

@@ -2,6 +2,7 @@
 
 from polyseme.selection.cross_validation import CrossValidation, cross_validate
 from polyseme.selection.folds import document_folds
+from polyseme.selection.masked import MaskedFit, fit_masked
 from polyseme.selection.number import Row, Selection, choose_n_topics, select_n_topics, spread_values
 from polyseme.selection.scores import DocumentScores, score_documents
 from polyseme.selection.suggestions import Merge, Split, suggest_merges, suggest_splits
@@ -9,6 +10,7 @@ from polyseme.selection.suggestions import Merge, Split, suggest_merges, suggest
 __all__ = [
     "CrossValidation",
     "DocumentScores",
+    "MaskedFit",
     "Merge",
     "Row",
     "Selection",
@@ -16,6 +18,7 @@ __all__ = [
     "choose_n_topics",
     "cross_validate",
     "document_folds",
+    "fit_masked",
     "score_documents",
     "select_n_topics",
     "spread_values",

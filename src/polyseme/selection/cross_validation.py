@@ -14,6 +14,7 @@ from polyseme.errors import InputError
 from polyseme.estimators.validation import count_data, share
 from polyseme.kernels import Floats
 from polyseme.selection.folds import document_folds, token_folds
+from polyseme.selection.masked import entry_folds
 from polyseme.selection.scores import (
     COMPLETION,
     DocumentScores,
@@ -31,12 +32,14 @@ class CrossValidation:
 
     scores : the log-probabilities of all documents, each from the fold that held it out.
     fold_perplexities : of each fold alone.
+    predicted_ratio : with masked entries, the counts predicted for them over those observed; 1 is unbiased.
     seconds : of each fold.
     """
 
     scores: DocumentScores
     fold_perplexities: Floats
-    seconds: Floats = field(compare=False)
+    predicted_ratio: float | None = None
+    seconds: Floats = field(default_factory=lambda: np.empty(0), compare=False)
 
     @property
     def perplexity(self) -> float:
@@ -73,7 +76,8 @@ def cross_validate(
     model : an estimator (PLSA, LDA, NMF), fitted anew for each fold with its own parameters.
     X : counts, documents x words.
     by : "documents": the documents of a fold are folded in to topics fitted without them (thesis ch. 6); "words": a
-        part of the tokens of every document is held out, and scored with the weights that its other tokens give.
+        part of the tokens of every document is held out, and scored with the weights that its other tokens give;
+        "entries": a part of the cells of X, zeros too, is masked (Wold 1978), for plain maximum likelihood.
     kind : for documents, "completion" (the half of a document that its weights did not see) or "folded in" (thesis
         eq. 4.5: all its words, which the weights did see; it falls with every further topic).
     smoothing : the share of the unigram that is mixed in, lest zeros decide; "folded in" takes none.
@@ -89,20 +93,21 @@ def cross_validate(
     smoothing = share("smoothing", smoothing)
     X = count_data(clone(model), X, reset=True)
     parts: list[DocumentScores] = []
-    rows: list[Any] = []
+    extras: list[Any] = []
     seconds: list[float] = []
     started = perf_counter()
-    for scores, numbers in _WAYS[by](model, X, n_folds, kind, smoothing, seed):
+    for scores, extra in _WAYS[by](model, X, n_folds, kind, smoothing, seed):
         _check_seen(scores, len(parts), unseen)
         parts.append(scores)
-        rows.append(numbers)
+        extras.append(extra)
         seconds.append(perf_counter() - started)
         started = perf_counter()
         if progress is not None:
             progress(len(parts), n_folds)
     return CrossValidation(
-        joined(parts, None if by == "words" else rows),
+        joined(parts, extras if by == "documents" else None),
         np.array([part.perplexity for part in parts]),
+        float(np.sum(extras)) / float(X.sum()) if by == "entries" else None,
         np.array(seconds),
     )
 
@@ -122,7 +127,14 @@ def _by_words(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, see
         yield score_tokens_of(fitted, COMPLETION, observed, held_out, smoothing), None
 
 
-_WAYS: dict[str, Callable[..., Any]] = {"documents": _by_documents, "words": _by_words}
+def _by_entries(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int) -> Any:
+    if kind != COMPLETION:
+        raise InputError(f"kind must be {COMPLETION!r} where entries are masked, got {kind!r}.")
+    yield from entry_folds(model, X, n_folds, smoothing, seed)
+
+
+_WAYS: dict[str, Callable[..., Any]] = {"documents": _by_documents, "words": _by_words, "entries": _by_entries}
+"""each gives (scores of a fold, the numbers of its documents, or the counts expected in its masked entries)"""
 
 
 def _check_seen(scores: DocumentScores, fold: int, unseen: str) -> None:
