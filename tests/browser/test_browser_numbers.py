@@ -48,11 +48,11 @@ def case(request, opened, tmp_path_factory):
     parts = themed_parts(model)
     path = tmp_path_factory.mktemp("numbers") / "page.html"
     write_page(parts, path, text="none")
-    return request.param, model, parts, opened(path)
+    return model, parts, opened(path)
 
 
 def test_pasted_texts_have_the_topics_that_transform_gives(case):
-    _, model, parts, page = case
+    model, parts, page = case
     for text in (*themed_texts(12, seed=5)[0], *QUERIES[1:]):
         counts, topics = counted(page, text)
         assert counts == by_python(parts.vectorizer, text)
@@ -60,10 +60,10 @@ def test_pasted_texts_have_the_topics_that_transform_gives(case):
         np.testing.assert_allclose(topics, expected, atol=CLOSE)
 
 
+@pytest.mark.parametrize("case", [name for name in MODELS if name != "variational"], indirect=True)
 def test_search_gives_the_scores_and_reasons_of_the_index(case):
-    name, model, parts, page = case
-    if name == "variational":
-        pytest.skip("SearchIndex folds queries in for PLSA only")
+    """(SearchIndex folds queries in for PLSA only.)"""
+    model, parts, page = case
     index = SearchIndex(parts.counts, parts.vocabulary, vectorizer=parts.vectorizer).use_model(model)
     for query in QUERIES:
         expected = index.search(query, k=10, method="plsi-q")

@@ -54,7 +54,7 @@ function bars(width, rows, { label, labelWidth = Math.min(190, width * 0.36), en
 
 // The map of topics: a circle for each, its area the topic's weight, its place by the distances.
 function topicMap(width, chosen = -1) {
-  const height = Math.round(Math.min(width * 0.86, 540));
+  const height = Math.round(Math.min(width * 0.86, model.K < 12 ? 380 : 540));
   const largestWeight = Math.max(...model.weights);
   const biggest = Math.max(15, Math.min(width, height) * 0.085);
   const radius = (topic) => Math.max(9, biggest * Math.sqrt(model.weights[topic] / largestWeight));

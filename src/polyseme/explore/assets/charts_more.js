@@ -19,12 +19,12 @@ function tickText(values) {
   return (value) => format.format(value);
 }
 
-// Lines: series [{values, classes, label}], all as long as xs (numbers) or names (texts below).
+// Lines: series [{values, classes, label, tag (at its end)}], all as long as xs (numbers) or names (texts below).
 function lines(width, { series, xs, names, label, format, height = 280, zero = false, dots = false, errors, mark, xLabel }) {
-  const [left, right, above, below] = [64, 18, 14, xLabel ? 46 : 32];
+  const [left, right, above, below] = [64, series.some(({ tag }) => tag) ? 38 : 18, 14, xLabel ? 46 : 32];
   const size = series[0].values.length;
   const along = xs ?? Array.from({ length: size }, (_, i) => i);
-  const all = series.flatMap(({ values }, n) => values.flatMap((v, i) => (v === null ? [] : [v - (errors?.[i] ?? 0), v + (errors?.[i] ?? 0)])));
+  const all = series.flatMap(({ values }) => values.flatMap((v, i) => (v === null ? [] : [v - (errors?.[i] ?? 0), v + (errors?.[i] ?? 0)])));
   const low = zero ? 0 : Math.min(...all);
   const high = Math.max(...all, low + 1e-9);
   const [first, last] = [along[0], along[size - 1]];
@@ -48,11 +48,14 @@ function lines(width, { series, xs, names, label, format, height = 280, zero = f
     return s("g", { classes }, s("title", {}, name ?? label), s("path.line", { d: path, classes }),
       few && points.map(([cx, cy]) => s("circle.dot", { cx, cy, r: 3.5, classes })));
   });
+  const ends = series.filter(({ tag }) => tag).map(({ values, tag, classes }) => ({ tag, classes, y: y(values.findLast((v) => v !== null) ?? low) })).sort((a, b) => a.y - b.y);
+  for (let i = 1; i < ends.length; i++) ends[i].y = Math.max(ends[i].y, ends[i - 1].y + 14);
+  const tags = ends.map((end) => s("text.tag-end", { x: width - right + 7, y: end.y + 4, classes: end.classes }, end.tag));
   const spans = (errors ?? []).map((error, i) =>
     s("line.error", { x1: x(along[i]), x2: x(along[i]), y1: y(series[0].values[i] - error), y2: y(series[0].values[i] + error) }));
   const chosen = mark === undefined || mark === null ? null : s("line.mark", { x1: x(mark), x2: x(mark), y1: above, y2: height - below });
   const under = xLabel && s("text.tick", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, xLabel);
-  return canvas(width, height, label, false, ...marks.flat(), ...below_, under, chosen, ...spans, ...drawn);
+  return canvas(width, height, label, false, ...marks.flat(), ...below_, under, chosen, ...spans, ...drawn, ...tags);
 }
 
 // A small line without axes.

@@ -26,7 +26,7 @@ function viewTime(_, settings) {
   const asked = (settings.topics ?? "").split(",").map(Number).filter((topic, i, all) => Number.isInteger(topic) && topic in table && all.indexOf(topic) === i);
   const shown = new Set(settings.topics ? asked : model.order.slice(0, FIRST_SHOWN));
   const holder = chart((width) => shown.size ? lines(width, {
-    series: [...shown].map((topic) => ({ values: table[topic], classes: colourOf(topic), label: topicTitle(topic) })),
+    series: [...shown].map((topic) => ({ values: table[topic], classes: colourOf(topic), label: topicTitle(topic), tag: String(topic) })),
     names: corpus.periods, label: "Topics over time: share of each period’s tokens", format: percent, zero: true, height: 340,
   }) : canvas(width, 40, "No topic chosen", false, s("text.tick", { x: 0, y: 24 }, "Choose topics below.")));
   const known = corpus.document_periods.reduce((n, period) => n + (period >= 0), 0);

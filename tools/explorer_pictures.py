@@ -1,0 +1,50 @@
+"""Takes the pictures of docs/explorer.md: `polyseme demo`, then `python tools/explorer_pictures.py polyseme-demo`.
+
+Needs playwright and a Chromium; small files, by 128 colours.
+"""
+
+import io
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from polyseme.explore import write_page
+from polyseme.runs import open_run
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+DOCUMENT = "scipy.optimize._linprog.linprog"
+
+
+def main(folder: str) -> None:
+    run = open_run(folder)
+    text = "full" if run.texts else "excerpt"
+    document = run.names.index(DOCUMENT) if DOCUMENT in run.names else 0
+    shots = {
+        "explorer_topics": ("#/topics", "light", 1200),
+        "explorer_topic": ("#/topic/3", "light", 1200),
+        "explorer_document": (f"#/document/{document}", "dark", 1200),
+        "explorer_search": ("#/search/sparse%20linear%20system", "light", 1200),
+        "explorer_labels": ("#/labels", "dark", 1200),
+        "explorer_phone": ("#/word/kernel", "light", 400),
+    }
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as running:
+        page_file = Path(place) / "explorer.html"
+        write_page(run, page_file, text=text)
+        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name, (fragment, scheme, width) in shots.items():
+            page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            page.goto(page_file.as_uri() + fragment)
+            page.wait_for_timeout(1500)
+            picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+            picture.quantize(128, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+            print(f"{name}.png", (PICTURES / f"{name}.png").stat().st_size)
+            page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
