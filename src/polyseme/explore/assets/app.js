@@ -116,9 +116,11 @@ async function start() {
     if (words) go(address("search", words));
   });
   await show(location.hash);
+  performance.mark("first view");
   document.documentElement.dataset.ready = "first";
   await Promise.all([loadCorpus(), loadRules()]);
   navigation(VIEWS[parsed(here).view].under ?? parsed(here).view);
+  performance.mark("all");
   document.documentElement.dataset.ready = "all";
 }
 

@@ -91,8 +91,13 @@ function matrix(width, { rows, columns, values, label, describe }) {
     s("a", { href: row.href, "aria-label": row.label },
       s("text.label", { x: left - 10, y: above + i * line + 15, "text-anchor": "end" }, cutText(row.label, left - 12))),
     ...values[i].map((value, j) =>
-      s("rect.shade", { x: left + j * step + 1, y: above + i * line + 1, width: step - 2, height: line - 2, rx: 2, classes: row.classes ?? "", "fill-opacity": (0.03 + 0.97 * Math.sqrt(value / most)).toFixed(3) },
-        s("title", {}, describe(i, j, value)))),
+      s("rect.shade", { x: left + j * step + 1, y: above + i * line + 1, width: step - 2, height: line - 2, rx: 2, classes: row.classes ?? "", "fill-opacity": (0.03 + 0.97 * Math.sqrt(value / most)).toFixed(3), data: { i, j } })),
   ]);
-  return canvas(wide, above + rows.length * line + 4, label, true, ...heads, ...body.flat());
+  const tell = ({ target }) => {
+    const { i, j } = target.dataset;
+    if (i !== undefined && !target.firstChild) target.append(s("title", {}, describe(i, j, values[i][j])));
+  };
+  const drawn = canvas(wide, above + rows.length * line + 4, label, true, ...heads, ...body.flat());
+  drawn.addEventListener("pointerover", tell); // thousands of titles would take long to make
+  return drawn;
 }

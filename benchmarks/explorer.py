@@ -1,0 +1,157 @@
+"""The explorer page: its size, how long writing takes, the time to the first view, and the time of interactions.
+
+    python benchmarks/explorer.py [--corpus newsgroups|synthetic] [--documents 100000] [--keep FOLDER]
+
+newsgroups: 20 Newsgroups, raw texts (18,846 documents), English words, K = 50. synthetic: documents of 100 tokens drawn
+from 50 topics over 20,000 words, a label each. The topics are fitted for --iterations only: sizes and times hardly
+depend on how good they are. Times are measured inside a headless Chromium, from the start of loading the file, and from
+an action until its result is drawn; the median of five. Needs playwright and a Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import shutil
+import statistics
+import tempfile
+import warnings
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from common import DATA, describe_machine, seconds_of
+from polyseme import PLSA
+from polyseme.datasets import synthetic_corpus
+from polyseme.explore import Parts, of_model, write_page
+from polyseme.explore.summary import TEXTS
+from polyseme.text import Vectorizer
+
+NEWS = DATA / "text" / "news20.jsonl.gz"
+K = 50
+REPEATS = 5
+ACTIONS = {
+    "newsgroups": ("#/topic/3", "#/document/NUMBER", "#/word/car", "#/search/space%20shuttle%20launch", "#/labels"),
+    "synthetic": ("#/topic/3", "#/document/NUMBER", "#/word/WORD0", "#/search/WORD10%20WORD20%20WORD30", "#/labels"),
+}
+MORE = ("#/topics", "#/documents", "#/words", "#/labels/LABEL0", "#/fit")
+
+NAVIGATE = """async (fragment) => {
+  const main = document.getElementById("main");
+  main.dataset.view = "";
+  const start = performance.now();
+  location.hash = fragment;
+  while (main.dataset.view === "") await new Promise((done) => setTimeout(done, 0));
+  main.getBoundingClientRect();
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+  return performance.now() - start;
+}"""
+SLIDE = """async (value) => {
+  const slider = document.getElementById("relevance");
+  const start = performance.now();
+  slider.value = value;
+  slider.dispatchEvent(new Event("input"));
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+  return performance.now() - start;
+}"""
+READY = """async () => {
+  while (document.documentElement.dataset.ready !== "all") await new Promise((done) => setTimeout(done, 5));
+  return performance.getEntriesByType("mark").map((mark) => mark.startTime);
+}"""
+
+
+def newsgroups(iterations: int) -> Parts:
+    if not NEWS.is_file():
+        raise SystemExit(f"There is no {NEWS}: set POLYSEME_DATA to the folder that holds the data.")
+    with gzip.open(NEWS, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    texts = [row["text"] for row in rows]
+    vectorizer = Vectorizer(language="english", min_df=2, max_df=0.5)
+    counts = vectorizer.fit_transform(texts)
+    model = PLSA(K, random_state=0, max_iter=iterations).fit(counts)
+    ids, labels = [row["id"] for row in rows], [row["label"] for row in rows]
+    return of_model(
+        model, counts, vectorizer=vectorizer, ids=ids, titles=ids, labels=labels, texts=texts, title="20 Newsgroups"
+    )
+
+
+def synthetic(n_documents: int, iterations: int) -> Parts:
+    corpus = synthetic_corpus(n_documents, n_topics=K, n_words=20_000, length=100, random_state=0)
+    texts, labels = [], []
+    for document in corpus:
+        texts.append(document.text)
+        labels.append(document.labels[0])
+    vectorizer = Vectorizer()
+    counts = vectorizer.fit_transform(texts)
+    model = PLSA(K, random_state=0, max_iter=iterations).fit(counts)
+    return of_model(model, counts, vectorizer=vectorizer, labels=labels, texts=texts, title="Synthetic")
+
+
+def measured(path: Path, actions: list[str], browser) -> dict[str, float]:
+    """Milliseconds: to the first view, until all is loaded, and of each action."""
+    marks = []
+    for _ in range(REPEATS):
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        marks.append(page.evaluate(READY))
+        if len(marks) < REPEATS:
+            page.close()
+    times = dict(zip(("first view", "all loaded"), map(statistics.median, zip(*marks, strict=True)), strict=True))
+    for action in actions:
+        times[action] = statistics.median([_back_and_to(page, action) for _ in range(REPEATS)])
+    page.evaluate(NAVIGATE, "#/topic/3")
+    times["relevance slider"] = statistics.median([page.evaluate(SLIDE, value) for value in (0, 0.2, 0.4, 0.8, 1)])
+    page.close()
+    return times
+
+
+def _back_and_to(page, action: str) -> float:
+    page.evaluate(NAVIGATE, "#/paste")
+    return page.evaluate(NAVIGATE, action)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--corpus", choices=ACTIONS, default="newsgroups")
+    options.add_argument("--documents", type=int, default=100_000, help="of the synthetic corpus")
+    options.add_argument("--iterations", type=int, default=20)
+    options.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
+    options.add_argument("--keep", type=Path, help="folder for the pages")
+    chosen = options.parse_args()
+    warnings.simplefilter("ignore")
+    describe_machine("playwright")
+    made = (
+        newsgroups(chosen.iterations)
+        if chosen.corpus == "newsgroups"
+        else synthetic(chosen.documents, chosen.iterations)
+    )
+    n_docs, n_words = made.counts.shape
+    print(
+        f"{n_docs:,} documents, {n_words:,} words, {made.counts.nnz:,} non-zeros, {made.tokens.sum():,.0f} tokens, "
+        f"K = {K}"
+    )
+    labels = sorted({name for names in made.labels or () for name in names})
+    frequent = [made.vocabulary[word] for word in (-made.counts.sum(axis=0)).argsort()]
+    actions = []
+    for action in (*ACTIONS[chosen.corpus], *MORE):
+        for number in (30, 20, 10, 0):
+            action = action.replace(f"WORD{number}", frequent[number])
+        action = action.replace("NUMBER", str(n_docs // 3))
+        actions.append(action.replace("LABEL0", labels[0].replace(" ", "%20")))
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as running:
+        folder = chosen.keep or Path(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        path_of_browser = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = running.chromium.launch(executable_path=path_of_browser, args=["--no-sandbox"])
+        for text in chosen.texts:
+            path = folder / f"{chosen.corpus}-{text}.html"
+            seconds = seconds_of(lambda path=path, text=text: write_page(made, path, text=text))
+            print(f"\ntext={text}: {path.stat().st_size / 1e6:.1f} MB, written in {seconds:.1f} s")
+            for name, milliseconds in measured(path, actions, browser).items():
+                print(f"  {name:40} {milliseconds:7.0f} ms")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
