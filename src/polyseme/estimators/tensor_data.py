@@ -36,7 +36,8 @@ def array_data(estimator: Any, X: Any, *, reset: bool) -> TensorData:
         X = count_data(estimator, X, reset=reset)
     if sp.issparse(X):
         tensor = sp.coo_array(X)
-        coords, values = tuple(np.asarray(index, dtype=np.int64) for index in tensor.coords), tensor.data
+        indices = tensor.coords if hasattr(tensor, "coords") else (tensor.row, tensor.col)  # scipy before 1.13
+        coords, values = tuple(np.asarray(index, dtype=np.int64) for index in indices), tensor.data
     else:
         X = np.asarray(X)
         coords = tuple(np.asarray(index, dtype=np.int64) for index in np.nonzero(X))

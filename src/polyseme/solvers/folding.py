@@ -50,7 +50,7 @@ def fold_in(
     known = topic_word.sum(axis=0) > 0
     if model.background is not None:
         known |= model.background.distribution > 0
-    kept, unseen_tokens = _without_words(counts, known)
+    kept, unseen_tokens = without_words(counts, known)
     if model.doc_prior is not None:
         model = replace(model, doc_prior=model.doc_prior.row_by_row())
     phi = padded(topic_word.T, counts.dtype, model.n_columns)
@@ -107,7 +107,7 @@ def _by_sweeps(model: Model, counts: SparseCounts, phi: Array, tol: float, n_thr
     return with_reminder(theta, np.flatnonzero(np.isneginf(logs)), K)
 
 
-def _without_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, float]:
+def without_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, float]:
     """The counts of known words alone, and how many tokens that leaves out."""
     keep = known[counts.indices]
     if keep.all():
