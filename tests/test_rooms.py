@@ -13,7 +13,7 @@ SOURCES = Path(__file__).parents[1] / "src" / "polyseme"
 FLOORS = (
     {"errors"},
     {"_native"},
-    {"kernels", "dirichlet"},
+    {"kernels", "dirichlet", "logistic_normal"},
     {"factors", "sampling", "stats", "split", "masks", "priors", "simplex", "tree"},
     {"background", "model", "sources", "initialise"},
     {"solvers"},

@@ -8,7 +8,7 @@ from typing import Any
 from polyseme import storage as _storage
 from polyseme.background import Background, JointBackground
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, UnsupportedError
-from polyseme.estimators import LDA, LSA, NMF, PLSA, HierarchicalPLSA, RealTopicModel, TensorPLSA
+from polyseme.estimators import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, RealTopicModel, TensorPLSA
 from polyseme.estimators.lda import VARIATIONAL_SOLVERS as _VARIATIONAL_SOLVERS
 from polyseme.priors import MEMBERS as _PRIORS
 from polyseme.solvers import SOLVERS as _SOLVERS
@@ -17,7 +17,7 @@ from polyseme.solvers import Growth as _Growth
 
 __version__ = "0.1.0"
 
-_ESTIMATORS = (LDA, LSA, NMF, PLSA, HierarchicalPLSA, RealTopicModel, TensorPLSA)
+_ESTIMATORS = (LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, RealTopicModel, TensorPLSA)
 
 __all__ = [
     "LDA",
@@ -25,6 +25,7 @@ __all__ = [
     "NMF",
     "PLSA",
     "Background",
+    "CorrelatedTopicModel",
     "HierarchicalPLSA",
     "InputError",
     "JointBackground",

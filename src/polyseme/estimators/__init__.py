@@ -1,5 +1,6 @@
 """Thin scikit-learn classes: parameters in, fitted attributes out."""
 
+from polyseme.estimators.correlated import CorrelatedTopicModel
 from polyseme.estimators.hierarchical import HierarchicalPLSA
 from polyseme.estimators.lda import LDA
 from polyseme.estimators.lsa import LSA
@@ -8,4 +9,4 @@ from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.real import RealTopicModel
 from polyseme.estimators.tensor import TensorPLSA
 
-__all__ = ["LDA", "LSA", "NMF", "PLSA", "HierarchicalPLSA", "RealTopicModel", "TensorPLSA"]
+__all__ = ["LDA", "LSA", "NMF", "PLSA", "CorrelatedTopicModel", "HierarchicalPLSA", "RealTopicModel", "TensorPLSA"]

@@ -1,0 +1,232 @@
+"""The correlated topic model as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from polyseme.errors import InputError
+from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.scores import TopicScores
+from polyseme.estimators.validation import (
+    count_data,
+    factor_dtype,
+    forget_fit,
+    non_negative,
+    threads_of,
+    training_data,
+    whole_number,
+)
+from polyseme.initialise import STARTS, given_pair, named_start
+from polyseme.kernels import Array, SparseCounts, padded, weighted_sum
+from polyseme.logistic_normal import Normal, correlation
+from polyseme.model import Model
+from polyseme.progress import fit_progress
+from polyseme.solvers.correlated import CorrelatedRun, Inferred, infer, start_point
+from polyseme.solvers.loop import Ended, advance_to_end, best_of
+from polyseme.solvers.variational import likely_factors
+from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
+
+COVARIANCES = ("full", "diagonal")
+INITS = ("plsa", *STARTS)
+
+
+class CorrelatedTopicModel(TopicScores, CountDecomposition):
+    """The correlated topic model (Blei and Lafferty 2007): theta_d = softmax(eta_d), eta_d ~ N(mu, Sigma).
+
+    LDA's Dirichlet law says that, but for their sum, topics do not know of each other. Here the covariance says which
+    of them go together. Topics, mu and Sigma maximise a lower bound of the evidence, by variational EM.
+
+    Parameters
+    ----------
+    n_components : number of topics K.
+    covariance : "full"; or "diagonal" for independent topics.
+    init : "plsa" (a few sweeps of maximum likelihood), "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K,
+        P(w|z) K x words) to start from.
+    n_init : number of starts; the fit with the best bound is kept.
+    max_iter : most iterations of a start.
+    tol : a fit stops when an iteration adds at most this many nats per token to the bound.
+    n_jobs, dtype, random_state, verbose : as in PLSA.
+    callback : called after each iteration with a dict: iteration, seconds, bound, gain.
+
+    Attributes
+    ----------
+    components_ : P(w|z), K x words; rows sum to one.
+    doc_topic_ : softmax of doc_mean_, documents x K, by the same inference as `transform`.
+    doc_mean_, doc_variance_ : lambda and v of q(eta_d) = N(lambda, diag(v)), documents x K.
+    mean_, covariance_ : mu and Sigma.
+    correlation_ : correlations of eta_k less the mean of all eta, K x K, from Sigma: what the data can tell, since a
+        shift of all eta changes no theta. K independent topics of equal variance have -1 / (K - 1).
+    bound_ : lower bound of the log evidence of the training documents, in nats (not per token).
+    topic_weights_, doc_weights_, topic_doc_, unigram_, log_likelihood_ : as in LDA.
+    history_ : equally long arrays iteration, seconds, bound, gain (nats per token).
+    n_tokens_, n_iter_, converged_, n_features_in_, feature_names_in_ : as in PLSA.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import CorrelatedTopicModel
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = CorrelatedTopicModel(n_components=2, random_state=0).fit(X)
+    >>> model.correlation_.shape, model.transform(X).shape
+    ((2, 2), (4, 2))
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        covariance: str = "full",
+        init: Any = "plsa",
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        dtype: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance = covariance
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fits topics and their law to counts X (documents x words, dense or sparse).
+
+        A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
+        then raises KeyboardInterrupt.
+        """
+        K = whole_number("n_components", self.n_components, least=1)
+        n_init = whole_number("n_init", self.n_init, least=1)
+        max_iter = whole_number("max_iter", self.max_iter, least=1)
+        tol = non_negative("tol", self.tol)
+        for name, value, known in (("covariance", self.covariance, COVARIANCES), ("init", self.init, INITS)):
+            if (isinstance(value, str) or name == "covariance") and value not in known:
+                raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
+        n_threads = effective_threads(threads_of(self.n_jobs))
+        X, weights = training_data(self, X, sample_weight)
+        dtype = factor_dtype(self.dtype, X)
+        whole, source, kept = training_sources(X, dtype, weights, n_threads)
+        with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
+            if self.callback is not None:
+                listeners = [*listeners, self.callback]
+            best, interrupted = best_of(
+                advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners)
+                for begin in self._beginnings(source, K, n_init, kept)
+            )
+        self._keep_topics(best, source, K)
+        self.doc_weights_ = whole.weighted_totals / whole.tokens
+        del best  # the documents are visited with the memory of the fit given back
+        source.release()
+        self._keep_documents(X, whole)
+        if interrupted:
+            raise KeyboardInterrupt
+        if not self.converged_:
+            warnings.warn(
+                f"The fit stopped after max_iter={max_iter} iterations, before one added as little as tol={tol:g} nats "
+                "per token to the bound: raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
+        return self.fit(X, y, sample_weight).doc_topic_
+
+    def transform(self, X: Any) -> Array:
+        """P(z|d) (documents x K, rows sum to one): softmax of the mean of q(eta_d), topics and their law fixed.
+
+        A document without words gets softmax(mu).
+        """
+        check_is_fitted(self)
+        X = count_data(self, X, reset=False)
+        return np.concatenate([self._weights(self._inferred(part)) for part in row_batches(X, self.components_.dtype)])
+
+    @property
+    def correlation_(self) -> Array:
+        """Correlations of eta_k less the mean of all eta, K x K."""
+        return correlation(self.covariance_)
+
+    def _beginnings(
+        self, source: MemorySource, K: int, n_init: int, kept: Array | None
+    ) -> Iterator[Callable[[], CorrelatedRun]]:
+        """Functions that begin a run, one for each start; `kept` are the documents that the source has (None: all)."""
+        random_state = check_random_state(self.random_state)
+        diagonal = self.covariance == "diagonal"
+        for _ in range(n_init if isinstance(self.init, str) else 1):
+            rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+
+            def begin(rng: np.random.Generator = rng) -> CorrelatedRun:
+                if not isinstance(self.init, str):
+                    theta, phi = given_pair(self.init, source, Model(K), kept)
+                elif self.init == "plsa":
+                    theta, phi = likely_factors(source, K, rng)
+                else:
+                    theta, phi = named_start(self.init, source, Model(K), rng)
+                return CorrelatedRun(source, start_point(source, theta, phi, K, diagonal=diagonal), diagonal=diagonal)
+
+            yield begin
+
+    def _keep_topics(self, fit: Ended[CorrelatedRun], source: MemorySource, K: int) -> None:
+        """Sets the attributes that come from the end of a fit."""
+        forget_fit(self)
+        _, prior, phi = fit.run.point
+        self.unigram_ = source.unigram
+        self.components_ = np.ascontiguousarray(phi[:, :K].T)
+        self.components_[self.components_.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its words
+        self.mean_, self.covariance_ = prior.mean, prior.covariance
+        self.n_tokens_ = source.tokens
+        self.history_ = fit.history
+        self.n_iter_ = fit.n_iter
+        self.converged_ = fit.converged
+
+    def _keep_documents(self, X: Any, source: MemorySource) -> None:
+        """Sets the attributes that come from inference on the training documents."""
+        n_threads = effective_threads(self.n_jobs)
+        means, variances, weights, bounds, logs = [], [], [], [], []
+        for counts in row_batches(X, self.components_.dtype):
+            part = self._inferred(counts)
+            means.append(part.posterior.mean)
+            variances.append(part.posterior.variance)
+            weights.append(self._weights(part))
+            bounds.append(part.bounds)
+            swept = counts.sweep(*self._operands(weights[-1]), n_threads=n_threads, rows=False, words=False)
+            assert swept.logs is not None
+            logs.append(swept.logs)
+        self.doc_mean_, self.doc_variance_ = np.concatenate(means), np.concatenate(variances)
+        self.doc_topic_ = np.concatenate(weights)
+        self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
+        self.bound_ = source.total_log(np.concatenate(bounds))
+        self.log_likelihood_ = source.total_log(np.concatenate(logs)) / source.tokens
+
+    def _inferred(self, counts: SparseCounts) -> Inferred:
+        phi = padded(self.components_.T, self.components_.dtype)
+        prior = Normal.of(self.mean_, self.covariance_)
+        return infer(counts, phi, prior, n_threads=effective_threads(self.n_jobs))
+
+    def _weights(self, inferred: Inferred) -> Array:
+        return inferred.posterior.weights.astype(self.components_.dtype)
+
+    def _operands(self, doc_topic: Array) -> tuple[Array, Array]:
+        dtype = self.components_.dtype
+        return padded(doc_topic, dtype), padded(self.components_.T, dtype)
+
+    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
+        operands = self._operands(self._weights(self._inferred(observed)))
+        return scored.products(*operands, n_threads=effective_threads(self.n_jobs))

@@ -1,0 +1,365 @@
+"""The correlated topic model: its bound against formulas written out, recovery, limits, and the estimator's manners."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+from scipy.stats import multivariate_normal, spearmanr
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel, load
+from polyseme.factors import align
+from polyseme.logistic_normal import Normal, Posterior, correlation, divergence, fitted_normal, improved
+from polyseme.solvers.correlated import CorrelatedRun, start_point
+from polyseme.sources.memory import MemorySource, counts_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 60, 45, 4)
+X_WITH_GAPS = X.copy()
+X_WITH_GAPS[[0, 17]] = 0
+X_WITH_GAPS[:, [3, 44]] = 0
+LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+COVARIANCES = pytest.mark.parametrize("covariance", ["full", "diagonal"])
+
+
+@parametrize_with_checks([CorrelatedTopicModel(), CorrelatedTopicModel(2, covariance="diagonal")])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def fitted(data=X, /, n_components=3, **parameters):
+    weights = parameters.pop("sample_weight", None)
+    settings = {"random_state": 0, "max_iter": 30, **parameters}
+    return CorrelatedTopicModel(n_components, **settings).fit(data, sample_weight=weights)
+
+
+# the bound
+
+
+def naive_bound(x, phi, mean, variance, mu, sigma):
+    """A document's bound term by term, with its own best q(z) for every word; phi K x words."""
+    K = len(mu)
+    total = -0.5 * (K * np.log(2 * np.pi) + np.linalg.slogdet(sigma)[1])
+    apart = mean - mu
+    total -= 0.5 * (np.trace(np.linalg.solve(sigma, np.diag(variance))) + apart @ np.linalg.solve(sigma, apart))
+    total += 0.5 * (np.log(variance).sum() + K * (np.log(2 * np.pi) + 1))
+    zeta = np.exp(mean + variance / 2).sum()
+    for w in np.flatnonzero(x):
+        q = np.exp(mean) * phi[:, w]
+        q = q / q.sum()
+        for k in range(K):
+            if q[k] > 0:
+                total += x[w] * q[k] * (mean[k] + np.log(phi[k, w]) - np.log(q[k]))
+        total -= x[w] * (np.exp(mean + variance / 2).sum() / zeta + np.log(zeta) - 1)
+    return total
+
+
+@LAYOUTS
+@COVARIANCES
+def test_the_bound_is_the_sum_of_its_terms(layout, covariance):
+    model = fitted(layout(X_WITH_GAPS), covariance=covariance)
+    filled = np.flatnonzero(X_WITH_GAPS.sum(axis=1))
+    wanted = sum(
+        naive_bound(X_WITH_GAPS[d], model.components_, model.doc_mean_[d], model.doc_variance_[d], model.mean_,
+                    model.covariance_)
+        for d in filled
+    )  # fmt: skip
+    assert model.bound_ == pytest.approx(wanted, rel=1e-9)
+
+
+@LAYOUTS
+@COVARIANCES
+@pytest.mark.parametrize("init", ["plsa", "random"])
+def test_the_bound_never_falls(layout, covariance, init):
+    bounds = fitted(layout(X_WITH_GAPS), covariance=covariance, init=init, tol=0, max_iter=80).history_["bound"]
+    assert (np.diff(bounds) >= -1e-12 * np.abs(bounds[:-1])).all()
+    assert bounds[-1] > bounds[0]
+
+
+def test_the_bound_is_below_the_evidence():
+    """Two topics, so that the evidence is an integral over one number: eta_1 - eta_2."""
+    data = X[:, :12]
+    model = fitted(data, 2, max_iter=100)
+    contrast = np.array([1.0, -1.0])
+    mean, spread = contrast @ model.mean_, np.sqrt(contrast @ model.covariance_ @ contrast)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(201)
+    theta = 1 / (1 + np.exp(-(mean + spread * nodes)))
+    p = theta[:, np.newaxis] * model.components_[0] + (1 - theta)[:, np.newaxis] * model.components_[1]
+    filled = data[data.sum(axis=1) > 0]
+    logs = filled @ np.log(np.maximum(p, 1e-300)).T + np.log(weights / weights.sum())
+    evidence = logsumexp(logs, axis=1).sum()
+    assert evidence - 0.1 * data.sum() < model.bound_ < evidence
+
+
+def random_documents(seed, n=6, K=4):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(K, K))
+    prior = Normal.of(rng.normal(size=K), root @ root.T + 0.3 * np.eye(K))
+    expected = rng.gamma(0.5, 8.0, (n, K))
+    expected[0] = 0
+    return prior, expected, expected.sum(axis=1)
+
+
+def document_value(numbers, expected, total, prior):
+    """The part of the bound that depends on q(eta), of numbers (lambda, log v)."""
+    mean, variance = numbers[: len(expected)], np.exp(numbers[len(expected) :])
+    kl = divergence(Posterior(mean[np.newaxis], variance[np.newaxis]), prior)[0]
+    return expected @ mean - total * logsumexp(mean + variance / 2) - kl
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_documents_reach_the_maximum_that_a_general_optimiser_finds(seed):
+    prior, expected, totals = random_documents(seed)
+    posterior = Posterior(np.zeros_like(expected), np.ones_like(expected))
+    values = []
+    for _ in range(60):
+        posterior = improved(posterior, expected, totals, prior)
+        together = np.hstack([posterior.mean, np.log(posterior.variance)])
+        values.append([document_value(*row, prior) for row in zip(together, expected, totals, strict=True)])
+    values = np.array(values)
+    assert (np.diff(values, axis=0) >= -1e-12 * np.abs(values[:-1]) - 1e-13).all()
+    for found, x, total in zip(values[-1], expected, totals, strict=True):
+        best = minimize(lambda n, x=x, t=total: -document_value(n, x, t, prior), np.zeros(8), options={"gtol": 1e-9})
+        assert found == pytest.approx(-best.fun, rel=1e-7)
+
+
+def test_divergence_is_that_of_normal_distributions():
+    prior, expected, _ = random_documents(0)
+    rng = np.random.default_rng(1)
+    posterior = Posterior(rng.normal(size=expected.shape), rng.gamma(1.0, 1.0, expected.shape))
+    q = multivariate_normal(posterior.mean[2], np.diag(posterior.variance[2]))
+    p = multivariate_normal(prior.mean, prior.covariance)
+    draws = q.rvs(200_000, random_state=0)
+    assert divergence(posterior, prior)[2] == pytest.approx((q.logpdf(draws) - p.logpdf(draws)).mean(), rel=0.02)
+
+
+def test_the_prior_is_the_best_for_its_posteriors():
+    rng = np.random.default_rng(0)
+    posterior = Posterior(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), rng.gamma(1.0, 1.0, (40, 3)))
+    weights = rng.integers(1, 4, 40).astype(np.float64)
+    best = fitted_normal(posterior, weights, diagonal=False)
+    least = weights @ divergence(posterior, best)
+    for _ in range(200):
+        noise = 0.05 * rng.normal(size=(3, 3))
+        other = Normal.of(best.mean + 0.05 * rng.normal(size=3), best.covariance + noise + noise.T)
+        assert weights @ divergence(posterior, other) >= least
+
+
+# limits
+
+
+def test_a_diagonal_covariance_is_independent_topics():
+    """Each eta_k has a law of its own: the same as K laws of one number each, and as the full code at that Sigma."""
+    model = fitted(covariance="diagonal", max_iter=60)
+    variances = np.diag(model.covariance_)
+    np.testing.assert_array_equal(model.covariance_, np.diag(variances))
+    one_by_one = sum(
+        -0.5 * np.log(variance) + 0.5 * np.log(v) + 0.5 - 0.5 * (v + (m - mu) ** 2) / variance
+        for mu, variance, m, v in zip(model.mean_, variances, model.doc_mean_.T, model.doc_variance_.T, strict=True)
+    )
+    prior = Normal.of(model.mean_, model.covariance_)
+    posterior = Posterior(model.doc_mean_, model.doc_variance_)
+    np.testing.assert_allclose(-divergence(posterior, prior), one_by_one, rtol=1e-10)
+    own = fitted_normal(posterior, np.ones(len(X)), diagonal=True)
+    for k in range(3):
+        alone = fitted_normal(
+            Posterior(posterior.mean[:, k : k + 1], posterior.variance[:, k : k + 1]), np.ones(len(X)), diagonal=False
+        )
+        assert alone.mean[0] == pytest.approx(own.mean[k], rel=1e-12)
+        assert alone.covariance[0, 0] == pytest.approx(own.covariance[k, k], rel=1e-12)
+    source = MemorySource(counts_of(X, np.dtype(float)), None, 1)
+    theta, phi = (np.full((len(X), 16), 0.0), np.full((X.shape[1], 16), 0.0))
+    theta[:, :3], phi[:, :3] = model.doc_topic_, model.components_.T
+    full, diagonal = (
+        CorrelatedRun(source, start_point(source, theta, phi, 3, diagonal=True), diagonal=diagonal)
+        for diagonal in (False, True)
+    )
+    assert full.report.bound == diagonal.report.bound
+    full.advance()
+    diagonal.advance()
+    np.testing.assert_allclose(full.point.posterior.mean, diagonal.point.posterior.mean, rtol=1e-12)
+    assert full.report.bound > diagonal.report.bound
+
+
+def test_correlations_do_not_see_a_shift_of_all():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 5))
+    sigma = root @ root.T
+    shift = rng.normal(size=5)
+    moved = sigma + np.add.outer(shift, shift) + 20
+    np.testing.assert_allclose(correlation(sigma), correlation(moved), atol=1e-12)
+    np.testing.assert_allclose(correlation(np.eye(5))[0, 1], -0.25)
+
+
+def planted(seed, n_docs=600, K=6, n_words=200, length=60):
+    """Documents from a logistic-normal law with two strong factors."""
+    rng = np.random.default_rng(seed)
+    loadings = rng.normal(size=(K, 2))
+    sigma = loadings @ loadings.T + 0.5 * np.eye(K)
+    sigma *= 2.5 / np.diag(sigma).mean()
+    theta = softmax(rng.multivariate_normal(np.zeros(K), sigma, n_docs), axis=1)
+    phi = rng.dirichlet(np.full(n_words, 0.05), K)
+    return np.array([rng.multinomial(length, p) for p in theta @ phi]), sigma, phi, theta
+
+
+def test_known_correlations_are_found_better_than_by_plsa():
+    """Median of 5 seeds: rank and sign of the correlations, the topics, and the weights."""
+    ours, theirs = [], []
+    for seed in range(5):
+        data, sigma, phi, theta = planted(seed)
+        pairs = np.triu_indices(6, 1)
+        truth = correlation(sigma)[pairs]
+        model = CorrelatedTopicModel(6, random_state=seed).fit(data)
+        plain = PLSA(6, random_state=seed, tol=1e-3, max_iter=500).fit(data)
+        logs = np.log(np.maximum(plain.doc_topic_.astype(np.float64), 1e-3))
+        for name, found, sigma_found in ((ours, model, model.covariance_), (theirs, plain, np.cov(logs.T))):
+            order, distance = align(phi, found.components_)
+            estimate = correlation(sigma_found)[np.ix_(order, order)][pairs]
+            strong = np.abs(truth) > 0.2
+            name.append([
+                spearmanr(truth, estimate)[0], (np.sign(truth) == np.sign(estimate))[strong].mean(),
+                -distance.mean(), -np.abs(found.doc_topic_[:, order] - theta).sum(axis=1).mean(),
+            ])  # fmt: skip
+    ours, theirs = np.median(ours, axis=0), np.median(theirs, axis=0)
+    assert ours[0] > 0.9
+    assert ours[1] > 0.9
+    assert (ours > theirs).all()
+
+
+@COVARIANCES
+def test_it_works_inside_a_real_topic_model(covariance):
+    corners = np.array([[-2.0, 0.0], [1.0, 3.0], [1.0, -1.0]])
+    data = np.random.default_rng(0).dirichlet([0.7, 0.7, 0.7], 200) @ corners
+    model = RealTopicModel(CorrelatedTopicModel(3, covariance=covariance, random_state=0), margin=0).fit(data)
+    _, distance = align(corners, model.components_)
+    assert distance.max() < 0.3
+    assert model.reconstruction_err_ < 0.1 * np.linalg.norm(data - data.mean(axis=0))
+    assert model.model_.correlation_.shape == (3, 3)
+
+
+# manners of an estimator
+
+
+@LAYOUTS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fit_transform_is_fit_then_transform(layout, dtype):
+    data = layout(X_WITH_GAPS.astype(dtype))
+    model = fitted(data)
+    assert np.array_equal(model.doc_topic_, model.transform(data))
+    assert np.array_equal(clone(model).fit_transform(data), model.doc_topic_)
+    assert model.components_.dtype == model.doc_topic_.dtype == dtype
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(model.doc_topic_[0], softmax(model.mean_), rtol=1e-5)
+    np.testing.assert_allclose(model.transform(data[5:6]), model.doc_topic_[5:6], atol=1e-4)
+
+
+def test_float32_is_close_to_float64():
+    single, double = (fitted(X.astype(dtype), init="random") for dtype in (np.float32, np.float64))
+    assert single.bound_ == pytest.approx(double.bound_, rel=2e-3)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_n_jobs_changes_no_bit(layout, dtype):
+    one, many = (fitted(layout(X.astype(dtype)), n_jobs=jobs) for jobs in (1, 3))
+    for name in ("components_", "doc_topic_", "covariance_", "bound_"):
+        assert np.array_equal(getattr(one, name), getattr(many, name))
+
+
+def test_the_seed_decides():
+    assert np.array_equal(fitted().components_, fitted().components_)
+    assert not np.array_equal(fitted().components_, fitted(random_state=1).components_)
+
+
+def test_integer_weights_are_repeated_rows():
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    weighted, repeated = fitted(X, sample_weight=weights), fitted(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-8)
+    np.testing.assert_allclose(weighted.covariance_, repeated.covariance_, atol=1e-7)
+    assert weighted.bound_ == pytest.approx(repeated.bound_, rel=1e-9)
+
+
+def test_documents_of_one_kind_have_no_spread():
+    data = np.random.default_rng(0).multinomial(200, np.full(8, 1 / 8), 80)
+    model = fitted(data, 2, max_iter=300)
+    assert np.isfinite(model.bound_)
+    assert np.linalg.eigvalsh(model.covariance_).min() > 0
+
+
+def test_files(tmp_path):
+    model = fitted(covariance="diagonal")
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert np.array_equal(again.transform(X), model.doc_topic_)
+    assert np.array_equal(again.correlation_, model.correlation_)
+    assert np.array_equal(again.fit(X).components_, model.components_)
+
+
+def test_scores_and_history():
+    heard = []
+    model = fitted(max_iter=200, callback=heard.append)
+    assert model.converged_
+    assert list(model.history_) == ["iteration", "seconds", "bound", "gain"]
+    assert len(heard) == len(model.history_["bound"])
+    assert model.score(X) == pytest.approx(-np.log(model.completion_perplexity(X)))
+    assert model.perplexity(X) < model.perplexity_report(X).unigram_perplexity
+    assert model.topics(n_words=3).shape == (3, 4)
+
+
+@pytest.mark.parametrize("init", ["plsa", "random", "nndsvd", "lsa"])
+def test_starts(init):
+    assert fitted(init=init, max_iter=60).score(X) > -4
+
+
+def test_ctrl_c_keeps_the_model_so_far():
+    def stop(entry):
+        if entry["iteration"] == 3:
+            raise KeyboardInterrupt
+
+    model = CorrelatedTopicModel(2, random_state=0, callback=stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.n_iter_ == 3
+    assert model.transform(X).shape == (60, 2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"n_components": 0}, "n_components must be"),
+        ({"covariance": "spherical"}, "covariance must be one of"),
+        ({"covariance": None}, "covariance must be one of"),
+        ({"init": "oracle"}, "init must be one of"),
+        ({"init": (np.ones((2, 2)), np.ones((2, 2)))}, "init: doc_topic and topic_word must have shapes"),
+        ({"tol": -1}, "tol must be"),
+    ],
+)
+def test_bad_parameters(parameters, words):
+    with pytest.raises(InputError) as error:
+        fitted(**parameters)
+    message = str(error.value)
+    assert words in message
+    assert "\n" not in message
+    assert message.endswith(".")
+
+
+def test_the_graph_draws_topics_and_strong_pairs():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from polyseme.explore.topic_graphs import plot_topic_graph
+
+    model = fitted(n_components=4)
+    ax = plot_topic_graph(model, threshold=0.3, n_words=2)
+    pairs = np.abs(model.correlation_[np.triu_indices(4, 1)]) > 0.3
+    assert len(ax.get_lines()) == pairs.sum()
+    assert len(ax.texts) == len(ax.collections[0].get_offsets()) == 4
+    best = np.argsort(-model.components_[0], kind="stable")[:2]
+    assert ax.texts[0].get_text() == "\n".join(f"x{word}" for word in best)
+    matplotlib.pyplot.close("all")
+    with pytest.raises(InputError, match="CorrelatedTopicModel"):
+        plot_topic_graph(PLSA(2))
