@@ -28,7 +28,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint browser native-sanitize clean
+.PHONY: help demo test test-all lint docs browser native-sanitize clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ lint: $(VENV)/.package $(VENV)/.tools ## style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+docs: $(VENV)/.docs ## the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "Open build/site/index.html"
 
 browser: ## install Chromium for the browser tests, where that is possible
 	@sh tools/install_browser.sh
@@ -67,7 +71,11 @@ $(VENV)/.package: $(VENV)/.environment $(PACKAGE_SOURCES)
 	@touch $@
 
 $(VENV)/.tools: pyproject.toml | $(VENV)/.package
-	$(BIN)/python -m pip install --quiet --group test --group lint
+	$(BIN)/python -m pip install --quiet --group test --group lint --group docs
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.environment
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 $(NATIVE_TEST): $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) $(wildcard $(NATIVE)/*.hpp)

@@ -16,8 +16,11 @@ from polyseme.priors.maximum import row_maximum
 
 Vocabulary = Sequence[str] | Mapping[str, int]
 """The words in the order of the columns, or the column of each word."""
-DOCUMENTS, TOPICS = "P(z|d)", "P(w|z)"
-"""the two factors: documents x topics, and topics x words"""
+DOCUMENTS = "P(z|d)"
+"""the factor documents x topics"""
+
+TOPICS = "P(w|z)"
+"""the factor topics x words"""
 
 
 class Prior(ABC):

@@ -29,6 +29,7 @@ _ALL: tuple[type[Solver], ...] = (
 )
 
 SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in _ALL}
+"""every solver of PLSA by the name that `solver=` takes"""
 
 __all__ = [
     "EM",

@@ -161,6 +161,7 @@ class Ended(Generic[AnyRun]):
 
 
 Fit = Ended[Run]
+"""a fit of PLSA at its end: the run with its point, the history and why it stopped"""
 
 
 def run_to_end(

@@ -92,6 +92,8 @@ LANGUAGES: dict[str, Language] = {
     "thai": Language("thai", "th"),
     "other": OTHER,
 }
+"""every language that `Vectorizer(language=...)` knows, by its English name"""
+
 _LISTS_OF = {"dutch_porter": "dutch", "porter": "english"}
 _BY_CODE = {language.code: language for language in LANGUAGES.values() if language.code}
 
