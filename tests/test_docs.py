@@ -1,6 +1,6 @@
 """The documentation runs: every block of a page, in order, in an empty folder.
 
-Python blocks are executed. In `console` blocks the lines after `$` are commands of polyseme, which must succeed, and the
+Python blocks are executed. In `console` blocks the lines after `$` are commands of polyseme, which must succeed; the
 other lines are what they print, in that order; `...` leaves lines out.
 """
 

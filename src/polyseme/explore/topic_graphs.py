@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.estimators.tables import top_words
+from polyseme.estimators.tables import words_of_topics
 from polyseme.kernels import Floats
 
 
@@ -25,7 +25,7 @@ def plot_topic_graph(
     correlations = model.correlation_
     if vocabulary is None:
         vocabulary = getattr(model, "feature_names_in_", None)
-    words = top_words(model.components_, vocabulary, n_words)
+    words = words_of_topics(model.components_, vocabulary, n_words)
     places = _places(correlations)
     if ax is None:
         try:

@@ -80,8 +80,9 @@ def _gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats:
     return np.asarray(totals * logs - totals + np.einsum("ik,ik->i", factor, u))
 
 
-def _in_gauge(point: MaskedPoint) -> MaskedPoint:
+def _in_gauge(point: tuple[Array, ...]) -> MaskedPoint:
     """The same product with columns of words that sum to one."""
-    sums = column_sums(point.words)
-    scale = np.where(sums > 0, sums, 1).astype(point.words.dtype)
-    return MaskedPoint(point.docs * scale, point.words / scale)
+    docs, words = point
+    sums = column_sums(words)
+    scale = np.where(sums > 0, sums, 1).astype(words.dtype)
+    return MaskedPoint(docs * scale, words / scale)
