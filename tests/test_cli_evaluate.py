@@ -111,6 +111,25 @@ def test_topics_show_their_coherence(folder: Path) -> None:
     assert "npmi" in run("topics", str(folder / "run")).stdout
 
 
+def test_coherence_in_windows(folder: Path) -> None:
+    opened = open_run(folder / "run")
+    words = top_words(opened.model.components_, 10)
+    sequences = opened.vectorizer.sequences(opened.texts)
+    own = as_json(str(folder / "run"), "--windows")
+    for measure, window in (("umass", None), ("uci", 10), ("npmi", 10), ("c_v", 110)):
+        assert own["coherence"][measure]["mean"] == pytest.approx(coherence(words, sequences, measure).mean)
+        assert own["coherence"][measure]["window"] == window
+    other = as_json(str(folder / "run"), str(folder / "other.csv"), "--text", "body", "--windows")
+    assert other["coherence"]["npmi"]["n_windows"] == 30 * (13 - 10 + 1)
+    assert "in windows of 110 words" in run("evaluate", str(folder / "run"), "--windows").stdout
+    training = str(folder / "training.csv")
+    done = run("fit", training, "-k", "2", "-o", str(folder / "bare"), "--text", "body", "--no-texts", "-q")
+    assert done.exit_code == 0, done.output
+    refused = run("evaluate", str(folder / "bare"), "--windows", "-q")
+    assert refused.exit_code == 1
+    assert "Windows need texts" in refused.stderr
+
+
 def test_smoothing_is_the_unigrams_share(folder: Path) -> None:
     found = as_json(str(folder / "run"), "--smoothing", "1")
     assert found["completion"]["perplexity"] == pytest.approx(found["completion"]["unigram_perplexity"])
@@ -130,6 +149,7 @@ def test_every_step_is_told(folder: Path) -> None:
         (("{run}", "{folder}/missing.csv"), 1, "missing.csv"),
         (("{run}", "--text", "body"), 1, "Options such as --text say how to read INPUT, and there is none."),
         (("{run}", "--words", "1"), 2, "--words"),
+        (("{run}", "-", "--windows"), 1, "Windows need texts: give files as INPUT"),
     ],
 )
 def test_bad_input(folder: Path, arguments: tuple[str, ...], code: int, sentence: str) -> None:

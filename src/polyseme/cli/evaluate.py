@@ -36,6 +36,10 @@ def evaluate(
     smoothing: Annotated[
         float, typer.Option("--smoothing", min=0.0, max=1.0, help="Share of the unigram in the completion perplexity.")
     ] = 0.01,
+    windows: Annotated[
+        bool,
+        typer.Option("--windows", help="Coherence in windows of text (c_v: 110 words, npmi: 10), not whole documents."),
+    ] = False,
     format: options.Format = None,
     text: options.Text = None,
     id: options.Id = None,
@@ -64,16 +68,22 @@ def evaluate(
     """
     notes = Console(stderr=True, quiet=quiet)
     opened = open_run(run)
+    reading: dict[str, Any] = {
+        "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
+        "sample": sample, "categories": category, "noise": noise, "uncategorised": uncategorised,
+    }  # fmt: skip
+    if windows and ("-" in inputs if inputs else opened.texts is None):
+        raise InputError("Windows need texts: give files as INPUT, or a run that was fitted without --no-texts.")
     if inputs:
-        reader = read(
-            inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
-            sample=sample, categories=category, noise=noise, uncategorised=uncategorised, seed=seed,
-        )  # fmt: skip
-        documents = count_as_before(reader, opened.vectorizer, notes, quiet=quiet)
-    elif any((format, text, id, title, label, time, encoding, sample, category, noise, uncategorised)):
+        documents = count_as_before(read(inputs, **reading, seed=seed), opened.vectorizer, notes, quiet=quiet)
+    elif any(reading.values()):
         raise InputError("Options such as --text say how to read INPUT, and there is none.")
     else:
         documents = opened.counted
+    in_order = None
+    if windows:
+        texts = (document.text for document in read(inputs, **reading, seed=seed)) if inputs else opened.texts
+        in_order = opened.vectorizer.sequences(texts or ())
     with bar(notes, "Judging", quiet=quiet) as update:
         done = iter(range(STEPS))
         judged = evaluate_model(
@@ -82,6 +92,7 @@ def evaluate(
             main_labels(documents.labels),
             n_words=words,
             smoothing=smoothing,
+            texts=in_order,
             step=lambda what: update(next(done), STEPS, what),
         )
     if as_json:
@@ -135,7 +146,8 @@ def figure_rows(judged: Evaluation) -> list[tuple[str, str, str]]:
     ]
     for measure, found in judged.coherence.items():
         absent = f"; {found.absent_words} of them in no document" if found.absent_words else ""
-        says = f"of {n_words} words, in whole documents{absent}"
+        where = "whole documents" if found.window is None else f"windows of {found.window} words"
+        says = f"of {n_words} words, in {where}{absent}"
         rows.append((f"coherence, {measure}", f"{found.mean:.3f}", says))
     fit = judged.fit
     rows += [

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.clustering import Agreement, agreement
-from polyseme.metrics.coherence import WINDOWS, CoherenceReport, coherence_of
-from polyseme.metrics.cooccurrence import cooccurrence_in_documents
+from polyseme.metrics.coherence import WINDOWS, CoherenceReport, coherence
+from polyseme.metrics.cooccurrence import TokenSequences
 from polyseme.metrics.distinct import Redundancy, exclusivity, topic_diversity, topic_redundancy
 from polyseme.metrics.fit import FitReport, effective_topics, fit_report
 from polyseme.metrics.perplexity import PerplexityReport
@@ -25,7 +25,7 @@ Step = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate` found; coherence is by the same documents."""
+    """What `evaluate` found."""
 
     n_documents: int
     perplexity: PerplexityReport
@@ -99,11 +99,13 @@ def evaluate(
     n_words: int = 10,
     measures: Sequence[str] = tuple(WINDOWS),
     smoothing: float = 0.01,
+    texts: TokenSequences | None = None,
     step: Step = lambda what: None,
 ) -> Evaluation:
     """Every figure of a fitted model on documents X (counts): perplexities, coherence, fit, agreement with labels.
 
-    The reference of the coherence is X, by whole documents. `step` is told what is being done, before each part.
+    The reference of the coherence is X, by whole documents, or `texts` (Vectorizer.sequences), by the usual windows of
+    each measure. `step` is told what is being done, before each part.
     """
     unknown = [measure for measure in measures if measure not in WINDOWS]
     if unknown:
@@ -125,8 +127,8 @@ def evaluate(
     completion = model.completion_report(X, smoothing)
     step("coherence")
     words = top_words(model.components_, n_words)
-    counted = cooccurrence_in_documents(words, counts)
-    coherent = {measure: coherence_of(counted, measure) for measure in measures}
+    reference = counts if texts is None else texts
+    coherent = {measure: coherence(words, reference, measure) for measure in measures}
     step("topics")
     return Evaluation(
         counts.shape[0],
