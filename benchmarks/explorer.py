@@ -93,7 +93,7 @@ def measured(path: Path, actions: list[str], browser) -> dict[str, float]:
     marks = []
     for _ in range(REPEATS):
         page = browser.new_page()
-        page.goto(path.as_uri())
+        page.goto(path.resolve().as_uri())
         marks.append(page.evaluate(READY))
         if len(marks) < REPEATS:
             page.close()

@@ -93,7 +93,7 @@ def packed_section(values: dict[str, Any], arrays: dict[str, Array]) -> bytes:
     for array in arrays.values():
         content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         pieces += [content, bytes(-len(content) % 8)]
-    return gzip.compress(b"".join(pieces), 9, mtime=0)
+    return gzip.compress(b"".join(pieces), 6, mtime=0)
 
 
 _TYPES = {

@@ -13,7 +13,7 @@ from typing import Any
 from polyseme.errors import InputError
 from polyseme.explore.packing import packed_section
 from polyseme.explore.parts import Parts, of_model, of_run
-from polyseme.explore.summary import summarise
+from polyseme.explore.summary import Section, summarise
 from polyseme.storage import write_atomically
 
 SCRIPTS = (
@@ -38,12 +38,7 @@ def write_page(source: Any, path: str | PathLike[str], text: str = "excerpt", **
 def page(source: Any, text: str = "excerpt", **parts: Any) -> str:
     """The text of the page that `write_page` writes."""
     made = parts_of(source, text, **parts)
-    blocks = [
-        f'<script type="application/octet-stream" id="{name}">{base64.b64encode(packed).decode()}</script>'
-        for name, packed in (
-            (name, packed_section(section.values, section.arrays)) for name, section in summarise(made, text).items()
-        )
-    ]
+    first, *others = (_block(name, section) for name, section in summarise(made, text).items())
     script, style = _script(), _asset("style.css")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data: blob:; "
@@ -53,7 +48,8 @@ def page(source: Any, text: str = "excerpt", **parts: Any) -> str:
         "policy": html.escape(policy, quote=False),
         "title": html.escape(made.title),
         "style": style,
-        "data": "\n".join(blocks),
+        "core": first,
+        "others": "\n".join(others),
         "script": script,
     }
     pieces = _asset("page.html").split("%%")
@@ -93,6 +89,12 @@ def parts_of(source: Any, text: str = "full", **parts: Any) -> Parts:
     if parts:
         raise InputError(f"{', '.join(parts)}: these are for a fitted model; a run or Parts has them already.")
     return made
+
+
+def _block(name: str, section: Section) -> str:
+    """The element of a section; base64 has no character that could end it."""
+    packed = packed_section(section.values, section.arrays)
+    return f'<script type="application/octet-stream" id="{name}">{base64.b64encode(packed).decode()}</script>'
 
 
 @cache

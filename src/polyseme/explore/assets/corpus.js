@@ -186,21 +186,28 @@ function neighboursOf(word, count) {
   return telling(p, count, word);
 }
 
-// The documents that use a word most in one sense: by its count times P(z|d,w).
-function documentsOfSense(word, topic, count) {
+// The documents that use a word most in each of some senses, by its count times P(z|d,w): a list for each topic.
+function documentsOfSenses(word, topics, count) {
   const { starts, columns, values } = corpus.byWord;
   const { byWord, inference, background } = model;
-  const joint = new Float64Array(model.K);
-  const tokens = new Float64Array(starts[word + 1] - starts[word]);
+  const beta = inference.temperature;
+  const phi = new Float64Array(model.K);
+  for (let j = byWord.starts[word]; j < byWord.starts[word + 1]; j++) phi[byWord.columns[j]] = (1 - inference.background) * byWord.values[j];
+  const common = background ? (inference.background * background[word]) ** beta : 0;
+  const place = new Int32Array(model.K).fill(-1);
+  topics.forEach((topic, i) => (place[topic] = i));
+  const tokens = topics.map(() => new Float64Array(starts[word + 1] - starts[word]));
+  const theta = corpus.topics;
   for (let i = starts[word]; i < starts[word + 1]; i++) {
-    const theta = weightsOf(columns[i]);
-    let total = background ? (inference.background * background[word]) ** inference.temperature : 0;
-    for (let j = byWord.starts[word]; j < byWord.starts[word + 1]; j++) {
-      const k = byWord.columns[j];
-      joint[k] = ((1 - inference.background) * theta[k] * byWord.values[j]) ** inference.temperature;
-      total += joint[k];
+    const d = columns[i];
+    let total = common;
+    for (let j = theta.starts[d]; j < theta.starts[d + 1]; j++) {
+      const k = theta.columns[j];
+      const joint = beta === 1 ? theta.values[j] * phi[k] : (theta.values[j] * phi[k]) ** beta;
+      total += joint;
+      if (place[k] >= 0) tokens[place[k]][i - starts[word]] = values[i] * joint;
     }
-    tokens[i - starts[word]] = total > 0 ? (values[i] * joint[topic]) / total : 0;
+    if (total > 0) for (const list of tokens) list[i - starts[word]] /= total;
   }
-  return largest(tokens, count).map((i) => ({ document: columns[starts[word] + i], tokens: tokens[i] }));
+  return tokens.map((list) => largest(list, count).map((i) => ({ document: columns[starts[word] + i], tokens: list[i] })));
 }

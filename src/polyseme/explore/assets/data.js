@@ -39,7 +39,14 @@ async function unzipped(bytes) {
 
 const ARRAY_TYPES = { Uint8Array, Uint16Array, Uint32Array, Int32Array, Float32Array, Float64Array };
 
+// Sections stand behind the script but for core, so that the first view does not wait for them.
+async function present(name) {
+  if (document.getElementById(name) || document.readyState !== "loading") return;
+  await new Promise((done) => document.addEventListener("DOMContentLoaded", done, { once: true }));
+}
+
 async function read(name) {
+  await present(name);
   const buffer = await unzipped(bytesOf(name));
   const length = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));

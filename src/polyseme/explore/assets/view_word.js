@@ -9,6 +9,7 @@ function viewWord(argument) {
   }
   const senses = sensesOf(word);
   const main = senses.filter(({ share }) => share >= LEAST_SENSE);
+  const documents = documentsOfSenses(word, main.map(({ topic }) => topic), 3);
   const neighbours = neighboursOf(word, 20);
   const forms = rules.rules.names.reduce((found, name, i) => (name === model.words[word] ? [...found, rules.rules.forms[i]] : found), []);
   return [
@@ -17,7 +18,7 @@ function viewWord(argument) {
         forms.length ? ` Also counts ${forms.slice(0, 8).join(", ")}${forms.length > 8 ? " …" : ""}.` : "")),
     h("div.columns.wide-left", {},
       h("div.stack", {},
-        card("Senses", main.length ? h("div", {}, main.map((sense) => senseOf(word, sense))) : empty("No topic has this word."), {
+        card("Senses", main.length ? h("div", {}, main.map((sense, i) => senseOf(word, sense, documents[i]))) : empty("No topic has this word."), {
           note: "The topics it lives in, by P(z|w), with what else they say, and the documents that use the word so." })),
       h("div.stack", {},
         card("Topics", topicShares(sharesOf(senses), `Topics of ${model.words[word]}`, { least: 0.001 }), {
@@ -43,11 +44,10 @@ function sharesOf(senses) {
   return shares;
 }
 
-function senseOf(word, { topic, share }) {
+function senseOf(word, { topic, share }, documents) {
   const p = new Float64Array(model.n_words);
   const { starts, columns, values } = model.byTopic;
   for (let i = starts[topic]; i < starts[topic + 1]; i++) p[columns[i]] = values[i];
-  const documents = documentsOfSense(word, topic, 3);
   return h("div.sense", {},
     h("h3", {}, topicLink(topic), h("span.figure", {}, percent(share))),
     h("p.beside", {}, telling(p, 10, word).map(({ word: other }) => [wordLink(other), " "])),
