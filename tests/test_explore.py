@@ -24,7 +24,6 @@ from polyseme.explore import (
     page,
     plot_convergence,
     plot_map,
-    plot_selection,
     plot_topics,
     pyldavis_arguments,
     show,
@@ -33,7 +32,8 @@ from polyseme.explore import (
 from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_topics, packed_weights, varints
 from polyseme.explore.page import SCRIPTS
 from polyseme.explore.times import periods
-from polyseme.explore.topic_map import classical_scaling, hellinger
+from polyseme.explore.topic_map import classical_scaling
+from polyseme.metrics import coherence, top_words
 from polyseme.text import Vectorizer
 
 
@@ -116,17 +116,9 @@ def test_the_map_keeps_distances_that_fit_a_plane():
     np.testing.assert_allclose(np.linalg.norm(places[:, np.newaxis] - places, axis=2), distances, atol=1e-12)
 
 
-def test_hellinger_distances():
-    topics = np.array([[1.0, 0, 0], [0, 0.5, 0.5], [1.0, 0, 0], [0.25, 0.75, 0]])
-    distances = hellinger(topics)
-    naive = [[np.sqrt(np.sum((np.sqrt(a) - np.sqrt(b)) ** 2) / 2) for a in topics] for b in topics]
-    np.testing.assert_allclose(distances, naive, atol=1e-8)
-    assert distances[0, 1] == 1
-
-
 @pytest.mark.parametrize("size", [1, 2])
 def test_a_map_of_very_few_topics(size):
-    assert classical_scaling(hellinger(np.eye(2)[:size])).shape == (size, 2)
+    assert classical_scaling(np.ones((size, size)) - np.eye(size)).shape == (size, 2)
 
 
 def test_periods():
@@ -324,13 +316,20 @@ def test_a_run_has_a_page(tmp_path):
         "id": [str(i) for i in range(30)], "title": titles, "label": ["; ".join(names) for names in labels],
         "time": times, "source": [None] * 30, "excerpt": [text[:40] for text in texts],
     }  # fmt: skip
-    about = {"model": {"seed": 0}, "topic_names": {"1": "Bread"}, "selection": [{"k": 3, "perplexity": 9.5}, {"k": 4}]}
+    row = {"n_topics": 3, "perplexity": 9.5, "behind_error": 0.1}
+    selection = {"rows": [row, {"n_topics": 2, "perplexity": None}], "reason": "Three do."}
+    about = {"model": {"seed": 0}, "topic_names": {"1": "Bread"}, "selection": selection, "stability": [0.5, 0.25, 1]}
     write_run(tmp_path / "run", model, Counted(counts, columns, vectorizer), about, texts=texts)
     run = open_run(tmp_path / "run")
     found = sections(page(run))
     assert found["core"]["title"] == "run"
     assert found["core"]["topic_names"] == {"1": "Bread"}
-    assert found["core"]["selection"] == [{"k": 3, "perplexity": 9.5, "error": 0.0}]
+    assert found["core"]["selection"] == [{"k": 3, "perplexity": 9.5, "error": pytest.approx(0.95)}]
+    assert found["core"]["selection_reason"] == "Three do."
+    assert found["core"]["facts"]["held-out perplexity"] == 9.5
+    assert found["core"]["measures"]["stability"] == [0.5, 0.25, 1]
+    npmi = coherence(top_words(model.components_), counts).topics
+    assert found["core"]["measures"]["coherence"] == pytest.approx(npmi, abs=1e-6)
     assert found["core"]["facts"]["seed"] == 0
     assert found["texts0"]["texts"] == columns["excerpt"]
     assert found["documents"]["labels"] == ["harbour", "kitchen", "money", "music"]
@@ -365,11 +364,7 @@ def test_figures(parts):
     assert len(ax.texts) == 4
     ax = plot_convergence(model)
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.history_["log_likelihood"])
-    ax = plot_selection([{"k": 4, "perplexity": 7.0}, {"k": 2, "perplexity": 9.0, "error": 0.5}])
-    assert ax.lines[0].get_xdata().tolist() == [2, 4]
     assert plot_convergence(LDA(2, random_state=0).fit(parts.counts)).get_ylabel() == "bound of the log evidence"
-    with pytest.raises(InputError, match="k and perplexity"):
-        plot_selection([])
     with pytest.raises(InputError, match="numbers from 0 to 3"):
         plot_topics(model, parts.vocabulary, topics=[4])
     plt.close("all")

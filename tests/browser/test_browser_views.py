@@ -1,6 +1,12 @@
 """Every view, in a real browser: it shows what it should, asks for nothing and complains of nothing."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
+
+from polyseme.explore import write_page
+from polyseme.metrics import words_apart
 
 VIEWS = {
     "#/topics": ["4 topics", "80 documents", "Map", "weight", "fit"],
@@ -138,7 +144,7 @@ def test_what_is_shown_can_be_saved(themes_page, themes):
     with page.expect_download() as download:
         page.get_by_role("button", name="Save topics as CSV").click()
     rows = download.value.path().read_text(encoding="utf-8").splitlines()
-    assert rows[0] == "topic,name,weight,fit,words"
+    assert rows[0] == "topic,name,weight,fit,coherence,words"
     assert len(rows) == 5
     topic, weight = rows[1].split(",")[0], float(rows[1].split('",')[1].split(",")[0])
     assert weight == pytest.approx(themes.topic_weights[int(topic)])
@@ -171,3 +177,14 @@ def test_time_remembers_the_chosen_topics(themes_page):
     themes_page.page.locator(".small-chart[aria-pressed=false]").first.click()
     assert themes_page.page.locator("svg.chart path.line").count() == 3
     assert themes_page.page.evaluate("location.hash").startswith("#/time?topics=1%2C3%2C")
+
+
+def test_words_that_set_a_label_apart_are_those_of_metrics(opened, themes, tmp_path):
+    labels = [names[0] for names in themes.labels]
+    path = tmp_path / "page.html"
+    write_page(replace(themes, labels=[[name] for name in labels]), path)
+    page = opened(path, "#/labels/money").page
+    names, scores = words_apart(themes.counts, labels)
+    best = np.argsort(-scores[names.index("money")], kind="stable")
+    expected = [themes.vocabulary[word] for word in best if scores[names.index("money"), word] > 0][:30]
+    assert page.locator("svg.chart").first.locator("text.label").all_text_contents() == expected

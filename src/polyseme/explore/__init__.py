@@ -1,9 +1,10 @@
 """From a model to what people look at: tables, plots, one HTML page."""
 
-from polyseme.explore.figures import plot_convergence, plot_map, plot_selection, plot_topics
+from polyseme.explore.figures import plot_convergence, plot_map, plot_topics
 from polyseme.explore.foreign import from_gensim, from_sklearn, pyldavis_arguments
 from polyseme.explore.page import page, show, write_page
 from polyseme.explore.parts import Inference, Parts, of_model, of_run
+from polyseme.selection.picture import plot_selection
 
 __all__ = [
     "Inference",

@@ -1,6 +1,6 @@
-"""Static figures (matplotlib), one line each: topics, their map, the course of a fit, perplexity against K.
+"""Static figures (matplotlib), one line each: topics, their map, the course of a fit.
 
-Each takes `ax` to draw into and returns the axes.
+(Perplexity against the number of topics is `polyseme.selection`'s own figure.)
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.explore.parts import selection_rows, words_of
-from polyseme.explore.topic_map import classical_scaling, hellinger
+from polyseme.explore.parts import words_of
+from polyseme.explore.topic_map import classical_scaling
 from polyseme.factors import rows_to_one
 from polyseme.kernels import Floats
+from polyseme.metrics import distances
 
 _COURSES = (
     ("log_likelihood", "log-likelihood per token"),
@@ -61,7 +62,7 @@ def plot_topics(
 def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = None) -> Any:
     """The topics in a plane that keeps their Hellinger distances as well as it can; areas are weights P(z)."""
     words, phi, weights = words_of(model, vocabulary, None), _topics_of(model), _weights_of(model)
-    places = classical_scaling(hellinger(phi))
+    places = classical_scaling(distances(phi))
     ax = pyplot().subplots()[1] if ax is None else ax
     ax.scatter(*places.T, s=4000 * weights / max(weights.max() * len(weights) ** 0.5, 1e-12), alpha=0.45)
     for topic, place in enumerate(places):
@@ -87,31 +88,6 @@ def plot_convergence(model: Any, *, ax: Any = None) -> Any:
     ax.set_xlabel("iteration")
     ax.set_ylabel(told)
     return ax
-
-
-def plot_selection(selection: Any, *, ax: Any = None) -> Any:
-    """Held-out perplexity against the number of topics.
-
-    selection : rows with k and perplexity, and error if known: a list of dicts, a frame, or what `run.json` keeps.
-    """
-    rows = selection_rows(_records(selection))
-    if not rows:
-        raise InputError("selection must have rows with k and perplexity.")
-    ax = pyplot().subplots()[1] if ax is None else ax
-    k, perplexity, error = (np.array([row[name] for row in rows]) for name in ("k", "perplexity", "error"))
-    ax.errorbar(k, perplexity, yerr=error if error.any() else None, marker="o", capsize=3)
-    ax.set_xlabel("number of topics")
-    ax.set_ylabel("held-out perplexity")
-    return ax
-
-
-def _records(selection: Any) -> Any:
-    for method in ("to_dicts", "to_pandas"):
-        if hasattr(selection, method):
-            selection = getattr(selection, method)()
-    if hasattr(selection, "to_dict") and not isinstance(selection, Mapping):
-        selection = selection.to_dict("records")
-    return selection
 
 
 def _topics_of(model: Any) -> Floats:

@@ -61,6 +61,7 @@ class Parts:
     """figures of the fit by their names, for people to read"""
     selection: Sequence[Mapping[str, float]] = ()
     """the choice of K: rows with k, perplexity and, if known, error"""
+    selection_reason: str = ""
     chosen_size: int | None = None
     measures: Mapping[str, Floats] = field(default_factory=dict)
     """more about each topic, K numbers by name, such as coherence and stability"""
@@ -139,14 +140,20 @@ def of_run(run: Any, *, texts: bool = True) -> Parts:
         texts=run.texts if texts else None,
         title=str(about.get("title") or run.path.resolve().name),
     )  # fmt: skip
-    selection = about.get("selection")
+    selection = about.get("selection") or {}
+    K = parts.topic_word.shape[0]
+    found = selection_rows(selection)
+    held_out = next((row["perplexity"] for row in found if row["k"] == K), None)
+    stability = about.get("stability")
     return replace(
         parts,
         excerpts=[excerpt or "" for excerpt in frame["excerpt"].to_list()],
         topic_names=run.topic_names,
-        selection=selection_rows(selection),
-        chosen_size=parts.topic_word.shape[0],
-        facts={**parts.facts, **_run_facts(about)},
+        selection=found,
+        selection_reason=str(selection.get("reason", "")) if isinstance(selection, Mapping) else "",
+        chosen_size=K,
+        facts={**parts.facts, **({"held-out perplexity": held_out} if held_out else {}), **_run_facts(about)},
+        measures={"stability": np.asarray(stability)} if isinstance(stability, list) and len(stability) == K else {},
     )
 
 
@@ -180,14 +187,17 @@ def _names_in(value: Any) -> list[str]:
 
 
 def selection_rows(selection: Any) -> list[dict[str, float]]:
-    """The rows of a choice of K that have a number of topics and a perplexity; anything else is left out."""
+    """The rows of a choice of K, as `Selection.as_dict` has them, with k, perplexity and error.
+
+    The error is one standard error of the difference to the best number.
+    """
     rows = selection.get("rows", ()) if isinstance(selection, Mapping) else selection or ()
     found = []
     for row in rows:
         k = row.get("n_topics", row.get("k")) if isinstance(row, Mapping) else None
         perplexity = row.get("perplexity") if isinstance(row, Mapping) else None
         if k is not None and perplexity is not None:
-            error = row.get("error", row.get("standard_error"))
+            error = row.get("error", (row.get("behind_error") or 0.0) * perplexity)
             found.append({"k": int(k), "perplexity": float(perplexity), "error": float(error or 0.0)})
     return sorted(found, key=lambda row: row["k"])
 
@@ -212,11 +222,14 @@ def _opened(model: Any, counts: Any) -> tuple[Floats, Array, Inference]:
     background = getattr(model, "background_", None)
     prior = getattr(model, "doc_topic_prior_", None)
     flat = prior is None or (isinstance(prior, np.ndarray) and bool((prior == 1).all()))
+    note = "" if flat else "New texts are folded in without the model's prior on documents."
+    if not hasattr(model, "temperature_"):
+        note = "New texts are folded in by likelihood, not by this model's own transform."
     return topics, doc_topic, Inference(
         temperature=float(getattr(model, "temperature_", 1.0)),
         background_share=0.0 if background is None else float(model.background_weight_),
         background=None if background is None else np.asarray(background, dtype=np.float64),
-        note="" if flat else "New texts are folded in without the model's prior on documents.",
+        note=note,
     )  # fmt: skip
 
 

@@ -12,11 +12,11 @@ from polyseme.errors import InputError
 from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_topics, packed_weights
 from polyseme.explore.parts import Parts
 from polyseme.explore.times import periods
-from polyseme.explore.topic_map import classical_scaling, hellinger
+from polyseme.explore.topic_map import classical_scaling
 from polyseme.explore.word_rules import word_rules
 from polyseme.factors import symmetric_view
-from polyseme.kernels import Array
-from polyseme.metrics import topic_fit
+from polyseme.kernels import Array, single_threaded_blas
+from polyseme.metrics import coherence, distances, top_words, topic_fit
 
 FORMAT_VERSION = 1
 TEXTS = ("excerpt", "full", "none")
@@ -57,7 +57,9 @@ def summarise(parts: Parts, text: str = "excerpt") -> dict[str, Section]:
 
 def _core(parts: Parts, text: str, firsts: list[int]) -> Section:
     view = symmetric_view(parts.doc_topic, parts.doc_weights)
-    distances = hellinger(parts.topic_word)
+    with single_threaded_blas():
+        between = distances(parts.topic_word)
+    measures = {"coherence": coherence(top_words(parts.topic_word), parts.counts).topics, **parts.measures}
     inference = parts.inference
     n_docs, n_words = parts.counts.shape
     values = {
@@ -72,12 +74,13 @@ def _core(parts: Parts, text: str, firsts: list[int]) -> Section:
         "shares": SHARES,
         "words": parts.vocabulary,
         "topic_names": {str(topic): str(name) for topic, name in parts.topic_names.items()},
-        "measures": {name: numbers(values) for name, values in parts.measures.items()},
+        "measures": {name: numbers(values) for name, values in measures.items()},
         "text": text,
         "text_starts": firsts,
         "history": {name: numbers(values) for name, values in parts.history.items()},
         "facts": {name: plain(value) for name, value in parts.facts.items()},
         "selection": [dict(row) for row in parts.selection],
+        "selection_reason": parts.selection_reason,
         "chosen": parts.chosen_size,
         "inference": {
             "kind": inference.kind,
@@ -89,8 +92,8 @@ def _core(parts: Parts, text: str, firsts: list[int]) -> Section:
     arrays = {
         "weights": view.topic_weights,
         "fit": topic_fit(parts.doc_topic, view.topic_doc),
-        "places": classical_scaling(distances).astype(np.float32),
-        "distances": distances.astype(np.float32),
+        "places": classical_scaling(between).astype(np.float32),
+        "distances": between.astype(np.float32),
         "word_totals": np.asarray(parts.counts.sum(axis=0), dtype=np.float64).ravel(),
         **packed_topics(parts.topic_word),
     }

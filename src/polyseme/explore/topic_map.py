@@ -1,20 +1,10 @@
-"""A map of the topics: their distances, and a plane that keeps them as well as a plane can."""
+"""A map of the topics: a plane that keeps their distances as well as a plane can."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, single_threaded_blas
-
-
-def hellinger(topic_word: Array) -> Floats:
-    """Distances between topics, K x K: sqrt(1 - sum_w sqrt(P(w|z) P(w|z'))), from 0 to 1."""
-    roots = np.sqrt(np.asarray(topic_word, dtype=np.float64))
-    with single_threaded_blas():
-        affinity = roots @ roots.T
-    distances = np.sqrt(np.clip(1 - affinity, 0, None))
-    np.fill_diagonal(distances, 0)
-    return np.asarray(distances)
+from polyseme.kernels import Floats
 
 
 def classical_scaling(distances: Floats) -> Floats:

@@ -20,7 +20,7 @@ function viewFit() {
   const choice = rows.length > 1 ? card("Number of topics", chart((width) => lines(width, {
     series: [{ values: rows.map(({ perplexity }) => perplexity) }], xs: rows.map(({ k }) => k), errors: rows.map(({ error }) => error ?? 0), dots: true, mark: model.chosen,
     label: "Held-out perplexity against the number of topics", xLabel: "topics",
-  })), { note: `Held-out perplexity, lower is better; ${model.chosen ?? model.K} topics were chosen.`, save: { name: "number of topics", chart: true, rows: () => [["k", "perplexity", "error"], ...rows.map(({ k, perplexity, error }) => [k, perplexity, error])] } }) : null;
+  })), { note: `Held-out perplexity, lower is better; ${model.chosen ?? model.K} topics were chosen. ${model.selection_reason}`, save: { name: "number of topics", chart: true, rows: () => [["k", "perplexity", "error"], ...rows.map(({ k, perplexity, error }) => [k, perplexity, error])] } }) : null;
   return [
     h("div.title", {}, h("h1", {}, "How the fit went")),
     h("div.columns", {},

@@ -28,20 +28,33 @@ function labelsOfTopic(topic) {
   return shares.map((row, label) => (all > 0 ? Math.min(1, (row[topic] * tokens[label]) / all) : 0));
 }
 
-// The words that say most about a label: p log(p / P(w)) with p the words of its documents.
+// The words that set a label apart, as metrics.words_apart: the log of the ratio of their odds inside and outside, over
+// its standard error (Monroe, Colaresi and Quinn 2008), with a prior of 0.01 counts a word on the average.
 function wordsOfLabel(label, most) {
-  const p = new Float64Array(model.n_words);
+  const V = model.n_words;
+  const [inside, totals] = [new Float64Array(V), new Float64Array(V)];
   const { of } = corpus.labelled;
-  let total = 0;
   for (let d = 0; d < model.n_documents; d++) {
-    let has = false;
-    for (let i = of.starts[d]; i < of.starts[d + 1]; i++) has ||= of.columns[i] === label;
-    if (!has) continue;
+    if (of.starts[d] === of.starts[d + 1]) continue;
+    const has = of.columns.subarray(of.starts[d], of.starts[d + 1]).includes(label);
     const { words, values } = countsOfDocument(d);
-    for (let i = 0; i < words.length; i++) p[words[i]] += values[i];
-    total += corpus.tokens[d];
+    for (let i = 0; i < words.length; i++) {
+      totals[words[i]] += values[i];
+      if (has) inside[words[i]] += values[i];
+    }
   }
-  return telling(total > 0 ? p.map((n) => n / total) : p, most).map(({ word, weight }) => ({ word, weight, p: p[word] / total }));
+  const sum = (values) => values.reduce((all, value) => all + value, 0);
+  const [all, own] = [sum(totals), sum(inside)];
+  const pseudo = 0.01 * totals.reduce((seen, n) => seen + (n > 0), 0);
+  if (!(own > 0 && own < all)) return [];
+  const scores = totals.map((total, w) => {
+    if (!(total > 0)) return 0;
+    const prior = (pseudo * total) / all;
+    const logOdds = (y, n) => Math.log((y + prior) / (n + pseudo - y - prior));
+    const [y, rest] = [inside[w], total - inside[w]];
+    return (logOdds(y, own) - logOdds(rest, all - own)) / Math.sqrt(1 / (y + prior) + 1 / (rest + prior));
+  });
+  return largest(scores, most).map((word) => ({ word, weight: scores[word], times: inside[word] / own / (totals[word] / all) }));
 }
 
 function viewLabels(argument) {
@@ -84,12 +97,12 @@ function oneLabel(label) {
   return [
     h("div.title", {}, h("h1", {}, names[label]), h("p.lead", {}, `${count(documents[label], "document")}, ${count(tokens[label], "token")}. `, h("a", { href: address("labels") }, "All labels"))),
     h("div.columns", {},
-      card("Words that set it apart", words.length ? chart((width) => bars(width, words.map(({ word, weight, p }) => ({
-        label: model.words[word], href: wordAddress(word), value: weight, shown: `×${(p / model.unigram[word]).toPrecision(2)}`,
-        title: `${model.words[word]}: ${(p / model.unigram[word]).toPrecision(3)} times as frequent as in all documents`,
-      })), { label: `Words of ${names[label]}` })) : empty("Its documents have no words."), {
-        note: "By what they say beyond the corpus as a whole; the figure is how many times as frequent they are here.",
-        save: { name: `words of ${names[label]}`, chart: words.length > 0, rows: () => [["word", "weight", "times as frequent"], ...words.map(({ word, weight, p }) => [model.words[word], weight, p / model.unigram[word]])] } }),
+      card("Words that set it apart", words.length ? chart((width) => bars(width, words.map(({ word, weight, times }) => ({
+        label: model.words[word], href: wordAddress(word), value: weight, shown: `×${times.toPrecision(2)}`,
+        title: `${model.words[word]}: ${times.toPrecision(3)} times as frequent as in all documents; score ${weight.toFixed(1)}`,
+      })), { label: `Words of ${names[label]}` })) : empty("No words set it apart."), {
+        note: "By the log of the ratio of their odds here and elsewhere, over its standard error; the figure is how many times as frequent they are as in all documents.",
+        save: { name: `words of ${names[label]}`, chart: words.length > 0, rows: () => [["word", "score", "times as frequent"], ...words.map(({ word, weight, times }) => [model.words[word], weight, times])] } }),
       h("div.stack", {},
         card("Topics", topicShares(shares[label], `Topics of ${names[label]}`, { most: 10 }), { save: { name: `topics of ${names[label]}`, chart: true, rows: () => topicRows(shares[label]) } }),
         card("Typical documents", documentList(typical.map((d) => ({ document: d, shown: decimal(weights[d], 2) }))), { note: "Those whose topics are nearest to the label’s as a whole." }))),

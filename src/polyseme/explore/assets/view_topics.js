@@ -1,10 +1,15 @@
 // All topics: the map, and a table to sort.
 
+const TOLD = {
+  coherence: "NPMI of its ten top words in whole documents: 0 as by chance, 1 always together",
+  stability: "how well it is found again in other samples: 1 exactly",
+};
+
 function topicMeasures() {
   return [
     { name: "weight", values: model.weights, told: "share of all words", shown: percent },
     { name: "fit", values: model.fit, told: "how much of its own documents the topic carries", shown: (v) => percent(v) },
-    ...Object.entries(model.measures).map(([name, values]) => ({ name, values, told: name, shown: (v) => decimal(v, 2) })),
+    ...Object.entries(model.measures).map(([name, values]) => ({ name, values, told: TOLD[name] ?? name, shown: (v) => decimal(v, 2) })),
   ];
 }
 
