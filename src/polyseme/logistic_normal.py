@@ -10,14 +10,16 @@ concave in (lambda, v). All functions work on all documents at once; a document'
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from polyseme.kernels import Array, Floats, single_threaded_blas
 
-_CG_STEPS, _HALVINGS, _VARIANCE_STEPS, _ROUNDS = 12, 12, 12, 2
+_CG_STEPS, _HALVINGS, _VARIANCE_STEPS, _ROUNDS = 12, 12, 8, 1
+_DOCS_AT_ONCE = 1024
+_ROUNDING = 1e-15
 _LEAST_VARIANCE = 1e-6
 """eigenvalues of Sigma are at least this: where all documents have the same weights, the best Sigma is zero"""
 
@@ -49,7 +51,13 @@ class Posterior(NamedTuple):
     @property
     def weights(self) -> Floats:
         """softmax(lambda): the topic weights where q has its largest density."""
-        return np.asarray(softmax(self.mean, axis=1))
+        return softmax(self.mean)
+
+
+def softmax(numbers: Floats) -> Floats:
+    """exp of the numbers, rows normalised (scipy's takes ten times as long for few documents)."""
+    powers = np.exp(numbers - numbers.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def fitted_normal(posterior: Posterior, weights: Floats, *, diagonal: bool) -> Normal:
@@ -78,15 +86,35 @@ def divergence(posterior: Posterior, prior: Normal) -> Floats:
 
 def log_normaliser(posterior: Posterior) -> Floats:
     """log sum_k exp(lambda_k + v_k / 2), which bounds E log sum_k exp(eta_k) from above."""
-    return np.asarray(logsumexp(posterior.mean + posterior.variance / 2, axis=1))
+    numbers = posterior.mean + posterior.variance / 2
+    largest = numbers.max(axis=1)
+    return np.asarray(largest + np.log(np.exp(numbers - largest[:, np.newaxis]).sum(axis=1)))
 
 
-def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal) -> Posterior:
-    """Posteriors whose part of the bound, with these expected counts (documents x K), is higher or the same."""
-    for _ in range(_ROUNDS):
-        posterior = Posterior(posterior.mean, _best_variance(posterior, totals, prior))
-        posterior = _newton_step(posterior, expected, totals, prior)
-    return posterior
+def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal, *, n_threads: int = 1) -> Posterior:
+    """Posteriors whose part of the bound, with these expected counts (documents x K), is higher or the same.
+
+    Blocks of documents that fit the cache go side by side.
+    """
+    n_docs = len(totals)
+    blocks = [slice(start, start + _DOCS_AT_ONCE) for start in range(0, n_docs, _DOCS_AT_ONCE)]
+    better = Posterior(np.empty_like(posterior.mean), np.empty_like(posterior.variance))
+
+    def one_block(block: slice) -> None:
+        part = Posterior(posterior.mean[block], posterior.variance[block])
+        for _ in range(_ROUNDS):
+            part = Posterior(part.mean, _best_variance(part, totals[block], prior))
+            part = _newton_step(part, expected[block], totals[block], prior)
+        better.mean[block], better.variance[block] = part
+
+    with single_threaded_blas():
+        if n_threads == 1 or len(blocks) == 1:
+            for block in blocks:
+                one_block(block)
+        else:
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(one_block, blocks))
+    return better
 
 
 def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Floats:
@@ -106,23 +134,23 @@ def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Float
 def _newton_step(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal) -> Posterior:
     """A Newton step of lambda, by conjugate gradients, halved where it would lower the bound."""
     mean, N = posterior.mean, totals[:, np.newaxis]
-    p = softmax(mean + posterior.variance / 2, axis=1)
-    with single_threaded_blas():
-        slope = expected - N * p - (mean - prior.mean) @ prior.precision
-        step = _solved(slope, p, N, prior.precision)
-        value = _value(posterior, expected, totals, prior)
-        size = np.ones(len(mean))
-        waiting = np.arange(len(mean))
-        found = mean.copy()
-        for _ in range(_HALVINGS):
-            tried = mean[waiting] + size[waiting, np.newaxis] * step[waiting]
-            at = Posterior(tried, posterior.variance[waiting])
-            better = _value(at, expected[waiting], totals[waiting], prior) >= value[waiting]
-            found[waiting[better]] = tried[better]
-            waiting = waiting[~better]
-            if not waiting.size:
-                break
-            size[waiting] /= 2
+    p = softmax(mean + posterior.variance / 2)
+    slope = expected - N * p - (mean - prior.mean) @ prior.precision
+    step = _solved(slope, p, N, prior.precision)
+    value = _value(posterior, expected, totals, prior)
+    least = value - _ROUNDING * np.abs(value)
+    size = np.ones(len(mean))
+    waiting = np.arange(len(mean))
+    found = mean.copy()
+    for _ in range(_HALVINGS):
+        tried = mean[waiting] + size[waiting, np.newaxis] * step[waiting]
+        at = Posterior(tried, posterior.variance[waiting])
+        better = _value(at, expected[waiting], totals[waiting], prior) >= least[waiting]
+        found[waiting[better]] = tried[better]
+        waiting = waiting[~better]
+        if not waiting.size:
+            break
+        size[waiting] /= 2
     return Posterior(found, posterior.variance)
 
 

@@ -91,7 +91,7 @@ class CorrelatedRun:
         bound = float((parts * self._counted)[self._counted > 0].sum())
         K = prior.mean.size
         expected = np.multiply(A[:, :K], swept.row_sums[:, :K], dtype=np.float64)
-        next_posterior = improved(posterior, expected, source.totals, prior)
+        next_posterior = improved(posterior, expected, source.totals, prior, n_threads=source.n_threads)
         ones = np.ones(phi.shape[1])
         next_phi, _ = em_words(phi, swept.word_sums, ones, source.word_totals, n_threads=source.n_threads)
         next_prior = fitted_normal(next_posterior, self._counted, diagonal=self._diagonal)
@@ -130,7 +130,7 @@ def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) ->
         row_sums = part.sweep(A, phi, n_threads=n_threads, words=False, logs=False).row_sums
         assert row_sums is not None
         expected = np.multiply(A[:, :K], row_sums[:, :K], dtype=np.float64)
-        better = improved(here, expected, totals[part_rows], prior)
+        better = improved(here, expected, totals[part_rows], prior, n_threads=n_threads)
         moved = np.abs(better.weights - here.weights).sum(axis=1) / 2
         changing = np.isin(part_rows, rows)
         posterior.mean[part_rows[changing]] = better.mean[changing]

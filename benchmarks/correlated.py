@@ -1,0 +1,65 @@
+"""The correlated topic model on 20 Newsgroups: which newsgroups' topics go together, and its perplexity beside others'.
+
+Words in more than a tenth of the documents are left out, as a stop list would. A tenth of the documents is held out;
+completion perplexity is that of the half of their words which the weights have not seen.
+
+    python benchmarks/correlated.py [--k 20] [--iterations 60] [--picture docs/pictures/correlated.png]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+
+from common import NEWSGROUPS, describe_machine, load_counts
+from hierarchy import read_names
+from polyseme import LDA, PLSA, CorrelatedTopicModel
+from polyseme.explore.topic_graphs import plot_topic_graph
+
+warnings.filterwarnings("ignore")
+
+THREADS = 2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--k", type=int, default=20)
+    parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("--picture", help="draw the graph of topics into this file")
+    arguments = parser.parse_args()
+    describe_machine()
+    X = load_counts(NEWSGROUPS)
+    words, _ = read_names()
+    rare = np.bincount(X.indices, minlength=X.shape[1]) <= 0.1 * X.shape[0]
+    X, words = X[:, rare], words[rare]
+    held_out = np.random.default_rng(0).random(X.shape[0]) < 0.1
+    K, same = arguments.k, {"random_state": 0, "n_jobs": THREADS, "max_iter": arguments.iterations}
+    print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz} non-zeros, K = {K}, {THREADS} threads")
+    for model in (
+        PLSA(K, **same),
+        LDA(K, **same),
+        CorrelatedTopicModel(K, covariance="diagonal", **same),
+        CorrelatedTopicModel(K, **same),
+    ):
+        started = time.perf_counter()
+        model.fit(X[~held_out])
+        seconds = time.perf_counter() - started
+        print(
+            f"{model}: {seconds:.1f} s, {model.n_iter_} iterations, "
+            f"completion perplexity {model.completion_perplexity(X[held_out]):.0f}"
+        )
+    correlations = model.correlation_
+    top = [" ".join(words[np.argsort(-topic)[:4]]) for topic in model.components_]
+    pairs = sorted(zip(*np.triu_indices(K, 1), strict=True), key=lambda pair: -correlations[pair])
+    for title, some in (("together", pairs[:5]), ("apart", pairs[-5:])):
+        for i, j in some:
+            print(f"{title}: {correlations[i, j]:+.2f}  {top[i]}  |  {top[j]}")
+    if arguments.picture:
+        plot_topic_graph(model, list(words), threshold=0.15).figure.savefig(arguments.picture, dpi=80)
+
+
+if __name__ == "__main__":
+    main()
