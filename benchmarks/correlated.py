@@ -58,7 +58,7 @@ def main() -> None:
         for i, j in some:
             print(f"{title}: {correlations[i, j]:+.2f}  {top[i]}  |  {top[j]}")
     if arguments.picture:
-        plot_topic_graph(model, list(words), threshold=0.15).figure.savefig(arguments.picture, dpi=80)
+        plot_topic_graph(model, list(words), threshold=0.25).figure.savefig(arguments.picture, dpi=80)
 
 
 if __name__ == "__main__":

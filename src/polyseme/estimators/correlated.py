@@ -30,7 +30,7 @@ from polyseme.model import Model
 from polyseme.progress import fit_progress
 from polyseme.solvers.correlated import CorrelatedRun, Inferred, infer, start_point
 from polyseme.solvers.loop import Ended, advance_to_end, best_of
-from polyseme.solvers.variational import likely_factors
+from polyseme.solvers.plsa_start import fitted_factors
 from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
 
 COVARIANCES = ("full", "diagonal")
@@ -47,7 +47,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
     ----------
     n_components : number of topics K.
     covariance : "full"; or "diagonal" for independent topics.
-    init : "plsa" (a few sweeps of maximum likelihood), "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K,
+    init : "plsa" (a short fit of PLSA), "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K,
         P(w|z) K x words) to start from.
     n_init : number of starts; the fit with the best bound is kept.
     max_iter : most iterations of a start.
@@ -176,7 +176,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
                 if not isinstance(self.init, str):
                     theta, phi = given_pair(self.init, source, Model(K), kept)
                 elif self.init == "plsa":
-                    theta, phi = likely_factors(source, K, rng)
+                    theta, phi = fitted_factors(source, K, rng)
                 else:
                     theta, phi = named_start(self.init, source, Model(K), rng)
                 return CorrelatedRun(source, start_point(source, theta, phi, K, diagonal=diagonal), diagonal=diagonal)

@@ -8,7 +8,11 @@ import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.estimators.tables import words_of_topics
+from polyseme.explore.topic_map import classical_scaling
 from polyseme.kernels import Floats
+
+_LEAST_GAP, _MOVES = 0.15, 50
+"""how near circles may be, as a part of the whole picture"""
 
 
 def plot_topic_graph(
@@ -41,7 +45,7 @@ def plot_topic_graph(
                 *places[[i, j]].T, color="tab:blue" if together else "tab:red", linestyle="-" if together else "--",
                 linewidth=4 * abs(strength), alpha=0.5, zorder=1,
             )  # fmt: skip
-    ax.scatter(*places.T, s=100 + 2000 * model.topic_weights_, color="lightsteelblue", edgecolors="grey", zorder=2)
+    ax.scatter(*places.T, s=900 + 4000 * model.topic_weights_, color="lightsteelblue", edgecolors="grey", zorder=2)
     for place, said in zip(places, words, strict=True):
         ax.annotate("\n".join(said), place, ha="center", va="center", fontsize=7, zorder=3)
     ax.margins(0.15)
@@ -50,12 +54,15 @@ def plot_topic_graph(
 
 
 def _places(correlations: Floats) -> Floats:
-    """Two coordinates of each topic, so that squared distances are near 1 - correlation."""
-    gaps = 1 - correlations
-    centred = gaps - gaps.mean(axis=0)
-    centred = -(centred - centred.mean(axis=1, keepdims=True)) / 2
-    values, vectors = np.linalg.eigh(centred)
-    top = np.argsort(-values)[:2]
-    places = np.zeros((len(gaps), 2))
-    places[:, : top.size] = vectors[:, top] * np.sqrt(np.maximum(values[top], 0))
+    """Two coordinates of each topic: near where topics go together, apart where circles would cover each other."""
+    places = classical_scaling(np.sqrt(np.maximum(1 - correlations, 0)))
+    least = _LEAST_GAP * max(float(np.ptp(places, axis=0).max()), 1e-9)
+    for _ in range(_MOVES):
+        gaps = places[:, np.newaxis] - places
+        distances = np.sqrt((gaps**2).sum(axis=2))
+        near = (distances < least) & ~np.eye(len(places), dtype=bool)
+        if not near.any():
+            break
+        pushes = np.where(near, (least - distances) / np.maximum(distances, 1e-6), 0)
+        places = places + (gaps * pushes[:, :, np.newaxis]).sum(axis=1) / 2
     return places

@@ -70,7 +70,7 @@ def look(source: MemorySource, n_leaves: int, point: TreePoint) -> Look:
     )
 
 
-def normalised(point: tuple[Array, ...]) -> TreePoint:
+def normalised(point: TreePoint) -> TreePoint:
     return TreePoint(*(f(factor) for f, factor in zip((rows_to_one, columns_to_one, rows_to_one), point, strict=True)))
 
 

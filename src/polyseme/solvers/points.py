@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from polyseme.kernels import Array
 from polyseme.solvers.accelerate import Momentum
 from polyseme.solvers.loop import Progress
 
@@ -31,7 +30,7 @@ class PointRun(Generic[P]):
         self,
         look: Callable[[P], Look],
         start: P,
-        normalised: Callable[[tuple[Array, ...]], P] | None = None,
+        normalised: Callable[[P], P] | None = None,
         *,
         keep: float = 0.5,
     ) -> None:
@@ -64,4 +63,5 @@ class PointRun(Generic[P]):
     def _lengthened(self, step: P) -> P:
         assert self._normalised is not None
         longer = (self._momentum.lengthened(new, old) for new, old in zip(step, self._last_step, strict=True))
-        return self._normalised(tuple(longer))
+        kind: Callable[..., P] = getattr(type(step), "_make", type(step))
+        return self._normalised(kind(longer))

@@ -61,7 +61,7 @@ def look(source: TensorSource, point: TensorPoint) -> Look:
     return Look(point, Report(value, value, residual), (by_topic / by_topic.sum(), *step))
 
 
-def normalised(point: tuple[Array, ...]) -> TensorPoint:
+def normalised(point: TensorPoint) -> TensorPoint:
     weights, *factors = point
     return (weights / weights.sum(), *(columns_to_one(factor) for factor in factors))
 

@@ -16,13 +16,11 @@ from polyseme.factors import columns_to_one
 from polyseme.initialise import named_start
 from polyseme.kernels import Array, Floats, padded, padded_width, weighted_sum
 from polyseme.model import Model
-from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.hierarchical import TreePoint
-from polyseme.solvers.loop import run_to_end
+from polyseme.solvers.plsa_start import fitted_factors
 from polyseme.sources.memory import MemorySource
 from polyseme.tree import Tree
 
-_ITERATIONS, _TOLERANCE = 30, 1e-2
 _LOOSENING = 0.1
 """how much of the uniform weights and of the unigram a start from PLSA gets: EM cannot revive a zero"""
 _FIRST_SHARE = 0.5
@@ -37,18 +35,12 @@ def random_start(source: MemorySource, tree: Tree, rng: np.random.Generator) -> 
 
 
 def likely_start(source: MemorySource, tree: Tree, rng: np.random.Generator) -> TreePoint:
-    """Leaves from a few iterations of PLSA, ordered by likeness."""
+    """Leaves from a short fit of PLSA, ordered by likeness."""
     K = len(tree.leaves)
-    model = Model(K)
-    fit = run_to_end(
-        SCD(), model, source, *named_start("random", source, model, rng),
-        max_iter=_ITERATIONS, tol=_TOLERANCE, listeners=[],
-    )  # fmt: skip
-    if fit is None or fit.interrupted:
-        raise KeyboardInterrupt
-    topics = fit.run.phi[:, :K].astype(np.float64)
-    order = _by_likeness(topics, tree)
-    theta, phi = fit.run.theta[:, order], topics[:, order]
+    theta, phi = fitted_factors(source, K, rng)
+    phi = phi[:, :K].astype(np.float64)
+    order = _by_likeness(phi, tree)
+    theta, phi = theta[:, order], phi[:, order]
     theta = (1 - _LOOSENING) * theta + _LOOSENING / K
     phi = (1 - _LOOSENING) * phi + _LOOSENING * source.unigram[:, np.newaxis]
     dtype = source.counts.dtype
