@@ -3,6 +3,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_OPTIONS ?=
+REPRODUCE_OPTIONS ?=
+# Scripts are named after a paper and its year; the other files hold their parts.
+REPRODUCTIONS := $(wildcard reproductions/*_[12][0-9][0-9][0-9].py) reproductions/zhang_ding_tang.py
 
 # Directories are listed too: their times change when a file is removed.
 PACKAGE_SOURCES := $(shell find src -name __pycache__ -prune -o -print) pyproject.toml $(wildcard CMakeLists.txt)
@@ -28,7 +31,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint docs browser native-sanitize clean
+.PHONY: help demo test test-all lint docs reproduce browser native-sanitize clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +53,11 @@ lint: $(VENV)/.package $(VENV)/.tools ## style and types
 docs: $(VENV)/.docs ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "Open build/site/index.html"
+
+reproduce: $(VENV)/.package $(VENV)/.tools ## what the papers claim, tried: all of reproductions/ (REPRODUCE_OPTIONS=--quick)
+	@set -e; for script in $(REPRODUCTIONS); do \
+		echo "== $$script $(REPRODUCE_OPTIONS)"; $(BIN)/python $$script $(REPRODUCE_OPTIONS); \
+	done
 
 browser: ## install Chromium for the browser tests, where that is possible
 	@sh tools/install_browser.sh

@@ -146,9 +146,12 @@ def random_start(source: MemorySource, K: int, seed: int) -> tuple[Array, Array]
     return np.full((source.counts.n_docs, K), 1.0 / K), phi
 
 
-def begin(solver: Solver, source: MemorySource, start: tuple[Array, Array]) -> Run:
+def begin(solver: Solver, source: MemorySource, start: tuple[Array, Array], model: Model | None = None) -> Run:
+    """A run from theta (documents x K) and phi (words x K); plain PLSA unless a model is given."""
     theta, phi = start
-    return solver.begin(Model(phi.shape[1]), source, padded(theta, np.float64), padded(phi, np.float64))
+    model = model or Model(phi.shape[1])
+    width = model.n_columns
+    return solver.begin(model, source, padded(theta, np.float64, width), padded(phi, np.float64, width))
 
 
 def fitted(solver: Solver, source: MemorySource, start: tuple[Array, Array], iterations: int) -> Run:

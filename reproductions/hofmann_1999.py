@@ -238,16 +238,20 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA / "ir", help="folder with a folder for each collection")
     parser.add_argument("--collections", nargs="+", metavar="NAME", help="default: all that the folder holds")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--seeds", type=int, nargs="+", help="default: 0 to 4")
+    parser.add_argument("--quick", action="store_true", help="one seed")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON file of figures, to go on after a stop")
     parser.add_argument("--readme", action="store_true", help="write the tables into README.md, too")
     options = parser.parse_args(argv)
+    options.seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     if options.collections is None:
         options.collections = sorted(path.parent.name for path in options.data.glob("*/docs.jsonl.gz"))
     missing = [name for name in options.collections if not (options.data / name / "docs.jsonl.gz").is_file()]
-    if missing or not options.collections:
-        wanted = ", ".join(missing) or "collection"
+    if missing:
+        wanted = ", ".join(missing)
         parser.error(f"there is no {wanted} in {options.data}: give --data, or set POLYSEME_DATA to the data folder")
+    if not options.collections:
+        print(f"skipped: all, there is no collection in {options.data} (set POLYSEME_DATA to the data folder)")
     return options
 
 

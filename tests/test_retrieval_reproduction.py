@@ -61,6 +61,12 @@ def test_a_missing_collection_is_named(tmp_path):
     assert "set POLYSEME_DATA" in done.stderr
 
 
+def test_without_collections_it_is_skipped_by_name(tmp_path):
+    done = run(POLYSEME_DATA=str(tmp_path))
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"skipped: all, there is no collection in {tmp_path}")
+
+
 def test_the_readme_has_both_tables():
     readme = (REPRODUCTIONS / "README.md").read_text()
     for name in ("med", "cran"):
