@@ -31,7 +31,7 @@ def recognised(vectors: np.ndarray, people: np.ndarray) -> float:
     return float((cross_val_predict(nearest, vectors, people, cv=LeaveOneOut()) == people).mean())
 
 
-def picture(path: Path, faces: np.ndarray, rebuilt: np.ndarray, parts: np.ndarray) -> None:
+def picture(path: Path, faces: np.ndarray, rebuilt: np.ndarray, parts: np.ndarray, order: str) -> None:
     """Two faces and what is left of them, and the parts."""
     import matplotlib
 
@@ -45,7 +45,7 @@ def picture(path: Path, faces: np.ndarray, rebuilt: np.ndarray, parts: np.ndarra
     for ax in axes.flat:
         ax.axis("off")
     for ax, pixels, title in zip(axes.flat, shown, titles, strict=False):
-        ax.imshow(pixels.reshape(side, side), cmap="gray")
+        ax.imshow(pixels.reshape((side, side), order=order), cmap="gray")
         ax.set_title(title, fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=80)
@@ -56,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", nargs="?", type=Path, default=DATA / "nontext" / "olivetti.npz")
     parser.add_argument("-k", type=int, default=40, help="number of parts (40)")
+    parser.add_argument("--order", choices=("C", "F"), default="F", help="pixels by rows (C) or columns (F, default)")
     parser.add_argument("--pictures", type=Path, default=Path("pictures"), help="folder for the picture (pictures)")
     options = parser.parse_args(argv)
     if not options.file.is_file():
@@ -74,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     for name in ("pixels", "PLSA", "principal components"):
         print(f"{name:22s} {result[name]:.1%} of the pictures recognised by their nearest neighbour")
     print(f"{result['error']:.2%} of the energy is not rebuilt")
-    picture(options.pictures / "faces.png", X, rebuilt, model.components_)
+    picture(options.pictures / "faces.png", X, rebuilt, model.components_, options.order)
     return result
 
 
