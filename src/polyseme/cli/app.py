@@ -19,6 +19,7 @@ from polyseme.cli.evaluate import evaluate
 from polyseme.cli.explore import explore
 from polyseme.cli.fit import fit
 from polyseme.cli.search import search
+from polyseme.cli.select import select
 from polyseme.cli.topics import topics
 from polyseme.cli.transform import transform
 from polyseme.cli.update import update
@@ -62,7 +63,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, topics, transform, search, evaluate, explore, update, edit, compare):
+for command in (demo, fit, topics, transform, search, select, evaluate, explore, update, edit, compare):
     app.command()(command)
 
 

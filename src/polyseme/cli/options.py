@@ -33,3 +33,11 @@ Uncategorised = Annotated[bool, typer.Option("--uncategorised", help="Keep artic
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of all random choices.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and errors.")]
+Language = Annotated[str, typer.Option("--language", help="Language of the texts: a name or ISO code, auto, or none.")]
+Phrases = Annotated[bool, typer.Option("--phrases", help="Join words that belong together: san_francisco.")]
+MinDf = Annotated[
+    int, typer.Option("--min-df", min=1, help="Leave out words of fewer documents (of 20 documents and more).")
+]
+MaxDf = Annotated[
+    float, typer.Option("--max-df", min=0.0, max=1.0, help="Leave out words of a larger share of the documents.")
+]

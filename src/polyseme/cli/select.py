@@ -1,0 +1,153 @@
+"""``polyseme select``: how many topics, by held-out documents."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from polyseme.cli import options
+from polyseme.cli.bars import bar
+from polyseme.cli.reading import count_anew
+from polyseme.errors import InputError
+from polyseme.selection import Selection, select_n_topics, spread_values
+from polyseme.storage import write_atomically
+from polyseme.text import Vectorizer, read
+
+_PICTURES = ("png", "svg", "pdf")
+_RANGE = re.compile(r"(\d+):(\d+)(?::(\d+))?")
+
+
+def select(
+    inputs: options.Inputs,
+    k: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            metavar="RANGE",
+            help="Numbers to try: 5:60 (about ten), 5:60:5 (in steps), or 5,10,20.",
+            show_default="2 to about twice the root of the number of documents",
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Parts of the documents.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="How many of the parts are held out, in turn.")] = 2,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Picture to write.", show_default="by input")
+    ] = None,
+    refine: Annotated[bool, typer.Option("--refine/--no-refine", help="Look between the numbers too.")] = True,
+    format: options.Format = None,
+    text: options.Text = None,
+    id: options.Id = None,
+    title: options.Title = None,
+    label: options.Label = None,
+    time: options.Time = None,
+    encoding: options.Encoding = None,
+    sample: options.Sample = None,
+    category: options.Category = None,
+    noise: options.Noise = 0,
+    uncategorised: options.Uncategorised = False,
+    language: options.Language = "auto",
+    phrases: options.Phrases = False,
+    min_df: options.MinDf = 2,
+    max_df: options.MaxDf = 0.5,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Choose the number of topics by how well held-out documents are predicted, with a table and a picture.
+
+    Examples:
+
+      polyseme select letters/ -k 5:60
+
+      polyseme select news.csv --text body -k 10:100:10 --runs 5
+
+      polyseme select itwiki.xml.bz2 --sample 2000 --language italian --json
+    """
+    screen, notes = Console(), Console(stderr=True)
+    numbers = numbers_of(k)
+    picture = plot or default_picture(inputs)
+    kind = picture.suffix.removeprefix(".").lower()
+    if kind not in _PICTURES:
+        raise InputError(f"A picture cannot be written as {kind!r}: use .png, .svg or .pdf.")
+    if not picture.parent.is_dir():
+        raise InputError(f"There is no folder {picture.parent} to write the picture to.")
+    reader = read(
+        inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding, sample=sample,
+        categories=category, noise=noise, uncategorised=uncategorised, seed=seed,
+    )  # fmt: skip
+    vectorizer = Vectorizer(
+        language=None if language == "none" else language, phrases=phrases, min_df=min_df, max_df=max_df
+    )
+    counts = count_anew(reader, vectorizer, notes, quiet=quiet).counts
+    with bar(notes, "Choosing the number of topics", quiet=quiet) as update:
+        found = select_n_topics(
+            counts, numbers, n_folds=folds, folds_run=runs, refine=refine, random_state=seed, progress=update
+        )
+    drawn = io.BytesIO()
+    found.plot().figure.savefig(drawn, format=kind, dpi=150)
+    write_atomically(picture, drawn.getvalue())
+    if as_json:
+        typer.echo(json.dumps({**found.as_dict(), "plot": str(picture)}, indent=2))
+        return
+    screen.print(selection_table(found))
+    screen.print(f"{found.reason} Picture in {picture}.", highlight=False, markup=False)
+
+
+def numbers_of(text: str | None) -> list[int] | None:
+    """The numbers that -k asks for: a:b is about ten of them, a:b:step all, and a,b,c those."""
+    if text is None:
+        return None
+    found = _RANGE.fullmatch(text.strip())
+    if found is None and not re.fullmatch(r"\s*\d+(\s*,\s*\d+)*\s*", text):
+        raise InputError(f"-k must be a range such as 5:60 or 5:60:5, or numbers such as 5,10,20, got {text!r}.")
+    if found is None:
+        numbers = [int(part) for part in text.split(",")]
+    elif found[3] is None:
+        return spread_values(int(found[1]), int(found[2]))
+    elif int(found[3]) == 0:
+        raise InputError("The step of -k must be at least 1.")
+    else:
+        numbers = list(range(int(found[1]), int(found[2]) + 1, int(found[3])))
+    if not numbers or min(numbers) < 1:
+        raise InputError(f"-k {text} holds no number of topics: give a range of at least 1 that rises.")
+    return numbers
+
+
+def default_picture(inputs: list[str]) -> Path:
+    """Named after the input: news.csv.gz gives news-topics.png, in the working directory."""
+    name = "" if inputs[0] == "-" else Path(inputs[0]).resolve().name
+    return Path(f"{name.split('.')[0] or 'polyseme'}-topics.png")
+
+
+def selection_table(found: Selection) -> Table:
+    """A row for each number, the chosen one marked."""
+    table = Table(title="Number of topics")
+    for name in (
+        "topics",
+        "perplexity",
+        "± s.e.",
+        "behind best",
+        "± s.e.",
+        "coherence",
+        "stability",
+        "AIC",
+        "BIC",
+        "s",
+    ):
+        table.add_column(name, justify="right")
+    for row in found.rows:
+        mark = row.n_topics == found.chosen
+        table.add_row(
+            f"{row.n_topics}{' <' if mark else ''}", f"{row.perplexity:.1f}", f"{row.standard_error:.1f}",
+            f"{row.behind:.4f}", f"{row.behind_error:.4f}", f"{row.coherence:.3f}",
+            "-" if row.stability != row.stability else f"{row.stability:.2f}",
+            f"{row.aic:.4g}", f"{row.bic:.4g}", f"{row.seconds:.1f}", style="bold" if mark else "",
+        )  # fmt: skip
+    return table
