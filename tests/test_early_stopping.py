@@ -58,6 +58,16 @@ def test_the_best_point_is_kept_and_the_scores_are_those_of_a_naive_loop(solver)
     np.testing.assert_allclose(run.phi[:, :12].T, points[best][1], atol=1e-12)
 
 
+def test_patience_waits_for_the_first_improvement():
+    """At a low temperature topics that begin nearly alike get worse at first."""
+    corpus = synthetic_corpus(300, n_topics=20, n_words=600, length=60, random_state=3).counts()
+    model = PLSA(40, random_state=0, solver=Tempered(0.8), max_iter=100, early_stopping=EarlyStopping(patience=2))
+    model.fit(corpus)
+    first = int(np.argmax(model.held_out_ > model.held_out_[0]))
+    assert first > 3
+    assert np.argmax(model.held_out_) >= first
+
+
 def test_folds_of_words_stop_the_fit_on_all_documents():
     run = begin(EarlyStopping(solver=EM(), folds=3, patience=3), X, START)
     plain = begin(EM(), X, START)

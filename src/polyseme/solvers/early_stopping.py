@@ -27,7 +27,8 @@ class EarlyStopping:
         one on all documents, which ends when the mean over the folds is at its best.
     by : what a fold holds out, "words" (a part of the tokens of every document) or "documents" (folded in on half of
         their tokens and scored on the other half; thesis ch. 6), which needs two folds or more.
-    patience : iterations without improvement.
+    patience : iterations without improvement. They count from the first improvement on the start: topics that begin
+        nearly alike, above all at a low temperature, get worse for some iterations before they get better.
     smoothing : the share of the unigram in the held-out probabilities.
     seed : of the tokens or documents held out.
     solver : whose iterations these are; None for the estimator's own.
@@ -92,7 +93,8 @@ class EarlyStoppingRun:
         if self.held_out[-1] > self.quality:
             self.quality, self._waited = self.held_out[-1], 0
             self._keep()
-        self.exhausted = self._waited >= self._patience or all(run.exhausted for run in runs.values())
+        begun = self.quality > self.held_out[0]
+        self.exhausted = (begun and self._waited >= self._patience) or all(run.exhausted for run in runs.values())
 
     def _score(self) -> float:
         return float(np.mean([part.score(run) for part, run in self._watched]))
