@@ -1,6 +1,6 @@
 """Overfitting shown and cured: completion perplexity of held-out documents as a fit goes on.
 
-Plain EM goes on until re-optimising could gain 0.01 nats a token at most, or --most iterations. Tempered EM (beta = 0.8)
+Plain EM goes on until re-optimising could gain 0.01 nats a token, or --most iterations. Tempered EM (beta = 0.8)
 stops early: a tenth of the training tokens is held out, and the fit ends when they have not become more probable for
 five iterations. A fifth of the documents is never seen by either; both are scored on these documents' held-out halves,
 with the same smoothing (0.01). The curves show the same scores on the way.
