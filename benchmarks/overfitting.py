@@ -1,9 +1,10 @@
 """Overfitting shown and cured: completion perplexity of held-out documents as a fit goes on.
 
-Plain EM goes on until re-optimising could gain 0.01 nats a token, or --most iterations. Tempered EM
-stops early: a tenth of the training tokens is held out, and the fit ends when they have not become more probable for
-five iterations; of three betas the one is taken whose held-out tokens end most probable.
-A fifth of the documents is never seen by either; both are scored on these documents' held-out halves, with the same smoothing (0.01). The curves show the same scores on the way.
+Plain EM goes on until re-optimising could gain 0.01 nats a token, or --most iterations. Tempered EM stops early: a
+tenth of the training tokens is held out, and the fit ends when they have not become more probable for five iterations;
+of three betas the one is taken whose held-out tokens end most probable. A fifth of the documents is never seen by
+either; both are scored on these documents' held-out halves, with the same smoothing (0.01). The curves show the same
+scores on the way.
 
     python benchmarks/overfitting.py [--data ap newsgroups] [--k 64 128] [--most 300] [--json FILE] [--picture FILE]
     python benchmarks/overfitting.py --from FILE... --picture FILE      draws what earlier calls wrote
