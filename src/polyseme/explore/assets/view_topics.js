@@ -22,15 +22,15 @@ function viewTopics(_, settings) {
   const head = (name, told) => {
     const now = sort === name;
     const order = now ? (upwards ? "" : "up") : name === "topic" ? "up" : "";
-    return h("th", { scope: "col", "aria-sort": now ? (upwards ? "ascending" : "descending") : null, classes: name === "topic" ? "" : "number" },
+    return h("th", { scope: "col", role: "columnheader", "aria-sort": now ? (upwards ? "ascending" : "descending") : null, classes: name === "topic" ? "" : "number" },
       h("a", { href: address("topics", undefined, { sort: name, order }), title: told, data: { keep: "scroll" } }, name, now ? (upwards ? " ↑" : " ↓") : ""));
   };
   const tops = measures.map(({ values }) => Math.max(...values.filter((v) => v !== null)));
-  const table = h("table.topics", {},
-    h("thead", {}, h("tr", {}, head("topic", "the model's own number"), measures.map(({ name, told }) => head(name, told)))),
-    h("tbody", {}, topics.map((topic) => h("tr", {},
-      h("th", { scope: "row" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" "))),
-      measures.map(({ values, shown, name }, i) => h("td.number", { data: { name } },
+  const table = h("table.topics", { role: "table" },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head("topic", "the model's own number"), measures.map(({ name, told }) => head(name, told)))),
+    h("tbody", { role: "rowgroup" }, topics.map((topic) => h("tr", { role: "row" },
+      h("th", { scope: "row", role: "rowheader" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" "))),
+      measures.map(({ values, shown, name }, i) => h("td.number", { role: "cell", data: { name } },
         h("span", {}, values[topic] === null ? "–" : shown(values[topic])),
         i < 2 && meter(values[topic] / tops[i], colourOf(topic))))))));
   const rows = () => [["topic", "name", ...measures.map(({ name }) => name), "words"],
