@@ -19,7 +19,7 @@ from polyseme.storage import write_atomically
 SCRIPTS = (
     "data.js", "words.js", "folding.js", "corpus.js", "search.js", "dom.js", "export.js", "charts.js", "charts_more.js",
     "pieces.js", "view_topics.js", "view_topic.js", "view_documents.js", "view_document.js", "view_word.js",
-    "view_search.js", "view_paste.js", "view_labels.js", "view_time.js", "view_fit.js", "app.js",
+    "view_search.js", "view_paste.js", "view_labels.js", "view_time.js", "view_tree.js", "view_fit.js", "app.js",
 )  # fmt: skip
 """in this order they become one script"""
 

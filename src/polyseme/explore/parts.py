@@ -10,9 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
+from polyseme.estimators.tables import largest
 from polyseme.factors import rows_to_one, symmetric_view
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval.queries import checked_counts
+
+_NODE_WORDS = 12
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ class Parts:
     chosen_size: int | None = None
     measures: Mapping[str, Floats] = field(default_factory=dict)
     """more about each topic, K numbers by name, such as coherence and stability"""
+    tree: Sequence[Mapping[str, Any]] = ()
+    """of topics in a tree: for each node its name, parent (-1: root), topic (of a leaf), weight and the columns of its
+    words"""
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.topic_word.shape
@@ -126,7 +132,7 @@ def of_model(
         topics, doc_topic, matrix, words, type(model).__name__, title, inference, vectorizer,
         ids=strings(ids), titles=strings(titles), labels=label_lists(labels),
         times=None if times is None else list(times), texts=strings(texts),
-        history=getattr(model, "history_", {}), facts=_facts(model), **more,
+        history=getattr(model, "history_", {}), facts=_facts(model), tree=_tree(model), **more,
     )  # fmt: skip
 
 
@@ -242,6 +248,26 @@ def of_nonnegative_factors(W: Array, H: Array, note: str) -> tuple[Floats, Float
     empty = mass.sum(axis=1) == 0
     mass[empty] = mass.sum(axis=0) if mass.sum() > 0 else 1.0
     return rows_to_one(H), rows_to_one(mass), Inference(note=note)
+
+
+def _tree(model: Any) -> list[dict[str, Any]]:
+    """The nodes of a tree of topics; none for a model without one."""
+    if not hasattr(model, "node_word_"):
+        return []
+    tree = model.tree_
+    topic_of = {leaf: topic for topic, leaf in enumerate(tree.leaves)}
+    return [
+        {
+            "name": tree.label(node),
+            "parent": parent,
+            "topic": topic_of.get(node),
+            "weight": float(model.node_weights_[node]),
+            "words": [
+                word for word in largest(model.node_word_[node], _NODE_WORDS) if model.node_word_[node, word] > 0
+            ],
+        }
+        for node, parent in enumerate(tree.parents)
+    ]
 
 
 def _facts(model: Any) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def _core(parts: Parts, text: str, firsts: list[int]) -> Section:
         "selection": [dict(row) for row in parts.selection],
         "selection_reason": parts.selection_reason,
         "chosen": parts.chosen_size,
+        "tree": [dict(node) for node in parts.tree],
         "inference": {
             "kind": inference.kind,
             "temperature": inference.temperature,

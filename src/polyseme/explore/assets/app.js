@@ -8,6 +8,7 @@ const VIEWS = {
   paste: { label: "Paste a text", render: viewPaste },
   labels: { label: "Labels", render: viewLabels, only: () => corpus?.labelled },
   time: { label: "Time", render: viewTime, only: () => corpus?.periods },
+  tree: { label: "Tree", render: viewTree, only: () => model?.tree?.length },
   fit: { label: "Fit", render: viewFit },
   topic: { under: "topics", render: viewTopic },
   document: { under: "documents", render: viewDocument },

@@ -1,0 +1,32 @@
+// The tree of a hierarchical model: every node below its parent, with its share of all words and the words it writes.
+
+function viewTree() {
+  const nodes = model.tree ?? [];
+  if (!nodes.length) return notHere("There is no tree.", "The topics of this model do not form one.");
+  const below = nodes.map(() => []);
+  nodes.forEach(({ parent }, node) => parent >= 0 && below[parent].push(node));
+  const heaviest = Math.max(...nodes.map(({ weight }) => weight));
+  const root = nodes.findIndex(({ parent }) => parent < 0);
+  const depth = (node) => (nodes[node].parent < 0 ? 0 : 1 + depth(nodes[node].parent));
+  const branch = (node) => {
+    const { name, topic, weight, words } = nodes[node];
+    const leaf = topic !== null;
+    return h("li", { data: { node } },
+      h("div.node", {},
+        leaf ? topicLink(topic) : h("strong", {}, `Node ${name}`),
+        h("span.figure", { title: "share of all words that the node itself writes" }, percent(weight)),
+        meter(weight / heaviest, leaf ? colourOf(topic) : "")),
+      h("p.words", {}, words.length ? words.flatMap((word, i) => [i ? " " : "", wordLink(word)]) : "writes no words itself"),
+      below[node].length > 0 && h("ul", {}, below[node].map(branch)));
+  };
+  const rows = () => [["node", "name", "parent", "topic", "weight", "words"],
+    ...nodes.map(({ name, parent, topic, weight, words }, node) => [node, name, parent, topic ?? "", weight, words.map((word) => model.words[word]).join(" ")])];
+  const deepest = Math.max(...nodes.map((_, node) => depth(node)));
+  return [
+    h("div.title", {}, h("h1", {}, "Tree of topics"),
+      h("p.lead", {}, `${count(nodes.length, "node")}, of which ${count(model.K, "leaf", "leaves")} are the topics of documents; ${count(deepest, "level")} below the root.`)),
+    card("Nodes", h("ul.tree", {}, branch(root)), {
+      note: "A word of a topic is written by its leaf or by a node above it: words that topics share rise towards the root.",
+      save: { name: "tree of topics", rows } }),
+  ];
+}

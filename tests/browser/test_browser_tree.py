@@ -1,0 +1,78 @@
+"""The tree of a hierarchical model, in a real browser: every node below its parent, with Python's words and numbers."""
+
+import pytest
+
+from explorer_corpora import themed_parts
+from polyseme import HierarchicalPLSA
+from polyseme.explore import write_page
+
+TREE = {"all": {"land": ["kitchen", "music"], "<b>water & coin": ["harbour", "money"]}}
+
+
+@pytest.fixture(scope="module")
+def tree_model():
+    return HierarchicalPLSA(TREE, silent="land", random_state=0, tol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def tree_parts(tree_model):
+    return themed_parts(tree_model)
+
+
+@pytest.fixture(scope="module")
+def tree_page(opened, tree_parts, tmp_path_factory):
+    path = tmp_path_factory.mktemp("tree") / "tree.html"
+    write_page(tree_parts, path)
+    return opened(path)
+
+
+def test_every_node_stands_below_its_parent(tree_page, tree_model):
+    tree_page.go("#/tree")
+    assert "7 nodes, of which 4 leaves" in tree_page.text()
+    parents = tree_page.page.eval_on_selector_all(
+        ".tree li",
+        "items => items.map((li) => [li, li.parentNode.closest('li')].map((i) => Number(i?.dataset.node ?? -1)))",
+    )
+    assert dict(parents) == dict(enumerate(tree_model.parents_.tolist()))
+    assert tree_page.complaints == []
+    assert tree_page.requests == [tree_page.address]
+
+
+def test_nodes_have_their_words_and_weights(tree_page, tree_model, tree_parts):
+    tree_page.go("#/tree")
+    for node, topic in enumerate(tree_model.node_word_):
+        item = tree_page.page.locator(f".tree li[data-node='{node}']").first
+        words = item.locator("p.words").first.locator("a").all_text_contents()
+        if node in tree_model.silent_:
+            assert words == []
+            assert "writes no words itself" in item.locator("p.words").first.inner_text()
+        else:
+            assert words[0] == tree_parts.vocabulary[topic.argmax()]
+        share = item.locator(".figure").first.inner_text()
+        weight = 100 * tree_model.node_weights_[node]
+        assert share.startswith("<") or abs(float(share.rstrip("%")) - weight) <= 0.51
+
+
+def test_names_are_text_and_leaves_lead_to_their_topics(tree_page, tree_model):
+    tree_page.go("#/tree")
+    assert "Node <b>water & coin" in tree_page.text()
+    leaf = int(tree_model.leaves_[2])
+    tree_page.page.locator(f".tree li[data-node='{leaf}'] a.topic").first.click()
+    tree_page.wait("document.getElementById('main').dataset.view === 'topic'")
+    assert tree_page.page.evaluate("location.hash") == "#/topic/2"
+
+
+def test_the_view_is_only_there_for_trees(themes_page, tree_page):
+    assert "Tree" in tree_page.text("nav")
+    assert "Tree" not in themes_page.text("nav")
+    themes_page.go("#/tree")
+    assert "There is no tree" in themes_page.text()
+
+
+def test_axe_finds_nothing_serious(tree_page):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
+    tree_page.go("#/tree")
+    tree_page.page.evaluate(axe.axe_script)
+    found = tree_page.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [violation["id"] for violation in found["violations"] if violation["impact"] in ("serious", "critical")]
+    assert serious == []
