@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_OPTIONS ?=
 REPRODUCE_OPTIONS ?=
+BENCH_OPTIONS ?=
+BENCH_VENV := .venv-bench
 # Scripts are named after a paper and its year; the other files hold their parts.
 REPRODUCTIONS := $(wildcard reproductions/*_[12][0-9][0-9][0-9].py) reproductions/zhang_ding_tang.py
 
@@ -31,7 +33,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint docs reproduce browser native-sanitize clean
+.PHONY: help demo test test-all lint docs reproduce bench package browser native-sanitize clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +61,13 @@ reproduce: $(VENV)/.package $(VENV)/.tools ## what the papers claim, tried: all 
 		echo "== $$script $(REPRODUCE_OPTIONS)"; $(BIN)/python $$script $(REPRODUCE_OPTIONS); \
 	done
 
+bench: $(BENCH_VENV)/.package ## the benchmarks beside other packages, small; BENCH_OPTIONS=--full; writes benchmarks/RESULTS.md
+	$(BENCH_VENV)/bin/python benchmarks/run_all.py $(BENCH_OPTIONS)
+
+package: $(VENV)/.environment ## sdist and wheels in dist/, tried alone in fresh environments
+	$(BIN)/python -m pip install --quiet --group package
+	$(BIN)/python tools/check_package.py
+
 browser: ## install Chromium for the browser tests, where that is possible
 	@sh tools/install_browser.sh
 
@@ -66,7 +75,7 @@ native-sanitize: $(NATIVE_TEST) ## the kernels' own test under the address and u
 	$(NATIVE_TEST)
 
 clean: ## remove all that make has made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.environment:
 	@python=$$(sh tools/check_machine.sh) && echo "Python: $$python" && "$$python" -m venv --clear $(VENV)
@@ -84,6 +93,15 @@ $(VENV)/.tools: pyproject.toml | $(VENV)/.package
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.environment
 	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+$(BENCH_VENV)/.package: $(PACKAGE_SOURCES) benchmarks/requirements.txt
+	@python=$$(sh tools/check_machine.sh) && echo "Python: $$python" && "$$python" -m venv --clear $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BENCH_VENV)/bin/python -m pip install --quiet '.[cli,files,dask]' --group test
+	@grep -v '^#' benchmarks/requirements.txt | while read -r peer; do \
+		$(BENCH_VENV)/bin/python -m pip install --quiet "$$peer" || echo "$$peer does not install here: it is left out."; \
+	done
 	@touch $@
 
 $(NATIVE_TEST): $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) $(wildcard $(NATIVE)/*.hpp)
