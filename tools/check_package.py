@@ -21,12 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
-IN_WHEEL = (
-    "polyseme/py.typed",
-    "polyseme/_kernels.pyi",
-    "polyseme/text/_counting.pyi",
-    "polyseme/explore/assets/app.js",
-)
+IN_WHEEL = ("py.typed", "_kernels.pyi", "text/_counting.pyi", "explore/assets/app.js")
 IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md", "src/polyseme/_native/sweep.hpp")
 UNWANTED = (".so", ".pyd", ".dylib", ".o", ".pyc", ".egg-info", ".venv", ".git", ".ci", "build", "dist")
 
