@@ -1,0 +1,33 @@
+"""The package as others get it: what ships, and that the built wheel works alone."""
+
+import subprocess
+import sys
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_types_and_the_explorer_ship():
+    assert files("polyseme").joinpath("py.typed").is_file()
+    assert files("polyseme").joinpath("explore", "assets", "app.js").is_file()
+
+
+def test_versions_agree():
+    import polyseme
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == polyseme.__version__
+
+
+@pytest.mark.slow
+def test_the_wheel_works_alone(tmp_path):
+    pytest.importorskip("build", reason="the package check needs the dependency group package")
+    command = [sys.executable, str(ROOT / "tools" / "check_package.py"), "--output", str(tmp_path), sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a fit works with" in done.stdout
+    assert list(tmp_path.glob("*.whl"))
