@@ -39,10 +39,10 @@ class Tempered:
 class HeldOutTempered:
     """Hofmann's schedule: lower beta whenever the held-out tokens' perplexity stops improving.
 
-    A share of every document's tokens is held out; EM runs at beta = 1 until their perplexity has not improved for
-    `patience` steps, then, from the best point, at shrink * beta, and so on; the fit ends when a lower beta brings no
-    improvement, with the best point seen. `smoothing` mixes the unigram into the held-out score, since a zero would
-    decide it.
+    A share of every document's tokens is held out; EM runs at beta = 1 until `patience` steps together have not made
+    them more probable by `least_gain` nats a token, then, from the best point, at shrink * beta, and so on; the fit
+    ends when a lower beta brings no such gain, with the best point seen. `smoothing` mixes the unigram into the
+    held-out score, since a zero would decide it.
     """
 
     name: ClassVar[str] = "held-out-tempered"
@@ -52,12 +52,13 @@ class HeldOutTempered:
     smoothing: float = 0.01
     patience: int = 5
     seed: int = 0
+    least_gain: float = 1e-4
 
     def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
         if not 0 < self.held_out < 1 or not 0 < self.shrink < 1 or not 0 < self.smoothing < 1:
             raise InputError("held_out, shrink and smoothing must each be between 0 and 1.")
-        if self.patience < 1:
-            raise InputError(f"patience must be at least 1, got {self.patience!r}.")
+        if self.patience < 1 or not self.least_gain >= 0:
+            raise InputError("patience must be at least 1, and least_gain at least 0.")
         return HeldOutRun(self, _at(model, 1.0), source, theta, phi)
 
 
@@ -114,6 +115,7 @@ class HeldOutRun(_Wrapped):
         self.inner = EMRun(model, self._source, theta, phi)
         self.report = self.inner.report._replace(residual=float("inf"))
         self._best, self.quality = self.inner, self._score(self.inner)
+        self._mark = self.quality
         self._improved_at_this_beta = True
         self._waited = 0
 
@@ -123,13 +125,14 @@ class HeldOutRun(_Wrapped):
         self._waited += 1
         if score > self.quality:
             self._best, self.quality = inner, score
-            self._improved_at_this_beta, self._waited = True, 0
+        if score > self._mark + self._settings.least_gain:
+            self._mark, self._improved_at_this_beta, self._waited = score, True, 0
         elif self._waited < self._settings.patience:
             pass
         elif self._improved_at_this_beta:
             beta = self.inner.model.temperature * self._settings.shrink
             inner = EMRun(_at(self.inner.model, beta), self._source, self._best.theta, self._best.phi)
-            self._improved_at_this_beta, self._waited = False, 0
+            self._mark, self._improved_at_this_beta, self._waited = self.quality, False, 0
         else:
             inner, self.exhausted = self._best, True
         self.inner = inner
