@@ -26,7 +26,7 @@ LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 COVARIANCES = pytest.mark.parametrize("covariance", ["full", "diagonal"])
 
 
-@parametrize_with_checks([CorrelatedTopicModel(), CorrelatedTopicModel(2, covariance="diagonal")])
+@parametrize_with_checks([CorrelatedTopicModel(), CorrelatedTopicModel(2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

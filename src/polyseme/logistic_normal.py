@@ -19,7 +19,7 @@ from polyseme.kernels import Array, Floats, single_threaded_blas
 
 _CG_STEPS, _HALVINGS, _VARIANCE_STEPS, _ROUNDS = 12, 12, 8, 1
 _DOCS_AT_ONCE = 1024
-_ROUNDING = 1e-15
+_ROUNDING = 1e-14
 _LEAST_VARIANCE = 1e-6
 """eigenvalues of Sigma are at least this: where all documents have the same weights, the best Sigma is zero"""
 

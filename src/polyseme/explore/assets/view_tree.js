@@ -14,6 +14,7 @@ function viewTree() {
     return h("li", { data: { node } },
       h("div.node", {},
         leaf ? topicLink(topic) : h("strong", {}, `Node ${name}`),
+        leaf && name !== String(node) && h("span.quiet", {}, name),
         h("span.figure", { title: "share of all words that the node itself writes" }, percent(weight)),
         meter(weight / heaviest, leaf ? colourOf(topic) : "")),
       h("p.words", {}, words.length ? words.flatMap((word, i) => [i ? " " : "", wordLink(word)]) : "writes no words itself"),
