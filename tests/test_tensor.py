@@ -175,11 +175,9 @@ def test_many_modes_with_small_probabilities_survive_float32():
     group = rng.integers(2, size=n)
     coords = tuple(rng.integers(0, size // 2, n) + group * (size // 2) for _ in range(8))
     X = sp.coo_array((np.ones(n, dtype=np.float32), coords), (size,) * 8)
-    model = TensorPLSA(2, random_state=0, max_iter=50).fit(X)
-    assert np.isfinite(model.history_["objective"]).all()
-    assert model.log_likelihood_ < np.log(1e-23)
-    by_group = sorted(row[: size // 2].sum() for row in model.factors_[0])
-    np.testing.assert_allclose(by_group, [0, 1], atol=1e-3)
+    single, double = (TensorPLSA(2, random_state=0, max_iter=5, dtype=d).fit(X) for d in ("float32", "float64"))
+    assert single.log_likelihood_ < np.log(1e-23)
+    np.testing.assert_allclose(single.history_["objective"], double.history_["objective"], rtol=1e-5)
 
 
 # tables
