@@ -29,10 +29,11 @@ from solver_problems import (
     source_of,
 )
 
-EVERY = pytest.mark.parametrize("name", SOLVERS)
+STOCHASTIC = ("online",)  # see test_online.py
+EVERY = pytest.mark.parametrize("name", [name for name in SOLVERS if name not in STOCHASTIC])
 TEMPERED = ("tempered", "held-out-tempered", "look-further", "annealed")
 HOLDING_OUT = ("held-out-tempered", "look-further")
-PLAIN = [name for name in SOLVERS if name not in TEMPERED]
+PLAIN = [name for name in SOLVERS if name not in (*TEMPERED, *STOCHASTIC)]
 EVERY_PLAIN = pytest.mark.parametrize("name", PLAIN)
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 

@@ -13,6 +13,10 @@ class ModelFileError(Exception):
     """A model file that is damaged, foreign, or newer than this library."""
 
 
+class ShardError(Exception):
+    """A shard, or the manifest of a folder of shards, that is damaged or missing."""
+
+
 class MissingExtraError(ImportError):
     """A part of polyseme whose optional dependency is not installed."""
 

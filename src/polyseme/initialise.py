@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from polyseme.errors import InputError
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.factors import columns_to_one
 from polyseme.kernels import Array, Floats, padded
 from polyseme.model import Model
+from polyseme.sources import Source
 from polyseme.sources.memory import MemorySource
 
 _UNIGRAM_SHARE = 0.1
@@ -23,7 +24,7 @@ _UNIGRAM_SHARE = 0.1
 
 def random_topics(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
     """phi_wk = unigram_w * e_wk, e exponential with mean one, columns normalised."""
-    noise = rng.standard_exponential((source.counts.n_words, n_topics))
+    noise = rng.standard_exponential((source.n_words, n_topics))
     return columns_to_one(noise * source.unigram[:, np.newaxis])
 
 
@@ -68,12 +69,12 @@ def pair_of_factors(
 
 def named_start(name: str, source: MemorySource, model: Model, rng: np.random.Generator) -> tuple[Array, Array]:
     """theta (uniform) and phi, padded, of one of STARTS."""
-    counts, K = source.counts, model.n_topics
-    theta = padded(np.full((counts.n_docs, K), 1.0 / K, dtype=counts.dtype), counts.dtype, model.n_columns)
-    phi = STARTS[name](source, K, rng)
+    if not source.in_memory and name != "random":
+        raise UnsupportedError(f"init={name!r} needs all counts in memory: for shards use init='random', or a pair.")
+    phi = STARTS[name](source, model.n_topics, rng)
     if model.word_prior is not None:
         phi = model.word_prior.shaped(phi.T).T
-    return theta, padded(phi, counts.dtype, model.n_columns)
+    return source.uniform(model), padded(phi, source.dtype, model.n_columns)
 
 
 def given_pair(pair: Any, source: MemorySource, model: Model, kept: Array | None = None) -> tuple[Array, Array]:
@@ -83,18 +84,38 @@ def given_pair(pair: Any, source: MemorySource, model: Model, kept: Array | None
     """
     if kept is not None:
         pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
+    if not source.in_memory:
+        raise UnsupportedError("For shards init is a pair (None, topic_word): the documents are folded in.")
     counts = source.counts
     shapes = ((counts.n_docs, model.n_topics), (model.n_topics, counts.n_words))
     theta, phi = pair_of_factors(pair, ("doc_topic", "topic_word"), shapes)
-    if (theta.sum(axis=1) <= 0).any() or (phi.sum(axis=1) <= 0).any():
+    if (theta.sum(axis=1) <= 0).any():
+        raise InputError("init: doc_topic and topic_word must have no row of zeros.")
+    return padded(theta / theta.sum(axis=1, keepdims=True), counts.dtype, model.n_columns), _start(phi, source, model)
+
+
+def given_topics(topic_word: Any, source: Source, model: Model) -> Array:
+    """P(w|z) (K x words) to start from, checked, normalised and padded; word-major."""
+    shape = (model.n_topics, source.n_words)
+    try:
+        phi = np.asarray(topic_word, dtype=np.float64)
+    except (TypeError, ValueError):
+        phi = np.empty(0)
+    if phi.shape != shape or not np.isfinite(phi).all() or (phi < 0).any():
+        raise InputError(f"init: topic_word must be an array of shape {shape} of finite numbers of at least 0.")
+    return _start(phi, source, model)
+
+
+def _start(phi: Floats, source: Source, model: Model) -> Array:
+    """phi, padded and word-major, if every topic has words and every word that occurs has a topic."""
+    if (phi.sum(axis=1) <= 0).any():
         raise InputError("init: doc_topic and topic_word must have no row of zeros.")
     missing = np.flatnonzero((phi.sum(axis=0) <= 0) & (source.word_totals > 0))
     if missing.size:
         raise InputError(
             f"init: topic_word has no topic for {missing.size} of the words that occur (such as column {missing[0]})."
         )
-    theta, phi = theta / theta.sum(axis=1, keepdims=True), phi / phi.sum(axis=1, keepdims=True)
-    return padded(theta, counts.dtype, model.n_columns), padded(phi.T, counts.dtype, model.n_columns)
+    return padded((phi / phi.sum(axis=1, keepdims=True)).T, source.dtype, model.n_columns)
 
 
 def _right_singular_vectors(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:

@@ -43,6 +43,15 @@ class Shard(Protocol):
     def total_log(self, logs: Floats) -> float: ...
 
 
+class Words(Protocol):
+    """What a source knows of the words of all its documents."""
+
+    @property
+    def word_totals(self) -> Floats: ...
+    @property
+    def n_threads(self) -> int: ...
+
+
 class FixedBackground(NamedTuple):
     """A background as a model holds it."""
 
@@ -83,6 +92,13 @@ class Model:
     def is_monotone(self) -> bool:
         """Whether no step of EM can lower the objective."""
         return all(prior.monotone for prior in self._priors)
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether a document's weights, given the topics, depend on that document alone."""
+        joint = self.background is not None and self.background.joint
+        parts = () if self.doc_prior is None else self.doc_prior.parts
+        return not joint and all(part.row_by_row() is not None for part in parts)
 
     @property
     def _priors(self) -> list[Prior]:
@@ -129,6 +145,13 @@ class Model:
             A[:, self.n_topics] = background_shares
             B[:, self.n_topics] = self.background.distribution
         return A, B
+
+    def for_words(self, words: Array) -> Model:
+        """The same model of these words only."""
+        if self.background is None:
+            return self
+        some = self.background._replace(distribution=self.background.distribution[words])
+        return replace(self, background=some)
 
     def normalised_docs(self, theta: Array, shard: Shard) -> Array:
         """theta with the sums that this model's theta has: each row's is one, or with a joint background their mean."""
@@ -186,7 +209,50 @@ def visit(model: Model, shard: Shard, theta: Array, phi: Array) -> Visit:
     return Visit(theta, next_theta, stats)
 
 
-def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> tuple[Array, float]:
+class Quality(NamedTuple):
+    """How good a point is, in nats per token."""
+
+    objective: float
+    log_likelihood: float
+    residual: float
+    """what re-optimising one side, and then the other, could still gain, at most"""
+
+
+class Look(NamedTuple):
+    """A point (theta, phi), how good it is, and where EM goes from it; factors as the source keeps them."""
+
+    theta: Any
+    phi: Any
+    next_theta: Any
+    next_phi: Any
+    quality: Quality
+
+
+def look(model: Model, shard: Shard, theta: Array, phi: Array) -> Look:
+    """An iteration of EM at (theta, phi), over a shard that holds all documents."""
+    theta, next_theta, stats = visit(model, shard, theta, phi)
+    next_phi, quality = finish(model, shard, phi, stats)
+    return Look(theta, phi, next_theta, next_phi, quality)
+
+
+def background_sums(model: Model, shard: Shard, theta: Array, phi: Array) -> Floats:
+    """How many tokens of each word the background explains; there must be one."""
+    A, B = model.operands(theta, phi)
+    word_sums = shard.sweep(A, B, rows=False, logs=False).word_sums
+    assert word_sums is not None
+    return np.asarray(word_sums[:, model.n_topics] * B[:, model.n_topics])
+
+
+def finish(model: Model, words: Words, phi: Array, stats: ShardStats) -> tuple[Array, Quality]:
+    """What follows from the statistics of all documents at (theta, phi): the next phi, and how good the point is."""
+    next_phi, word_gain = improve_words(model, words, phi, stats)
+    gain = max(stats.doc_gain + word_gain, 0.0) if np.isfinite(stats.log_operands) else float("inf")
+    return next_phi, Quality(
+        model.objective(stats, phi) / stats.tokens, stats.log_likelihood / stats.tokens, gain / stats.tokens
+    )
+
+
+def improve_words(model: Model, words: Words, phi: Array, stats: ShardStats) -> tuple[Array, float]:
     """The M-step of the words, phi_kw ∝ operand * word_sums, and what better phi could gain at most, in nats.
 
     The bound is sum_w n_w log max_k H_kw / u_k with H = word_sums and u_k = sum_d n_d theta_dk: the duality gap of the
@@ -196,7 +262,7 @@ def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> 
     """
     B = model.word_operand(phi)
     if model.word_prior is None:
-        next_phi, gains = em_words(B, stats.word_sums, stats.topic_mass, shard.word_totals, n_threads=shard.n_threads)
+        next_phi, gains = em_words(B, stats.word_sums, stats.topic_mass, words.word_totals, n_threads=words.n_threads)
         if model.is_plain:
             return next_phi, float(gains.sum())
     else:
@@ -204,11 +270,11 @@ def improve_words(model: Model, shard: Shard, phi: Array, stats: ShardStats) -> 
         counts = np.ascontiguousarray((stats.word_sums[:, :K] * B[:, :K]).T)
         topics = model.word_prior.maximise(counts, model._topics(phi))
         if model.background is None:  # which can write every word that occurs
-            _keep_words(topics, counts, shard.word_totals > 0)
+            _keep_words(topics, counts, words.word_totals > 0)
         next_phi = padded(without_negligible(topics.T, phi.dtype), phi.dtype, model.n_columns)
     if not model.is_monotone:
         return next_phi, inner(np.abs(next_phi - phi).sum(axis=0), stats.topic_mass) / 2
-    return next_phi, inner(_log_growth(next_phi, phi), shard.word_totals)
+    return next_phi, inner(_log_growth(next_phi, phi), words.word_totals)
 
 
 def _explaining(model: Model, shard: Shard, theta: Array, phi: Array) -> tuple[Array, Array, Sums]:

@@ -1,13 +1,21 @@
 """What a shard of documents sends home after a visit: enough to improve phi and to judge the fit.
 
-Statistics of shards add up to those of the whole.
+Statistics of shards add up to those of the whole. Sums of floats depend on their order, so the order is fixed: a tree
+over the shards, in their order, of which every node has `FAN_IN` children. Whoever adds, and when, changes no bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from polyseme.kernels import Floats
+import numpy as np
+
+from polyseme.kernels import Array, Floats, aligned_empty
+
+FAN_IN = 4
+"""children of a node of the tree; memory holds at most one sum for each of its log(shards) levels"""
+_LEAST_SCALE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -31,8 +39,15 @@ class ShardStats:
 
     def merge(self, other: ShardStats) -> ShardStats:
         """The statistics of both shards together."""
+        return self._plus(other, None)
+
+    def merge_into(self, memory: Floats, other: ShardStats) -> ShardStats:
+        """`merge`, with the word sums in `memory`, which may be those of this shard."""
+        return self._plus(other, memory)
+
+    def _plus(self, other: ShardStats, memory: Floats | None) -> ShardStats:
         return ShardStats(
-            self.word_sums + other.word_sums,
+            np.add(self.word_sums, other.word_sums, out=memory),
             self.log_operands + other.log_operands,
             self.log_likelihood + other.log_likelihood,
             self.tokens + other.tokens,
@@ -40,3 +55,80 @@ class ShardStats:
             self.doc_gain + other.doc_gain,
             self.doc_log_density + other.doc_log_density,
         )
+
+
+def merged(stats: Iterable[ShardStats]) -> ShardStats:
+    """One node of the tree: its children added from left to right; none of them changes."""
+    first, *others = stats
+    if not others:
+        return first
+    total = first.merge(others[0])
+    for other in others[1:]:
+        total = total.merge_into(total.word_sums, other)
+    return total
+
+
+class Tree:
+    """The same tree, fed with one shard after the other; it keeps what it is given, and adds in place."""
+
+    def __init__(self) -> None:
+        self._levels: list[tuple[ShardStats, int] | None] = []
+
+    def add(self, stats: ShardStats, level: int = 0) -> None:
+        if level == len(self._levels):
+            self._levels.append(None)
+        begun = self._levels[level]
+        total, children = (
+            (stats, 1) if begun is None else (begun[0].merge_into(begun[0].word_sums, stats), begun[1] + 1)
+        )
+        self._levels[level] = (total, children)
+        if children == FAN_IN:
+            self._levels[level] = None
+            self.add(total, level + 1)
+
+    def total(self) -> ShardStats:
+        """The root; the tree is used up."""
+        level = 0
+        while level < len(self._levels) - 1:
+            begun, self._levels[level] = self._levels[level], None
+            if begun is not None:
+                self.add(begun[0], level + 1)
+            level += 1
+        root = self._levels[-1]
+        assert root is not None
+        return root[0]
+
+
+class Blend:
+    """A running mean of statistics: s <- (1 - rate) s + rate new, for s of words x width.
+
+    s is kept as scale * sums, so that a step costs the rows that it touches, and not all of them.
+    """
+
+    def __init__(self, sums: Array) -> None:
+        self._sums, self._scale = sums, 1.0
+        self.totals: Floats = sums.sum(axis=0, dtype=np.float64)
+        """sum over the words (width numbers)"""
+
+    def step(self, rate: float, words: Array, new: Floats) -> None:
+        """new : what these words have; all others have zeros."""
+        self.totals = (1 - rate) * self.totals + rate * new.sum(axis=0)
+        self._scale *= 1 - rate
+        if self._scale < _LEAST_SCALE:
+            self._sums *= self._sums.dtype.type(self._scale)
+            self._scale = 1.0
+        self._sums[words] += (new * (rate / self._scale)).astype(self._sums.dtype)
+
+    def shares(self, words: Array) -> Array:
+        """s of these words, each column divided by its total over all words."""
+        inverse = np.divide(self._scale, self.totals, out=np.zeros_like(self.totals), where=self.totals > 0)
+        rows = aligned_empty((len(words), self._sums.shape[1]), self._sums.dtype)
+        np.take(self._sums, words, axis=0, out=rows, mode="clip")
+        rows *= inverse.astype(rows.dtype)
+        return rows
+
+    def settled(self) -> Array:
+        """s itself, with nothing put off; not a copy."""
+        self._sums *= self._sums.dtype.type(self._scale)
+        self._scale, self.totals = 1.0, self._sums.sum(axis=0, dtype=np.float64)
+        return self._sums

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib.metadata import version
@@ -22,6 +20,8 @@ from safetensors.numpy import save as to_safetensors
 from sklearn.base import BaseEstimator
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
+from polyseme.files import umask as umask
+from polyseme.files import write_atomically as write_atomically
 from polyseme.kernels import Array
 
 FORMAT_VERSION = 1
@@ -146,29 +146,6 @@ def _refuse_foreign(model: Any) -> None:
         raise UnsupportedError(
             f"A {type(model).__name__} of another library cannot be saved: only polyseme's own models can."
         )
-
-
-def write_atomically(path: str | PathLike[str], content: bytes) -> None:
-    """Writes a temporary file beside `path`, flushes it to disk, and renames it."""
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def umask() -> int:
-    """What the process takes away from the permissions of new files."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def digest_of(text: str, tensors: dict[str, Array]) -> str:

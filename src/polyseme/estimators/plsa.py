@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.background import as_background
@@ -17,6 +19,8 @@ from polyseme.checkpoints import Checkpoint, FileKeeper, name_of_fit
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.scores import TopicScores
+from polyseme.estimators.sharded import check_shards, fit_shards, transform_shards
+from polyseme.estimators.streaming import read_more, takes_parts
 from polyseme.estimators.validation import (
     count_data,
     factor_dtype,
@@ -30,14 +34,16 @@ from polyseme.estimators.validation import (
     whole_number,
 )
 from polyseme.factors import rows_to_one
-from polyseme.initialise import STARTS, given_pair, named_start
+from polyseme.initialise import STARTS, given_pair, given_topics, named_start
 from polyseme.kernels import Array, Floats, SparseCounts, weighted_sum
 from polyseme.model import FixedBackground, Model
 from polyseme.priors import DOCUMENTS, TOPICS, as_prior
 from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
-from polyseme.solvers.folding import FoldedIn, fold_in
+from polyseme.solvers.folding import FoldedIn, fold_in, folded_rows
 from polyseme.solvers.loop import best_of
+from polyseme.sources import Source
+from polyseme.sources.disk import Shards
 from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
 
 
@@ -48,7 +54,8 @@ class PLSA(TopicScores, CountDecomposition):
     ----------
     n_components : number of topics K.
     solver : name of a solver (see `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
-    init : "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K, P(w|z) K x words) to start from.
+    init : "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K, P(w|z) K x words) to start from; with None for
+        P(z|d) the documents are folded in first.
     n_init : number of starts; the fit with the best objective is kept.
     max_iter : most iterations of a start.
     tol : a fit stops when re-optimising its factors could gain at most this many nats per token (`residual`, an upper
@@ -77,7 +84,8 @@ class PLSA(TopicScores, CountDecomposition):
     unigram_ : P(w) of the training documents.
     log_likelihood_ : mean log P(w|d) of a training token, natural log.
     history_ : equally long arrays iteration, seconds, log_likelihood, objective, residual.
-    n_tokens_ : tokens of the training documents, each with its document's weight.
+    n_tokens_ : tokens of the training documents, each with its document's weight; n_documents_seen_ : how many these
+        are, and those of `partial_fit` after them.
     background_, background_weight_ : P(w|B) and lambda; None and 0 without a background.
     background_share_ : the share of each word's occurrences that the background explains.
     doc_background_ : the share of each training document that the background writes.
@@ -134,7 +142,7 @@ class PLSA(TopicScores, CountDecomposition):
         self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fits the topics to counts X (documents x words, dense or sparse).
+        """Fits the topics to counts X (documents x words, dense or sparse), or to shards (`polyseme.scale`).
 
         A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
         then raises KeyboardInterrupt.
@@ -145,6 +153,12 @@ class PLSA(TopicScores, CountDecomposition):
         tol = non_negative("tol", self.tol)
         solver = stopped_early(self.early_stopping, solver_of(self.solver))
         n_jobs = threads_of(self.n_jobs)
+        if isinstance(X, Shards):
+            check_shards(self, X, sample_weight)
+            interrupted = fit_shards(
+                self, X, solver, max_iter=max_iter, tol=tol, n_init=n_init, n_threads=effective_threads(n_jobs)
+            )
+            return self._ended(interrupted, max_iter, tol)
         X, weights = training_data(self, X, sample_weight)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, effective_threads(n_jobs))
@@ -167,21 +181,36 @@ class PLSA(TopicScores, CountDecomposition):
                 )
                 for theta, phi in self._starts(source, model, n_init, kept)
             )
-        residual = best.run.report.residual
         self._keep_topics(best, source)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best  # the documents are folded in with the memory of the fit given back
         source.release()
         self._keep_documents(X, whole)
+        return self._ended(interrupted, max_iter, tol)
+
+    def _ended(self, interrupted: bool, max_iter: int, tol: float) -> Self:
+        """What a user should know of how a fit ended."""
         if interrupted:
             raise KeyboardInterrupt
         if not self.converged_:
             warnings.warn(
                 f"The fit stopped after max_iter={max_iter} iterations, where re-optimising could still "
-                f"gain up to {residual:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
+                f"gain up to {self.history_['residual'][-1]:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
+        return self
+
+    @available_if(takes_parts)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Takes some more documents into the model: one pass of `solvers.Online` over them, in their order.
+
+        The first call starts the model, unless `fit` did; vocabulary and dtype then stay. Sets components_,
+        topic_weights_, unigram_, n_tokens_ and n_documents_seen_; the weights of documents are `transform`'s to find.
+        Words may come that no document had before; a background is that of the first call's documents. Results do not
+        depend on the threads, but on the order.
+        """
+        read_more(self, X, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -191,6 +220,8 @@ class PLSA(TopicScores, CountDecomposition):
     def transform(self, X: Any) -> Array:
         """P(z|d) (documents x K, rows sum to one) by folding in: topics fixed, each document to convergence."""
         check_is_fitted(self)
+        if isinstance(X, Shards):
+            return transform_shards(self, X)
         X = count_data(self, X, reset=False)
         return np.concatenate([part.doc_topic for part in self._folded(X, self.topic_weights_)])
 
@@ -230,7 +261,7 @@ class PLSA(TopicScores, CountDecomposition):
             raise UnsupportedError("A model with a background is no product of two factors: it has no NMF.")
         return NMF.from_plsa(self)
 
-    def _asked_model(self, K: int, source: MemorySource) -> Model:
+    def _asked_model(self, K: int, source: Source) -> Model:
         """The model that the parameters describe, checked against the data."""
         background = as_background(self.background)
         doc_prior, word_prior = as_prior(self.doc_topic_prior), as_prior(self.topic_word_prior)
@@ -238,8 +269,8 @@ class PLSA(TopicScores, CountDecomposition):
         if word_prior is not None and names is not None:
             word_prior = word_prior.resolve(list(names))
         sides = (
-            ("doc_topic_prior", doc_prior, DOCUMENTS, (source.counts.n_docs, K)),
-            ("topic_word_prior", word_prior, TOPICS, (K, source.counts.n_words)),
+            ("doc_topic_prior", doc_prior, DOCUMENTS, (source.n_docs, K)),
+            ("topic_word_prior", word_prior, TOPICS, (K, source.n_words)),
         )
         for name, prior, factor, shape in sides:
             if prior is not None:
@@ -268,7 +299,7 @@ class PLSA(TopicScores, CountDecomposition):
         checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
         return FileKeeper(checkpoint, name_of_fit(self, source.by_doc, source.weights))
 
-    def _starts(self, source: MemorySource, model: Model, n_init: int, kept: Array | None) -> Any:
+    def _starts(self, source: Any, model: Model, n_init: int, kept: Array | None) -> Any:
         """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the source has (None: all)."""
         random_state = check_random_state(self.random_state)
         if isinstance(self.init, str):
@@ -278,19 +309,28 @@ class PLSA(TopicScores, CountDecomposition):
                 rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
                 yield named_start(self.init, source, model, rng)
             return
+        if isinstance(self.init, tuple | list) and len(self.init) == 2 and self.init[0] is None:
+            yield self._folded_start(source, model)
+            return
         yield given_pair(self.init, source, model, kept)
 
-    def _keep_topics(self, fit: Fit, source: MemorySource) -> None:
+    def _folded_start(self, source: Any, model: Model) -> tuple[Any, Array]:
+        """The topics of `init`, and the documents folded in with them."""
+        phi = given_topics(self.init[1], source, model)
+        return source.rows(partial(folded_rows, model, phi)), phi
+
+    def _keep_topics(self, fit: Fit, source: Source) -> None:
         """Sets the attributes that come from the end of a fit."""
         forget_fit(self)
         model = fit.run.model
         self.unigram_ = source.unigram
-        components = np.ascontiguousarray(fit.run.phi[:, : model.n_topics].T)
+        phi = source.topics(fit.run.phi)[:, : model.n_topics]
+        components = np.ascontiguousarray(phi.T)
         components[components.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its documents
         self.components_ = components
         self.n_tokens_ = source.tokens
-        used = [factor[:, : model.n_topics].max(axis=0) > 0 for factor in (fit.run.theta, fit.run.phi)]
-        self.active_topics_ = np.logical_and.reduce(used)
+        self.n_documents_seen_ = float(source.n_docs)
+        self.active_topics_ = (source.largest(fit.run.theta)[: model.n_topics] > 0) & (phi.max(axis=0) > 0)
         self.temperature_ = model.temperature
         self.doc_topic_prior_ = model.doc_prior
         self._keep_background(fit, source)
@@ -304,17 +344,14 @@ class PLSA(TopicScores, CountDecomposition):
         if stages is not None:
             self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)
 
-    def _keep_background(self, fit: Fit, source: MemorySource) -> None:
+    def _keep_background(self, fit: Fit, source: Source) -> None:
         """Sets the attributes of the background, by one more E-step."""
         model = replace(fit.run.model, temperature=1.0)
         self.background_weight_, self.background_, self.topic_share_ = 0.0, None, None
-        self.background_share_ = np.zeros(source.counts.n_words)
+        self.background_share_ = np.zeros(source.n_words)
         if model.background is None:
             return
-        A, B = model.operands(fit.run.theta, fit.run.phi)
-        word_sums = source.sweep(A, B, rows=False, logs=False).word_sums
-        assert word_sums is not None
-        tokens = word_sums[:, model.n_topics] * B[:, model.n_topics]
+        tokens = source.background_sums(model, fit.run.theta, fit.run.phi)
         self.background_weight_, self.background_ = model.background.share, model.background.distribution
         np.divide(tokens, source.word_totals, out=self.background_share_, where=source.word_totals > 0)
         if model.background.joint:

@@ -93,7 +93,8 @@ class TopicScores:
         return frame(self._topic_columns(vocabulary, whole_number("n_words", n_words, least=1)))
 
     def _topic_columns(self, vocabulary: Any, n_words: int) -> dict[str, list[Any]]:
-        fit = topic_fit(self.doc_topic_, self.topic_doc_)
+        known = hasattr(self, "doc_topic_")  # not after partial_fit
+        fit = topic_fit(self.doc_topic_, self.topic_doc_) if known else np.full(len(self.components_), np.nan)
         if vocabulary is None:
             vocabulary = getattr(self, "feature_names_in_", None)
         return topic_columns(self.components_, self.topic_weights_, fit, vocabulary, n_words)

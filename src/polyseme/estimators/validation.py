@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
-from polyseme.errors import InputError
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats
 from polyseme.priors import Prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
+from polyseme.sources.disk import Shards
 
 
 def whole_number(name: str, value: Any, *, least: int) -> int:
@@ -103,6 +104,8 @@ def _has_text(X: Any) -> bool:
 
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit."""
+    if isinstance(X, Shards):
+        raise UnsupportedError("Shards are for PLSA's fit and transform: for this, give the counts of some documents.")
     _refuse_what_is_no_number(X)
     X = validate_data(
         estimator,
@@ -122,9 +125,9 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-def training_data(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Floats | None]:
+def training_data(estimator: Any, X: Any, sample_weight: Any, *, reset: bool = True) -> tuple[Any, Floats | None]:
     """`count_data` of a fit, with its weights (None: all one); at least one token of weight is needed."""
-    X = count_data(estimator, X, reset=True)
+    X = count_data(estimator, X, reset=reset)
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -134,7 +137,7 @@ def training_data(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Floa
     return X, weights
 
 
-def factor_dtype(dtype: Any, X: Array | sp.csr_array) -> np.dtype[Any]:
+def factor_dtype(dtype: Any, X: Array | sp.csr_array | Shards) -> np.dtype[Any]:
     """The dtype of the factors: as asked, else float64 for float64 data and float32 for integers and float32."""
     if dtype is None:
         return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)

@@ -19,11 +19,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from polyseme.errors import InputError, ModelFileError
+from polyseme.files import write_atomically
 from polyseme.kernels import Array
 from polyseme.retrieval.latent_scores import SingularSpace, TopicSpace
 from polyseme.retrieval.queries import checked_counts
 from polyseme.retrieval.term_scores import TermScores
-from polyseme.storage import write_atomically
 
 FORMAT_VERSION = 1
 _KEY = "polyseme_index"

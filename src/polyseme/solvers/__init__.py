@@ -8,6 +8,7 @@ from polyseme.solvers.em import EM
 from polyseme.solvers.look_further import LookFurther
 from polyseme.solvers.loop import Fit, Report, Run, Solver, run_to_end
 from polyseme.solvers.multiplicative import MultiplicativeNMF, NormalizedNMF
+from polyseme.solvers.online import Online
 from polyseme.solvers.plsi import PLSI
 from polyseme.solvers.stochastic import OnlineVariational
 from polyseme.solvers.tempered import Annealed, HeldOutTempered, Tempered
@@ -26,6 +27,7 @@ _ALL: tuple[type[Solver], ...] = (
     HeldOutTempered,
     LookFurther,
     Annealed,
+    Online,
 )
 
 SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in _ALL}
@@ -46,6 +48,7 @@ __all__ = [
     "LookFurther",
     "MultiplicativeNMF",
     "NormalizedNMF",
+    "Online",
     "OnlineVariational",
     "Report",
     "Run",

@@ -7,19 +7,32 @@ when it would fall, the lengthened point is dropped, the momentum is cut, and on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from polyseme.errors import UnsupportedError
-from polyseme.factors import columns_to_one
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.em import EMRun
-from polyseme.solvers.loop import Run, State
-from polyseme.sources.memory import MemorySource
+from polyseme.solvers.loop import Run, Snapshot, State
+from polyseme.sources import Source
 
 _FIRST, _GROWTH, _CUT, _LONGEST = 0.5, 1.1, 0.6, 1.0
+
+
+@dataclass(frozen=True)
+class Lengthening:
+    """max(new + size (new - old), keep new); size 0 is a plain step."""
+
+    size: float
+    keep: float
+
+    def __call__(self, new: Array, old: Array) -> Array:
+        if self.size == 0:
+            return new
+        longer = new + new.dtype.type(self.size) * (new - old)
+        return np.maximum(longer, new.dtype.type(self.keep) * new, out=longer)
 
 
 class Momentum:
@@ -32,33 +45,35 @@ class Momentum:
     def __init__(self, enabled: bool = True, *, keep: float) -> None:
         self._enabled = enabled
         self._keep = keep
-        self._size = _FIRST
+        self.size = _FIRST
+        """how far the next lengthened step goes"""
         self.plain = True
         """whether the present step is a plain one"""
 
+    @property
+    def lengthening(self) -> Lengthening:
+        """What the present step does."""
+        return Lengthening(0.0 if self.plain else self.size, self._keep)
+
     def lengthened(self, new: Array, old: Array) -> Array:
-        """max(new + momentum (new - old), keep new)"""
-        if self.plain:
-            return new
-        longer = new + new.dtype.type(self._size) * (new - old)
-        return np.maximum(longer, new.dtype.type(self._keep) * new, out=longer)
+        return self.lengthening(new, old)
 
     def succeeded(self) -> None:
         if not self.plain:
-            self._size = min(self._size * _GROWTH, _LONGEST)
+            self.size = min(self.size * _GROWTH, _LONGEST)
         self.plain = not self._enabled
 
     def failed(self) -> None:
-        self._size *= _CUT
+        self.size *= _CUT
         self.plain = True
 
     @property
     def numbers(self) -> Array:
         """For a checkpoint."""
-        return np.array([self._size, self.plain])
+        return np.array([self.size, self.plain])
 
     def restore(self, numbers: Array) -> None:
-        self._size, self.plain = float(numbers[0]), bool(numbers[1])
+        self.size, self.plain = float(numbers[0]), bool(numbers[1])
 
 
 @dataclass(frozen=True)
@@ -67,16 +82,19 @@ class AcceleratedEM:
 
     name: ClassVar[str] = "accelerated-em"
 
-    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+    def begin(self, model: Model, source: Source, theta: Any, phi: Any) -> Run:
         if not model.is_monotone:
             raise UnsupportedError(
                 "solver='accelerated-em' needs priors whose steps never lower the objective: use solver='em'."
             )
         return AcceleratedRun(model, source, theta, phi)
 
+    def resume(self, model: Model, source: Source, state: Snapshot) -> Run:
+        return AcceleratedRun.resumed(model, source, state)
+
 
 class AcceleratedRun:
-    def __init__(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
+    def __init__(self, model: Model, source: Source, theta: Any, phi: Any) -> None:
         self.model = model
         self.exhausted = False
         self._source = source
@@ -85,22 +103,34 @@ class AcceleratedRun:
         self._last_step = self._good.step
         self.report = self._good.report
 
+    @classmethod
+    def resumed(cls, model: Model, source: Source, state: Snapshot) -> AcceleratedRun:
+        run = cls(model, source, state.docs["theta"], state.words["phi"])
+        if "last" in state.docs:
+            run._last_step = state.docs["last"], state.words["last"]
+        run._momentum.size, run._momentum.plain = state.numbers["size"], bool(state.numbers["plain"])
+        run.exhausted = bool(state.numbers["exhausted"])
+        return run
+
+    def snapshot(self) -> Snapshot:
+        docs, words = {"theta": self.theta}, {"phi": self.phi}
+        if self._last_step is not self._good.step:
+            docs["last"], words["last"] = self._last_step
+        momentum = self._momentum
+        numbers = {"size": momentum.size, "plain": float(momentum.plain), "exhausted": float(self.exhausted)}
+        return Snapshot(docs, words, numbers)
+
     @property
-    def theta(self) -> Array:
+    def theta(self) -> Any:
         return self._good.theta
 
     @property
-    def phi(self) -> Array:
+    def phi(self) -> Any:
         return self._good.phi
 
     def advance(self) -> None:
-        theta, phi = self._good.step
-        tried = EMRun(
-            self.model,
-            self._source,
-            self.model.normalised_docs(self._momentum.lengthened(theta, self._last_step[0]), self._source),
-            columns_to_one(self._momentum.lengthened(phi, self._last_step[1])),
-        )
+        point = self._source.ahead(self.model, self._momentum.lengthening, self._good.step, self._last_step)
+        tried = EMRun(self.model, self._source, *point)
         if tried.report.objective >= self.report.objective:
             self._momentum.succeeded()
             self._last_step = self._good.step

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.accelerate import AcceleratedEM
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.em import EM
 from polyseme.solvers.loop import Run, Solver
-from polyseme.sources.memory import MemorySource
+from polyseme.sources import Source
 
 
 @dataclass(frozen=True)
 class Auto:
-    """SCD for plain maximum likelihood; AcceleratedEM for other models, or EM where no step is sure to rise.
-
-    It looks at the model alone.
-    """
+    """SCD for plain maximum likelihood of counts in memory; else AcceleratedEM, or EM where no step is sure to rise."""
 
     name: ClassVar[str] = "auto"
 
-    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
-        return self._choose(model).begin(model, source, theta, phi)
+    def begin(self, model: Model, source: Any, theta: Any, phi: Any) -> Run:
+        return self.chosen(model, source).begin(model, source, theta, phi)
 
-    def _choose(self, model: Model) -> Solver:
-        if model.is_plain:
+    def chosen(self, model: Model, source: Source) -> Solver:
+        if model.is_plain and source.in_memory:
             return SCD()
         return AcceleratedEM() if model.is_monotone else EM()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from polyseme.kernels import Array
-from polyseme.model import Model, improve_words, visit
-from polyseme.solvers.loop import Report, Run, State
-from polyseme.sources.memory import MemorySource
+from polyseme.model import Model
+from polyseme.solvers.loop import Report, Run, Snapshot, State
+from polyseme.sources import Source
 
 
 @dataclass(frozen=True)
@@ -22,17 +19,22 @@ class EM:
 
     name: ClassVar[str] = "em"
 
-    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+    def begin(self, model: Model, source: Source, theta: Any, phi: Any) -> Run:
         return EMRun(model, source, theta, phi)
+
+    def resume(self, model: Model, source: Source, state: Snapshot) -> Run:
+        return EMRun(model, source, state.docs["theta"], state.words["phi"])
 
 
 class EMRun:
     """`step` is where the next iteration goes: EM(theta), EM(phi)."""
 
     exhausted = False
-    step: tuple[Array, Array]
+    theta: Any
+    phi: Any
+    step: tuple[Any, Any]
 
-    def __init__(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
+    def __init__(self, model: Model, source: Source, theta: Any, phi: Any) -> None:
         self.model = model
         self._source = source
         self._look(theta, phi)
@@ -56,14 +58,11 @@ class EMRun:
         self.step = (state["next_theta"], state["next_phi"])
         self.report = Report(*state["report"].tolist())
 
-    def _look(self, theta: Array, phi: Array) -> None:
+    def snapshot(self) -> Snapshot:
+        return Snapshot({"theta": self.theta}, {"phi": self.phi}, {})
+
+    def _look(self, theta: Any, phi: Any) -> None:
         """The E-step at (theta, phi): its report, and the M-step for the next iteration."""
-        theta, next_theta, stats = visit(self.model, self._source, theta, phi)
-        next_phi, word_gain = improve_words(self.model, self._source, phi, stats)
-        self.theta, self.phi, self.step = theta, phi, (next_theta, next_phi)
-        gain = max(stats.doc_gain + word_gain, 0.0) if np.isfinite(stats.log_operands) else float("inf")
-        self.report = Report(
-            self.model.objective(stats, phi) / stats.tokens,
-            stats.log_likelihood / stats.tokens,
-            gain / stats.tokens,
-        )
+        seen = self._source.look(self.model, theta, phi)
+        self.theta, self.phi, self.step = seen.theta, seen.phi, (seen.next_theta, seen.next_phi)
+        self.report = Report(*seen.quality)

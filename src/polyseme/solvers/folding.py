@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 from polyseme.model import Model, improve_docs, with_reminder
 from polyseme.sources.memory import MemorySource
@@ -70,6 +71,15 @@ def fold_in(
             topic_weights = weighted_sum(totals, theta) / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         theta[empty] = topic_weights
     return FoldedIn(np.ascontiguousarray(theta), background, kept, unseen_tokens)
+
+
+def folded_rows(model: Model, phi: Array, shard: MemorySource) -> Array:
+    """theta (documents x width) of the shard's documents, with phi (words x width) fixed: where a fit may start."""
+    if model.background is not None and model.background.joint:
+        raise UnsupportedError("JointBackground cannot start from topics alone: give init=(doc_topic, topic_word).")
+    topic_word = phi[:, : model.n_topics].T
+    folded = fold_in(model, shard.by_doc, topic_word, None, n_threads=shard.n_threads)
+    return padded(folded.doc_topic, phi.dtype, model.n_columns)
 
 
 def _natively(model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int) -> Array:

@@ -81,6 +81,16 @@ class Run(Protocol):
         """One iteration. If it is interrupted, theta and phi are a whole point, no worse than the report says."""
 
 
+class Snapshot(NamedTuple):
+    """What a run whose factors are where the source keeps them needs to go on in another process, to the same bits."""
+
+    docs: dict[str, Any]
+    """thetas, as the source keeps them"""
+    words: dict[str, Any]
+    """phis, as the source keeps them, or other arrays of words"""
+    numbers: dict[str, float]
+
+
 class Solver(Protocol):
     """Settings of an algorithm. `begin` refuses, in one sentence, a model that the algorithm cannot raise."""
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from polyseme.dirichlet import improve_documents, topic_sums, topics_term, word_operands
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, inner
+from polyseme.kernels import Array, Floats, inner
+from polyseme.solvers.minibatch import Batch, batches, check_schedule, rate
 from polyseme.solvers.variational import (
     BoundReport,
     Priors,
@@ -45,26 +46,12 @@ class OnlineVariational:
     def __post_init__(self) -> None:
         if (self.batch_size is not None and self.batch_size < 1) or self.doc_steps < 1:
             raise InputError("OnlineVariational: batch_size and doc_steps must be at least 1.")
-        if not 0.5 < self.decay <= 1 or not self.offset >= 1:
-            raise InputError("OnlineVariational: decay must be above 0.5 and at most 1, and offset at least 1.")
+        check_schedule("OnlineVariational", self.offset, self.decay)
 
     def begin(
         self, source: MemorySource, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
     ) -> VariationalRun:
         return _OnlineRun(self, source, priors, start_point(source, priors, theta, phi)[0], rng)
-
-
-class _Batch(NamedTuple):
-    """Some documents, with the columns of the words that they have."""
-
-    words: Array
-    counts: SparseCounts
-    weights: Floats | None
-
-    @property
-    def size(self) -> float:
-        """how many documents these are, with their weights"""
-        return float(self.counts.n_docs if self.weights is None else self.weights.sum())
 
 
 class _Visited(NamedTuple):
@@ -101,11 +88,10 @@ class _OnlineRun:
         bound = 0.0
         order = self._rng.permutation(self._counts.n_docs)
         step = self._settings.batch_size or min(256, -(-order.size // 16))
-        for start in range(0, order.size, step):
-            batch = self._batch(order[start : start + step])
+        for batch in batches(self._counts, self._source.weights, order, step):
             visited = self._visit(batch)
             bound += visited.bound
-            rho = (self._settings.offset + self._batches) ** -self._settings.decay
+            rho = rate(self._settings.offset, self._settings.decay, self._batches)
             self._batches += 1
             self.lambda_ = self._moved(rho, batch, visited)
             self._mean_logs += (rho if self._batches > 1 else 1.0) * (visited.log_sums / batch.size - self._mean_logs)
@@ -116,7 +102,7 @@ class _OnlineRun:
         self._passes += 1
         self.report = BoundReport(bound, bound - self.report.bound)
 
-    def _moved(self, rho: float, batch: _Batch, visited: _Visited) -> Array:
+    def _moved(self, rho: float, batch: Batch, visited: _Visited) -> Array:
         """(1 - rho) lambda + rho (eta + (D / S) n)"""
         moved = self.lambda_ * self.lambda_.dtype.type(1 - rho)
         moved += (rho * self.priors.eta.values)[:, np.newaxis].astype(moved.dtype)
@@ -134,16 +120,7 @@ class _OnlineRun:
         words = word_operands(self.lambda_, eta.values, sums, n_threads=self._source.n_threads)
         return topics_term(words, eta.values, sums)
 
-    def _batch(self, rows: Array) -> _Batch:
-        part = self._counts.take(rows)
-        words, columns = np.unique(part.indices, return_inverse=True)
-        counts = SparseCounts(
-            part.indptr, columns.astype(part.indices.dtype), part.values, len(rows), max(1, words.size)
-        )
-        weights = self._source.weights
-        return _Batch(words, counts, None if weights is None else weights[rows])
-
-    def _visit(self, batch: _Batch) -> _Visited:
+    def _visit(self, batch: Batch) -> _Visited:
         """The E-step of a batch with the topics as they are."""
         lambda_, priors = self.lambda_, self.priors
         alpha, counts, n_threads = priors.alpha.values, batch.counts, self._source.n_threads

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums, inner
+from polyseme.factors import columns_to_one
+from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums, inner, padded
+from polyseme.model import Look, Model, background_sums, look
 
 _DENSE_NUMBERS_AT_ONCE = 1 << 22
 
@@ -56,13 +58,39 @@ def row_batches(X: Any, dtype: np.dtype[Any]) -> Iterator[SparseCounts]:
         yield sparse_counts(X[start : start + step], dtype)
 
 
+Lengthen = Callable[[Array, Array], Array]
+"""of a new and an old factor: see solvers/accelerate.py"""
+
+
+def uniform_rows(model: Model, n_docs: int, dtype: np.dtype[Any]) -> Array:
+    """theta (documents x width) that gives every topic the same weight."""
+    K = model.n_topics
+    return padded(np.full((n_docs, K), 1.0 / K, dtype=dtype), dtype, model.n_columns)
+
+
 class MemorySource:
     """Counts (documents x words) with a weight for each document (None: all one)."""
+
+    in_memory: ClassVar[bool] = True
+    """whether all counts, and theta, are arrays of this process; else theta is what `look` makes of it"""
 
     def __init__(self, counts: Counts, weights: Floats | None = None, n_threads: int = 1) -> None:
         self.counts = counts
         self.weights = weights
         self.n_threads = n_threads
+
+    @property
+    def n_docs(self) -> int:
+        return self.counts.n_docs
+
+    @property
+    def n_words(self) -> int:
+        return self.counts.n_words
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """of the factors"""
+        return self.counts.dtype
 
     @cached_property
     def totals(self) -> Floats:
@@ -109,6 +137,41 @@ class MemorySource:
         return self.counts.sweep(
             A, B, n_threads=self.n_threads, weights=self.weights, rows=rows, words=words, logs=logs
         )
+
+    def pieces(self, rng: np.random.Generator) -> Iterator[tuple[SparseCounts, Floats | None]]:
+        """The counts and weights of all documents, in one piece."""
+        yield self.by_doc, self.weights
+
+    def uniform(self, model: Model) -> Array:
+        """theta to start from."""
+        return uniform_rows(model, self.n_docs, self.dtype)
+
+    def rows(self, function: Callable[[MemorySource], Array]) -> Array:
+        """theta as a function makes it of the documents."""
+        return function(self)
+
+    def look(self, model: Model, theta: Array, phi: Array) -> Look:
+        """An iteration of EM at (theta, phi)."""
+        return look(model, self, theta, phi)
+
+    def ahead(
+        self, model: Model, lengthen: Lengthen, step: tuple[Array, Array], last: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        """The point (theta, phi) that lies further along the way from the last step to this one."""
+        theta = model.normalised_docs(lengthen(step[0], last[0]), self)
+        return theta, columns_to_one(lengthen(step[1], last[1]))
+
+    def background_sums(self, model: Model, theta: Array, phi: Array) -> Floats:
+        """See model.py."""
+        return background_sums(model, self, theta, phi)
+
+    def topics(self, phi: Array) -> Array:
+        """phi as an array."""
+        return phi
+
+    def largest(self, theta: Array) -> Array:
+        """The largest number of each column of theta."""
+        return np.asarray(theta.max(axis=0))
 
     def total_log(self, logs: Floats) -> float:
         """sum_d weight_d logs_d; a document of weight zero counts for nothing, be its log infinite."""

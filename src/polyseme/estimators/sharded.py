@@ -1,0 +1,182 @@
+"""PLSA of a corpus that is not in memory: the same fit, with the documents' weights in a file beside the shards."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.validation import factor_dtype
+from polyseme.files import umask
+from polyseme.kernels import Array, Floats, weighted_sum
+from polyseme.model import Model
+from polyseme.progress import fit_progress
+from polyseme.solvers import Fit, Solver
+from polyseme.solvers.folding import fold_in
+from polyseme.solvers.loop import advance_to_end, best_of
+from polyseme.solvers.resume import Settings, begin_or_resume
+from polyseme.sources.disk import Shards
+from polyseme.sources.memory import effective_threads
+from polyseme.sources.shards import ShardSource, bytes_of, npy_header
+
+if TYPE_CHECKING:
+    from polyseme.estimators.plsa import PLSA
+
+DOC_TOPIC = "doc_topic.npy"
+
+
+def check_shards(estimator: PLSA, shards: Shards, sample_weight: Any = None) -> None:
+    """Sets the features of an estimator by those of the shards."""
+    if sample_weight is not None:
+        raise UnsupportedError("Shards have no weights: leave sample_weight out, or repeat the documents.")
+    if estimator.checkpoint is not None:
+        raise UnsupportedError("A fit of shards is kept beside them: leave checkpoint out.")
+    if estimator.early_stopping:
+        raise UnsupportedError("early_stopping holds tokens of all documents out: with shards leave it False.")
+    if shards.shape[0] == 0 or not shards.manifest.tokens > 0:
+        raise InputError("There is nothing to fit: the shards have no words.")
+    estimator.n_features_in_ = shards.shape[1]
+    if shards.vocabulary is not None:
+        estimator.feature_names_in_ = np.array(shards.vocabulary, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def fit_shards(
+    estimator: PLSA, shards: Shards, solver: Solver, *, max_iter: int, tol: float, n_init: int, n_threads: int
+) -> bool:
+    """Sets what `fit` sets; whether Ctrl-C cut it short.
+
+    A fit that was cut short, in whatever way, goes on from its last state on disk when it is called again.
+    """
+    dtype = factor_dtype(estimator.dtype, shards)
+    settings = Settings(shards.manifest.digest, max_iter, tol, shards.checkpoint_every)
+    with shards.only_writer():
+        source = shards.source(dtype, n_threads)
+        model = estimator._asked_model(estimator.n_components, source)
+        if not model.is_separable:
+            raise UnsupportedError(
+                "Shards are visited one by one: no JointBackground, and no prior that looks at all documents at once."
+            )
+        with fit_progress(estimator.verbose, max_iter, type(estimator).__name__) as listeners:
+            if estimator.callback is not None:
+                listeners = [*listeners, estimator.callback]
+
+            def begin_at(theta: Any, phi: Array) -> Any:
+                return lambda: begin_or_resume(solver, model, source, theta, phi, settings)
+
+            best: Fit
+            best, interrupted = best_of(
+                advance_to_end(begin_at(theta, phi), max_iter=max_iter, tol=tol, listeners=listeners)
+                for theta, phi in estimator._starts(source, model, n_init, None)
+            )
+        estimator._keep_topics(best, source)
+        estimator.doc_weights_ = source.totals / source.tokens
+        del best
+        folded = fold_shards(estimator, shards, None)
+        estimator.doc_topic_ = folded.doc_topic
+        estimator.log_likelihood_ = folded.log_likelihood
+        estimator.topic_weights_ = folded.topic_weights
+        share = 0.0 if model.background is None else model.background.share
+        estimator.doc_background_ = np.full(source.n_docs, share)
+        if not interrupted:
+            source.forget()
+    return interrupted
+
+
+def transform_shards(estimator: PLSA, shards: Shards) -> Array:
+    """P(z|d) of all documents (documents x K), in a file beside the shards that is mapped to memory."""
+    if shards.shape[1] != estimator.n_features_in_:
+        raise InputError(f"The shards have {shards.shape[1]} words, but the model has {estimator.n_features_in_}.")
+    with shards.only_writer():
+        return fold_shards(estimator, shards, estimator.topic_weights_).doc_topic
+
+
+class FoldedShards(NamedTuple):
+    doc_topic: Array
+    log_likelihood: float
+    """mean log P(w|d) of a token"""
+    topic_weights: Floats
+
+
+def fold_shards(estimator: PLSA, shards: Shards, topic_weights: Floats | None) -> FoldedShards:
+    """Folds every shard in, and puts the weights into one file. Documents without known words get P(z)."""
+    dtype, K = estimator.components_.dtype, len(estimator.components_)
+    source = shards.source(dtype, effective_threads(estimator.n_jobs))
+    out, topics = shards.folder / f"{DOC_TOPIC}.part", shards.folder / "topics.npy.part"
+    try:
+        with topics.open("wb") as file:
+            np.save(file, estimator._active_components())
+        header = npy_header(np.broadcast_to(np.zeros(1, dtype=dtype), (shards.shape[0], K)))
+        with out.open("wb") as file:
+            file.write(header)
+            file.truncate(len(header) + shards.shape[0] * K * dtype.itemsize)
+        job = _FoldJob(estimator._model(), topics, out, len(header), _first_rows(shards), topic_weights)
+        parts: list[_Folded] = source.map(fold_shard, job)
+        totals = np.sum([part.mass for part in parts], axis=0)
+        weights = totals / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
+        if topic_weights is None:
+            _fill(out, len(header), [part.unknown for part in parts], weights.astype(dtype))
+        os.chmod(out, 0o666 & ~umask())
+        os.replace(out, shards.folder / DOC_TOPIC)
+    finally:
+        out.unlink(missing_ok=True)
+        topics.unlink(missing_ok=True)
+    doc_topic = np.load(shards.folder / DOC_TOPIC, mmap_mode="r").view(np.ndarray)
+    return FoldedShards(doc_topic, sum(part.log_sum for part in parts) / source.tokens, weights)
+
+
+@dataclass(frozen=True)
+class _FoldJob:
+    """What folding a shard in needs to know; small, since it may travel."""
+
+    model: Model
+    topics: Path
+    out: Path
+    offset: int
+    """bytes before the first document of `out`"""
+    first_rows: list[int]
+    topic_weights: Floats | None
+
+
+class _Folded(NamedTuple):
+    log_sum: float
+    mass: Floats
+    """sum_d n_d P(z|d)"""
+    unknown: Array
+    """the documents without known words"""
+
+
+def fold_shard(number: int, shard: ShardSource, job: _FoldJob) -> _Folded:
+    """Folds a shard in, and writes its part of the file."""
+    topic_word = np.load(job.topics, mmap_mode="r")
+    counts = shard.by_doc
+    folded = fold_in(job.model, counts, topic_word, job.topic_weights, n_threads=shard.n_threads)
+    first = job.first_rows[number]
+    with job.out.open("r+b") as file:
+        file.seek(job.offset + first * folded.doc_topic[:1].nbytes)
+        file.write(bytes_of(folded.doc_topic))
+    operands = job.model.token_operands(folded.doc_topic, topic_word, folded.background)
+    logs = folded.counts.sweep(*operands, n_threads=shard.n_threads, rows=False, words=False).logs
+    assert logs is not None
+    unknown = np.flatnonzero(np.diff(folded.counts.indptr) == 0)
+    totals = np.where(np.diff(folded.counts.indptr) == 0, 0.0, shard.totals)
+    mass = weighted_sum(totals, folded.doc_topic, n_threads=shard.n_threads)
+    return _Folded(float(logs.sum()), mass, first + unknown)
+
+
+def _first_rows(shards: Shards) -> list[int]:
+    sizes = [entry.documents for entry in shards.manifest.shards]
+    return [0, *np.cumsum(sizes).tolist()[:-1]]
+
+
+def _fill(path: Path, offset: int, unknown: list[Array], row: Array) -> None:
+    content = row.tobytes()
+    with path.open("r+b") as file:
+        for number in np.concatenate(unknown).tolist():
+            file.seek(offset + number * len(content))
+            file.write(content)

@@ -1,0 +1,165 @@
+"""Stepwise EM (Cappe and Moulines 2009): the topics move after every few documents, which keep no state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from polyseme.errors import InputError, UnsupportedError
+from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.model import Model, improve_docs
+from polyseme.solvers.loop import Report, Run, Snapshot
+from polyseme.solvers.minibatch import Batch, batches, check_schedule, rate
+from polyseme.sources import Source
+from polyseme.sources.memory import MemorySource, uniform_rows
+from polyseme.stats import Blend
+
+_MOST, _LEAST, _BATCHES_A_PASS = 1024, 16, 64
+
+
+@dataclass(frozen=True)
+class Online:
+    """s_wk <- (1 - rho) s_wk + rho n_wk / n after each batch, rho = (offset + batches so far)^-decay; phi ∝ s.
+
+    n_wk are the batch's expected counts, its documents from uniform weights by a few steps of EM with the topics as
+    they are, and n its tokens. An iteration is one pass over all documents; its report adds up what each batch was
+    worth when it came, and its residual is how far that is from the pass before. One or two passes are what it is for:
+    then let a batch solver finish, with `init=(None, model.components_)`.
+
+    batch_size : documents; None for 1024, or fewer so that a pass has 64 batches.
+    offset : above 1; larger values slow the first steps down.
+    decay : above 0.5 and at most 1, for convergence.
+    doc_steps : steps of EM for each document.
+    seed : of the order of the documents.
+    """
+
+    name: ClassVar[str] = "online"
+    batch_size: int | None = None
+    offset: float = 10.0
+    decay: float = 0.7
+    doc_steps: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.batch_size is not None and self.batch_size < 1) or self.doc_steps < 1:
+            raise InputError("Online: batch_size and doc_steps must be at least 1.")
+        check_schedule("Online", self.offset, self.decay)
+        if not self.offset > 1:
+            raise InputError("Online: offset must be above 1, or the first batch would erase the start.")
+
+    def begin(self, model: Model, source: Source, theta: Any, phi: Any) -> Run:
+        phi = source.topics(phi)
+        return _OnlineRun(self, model, source, phi / phi.dtype.type(model.n_topics), 0)
+
+    def resume(self, model: Model, source: Source, state: Snapshot) -> Run:
+        run = _OnlineRun(self, model, source, source.topics(state.words["joint"]), int(state.numbers["passes"]))
+        run.report = Report(*(state.numbers[name] for name in Report._fields))
+        return run
+
+    def documents_a_batch(self, n_docs: int) -> int:
+        return self.batch_size or max(_LEAST, min(_MOST, -(-n_docs // _BATCHES_A_PASS)))
+
+
+class Stream:
+    """phi of a model while batches of documents go by.
+
+    joint : P(w, z), words x width, where the stream starts; its memory is taken.
+    seen : how many documents have gone by already.
+    """
+
+    def __init__(self, settings: Online, model: Model, joint: Array, seen: float, n_threads: int) -> None:
+        _refuse(model)
+        self._settings, self._model, self._n_threads = settings, model, n_threads
+        self._blend = Blend(joint)
+        self.seen = seen
+
+    def read(self, counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> tuple[float, float]:
+        """Takes the documents in this order, a batch at a time; sum x log P(w|d) as they came, and their tokens."""
+        log_sum = tokens = 0.0
+        for batch in batches(counts, weights, order, size):
+            if batch.words.size:
+                worth = self._take(batch)
+                log_sum, tokens = log_sum + worth[0], tokens + worth[1]
+            self.seen += batch.size
+        return log_sum, tokens
+
+    @property
+    def joint(self) -> Array:
+        """P(w, z) as the stream has it, words x width."""
+        return self._blend.settled()
+
+    def _take(self, batch: Batch) -> tuple[float, float]:
+        """The E-step of a batch, and the step of the topics."""
+        shard = MemorySource(batch.counts, batch.weights, self._n_threads)
+        if not shard.tokens > 0:
+            return 0.0, 0.0
+        model, K = self._model.for_words(batch.words), self._model.n_topics
+        B = model.word_operand(self._blend.shares(batch.words))
+        theta = uniform_rows(model, shard.n_docs, shard.dtype)
+        for _ in range(self._settings.doc_steps):
+            A = model.doc_operand(theta)
+            row_sums = shard.sweep(A, B, words=False, logs=False).row_sums
+            assert row_sums is not None
+            row_sums[:, K:] = 0
+            theta = improve_docs(model, shard, theta, A, row_sums)
+        swept = shard.sweep(model.doc_operand(theta), B, rows=False)
+        assert swept.word_sums is not None
+        assert swept.logs is not None
+        expected = np.multiply(swept.word_sums, B, out=swept.word_sums)
+        expected[:, K:] = 0
+        expected /= shard.tokens
+        steps = self.seen / batch.size
+        self._blend.step(rate(self._settings.offset, self._settings.decay, steps), batch.words, expected)
+        return shard.total_log(swept.logs), shard.tokens
+
+
+class _OnlineRun:
+    """A pass is an iteration."""
+
+    exhausted = False
+
+    def __init__(self, settings: Online, model: Model, source: Source, joint: Array, passes: int) -> None:
+        self.model = model
+        self._settings, self._source, self._passes = settings, source, passes
+        self._stream = Stream(settings, model, joint, passes * source.n_docs, source.n_threads)
+        self.report = Report(float("-inf"), float("-inf"), float("inf"))
+
+    @property
+    def theta(self) -> Any:
+        """Documents keep no state."""
+        return self._source.uniform(self.model)
+
+    @property
+    def phi(self) -> Array:
+        joint = self._stream.joint
+        sums = joint.sum(axis=0, dtype=np.float64)
+        return (joint / np.where(sums > 0, sums, 1)).astype(joint.dtype)
+
+    def advance(self) -> None:
+        rng = np.random.default_rng((self._settings.seed, self._passes))
+        log_sum = tokens = 0.0
+        size = self._settings.documents_a_batch(self._source.n_docs)
+        for counts, weights in self._source.pieces(rng):
+            worth = self._stream.read(counts, weights, rng.permutation(counts.n_docs), size)
+            log_sum, tokens = log_sum + worth[0], tokens + worth[1]
+        self._stream.joint  # noqa: B018  settles what was put off
+        self._passes += 1
+        mean = log_sum / tokens
+        self.report = Report(mean, mean, abs(mean - self.report.log_likelihood))
+
+    def snapshot(self) -> Snapshot:
+        numbers = {"passes": float(self._passes), **self.report._asdict()}
+        return Snapshot({}, {"joint": self._stream.joint}, numbers)
+
+
+def _refuse(model: Model) -> None:
+    if model.word_prior is not None:
+        raise UnsupportedError(
+            "solver='online' takes no topic_word_prior: use solver='auto', or LDA with solver='online'."
+        )
+    if not model.is_separable:
+        raise UnsupportedError(
+            "solver='online' sees some documents at a time: no JointBackground, and no prior that looks at all of them."
+        )

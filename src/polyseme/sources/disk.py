@@ -1,0 +1,324 @@
+"""Counts on disk, visited shard by shard: memory holds the topics, and of the documents one shard at a time.
+
+theta is not an array here, but something that knows the rows of each shard: uniform, a folder with a file for each
+shard (a generation), or what lies further along the way from one generation to the next. Every visit writes the next
+generation; what nobody refers to any more is removed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from polyseme.errors import ShardError
+from polyseme.factors import columns_to_one
+from polyseme.files import flush_to_disk, only_writer, write_atomically
+from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.model import Look, Model, background_sums, finish, visit
+from polyseme.sources.memory import Lengthen, MemorySource, uniform_rows
+from polyseme.sources.shards import (
+    WORD_TOTALS,
+    Manifest,
+    ShardSource,
+    bytes_of,
+    check_size,
+    npy_header,
+    open_shard,
+    read_checked,
+    read_manifest,
+)
+from polyseme.stats import Tree
+
+FIT_FOLDER = "fit"
+
+
+class Rows(Protocol):
+    """theta: the rows of any shard."""
+
+    def of(self, number: int, shard: ShardSource) -> Array: ...
+
+
+@dataclass(frozen=True)
+class UniformRows:
+    """Every topic the same weight."""
+
+    model: Model
+
+    def of(self, number: int, shard: ShardSource) -> Array:
+        return uniform_rows(self.model, shard.n_docs, shard.dtype)
+
+
+@dataclass(frozen=True)
+class MadeRows:
+    """What a function makes of a shard."""
+
+    function: Callable[[MemorySource], Array]
+
+    def of(self, number: int, shard: ShardSource) -> Array:
+        return self.function(shard)
+
+
+@dataclass(frozen=True)
+class RowsAhead:
+    """Further along the way from one theta to another, made when it is asked for."""
+
+    model: Model
+    lengthen: Lengthen
+    new: Rows
+    old: Rows
+
+    def of(self, number: int, shard: ShardSource) -> Array:
+        longer = self.lengthen(self.new.of(number, shard), self.old.of(number, shard))
+        return self.model.normalised_docs(longer, shard)
+
+
+class Generation:
+    """theta as a folder of files, one for each shard; the folder goes with the last reference, unless it is kept."""
+
+    def __init__(self, folder: Path, *, kept: bool = False) -> None:
+        self.folder = folder
+        self.let_go()
+        if kept:
+            self.keep()
+
+    def of(self, number: int, shard: ShardSource) -> Array:
+        return read_rows(self.path(number), shard.n_docs, shard.dtype)
+
+    def write(self, number: int, rows: Array, *, flush: bool = False) -> None:
+        write_rows(self.path(number), rows, flush=flush)
+
+    def flush(self) -> None:
+        """Has the files on the disk."""
+        for path in [*self.folder.iterdir(), self.folder]:
+            flush_to_disk(path)
+
+    def keep(self) -> None:
+        """From now on the folder stays, also when this process ends."""
+        self._removal.detach()
+
+    def let_go(self) -> None:
+        """From now on the folder goes with the last reference, or with this process."""
+        self._removal = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.npy"
+
+
+def write_rows(path: Path, rows: Array, *, flush: bool = False) -> None:
+    """Rows of theta as a .npy file, whole."""
+    write_atomically(path, [npy_header(rows), bytes_of(rows)], flush=flush)
+
+
+def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:
+    """Rows of theta, mapped."""
+    try:
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ShardError(f"{path} is missing or damaged ({error}): remove the folder {path.parents[1]}.") from None
+    if rows.shape[0] != n_docs or rows.dtype != dtype:
+        raise ShardError(f"{path} does not belong to these shards: remove the folder {path.parents[1]}.")
+    return rows.view(np.ndarray)
+
+
+class Shards:
+    """A corpus on disk that `PLSA.fit` and `PLSA.transform` take in place of an array; `open_shards` makes it.
+
+    Iterating gives the counts of one shard after the other as scipy CSR, for `partial_fit`.
+    """
+
+    def __init__(self, folder: str | PathLike[str], *, checkpoint_every: int = 5) -> None:
+        self.folder = Path(folder)
+        self.manifest: Manifest = read_manifest(self.folder)
+        self.checkpoint_every = checkpoint_every
+        if not self.manifest.complete:
+            raise ShardError(f"{self.folder} was not finished: run write_shards again to go on with it.")
+        for entry in self.manifest.shards:
+            check_size(self.folder, entry)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.manifest.documents, self.manifest.words
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.manifest.dtype)
+
+    @cached_property
+    def vocabulary(self) -> list[str] | None:
+        """The words, if the shards were written with them."""
+        import json
+
+        if self.manifest.vocabulary is None:
+            return None
+        content = read_checked(self.folder, self.manifest.vocabulary)
+        return [str(word) for word in json.loads(bytes(content))]
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in range(len(self.manifest.shards)):
+            yield self.shard(number, self.dtype, 1).counts.matrix()
+
+    def shard(self, number: int, dtype: np.dtype[Any], n_threads: int) -> ShardSource:
+        return open_shard(self.folder, self.manifest.shards[number], self.manifest.words, dtype, n_threads)
+
+    def source(self, dtype: np.dtype[Any], n_threads: int) -> Any:
+        """Where a fit finds the counts."""
+        return DiskSource(self, dtype, n_threads)
+
+    def only_writer(self) -> AbstractContextManager[None]:
+        """For a fit, which writes beside the shards."""
+        return only_writer(self.folder, "fit")
+
+
+@dataclass
+class ShardFolder:
+    """What sources of shards share: sizes, totals, and the folder that a fit writes to."""
+
+    shards: Shards
+    dtype: np.dtype[Any]
+    n_threads: int
+    work: Path | None = None
+    """where generations of theta are written"""
+    _open: dict[int, ShardSource] = field(default_factory=dict, repr=False)
+
+    in_memory: ClassVar[bool] = False
+
+    @property
+    def n_docs(self) -> int:
+        return self.shards.shape[0]
+
+    @property
+    def n_words(self) -> int:
+        return self.shards.shape[1]
+
+    @property
+    def tokens(self) -> float:
+        return self.shards.manifest.tokens
+
+    @cached_property
+    def word_totals(self) -> Floats:
+        """n_w over all shards."""
+        entry = self.shards.manifest.word_totals
+        path = self.shards.folder / WORD_TOTALS
+        totals = None
+        if entry is not None:
+            read_checked(self.shards.folder, entry)
+            totals = np.load(path, allow_pickle=False)
+        if totals is None or totals.shape != (self.n_words,) or totals.dtype != np.float64:
+            raise ShardError(f"{path} does not fit the manifest: write the shards again.")
+        return np.asarray(totals)
+
+    @property
+    def unigram(self) -> Floats:
+        return self.word_totals / self.word_totals.sum()
+
+    @cached_property
+    def totals(self) -> Floats:
+        """n_d of all documents."""
+        return np.concatenate([self.shard(number).totals for number in range(self.n_shards)])
+
+    def shard(self, number: int) -> ShardSource:
+        """A shard, mapped; its digest is checked the first time."""
+        if number not in self._open:
+            self._open[number] = self.shards.shard(number, self.dtype, self.n_threads)
+        return self._open[number]
+
+    @property
+    def n_shards(self) -> int:
+        return len(self.shards.manifest.shards)
+
+    # where a fit writes
+
+    def working_in(self, name: str) -> Self:
+        """The same source with a folder of its own for generations."""
+        work = self.shards.folder / FIT_FOLDER / name
+        work.mkdir(parents=True, exist_ok=True)
+        return replace(self, work=work)
+
+    def forget(self) -> None:
+        """Removes all that fits have written, but for their results."""
+        shutil.rmtree(self.shards.folder / FIT_FOLDER, ignore_errors=True)
+
+    def new_generation(self) -> Generation:
+        assert self.work is not None
+        return Generation(Path(tempfile.mkdtemp(dir=self.work, prefix="theta-")))
+
+    def pieces(self, rng: np.random.Generator) -> Iterator[tuple[SparseCounts, None]]:
+        """The counts of one shard after the other, in an order that the generator decides."""
+        for number in rng.permutation(self.n_shards).tolist():
+            yield self.shard(number).by_doc, None
+
+
+class DiskSource(ShardFolder):
+    """Shards, visited one after the other by the threads of this process."""
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """function(number, shard, *arguments) of every shard."""
+        return [function(number, self.shard(number), *arguments) for number in range(self.n_shards)]
+
+    def saved(self, theta: Rows) -> Generation:
+        """theta as files that outlive this process."""
+        if isinstance(theta, Generation):
+            theta.flush()
+            return theta
+        generation = self.new_generation()
+        for number in range(self.n_shards):
+            generation.write(number, theta.of(number, self.shard(number)), flush=True)
+        return generation
+
+    def restored(self, folder: Path) -> Generation:
+        return Generation(folder, kept=True)
+
+    # what a fit asks for
+
+    def uniform(self, model: Model) -> Rows:
+        return UniformRows(model)
+
+    def rows(self, function: Callable[[MemorySource], Array]) -> Rows:
+        return MadeRows(function)
+
+    def look(self, model: Model, theta: Rows, phi: Array) -> Look:
+        """An iteration of EM: visits every shard, and writes the next generation."""
+        generation, tree = self.new_generation(), Tree()
+        for number in range(self.n_shards):
+            shard = self.shard(number)
+            visited = visit(model, shard, theta.of(number, shard), phi)
+            generation.write(number, visited.next_theta)
+            tree.add(visited.stats)
+        next_phi, quality = finish(model, self, phi, tree.total())
+        return Look(theta, phi, generation, next_phi, quality)
+
+    def ahead(
+        self, model: Model, lengthen: Lengthen, step: tuple[Rows, Array], last: tuple[Rows, Array]
+    ) -> tuple[Rows, Array]:
+        return RowsAhead(model, lengthen, step[0], last[0]), columns_to_one(lengthen(step[1], last[1]))
+
+    def at_hand(self, phi: Array) -> Array:
+        """phi as `look` takes it."""
+        return phi
+
+    def topics(self, phi: Array) -> Array:
+        """phi as an array."""
+        return phi
+
+    def largest(self, theta: Rows) -> Array:
+        return np.max([theta.of(number, self.shard(number)).max(axis=0) for number in range(self.n_shards)], axis=0)
+
+    def background_sums(self, model: Model, theta: Rows, phi: Array) -> Floats:
+        """See model.py; over all shards."""
+        return np.sum(
+            [
+                background_sums(model, self.shard(number), theta.of(number, self.shard(number)), phi)
+                for number in range(self.n_shards)
+            ],
+            axis=0,
+        )

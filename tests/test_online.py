@@ -1,0 +1,207 @@
+"""Stepwise EM: its formula, streams, warm starts, and what it is worth."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedError, load
+from polyseme.kernels import padded
+from polyseme.model import Model
+from polyseme.priors import TopicSelection
+from polyseme.sampling import sample_corpus
+from polyseme.scale import write_shards
+from polyseme.solvers import EM, Online
+from polyseme.solvers.online import Stream
+from polyseme.sources.memory import counts_of
+from polyseme.stats import Blend
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+CORPUS = sample_corpus(1500, n_words=120, n_topics=5, doc_length=40, seed=3)
+X = sp.csr_array(CORPUS.counts.astype(np.float64))
+TRAIN, TEST = X[:1200], X[1200:]
+SETTINGS = {"n_components": 5, "random_state": 0}
+
+
+def naive_stream(data, joint, settings, size):
+    """The formula, dense and plain: joint is words x K."""
+    seen = 0
+    for start in range(0, len(data), size):
+        batch = data[start : start + size]
+        phi = joint / joint.sum(axis=0)
+        theta = np.full((len(batch), joint.shape[1]), 1 / joint.shape[1])
+        for _ in range(settings.doc_steps):
+            theta, _ = oracles.em_step(batch, theta, phi.T)
+        counts = np.einsum("dw,dwk->wk", batch, oracles.posterior(theta, phi.T))
+        rho = (settings.offset + seen / len(batch)) ** -settings.decay
+        joint = (1 - rho) * joint + rho * counts / batch.sum()
+        seen += len(batch)
+    return joint
+
+
+@pytest.mark.parametrize("settings", [Online(), Online(offset=2.0, decay=0.6, doc_steps=3)])
+def test_the_stream_is_the_formula(settings):
+    data = oracles.random_counts(0, 40, 25)
+    data = data[data.sum(axis=1) > 0]
+    start = oracles.random_factors(1, 2, 25, 3)[1].T / 3
+    stream = Stream(settings, Model(3), padded(start, np.float64), 0.0, 2)
+    stream.read(counts_of(sp.csr_array(data), np.dtype(np.float64)), None, np.arange(len(data)), 7)
+    expected = naive_stream(data, start, settings, 7)
+    np.testing.assert_allclose(stream.joint[:, :3], expected, rtol=1e-11, atol=1e-15)
+    assert stream.joint.sum() == pytest.approx(1)
+
+
+def test_a_blend_is_a_running_mean_also_after_many_steps():
+    rng = np.random.default_rng(0)
+    plain = rng.random((6, 16))
+    blend = Blend(plain.copy())
+    for step in range(300):
+        words = np.flatnonzero(rng.random(6) < 0.5)
+        new = rng.random((words.size, 16))
+        rate = (1.5 + step) ** -0.6 if step else 1.0
+        plain *= 1 - rate
+        plain[words] += rate * new
+        blend.step(rate, words, new)
+        np.testing.assert_allclose(blend.totals, plain.sum(axis=0), rtol=1e-10)
+        if step > 20:
+            np.testing.assert_allclose(blend.shares(np.arange(6)), plain / plain.sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(blend.settled(), plain, rtol=1e-9)
+
+
+def test_one_pass_is_worth_many_sweeps():
+    online = PLSA(**SETTINGS, solver="online", max_iter=1).fit(TRAIN)
+    batch = PLSA(**SETTINGS, solver="em", max_iter=20, tol=0).fit(TRAIN)
+    assert online.completion_perplexity(TEST) < 1.03 * batch.completion_perplexity(TEST)
+
+
+def test_the_batch_solver_finishes_from_there():
+    online = PLSA(**SETTINGS, solver="online", max_iter=1).fit(TRAIN)
+    finished = PLSA(**SETTINGS, solver="em", init=(None, online.components_), max_iter=5, tol=0).fit(TRAIN)
+    assert finished.history_["log_likelihood"][0] == pytest.approx(online.log_likelihood_, rel=1e-12)
+    assert (np.diff(finished.history_["log_likelihood"]) > 0).all()
+    afresh = PLSA(**SETTINGS, solver="em", max_iter=20, tol=0).fit(TRAIN)
+    assert finished.log_likelihood_ > afresh.log_likelihood_
+
+
+def test_threads_change_no_bit_and_seeds_do():
+    def components(n_jobs=1, seed=0):
+        return PLSA(**SETTINGS, solver=Online(seed=seed), max_iter=2, n_jobs=n_jobs).fit(TRAIN).components_
+
+    assert np.array_equal(components(1), components(3))
+    assert not np.array_equal(components(seed=0), components(seed=1))
+
+
+def test_shards_have_the_same_stream(tmp_path):
+    shards = write_shards([TRAIN], tmp_path / "one", shard_nonzeros=10**6)
+    from_disk = PLSA(**SETTINGS, solver="online", max_iter=2).fit(shards)
+    several = write_shards([TRAIN], tmp_path / "several", shard_nonzeros=3000)
+    assert len(several.manifest.shards) > 4
+    cut = PLSA(**SETTINGS, solver="online", max_iter=2).fit(several)
+    assert cut.completion_perplexity(TEST) == pytest.approx(from_disk.completion_perplexity(TEST), rel=0.05)
+
+
+def test_an_interrupted_pass_begins_again(tmp_path):
+    shards = write_shards([TRAIN], tmp_path / "s", shard_nonzeros=5000, checkpoint_every=1)
+    whole = PLSA(**SETTINGS, solver="online", max_iter=4, tol=0).fit(shards)
+
+    class Stop(Exception):
+        pass
+
+    def callback(entry):
+        if entry["iteration"] == 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        PLSA(**SETTINGS, solver="online", max_iter=4, tol=0, callback=callback).fit(shards)
+    again = PLSA(**SETTINGS, solver="online", max_iter=4, tol=0).fit(shards)
+    assert np.array_equal(whole.components_, again.components_)
+    assert np.array_equal(whole.history_["log_likelihood"], again.history_["log_likelihood"])
+
+
+# partial_fit
+
+
+def streamed(parts, **settings):
+    model = PLSA(**{**SETTINGS, **settings})
+    for part in parts:
+        model.partial_fit(part)
+    return model
+
+
+def test_a_stream_of_documents():
+    model = streamed([TRAIN[i : i + 100] for i in range(0, 1200, 100)])
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1)
+    np.testing.assert_allclose(model.topic_weights_.sum(), 1)
+    np.testing.assert_allclose(model.unigram_, TRAIN.sum(axis=0) / TRAIN.sum())
+    assert model.n_documents_seen_ == 1200
+    assert model.n_tokens_ == TRAIN.sum()
+    batch = PLSA(**SETTINGS, solver="em", max_iter=20, tol=0).fit(TRAIN)
+    assert model.completion_perplexity(TEST) < 1.03 * batch.completion_perplexity(TEST)
+    assert model.transform(TEST).shape == (300, 5)
+    assert len(model.topics()) == 5
+
+
+def test_a_stream_goes_on_after_a_fit_and_after_a_file(tmp_path):
+    parts = [TRAIN[i : i + 300] for i in range(0, 1200, 300)]
+    whole = streamed(parts)
+    first = streamed(parts[:2])
+    first.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    for part in parts[2:]:
+        loaded.partial_fit(part)
+    np.testing.assert_allclose(loaded.components_, whole.components_, rtol=1e-12)
+    fitted = PLSA(**SETTINGS).fit(TRAIN)
+    before = fitted.completion_perplexity(TEST)
+    fitted.partial_fit(TEST[:100])
+    assert fitted.n_documents_seen_ == 1300
+    assert fitted.completion_perplexity(TEST) < 1.02 * before
+    assert not hasattr(fitted, "doc_topic_")
+
+
+def test_words_may_come_late():
+    early, late = TRAIN[:600].tolil(), TRAIN[600:]
+    early[:, 60:] = 0
+    model = streamed([sp.csr_array(early), late, late])
+    share = model.components_[:, 60:].sum(axis=1) @ model.topic_weights_
+    assert share > 0.2 * late[:, 60:].sum() / late.sum()
+    fitted = PLSA(**SETTINGS).fit(sp.csr_array(early)).partial_fit(late).partial_fit(late)
+    assert (fitted.components_[:, 60:].sum(axis=0) > 0).all()
+
+
+def test_a_background_of_its_own():
+    unigram = np.asarray(TRAIN.sum(axis=0)).ravel() / TRAIN.sum()
+    model = streamed([TRAIN[:600], TRAIN[600:]], background=Background(0.3, tuple(unigram)))
+    assert model.background_weight_ == 0.3
+    assert model.completion_perplexity(TEST) < model.completion_report(TEST).unigram_perplexity
+
+
+def test_weights_count():
+    weights = np.ones(1200)
+    weights[::2] = 0
+    weighted = PLSA(**SETTINGS, solver=Online(batch_size=100)).partial_fit(TRAIN, sample_weight=weights)
+    np.testing.assert_allclose(weighted.unigram_, TRAIN[1::2].sum(axis=0) / TRAIN[1::2].sum())
+    assert weighted.n_documents_seen_ == 600
+
+
+def test_what_it_cannot_do_is_said():
+    for settings in ({"topic_word_prior": 1.1}, {"background": JointBackground(0.1)}):
+        with pytest.raises(UnsupportedError, match="solver='online'"):
+            PLSA(**SETTINGS, solver="online", **settings).fit(TRAIN)
+        assert not hasattr(PLSA(**SETTINGS, **settings), "partial_fit")
+    with pytest.raises(UnsupportedError, match="looks at all"):
+        PLSA(**SETTINGS, solver="online", doc_topic_prior=TopicSelection(0.1)).fit(TRAIN)
+    for wrong in ({"batch_size": 0}, {"doc_steps": 0}, {"decay": 0.5}, {"offset": 1.0}):
+        with pytest.raises(InputError, match="Online: "):
+            Online(**wrong)
+    with pytest.raises(InputError, match="topic_word must be an array of shape"):
+        PLSA(**SETTINGS, init=(None, np.ones((2, 3)))).fit(TRAIN)
+
+
+def test_the_empty_and_the_few():
+    model = PLSA(2, random_state=0, solver="online", max_iter=2).fit(np.array([[0, 0, 0], [1, 0, 2]]))
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-6)
+    model.partial_fit(np.array([[0, 0, 1]]))
+    with pytest.raises(InputError, match="nothing to fit"):
+        model.partial_fit(np.zeros((2, 3)))
+    assert EM().name != Online().name
