@@ -1,0 +1,330 @@
+"""Shards at the workers of a Dask cluster.
+
+Every step is a pure task with a key of its own, so that what a lost worker had is computed again, elsewhere, with the
+same bits: a visit of each shard, the fixed tree that adds up their statistics (stats.py), and the step of the topics.
+theta stays at the workers. Every few iterations it is written to files and read back, so that what must be computed
+again, and what the scheduler must remember, does not grow with the iterations. One thread in each task's kernel.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyseme.errors import InputError, MissingExtraError
+from polyseme.factors import columns_to_one
+from polyseme.files import write_atomically
+from polyseme.kernels import Array, Floats
+from polyseme.model import Look, Model, Quality, background_sums, finish, visit
+from polyseme.sources.disk import Generation, ShardFolder, Shards, read_rows, write_rows
+from polyseme.sources.memory import Lengthen, MemorySource, uniform_rows
+from polyseme.sources.shards import Entry, ShardSource, bytes_of, npy_header, open_shard
+from polyseme.stats import FAN_IN, ShardStats, merged
+
+_GENERATIONS_KEPT = 6
+_RETRIES = 100
+_SHARDS_OPEN = 64
+
+
+class ClusterShards(Shards):
+    """Shards that the workers of a cluster visit; `open_shards(folder, cluster=...)` makes it.
+
+    cluster : "local" for worker processes of this machine, one for each core, that live as long as a fit; the address
+        of a scheduler; a `distributed.Client` or a cluster object. All workers must see the folder by the same name.
+    """
+
+    def __init__(self, folder: str | PathLike[str], cluster: Any, *, checkpoint_every: int = 5) -> None:
+        super().__init__(Path(folder).resolve(), checkpoint_every=checkpoint_every)
+        self._cluster = cluster
+        self._client: Any = None
+
+    def source(self, dtype: np.dtype[Any], n_threads: int) -> DaskSource:
+        return DaskSource(self, dtype, n_threads, client=self._client)
+
+    @contextmanager
+    def only_writer(self) -> Iterator[None]:
+        with super().only_writer(), connected(self._cluster) as self._client:
+            yield
+
+
+@contextmanager
+def connected(cluster: Any) -> Iterator[Any]:
+    """A client of the cluster; what this makes ends with the block."""
+    try:
+        import dask
+        import distributed as cluster_library
+    except ImportError:
+        raise MissingExtraError("A fit on a cluster", "dask") from None
+    distributed: Any = cluster_library  # has no types
+    if isinstance(cluster, distributed.Client):
+        yield cluster
+        return
+    if cluster == "local":
+        with (
+            dask.config.set({"distributed.scheduler.allowed-failures": _RETRIES}),
+            distributed.LocalCluster(threads_per_worker=1, processes=True, dashboard_address=None) as local,
+            distributed.Client(local) as client,
+        ):
+            yield client
+        return
+    if isinstance(cluster, str) and "://" not in cluster and ":" not in cluster:
+        raise InputError(f"cluster must be 'local', the address of a scheduler or a client, got {cluster!r}.")
+    with distributed.Client(cluster) as client:
+        yield client
+
+
+class ShardRef(NamedTuple):
+    """Where a worker finds a shard."""
+
+    folder: Path
+    entry: Entry
+    n_words: int
+    dtype: str
+
+
+@dataclass(eq=False)
+class FutureRows:
+    """theta: a future for each shard, and the files that they were read from, if any."""
+
+    futures: list[Any]
+    generation: Generation | None = None
+
+    @property
+    def folder(self) -> Path:
+        assert self.generation is not None
+        return self.generation.folder
+
+    def keep(self) -> None:
+        assert self.generation is not None
+        self.generation.keep()
+
+    def let_go(self) -> None:
+        assert self.generation is not None
+        self.generation.let_go()
+
+
+@dataclass(eq=False)
+class FutureWords:
+    """phi: a future."""
+
+    future: Any
+
+
+@dataclass
+class DaskSource(ShardFolder):
+    """Shards, each visited by whichever worker the scheduler chooses; the same bits for any."""
+
+    client: Any = None
+    _token: str = field(init=False, default_factory=lambda: uuid.uuid4().hex[:8])
+    _tasks: int = field(init=False, default=0)
+    _looks: int = field(init=False, default=0)
+    _recent: deque[Generation] = field(init=False, default_factory=lambda: deque(maxlen=_GENERATIONS_KEPT))
+
+    # tasks
+
+    def _ref(self, number: int) -> ShardRef:
+        manifest = self.shards.manifest
+        return ShardRef(self.shards.folder, manifest.shards[number], manifest.words, self.dtype.name)
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any, **place: Any) -> Any:
+        """A task."""
+        self._tasks += 1
+        key = f"polyseme-{function.__name__.strip('_')}-{self._token}-{self._tasks}"
+        return self.client.submit(function, *arguments, key=key, **place)
+
+    def _per_shard(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """function(ref, *arguments) of each shard, neighbours at one worker if all goes well.
+
+        An argument that is a list has one item for each shard.
+        """
+        workers = sorted(self.client.nthreads())
+        tasks = []
+        for i in range(self.n_shards):
+            place: dict[str, Any] = {}
+            if workers:
+                place = {"workers": [workers[i * len(workers) // self.n_shards]], "allow_other_workers": True}
+            own = [item[i] if isinstance(item, list) else item for item in arguments]
+            tasks.append(self._submit(function, self._ref(i), *own, **place))
+        return tasks
+
+    def _results(self, futures: list[Any]) -> list[Any]:
+        """Their results; a task whose workers died is tried again."""
+        from distributed import KilledWorker
+
+        for _ in range(_RETRIES):
+            try:
+                return list(self.client.gather(futures))
+            except KilledWorker:
+                self.client.retry(futures)
+        return list(self.client.gather(futures))
+
+    # what a fit asks for
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return self._results(self._per_shard(_mapped, function, list(range(self.n_shards)), arguments))
+
+    def uniform(self, model: Model) -> FutureRows:
+        return FutureRows(self._per_shard(_uniform, model))
+
+    def rows(self, function: Callable[[MemorySource], Array]) -> FutureRows:
+        return FutureRows(self._per_shard(_made, function))
+
+    def look(self, model: Model, theta: FutureRows, phi: FutureWords) -> Look:
+        if self._looks and self._looks % self.shards.checkpoint_every == 0:
+            self._restart_lineage(phi, theta)
+        self._looks += 1
+        visits = self._per_shard(_visit, model, theta.futures, phi.future)
+        next_theta = [self._submit(_first, pair) for pair in visits]
+        level = [self._submit(_second, pair) for pair in visits]
+        del visits
+        while len(level) > 1:
+            level = [self._submit(_merged, *level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+        done = self._submit(_finish, model, self.shards.folder, self.n_words, phi.future, level[0])
+        next_phi, quality = self._submit(_first, done), self._submit(_second, done)
+        del level, done
+        (found,) = self._results([quality])
+        return Look(theta, phi, FutureRows(next_theta), FutureWords(next_phi), found)
+
+    def ahead(
+        self,
+        model: Model,
+        lengthen: Lengthen,
+        step: tuple[Any, Any],
+        last: tuple[Any, Any],
+    ) -> tuple[FutureRows, FutureWords]:
+        if self._looks % self.shards.checkpoint_every == 0:
+            for theta, phi in {id(pair[0]): pair for pair in (step, last)}.values():
+                self._restart_lineage(phi, theta)
+        theta = FutureRows(self._per_shard(_ahead, model, lengthen, step[0].futures, last[0].futures))
+        return theta, FutureWords(self._submit(_words_ahead, lengthen, step[1].future, last[1].future))
+
+    def at_hand(self, phi: Array) -> FutureWords:
+        """phi from a file, which every worker can read again."""
+        assert self.work is not None
+        path = self.work / f"phi-{uuid.uuid4().hex[:8]}.npy"
+        write_atomically(path, [npy_header(phi), bytes_of(phi)])
+        return FutureWords(self._submit(_words_from, path))
+
+    def topics(self, phi: Any) -> Array:
+        if not isinstance(phi, FutureWords):
+            return np.asarray(phi)
+        return np.asarray(self._results([phi.future])[0])
+
+    def largest(self, theta: FutureRows) -> Array:
+        return np.asarray(np.max(self._results(self._per_shard(_largest, theta.futures)), axis=0))
+
+    def background_sums(self, model: Model, theta: FutureRows, phi: FutureWords) -> Floats:
+        jobs = self._per_shard(_background, model, theta.futures, phi.future)
+        return np.asarray(np.sum(self._results(jobs), axis=0))
+
+    # files
+
+    def saved(self, theta: FutureRows) -> Generation:
+        if theta.generation is None:
+            theta.generation = self._written(theta)
+        return theta.generation
+
+    def restored(self, folder: Path) -> FutureRows:
+        return self._read(Generation(folder, kept=True))
+
+    def _written(self, theta: FutureRows) -> Generation:
+        generation = self.new_generation()
+        jobs = self._per_shard(_write, [generation.path(i) for i in range(self.n_shards)], theta.futures)
+        self._results(jobs)
+        return generation
+
+    def _read(self, generation: Generation) -> FutureRows:
+        self._recent.append(generation)
+        paths = [generation.path(i) for i in range(self.n_shards)]
+        return FutureRows(self._per_shard(_rows_from, paths), generation)
+
+    def _restart_lineage(self, phi: FutureWords, theta: FutureRows) -> None:
+        """From here on both come from files: what made them is forgotten."""
+        if theta.generation is None:
+            theta.generation = self._written(theta)
+        theta.futures = self._read(theta.generation).futures
+        phi.future = self.at_hand(self.topics(phi)).future
+
+
+# what workers do
+
+
+@lru_cache(maxsize=_SHARDS_OPEN)
+def _shard(ref: ShardRef) -> ShardSource:
+    return open_shard(ref.folder, ref.entry, ref.n_words, np.dtype(ref.dtype), 1)
+
+
+class _Words(NamedTuple):
+    word_totals: Floats
+    n_threads: int
+
+
+def _mapped(ref: ShardRef, function: Callable[..., Any], number: int, arguments: tuple[Any, ...]) -> Any:
+    return function(number, _shard(ref), *arguments)
+
+
+def _uniform(ref: ShardRef, model: Model) -> Array:
+    return uniform_rows(model, ref.entry.documents, np.dtype(ref.dtype))
+
+
+def _made(ref: ShardRef, function: Callable[[MemorySource], Array]) -> Array:
+    return function(_shard(ref))
+
+
+def _visit(ref: ShardRef, model: Model, theta: Array, phi: Array) -> tuple[Array, ShardStats]:
+    visited = visit(model, _shard(ref), theta, phi)
+    return visited.next_theta, visited.stats
+
+
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
+def _second(pair: tuple[Any, Any]) -> Any:
+    return pair[1]
+
+
+def _merged(*stats: ShardStats) -> ShardStats:
+    return merged(stats)
+
+
+def _finish(model: Model, folder: Path, n_words: int, phi: Array, stats: ShardStats) -> tuple[Array, Quality]:
+    totals = np.load(folder / "word_totals.npy", allow_pickle=False)
+    return finish(model, _Words(totals, 1), phi, stats)
+
+
+def _ahead(ref: ShardRef, model: Model, lengthen: Lengthen, new: Array, old: Array) -> Array:
+    return model.normalised_docs(lengthen(new, old), _shard(ref))
+
+
+def _words_ahead(lengthen: Lengthen, new: Array, old: Array) -> Array:
+    return columns_to_one(lengthen(new, old))
+
+
+def _largest(ref: ShardRef, theta: Array) -> Array:
+    return np.asarray(theta.max(axis=0))
+
+
+def _background(ref: ShardRef, model: Model, theta: Array, phi: Array) -> Floats:
+    return background_sums(model, _shard(ref), theta, phi)
+
+
+def _write(ref: ShardRef, path: Path, theta: Array) -> None:
+    write_rows(path, theta, flush=True)
+
+
+def _rows_from(ref: ShardRef, path: Path) -> Array:
+    return read_rows(path, ref.entry.documents, np.dtype(ref.dtype)).copy()
+
+
+def _words_from(path: Path) -> Array:
+    return np.asarray(np.load(path, allow_pickle=False))

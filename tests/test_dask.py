@@ -1,0 +1,241 @@
+"""Fits on a Dask cluster: the bits of a fit from disk, whatever the workers, and whatever happens to them."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from polyseme import PLSA, InputError
+from polyseme.sampling import sample_corpus
+from polyseme.scale import ShardError, open_shards, write_dask_shards, write_shards
+from polyseme.sources.disk import FIT_FOLDER
+
+distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:Sending large graph"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+X = sp.csr_array(sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts)
+SETTINGS = {"n_components": 4, "random_state": 0, "tol": 0.0, "max_iter": 8}
+
+
+@pytest.fixture
+def shards(tmp_path):
+    return write_shards([X], tmp_path / "shards", shard_nonzeros=400)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers that are threads of this process."""
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def processes(n_workers):
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+    )
+
+
+def same_bits(one, other):
+    for name in ("components_", "doc_topic_", "topic_weights_"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert one.log_likelihood_ == other.log_likelihood_
+    for column in ("objective", "log_likelihood", "residual"):
+        assert np.array_equal(one.history_[column], other.history_[column]), column
+
+
+@pytest.mark.parametrize(
+    "settings", [{"solver": "em"}, {"background": 0.2, "doc_topic_prior": 1.1}], ids=["em", "auto"]
+)
+def test_workers_give_the_bits_of_one_process(shards, client, settings):
+    from_disk = PLSA(**SETTINGS, **settings).fit(shards)
+    cluster = open_shards(shards.folder, cluster=client, checkpoint_every=3)
+    at_workers = PLSA(**SETTINGS, **settings).fit(cluster)
+    same_bits(from_disk, at_workers)
+    assert np.array_equal(at_workers.transform(cluster), from_disk.doc_topic_)
+    if "background" in settings:
+        assert np.array_equal(from_disk.background_share_, at_workers.background_share_)
+    assert not (shards.folder / FIT_FOLDER).exists()
+
+
+def test_the_graph_stays_bounded(shards, client):
+    sizes = []
+    scheduler = client.cluster.scheduler
+
+    def callback(entry):
+        sizes.append(len(scheduler.tasks))
+
+    settings = {**SETTINGS, "max_iter": 14, "callback": callback}
+    PLSA(**settings, solver="accelerated-em").fit(open_shards(shards.folder, cluster=client, checkpoint_every=2))
+    assert max(sizes[8:]) <= 1.3 * max(sizes[:8])
+
+
+def test_an_interrupted_fit_goes_on_at_workers_and_on_disk(shards, client):
+    whole = PLSA(**SETTINGS).fit(shards)
+
+    class Stop(Exception):
+        pass
+
+    def callback(entry):
+        if entry["iteration"] == 5:
+            raise Stop
+
+    with pytest.raises(Stop):
+        PLSA(**SETTINGS, callback=callback).fit(open_shards(shards.folder, cluster=client, checkpoint_every=2))
+    assert list((shards.folder / FIT_FOLDER).glob("*/state.json"))
+    same_bits(PLSA(**SETTINGS).fit(open_shards(shards.folder, checkpoint_every=2)), whole)
+
+
+def test_topics_alone_can_start_it(shards, client):
+    online = PLSA(**{**SETTINGS, "max_iter": 1}, solver="online").fit(shards)
+    settings = {**SETTINGS, "max_iter": 2, "init": (None, online.components_)}
+    same_bits(PLSA(**settings).fit(shards), PLSA(**settings).fit(open_shards(shards.folder, cluster=client)))
+
+
+def test_a_damaged_shard_is_named(shards, client):
+    path = shards.folder / shards.manifest.shards[1].name
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(ShardError, match=r"shard-000001.*damaged"):
+        PLSA(**SETTINGS).fit(open_shards(shards.folder, cluster=client))
+
+
+def test_collections_become_shards(tmp_path, client):
+    array = pytest.importorskip("dask.array")
+    bag = pytest.importorskip("dask.bag")
+    text = pytest.importorskip("polyseme.text")
+    counts = X.toarray()
+    shards = write_dask_shards(array.from_array(counts, chunks=(80, 20)), tmp_path / "array", cluster=client)
+    assert len(shards.manifest.shards) == 4
+    np.testing.assert_array_equal(sp.vstack(list(shards)).toarray(), counts)
+    PLSA(**{**SETTINGS, "max_iter": 2}).fit(shards)
+    texts = [f"red green {'moon' if i % 3 else 'sun'}" for i in range(20)]
+    shards = write_dask_shards(
+        bag.from_sequence(texts, npartitions=3), tmp_path / "bag", cluster=client, vectorizer=text.Vectorizer()
+    )
+    assert shards.vocabulary == ["green", "moon", "red", "sun"]
+    np.testing.assert_array_equal(sp.vstack(list(shards)).toarray(), text.Vectorizer().fit_transform(texts).toarray())
+    with pytest.raises(InputError, match="use write_shards"):
+        write_dask_shards(counts, tmp_path / "other", cluster=client)
+    with pytest.raises(InputError, match="has shards already"):
+        write_dask_shards(array.from_array(counts), tmp_path / "array", cluster=client)
+
+
+def test_a_frame_becomes_shards(tmp_path, client):
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X.toarray(), columns=[f"w{i}" for i in range(60)])
+    shards = write_dask_shards(frames.from_pandas(frame, npartitions=3), tmp_path / "frame", cluster=client)
+    assert shards.vocabulary == list(frame.columns)
+    np.testing.assert_array_equal(sp.vstack(list(shards)).toarray(), frame.to_numpy())
+
+
+def test_the_cluster_must_be_one(shards):
+    with pytest.raises(InputError, match="cluster must be"):
+        PLSA(**SETTINGS).fit(open_shards(shards.folder, cluster="nowhere"))
+    with pytest.raises(InputError, match="checkpoint_every"):
+        open_shards(shards.folder, checkpoint_every=0)
+
+
+# faults: worker processes
+
+
+def fit_under(shards, client, trouble, delay):
+    """A fit during whose fourth iteration, after a delay, `trouble(pid)` comes over a worker; and whether it came."""
+    struck = []
+
+    def strike():
+        pids = [nanny.pid for nanny in client.cluster.workers.values() if getattr(nanny, "pid", None)]
+        struck.append(pids[len(pids) // 2])
+        trouble(struck[0])
+
+    def callback(entry):
+        if entry["iteration"] == 3:
+            threading.Timer(delay, strike).start()
+
+    model = PLSA(**SETTINGS, solver="em", callback=callback)
+    model.fit(open_shards(shards.folder, cluster=client, checkpoint_every=4))
+    return model, struck
+
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+def pause(pid):
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(2)
+    os.kill(pid, signal.SIGCONT)
+
+
+TROUBLES = [(100, kill, 0.01 + 0.03 * attempt) for attempt in range(10)] + [(0, kill, 0.05), (3, pause, 0.05)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("allowed", "trouble", "delay"), TROUBLES)
+def test_no_trouble_with_a_worker_changes_a_bit(shards, allowed, trouble, delay):
+    """Killed ten times; killed where the scheduler gives a task up at once; a slow one."""
+    import dask
+
+    whole = PLSA(**SETTINGS, solver="em").fit(shards)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": allowed}),
+        processes(2) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        model, struck = fit_under(shards, client, trouble, delay)
+    assert struck
+    same_bits(whole, model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [(1, 1), (1, 2), (2, 1), (4, 1)])
+def test_layouts_change_no_bit(shards, layout):
+    whole = PLSA(**SETTINGS).fit(shards)
+    n_workers, threads = layout
+    with (
+        distributed.LocalCluster(n_workers=n_workers, threads_per_worker=threads, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        same_bits(whole, PLSA(**SETTINGS).fit(open_shards(shards.folder, cluster=client)))
+
+
+KILLED_CLIENT = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore")
+from polyseme import PLSA
+from polyseme.scale import open_shards
+def callback(entry):
+    if entry["iteration"] == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    shards = open_shards(sys.argv[1], cluster=sys.argv[2], checkpoint_every=2)
+    PLSA(4, random_state=0, tol=0.0, max_iter=8, callback=callback).fit(shards)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_client_is_resumed_with_the_same_bits(shards, tmp_path):
+    whole = PLSA(**SETTINGS).fit(shards)
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED_CLIENT)
+    with processes(2) as cluster, distributed.Client(cluster) as client:
+        address = cluster.scheduler_address
+        ended = subprocess.run([sys.executable, str(script), str(shards.folder), address], check=False)
+        assert ended.returncode == -signal.SIGKILL
+        assert list((shards.folder / FIT_FOLDER).glob("*/state.json"))
+        again = open_shards(shards.folder, cluster=client, checkpoint_every=2)
+        same_bits(PLSA(**SETTINGS).fit(again), whole)
