@@ -17,7 +17,10 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "polyseme"
 
-INTERNAL = {"cli", "dirichlet", "estimators", "kernels", "model", "progress", "sources", "stats", "tree"}
+INTERNAL = {
+    "cli", "dirichlet", "estimators", "files", "kernels", "logistic_normal", "model", "progress", "sources", "stats",
+    "tree",
+}  # fmt: skip
 """rooms without a reference page: `polyseme` itself has what is public of them, or their callers are rooms alone"""
 
 ELSEWHERE = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "reproductions/README.md")
