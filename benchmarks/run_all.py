@@ -77,9 +77,14 @@ class Outcome:
     seconds: float
     failure: str
 
+    @property
+    def skipped(self) -> bool:
+        """Whether it lacked its data or a package, and else did not fail."""
+        return "POLYSEME_DATA" in self.failure or "No module named" in self.failure
+
     def section(self) -> str:
         """Its part of RESULTS.md."""
-        told = f"Failed: {self.failure}\n\n" if self.failure else ""
+        told = f"{'Skipped' if self.skipped else 'Failed'}: {self.failure}\n\n" if self.failure else ""
         output = f"```\n{self.output.strip()}\n```\n" if self.output.strip() else ""
         head = f"## {BENCHMARKS[self.name].title}\n`python {' '.join(self.command)}`, {self.seconds:.0f} seconds.\n\n"
         return head + told + output
@@ -103,7 +108,7 @@ def run(name: str, full: bool, limit: float) -> Outcome:
     last = (done.stderr.strip().splitlines() or ["no message"])[-1]
     print(done.stdout, flush=True)
     if done.returncode:
-        print(f"failed: {last}", flush=True)
+        print(last, flush=True)
     return Outcome(name, command, done.stdout, seconds, last if done.returncode else "")
 
 
@@ -164,10 +169,12 @@ def main(argv: Sequence[str] | None = None) -> list[Outcome]:
     for name in options.only or there:
         outcomes.append(run(name, options.full, limit))
         options.output.write_text(report(outcomes, options.full), encoding="utf-8")  # also if a later one is stopped
-    failed = [outcome.name for outcome in outcomes if outcome.failure]
-    print(f"Written to {options.output}." + (f" Failed: {', '.join(failed)}." if failed else ""))
+    skipped = [outcome.name for outcome in outcomes if outcome.skipped]
+    failed = [outcome.name for outcome in outcomes if outcome.failure and not outcome.skipped]
+    told = [f" {word}: {', '.join(names)}." for word, names in (("Skipped", skipped), ("Failed", failed)) if names]
+    print(f"Written to {options.output}." + "".join(told))
     return outcomes
 
 
 if __name__ == "__main__":
-    sys.exit(any(outcome.failure for outcome in main()))
+    sys.exit(any(outcome.failure and not outcome.skipped for outcome in main()))

@@ -36,7 +36,7 @@ def test_a_benchmark_is_run_and_reported(run_all, tmp_path):
     (outcome,) = run_all.main(["--only", "reading_memory", "--output", str(output)])
     text = output.read_text(encoding="utf-8")
     if outcome.failure:  # memory is read from /proc
-        assert f"Failed: {outcome.failure}" in text
+        assert f": {outcome.failure}" in text
     else:
         assert "`python benchmarks/reading_memory.py --gigabytes 0.1`" in text
         assert outcome.output.strip() in text
@@ -45,9 +45,11 @@ def test_a_benchmark_is_run_and_reported(run_all, tmp_path):
 
 def test_ratios_and_failures_are_told(run_all):
     outcome = run_all.Outcome("sweep", ["benchmarks/sweep.py"], "| ours | 10 ms |\n| theirs | 100 ms: 10.0x |\n", 3, "")
-    broken = run_all.Outcome("text", ["benchmarks/text.py"], "", 1, "There is no data.")
-    text = run_all.report([outcome, broken], full=False)
+    broken = run_all.Outcome("text", ["benchmarks/text.py"], "", 1, "ValueError: no.")
+    without = run_all.Outcome("lda", ["benchmarks/lda.py"], "", 1, "There is no x.npz: set POLYSEME_DATA.")
+    text = run_all.report([outcome, broken, without], full=False)
     assert "| sweep | theirs , 100 ms: 10.0x |" in text
     assert "ours" not in text.split("## One EM")[0]
-    assert "Failed: There is no data." in text
+    assert "Failed: ValueError: no." in text
+    assert "Skipped: There is no x.npz" in text
     assert run_all.ratios([broken]) == []
