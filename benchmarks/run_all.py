@@ -32,12 +32,19 @@ class Benchmark:
     title: str
     small: str
     full: str = ""
+    script: str = ""
+    """without .py; empty: the benchmark's own name"""
+
+    def path(self, name: str) -> str:
+        return f"benchmarks/{self.script or name}.py"
 
     def command(self, name: str, full: bool) -> list[str]:
         """As it is run from the repository's folder."""
-        return ["benchmarks/" + name + ".py", *(self.full if full else self.small).split()]
+        return [self.path(name), *(self.full if full else self.small).split()]
 
 
+SMALL_SCALE = "--documents 4000 --words 20000 --topics 20 --folder build/scale"
+FULL_SCALE = "--folder build/scale"
 PICTURE = "--picture benchmarks/pictures/convergence.png"
 
 BENCHMARKS = {
@@ -63,6 +70,16 @@ BENCHMARKS = {
         "--picture benchmarks/pictures/overfitting.png",
     ),
     "correlated": Benchmark("Correlated topics", "--k 5 --iterations 10", ""),
+    **{
+        f"scale-{part}": Benchmark(title, f"{part} {SMALL_SCALE}", f"{part} {FULL_SCALE}", "scale")
+        for part, title in (
+            ("corpus", "Writing a corpus to disk"),
+            ("disk", "A fit from disk"),
+            ("online", "One pass online"),
+            ("dask", "Workers of a cluster"),
+            ("plan", "Larger clusters, simulated"),
+        )
+    },
     "explorer": Benchmark("The explorer page", "--corpus synthetic --documents 2000 --iterations 5", ""),
 }
 
@@ -164,9 +181,8 @@ def main(argv: Sequence[str] | None = None) -> list[Outcome]:
     parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
     options = parser.parse_args(argv)
     limit = options.limit or (3600.0 if options.full else 150.0)
-    there = [name for name in BENCHMARKS if (HERE / f"{name}.py").is_file()]
     outcomes = []
-    for name in options.only or there:
+    for name in options.only or BENCHMARKS:
         outcomes.append(run(name, options.full, limit))
         options.output.write_text(report(outcomes, options.full), encoding="utf-8")  # also if a later one is stopped
     skipped = [outcome.name for outcome in outcomes if outcome.skipped]
