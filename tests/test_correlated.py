@@ -26,8 +26,14 @@ LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 COVARIANCES = pytest.mark.parametrize("covariance", ["full", "diagonal"])
 
 
-@parametrize_with_checks([CorrelatedTopicModel(), CorrelatedTopicModel(2)])
+@parametrize_with_checks([CorrelatedTopicModel(2)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([CorrelatedTopicModel(), CorrelatedTopicModel(2, covariance="diagonal")])
+def test_scikit_learn_checks_of_more(estimator, check):
     check(estimator)
 
 
