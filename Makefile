@@ -42,7 +42,7 @@ demo: $(VENV)/.package ## build, then fit topics on a corpus that every install 
 	$(BIN)/polyseme demo
 
 test: lint ## lint and the tests, without the long ones
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_OPTIONS)
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile $(PYTEST_OPTIONS)
 
 test-all: test native-sanitize ## all tests, also the long ones and the sanitizers
 	$(BIN)/python -m pytest -m slow $(PYTEST_OPTIONS)

@@ -6,7 +6,7 @@ import sys
 
 PROGRAM = """
 import json, sys, time
-import sklearn.base, sklearn.utils.validation
+import sklearn.base, sklearn.utils.metaestimators, sklearn.utils.validation
 if {fit}:
     import numpy, polyseme
 before = set(sys.modules)

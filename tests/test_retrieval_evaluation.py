@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrieval_corpus
-from conftest import DATA
 from polyseme import InputError
 from polyseme.retrieval import evaluate
 from polyseme.retrieval.evaluation import ELEVEN_POINTS, NINE_POINTS, interpolated_precision, whole_ranking
+from real_data import DATA
 
 ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed (dependency group test)")
 

@@ -11,7 +11,7 @@ import pytest
 SOURCES = Path(__file__).parents[1] / "src" / "polyseme"
 
 FLOORS = (
-    {"errors", "files"},
+    {"errors", "files", "locks"},
     {"_native"},
     {"kernels", "dirichlet", "logistic_normal"},
     {"factors", "sampling", "stats", "split", "masks", "priors", "simplex", "tree"},

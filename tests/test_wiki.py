@@ -7,9 +7,9 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from conftest import DATA
 from polyseme.errors import InputError
 from polyseme.text import Limits, read
+from real_data import DATA
 
 SITEINFO = """<siteinfo><sitename>W</sitename><namespaces><namespace key="-1" case="first-letter">Speciale</namespace>
 <namespace key="0" /><namespace key="4">Progetto</namespace><namespace key="6">Immagine</namespace>

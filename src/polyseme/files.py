@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import InputError
+from polyseme.locks import locked
 
 LOCK_FILE = "lock"
 
@@ -60,14 +60,5 @@ def only_writer(folder: Path, doing: str) -> Iterator[None]:
 
     The lock ends with the process that holds it, however that ends.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows: one writer at a time is the user's care there
-        yield
-        return
-    with (folder / LOCK_FILE).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{folder} is in use by another {doing}: wait for it to end, or use a copy.") from None
+    with locked(folder / LOCK_FILE, f"{folder} is in use by another {doing}: wait for it to end, or use a copy."):
         yield

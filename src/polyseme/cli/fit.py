@@ -42,16 +42,10 @@ def fit(
     category: options.Category = None,
     noise: options.Noise = 0,
     uncategorised: options.Uncategorised = False,
-    language: Annotated[
-        str, typer.Option("--language", help="Language of the texts: a name or ISO code, auto, or none.")
-    ] = "auto",
-    phrases: Annotated[bool, typer.Option("--phrases", help="Join words that belong together: san_francisco.")] = False,
-    min_df: Annotated[
-        int, typer.Option("--min-df", min=1, help="Leave out words of fewer documents (of 20 documents and more).")
-    ] = 2,
-    max_df: Annotated[
-        float, typer.Option("--max-df", min=0.0, max=1.0, help="Leave out words of a larger share of the documents.")
-    ] = 0.5,
+    language: options.Language = "auto",
+    phrases: options.Phrases = False,
+    min_df: options.MinDf = 2,
+    max_df: options.MaxDf = 0.5,
     background: Annotated[
         float, typer.Option("--background", min=0.0, max=0.99, help="Share of each text that is common language.")
     ] = 0.0,

@@ -8,6 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
+from polyseme.files import flush_to_disk
+
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
@@ -27,7 +29,8 @@ def take_place(new: Path, path: Path) -> None:
         os.rename(path, old)
         os.rename(new, path)
         shutil.rmtree(old, ignore_errors=True)
-    _flush_names(path.parent)
+    if os.name == "posix":
+        flush_to_disk(path.parent)
 
 
 def recover(path: Path) -> None:
@@ -51,12 +54,3 @@ def _exchange(first: Path, second: Path) -> bool:
     if code in _NOT_OFFERED:
         return False
     raise OSError(code, os.strerror(code), str(second))
-
-
-def _flush_names(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from polyseme.errors import InputError
+from polyseme.files import flush_to_disk, umask
+from polyseme.locks import locked
 from polyseme.runs.exchange import recover, take_place
-from polyseme.runs.locks import locked
-from polyseme.storage import umask
 
 RUN_FILE = "run.json"
 """the file that marks a folder as a run"""
@@ -75,5 +75,4 @@ def _flush(folder: Path) -> None:
     """Has the content on the disk before the folder gets its name."""
     for file in folder.rglob("*"):
         if file.is_file():
-            with file.open("rb") as handle:
-                os.fsync(handle.fileno())
+            flush_to_disk(file)
