@@ -39,9 +39,10 @@ async function unzipped(bytes) {
 
 const ARRAY_TYPES = { Uint8Array, Uint16Array, Uint32Array, Int32Array, Float32Array, Float64Array };
 
-// Sections stand behind the script but for core, so that the first view does not wait for them.
+// Sections stand behind the script but for core, so that the first view does not wait for them. One that is the last
+// element so far may still be half read.
 async function present(name) {
-  if (document.getElementById(name) || document.readyState !== "loading") return;
+  if (document.getElementById(name)?.nextElementSibling || document.readyState !== "loading") return;
   await new Promise((done) => document.addEventListener("DOMContentLoaded", done, { once: true }));
 }
 
