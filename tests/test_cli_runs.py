@@ -190,6 +190,15 @@ def test_the_page_is_written_anew_where_it_is_asked_for(place: Path) -> None:
     assert run("explore", "run", "--text", "some", cwd=place).exit_code == 2
 
 
+def test_the_stability_of_topics_is_kept_until_they_change(place: Path) -> None:
+    assert run("explore", "run", "--stability", "2", "-q", cwd=place).exit_code == 0
+    found = open_run(place / "run").about["stability"]
+    assert len(found) == 3
+    assert all(0 <= value <= 1 for value in found)
+    assert run("edit", "run", "--drop", "2", "-q", cwd=place).exit_code == 0
+    assert "stability" not in open_run(place / "run").about
+
+
 def test_a_fit_without_texts_and_page_keeps_neither(once: Path) -> None:
     assert run("fit", "docs", "-k", "2", "-o", "bare", "--no-texts", "--no-page", "-q", cwd=once).exit_code == 0
     opened = open_run(once / "bare")

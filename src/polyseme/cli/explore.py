@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.cli import options
 from polyseme.cli.bars import bar
 from polyseme.explore import write_page
+from polyseme.metrics import bootstrap_stability
 from polyseme.runs import Run, open_run
+from polyseme.runs.write import change_about
 
 PageText = Literal["excerpt", "full", "none"]
 PAGE_FILE = "explorer.html"
@@ -27,20 +31,28 @@ def explore(
     text: Annotated[
         PageText, typer.Option("--text", help="Of each document: how it begins, all of it, or nothing.")
     ] = "excerpt",
+    samples: Annotated[
+        int,
+        typer.Option(
+            "--stability", min=0, metavar="N", help="Fit N samples of the documents first: are the topics found again?"
+        ),
+    ] = 0,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write the explorer of a run: one HTML page that needs no server and no network, to open and to hand on.
 
-    The page holds the counts of words in every document, whatever --text says.
+    The page holds the counts of words in every document, whatever --text says. --stability is kept in the run.
 
     Examples:
 
       polyseme explore letters-run --open
 
-      polyseme explore letters-run --text full -o letters.html
+      polyseme explore letters-run --text full --stability 5 -o letters.html
     """
     opened = open_run(run)
+    if samples:
+        opened = _with_stability(opened, samples, Console(stderr=True), quiet=quiet)
     path = output or opened.path / PAGE_FILE
     size = write_explorer(opened, path, text, Console(stderr=True), quiet=quiet)
     if not quiet:
@@ -54,3 +66,16 @@ def write_explorer(run: Run, path: Path, text: str, notes: Console, *, quiet: bo
     with bar(notes, "Writing the explorer page", quiet=quiet):
         write_page(run, path, text)
     return path.stat().st_size
+
+
+def _with_stability(run: Run, n_samples: int, notes: Console, *, quiet: bool) -> Run:
+    """The run with a figure for each topic: how well bootstrap samples of the documents find it again."""
+    with bar(notes, "Fitting samples", unit="fits", quiet=quiet) as update, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = bootstrap_stability(
+            run.model,
+            run.counts,
+            n_samples=n_samples,
+            progress=lambda done, total: update(done, total, f"{done} of {total}"),
+        )
+    return change_about(run, {"stability": [round(float(value), 4) for value in found.topics]})

@@ -15,7 +15,7 @@ def rewrite(
     run: Run, model: Any, counted: Counted, about: dict[str, Any], texts: list[str] | None, notes: Console
 ) -> None:
     """Replaces a run by one with another model or other documents."""
-    about = {name: value for name, value in about.items() if name != "format_version"}
+    about = {name: value for name, value in about.items() if name not in ("format_version", "stability")}
     sizes = {"documents": counted.counts.shape[0], "tokens": int(counted.counts.sum())}
     with whole_folder(run.path, overwrite=True) as folder:
         write_into(folder, model, counted, {**about, **sizes}, texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from polyseme.errors import InputError
@@ -38,6 +38,13 @@ def work_folder(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
+def only_writer_of(path: Path) -> AbstractContextManager[None]:
+    """Held by the one process that writes the run `path`."""
+    path = path.absolute()
+    busy = f"{path} is being written by another polyseme: wait until it has ended, or choose another folder."
+    return locked(path.with_name(f".{path.name}.lock"), busy)
+
+
 @contextmanager
 def whole_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
     """A folder beside `path` to write into, which takes the place of `path` when the block ends well.
@@ -47,8 +54,7 @@ def whole_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -
     """
     path = path.absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
-    busy = f"{path} is being written by another polyseme: wait until it has ended, or choose another folder."
-    with locked(path.with_name(f".{path.name}.lock"), busy):
+    with only_writer_of(path):
         check_free(path, overwrite=overwrite)
         work = work_folder(path)
         if not (resume and (work / UNFINISHED_FILE).exists()):

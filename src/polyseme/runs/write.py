@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from polyseme.files import write_atomically
 from polyseme.metrics import topic_fit
 from polyseme.runs.counted import DOCUMENTS_FILE, Counted, column_frame
-from polyseme.runs.folder import RUN_FILE, whole_folder
-from polyseme.runs.run import FORMAT_VERSION, MODEL_FILE
+from polyseme.runs.folder import RUN_FILE, only_writer_of, whole_folder
+from polyseme.runs.run import FORMAT_VERSION, MODEL_FILE, Run, open_run
 from polyseme.runs.tables import topics_csv, with_topics
 from polyseme.runs.texts import TextWriter
 
@@ -58,5 +59,16 @@ def write_fitted(folder: Path, model: Any, counted: Counted, about: dict[str, An
     (folder / "topics.csv").write_text(topics, encoding="utf-8-sig")
     documents = with_topics(column_frame(counted.columns), counted.tokens, model.doc_topic_)
     documents.write_parquet(folder / DOCUMENTS_FILE)
-    text = json.dumps({"format_version": FORMAT_VERSION, **about}, indent=2, ensure_ascii=False)
-    (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+    write_atomically(folder / RUN_FILE, _about_text(about))
+
+
+def change_about(run: Run, changes: dict[str, Any]) -> Run:
+    """The run with other facts in run.json, while no other process writes the run."""
+    with only_writer_of(run.path):
+        about = {**open_run(run.path).about, **changes}
+        write_atomically(run.path / RUN_FILE, _about_text(about))
+    return Run(run.path, about)
+
+
+def _about_text(about: dict[str, Any]) -> bytes:
+    return (json.dumps({**about, "format_version": FORMAT_VERSION}, indent=2, ensure_ascii=False) + "\n").encode()
