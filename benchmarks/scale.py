@@ -198,7 +198,12 @@ def online(arguments: argparse.Namespace) -> None:
     )
     if arguments.peers:
         for name, by_peer, bar in (("BigARTM", by_bigartm, 3), ("gensim LdaMulticore", by_gensim, 20)):
-            theirs = shown(f"{name} {installed(name.split()[0].lower())}", *by_peer(train, K))
+            try:
+                found = by_peer(train, K)
+            except ModuleNotFoundError as error:
+                print(f"  {name} is left out: {error.name} is not installed")
+                continue
+            theirs = shown(f"{name} {installed(name.split()[0].lower())}", *found)
             print(
                 f"  documents per second, ours over {name}'s: {theirs[0] / ours[0]:.1f} (at least {bar}); "
                 f"perplexity, ours over theirs: {ours[1] / theirs[1]:.3f} (at most 1)"
