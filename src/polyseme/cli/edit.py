@@ -69,7 +69,7 @@ def edit(
         "topic_names": {str(topic): name for topic, name in edited.names.items()},
         "edits": [*opened.about.get("edits", []), entry],
     }
-    rewrite(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes)
+    rewrite(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes, quiet=quiet)
     if not quiet:
         rows = topic_rows(model, opened.vocabulary, opened.names, opened.labels, edited.names)
         Console().print(topic_table(rows))

@@ -12,7 +12,14 @@ from polyseme.runs.write import write_into
 
 
 def rewrite(
-    run: Run, model: Any, counted: Counted, about: dict[str, Any], texts: list[str] | None, notes: Console
+    run: Run,
+    model: Any,
+    counted: Counted,
+    about: dict[str, Any],
+    texts: list[str] | None,
+    notes: Console,
+    *,
+    quiet: bool,
 ) -> None:
     """Replaces a run by one with another model or other documents."""
     about = {name: value for name, value in about.items() if name not in ("format_version", "stability")}
@@ -20,4 +27,4 @@ def rewrite(
     with whole_folder(run.path, overwrite=True) as folder:
         write_into(folder, model, counted, {**about, **sizes}, texts)
         if (run.path / PAGE_FILE).is_file():
-            write_explorer(open_run(folder), folder / PAGE_FILE, about.get("page_text", "excerpt"), notes)
+            write_explorer(open_run(folder), folder / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)

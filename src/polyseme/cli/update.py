@@ -76,7 +76,7 @@ def update(
     entry = {"when": now(), "inputs": inputs, "documents": len(new), "refine": refine}
     about = {**opened.about, "updates": [*opened.about.get("updates", []), entry]}
     all_texts = None if old_texts is None or texts is None else [*old_texts, *(texts[row] for row in new)]
-    rewrite(opened, model, counted, about, all_texts, notes)
+    rewrite(opened, model, counted, about, all_texts, notes, quiet=quiet)
     if not quiet:
         _tell(opened.model, added, new, screen)
     end_if(interrupted, notes)
