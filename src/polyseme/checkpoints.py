@@ -15,9 +15,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from polyseme.errors import InputError, ModelFileError
+from polyseme.files import write_atomically
 from polyseme.kernels import Floats, SparseCounts
 from polyseme.solvers.loop import State
-from polyseme.storage import digest_of, settings_of, write_atomically
+from polyseme.storage import digest_of, settings_of
 
 _FIT, _DIGEST = "polyseme_fit", "digest"
 

@@ -10,15 +10,16 @@ from polyseme.solvers.loop import Callback, Entry
 
 
 @contextmanager
-def fit_progress(verbose: int, max_iter: int, what: str) -> Iterator[list[Callback]]:
-    """Gives the listeners that show a fit's progress while the block runs: none for verbose = 0."""
+def fit_progress(verbose: int, max_iter: int, what: str, callback: Callback | None) -> Iterator[list[Callback]]:
+    """Gives a fit's listeners while the block runs: one that shows the progress unless verbose = 0, and the user's."""
+    others = [] if callback is None else [callback]
     if not verbose:
-        yield []
+        yield others
         return
     try:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     except ImportError:
-        yield [lambda entry: _print_line(entry, max_iter, what)]
+        yield [lambda entry: _print_line(entry, max_iter, what), *others]
         return
     columns = (
         TextColumn(what),
@@ -33,7 +34,7 @@ def fit_progress(verbose: int, max_iter: int, what: str) -> Iterator[list[Callba
         def show(entry: Entry) -> None:
             progress.update(task, completed=int(entry["iteration"]), state=_state(entry))
 
-        yield [show]
+        yield [show, *others]
 
 
 def _state(entry: Entry) -> str:

@@ -20,8 +20,7 @@ from safetensors.numpy import save as to_safetensors
 from sklearn.base import BaseEstimator
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
-from polyseme.files import umask as umask
-from polyseme.files import write_atomically as write_atomically
+from polyseme.files import write_atomically
 from polyseme.kernels import Array
 
 FORMAT_VERSION = 1

@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 
 from polyseme.cli.bars import bar
+from polyseme.files import write_atomically
 from polyseme.runs.counted import read_json
 from polyseme.selection import choose_n_topics
-from polyseme.storage import write_atomically
 
 _CHOICE_FILE = "choice.json"
 """keeps the choice for a fit that is killed later"""

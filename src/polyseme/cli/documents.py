@@ -12,11 +12,11 @@ from rich.console import Console
 
 from polyseme.cli.reading import count_anew
 from polyseme.errors import InputError
+from polyseme.files import write_atomically
 from polyseme.runs import Counted
 from polyseme.runs.counted import read_json
 from polyseme.runs.folder import UNFINISHED_FILE
 from polyseme.runs.texts import TextWriter
-from polyseme.storage import write_atomically
 from polyseme.text import Vectorizer, read
 
 

@@ -16,8 +16,8 @@ from polyseme.cli import options
 from polyseme.cli.bars import bar
 from polyseme.cli.reading import count_anew
 from polyseme.errors import InputError
+from polyseme.files import write_atomically
 from polyseme.selection import Selection, select_n_topics, spread_values
-from polyseme.storage import write_atomically
 from polyseme.text import Vectorizer, read
 
 _PICTURES = ("png", "svg", "pdf")

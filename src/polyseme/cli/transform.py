@@ -13,10 +13,10 @@ from rich.console import Console
 from polyseme.cli import options
 from polyseme.cli.reading import count_as_before
 from polyseme.errors import InputError
+from polyseme.files import write_atomically
 from polyseme.runs import open_run
 from polyseme.runs.counted import column_frame
 from polyseme.runs.tables import harmless, with_topics
-from polyseme.storage import write_atomically
 from polyseme.text import read
 
 FORMATS = ("csv", "parquet", "jsonl")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.validation import (
     count_data,
@@ -122,9 +121,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         X, weights = training_data(self, X, sample_weight)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, n_threads)
-        with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
-            if self.callback is not None:
-                listeners = [*listeners, self.callback]
+        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
                 advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners)
                 for begin in self._beginnings(source, K, n_init, kept)
@@ -134,15 +131,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         del best  # the documents are visited with the memory of the fit given back
         source.release()
         self._keep_documents(X, whole)
-        if interrupted:
-            raise KeyboardInterrupt
-        if not self.converged_:
-            warnings.warn(
-                f"The fit stopped after max_iter={max_iter} iterations, before one added as little as tol={tol:g} nats "
-                "per token to the bound: raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        end_of_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.tables import frame, words_of_topics
@@ -135,29 +134,18 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         dtype = factor_dtype(self.dtype, X)
         whole, source, _ = training_sources(X, dtype, weights, n_threads)
         grown: dict[int, tuple[Tree, list[float]]] = {}
-        with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
-            if self.callback is not None:
-                listeners = [*listeners, self.callback]
+        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
                 advance_to_end(start, max_iter=max_iter, tol=tol, listeners=listeners)
                 for start in self._beginnings(source, tree, growth, n_init, grown)
             )
         tree, scores = grown[id(best.run)]
-        residual = best.run.report.residual
         self._keep_tree(best, tree, scores, source)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best, grown  # the documents are folded in with the memory of the fit given back
         source.release()
         self._keep_documents(X, whole)
-        if interrupted:
-            raise KeyboardInterrupt
-        if not self.converged_:
-            warnings.warn(
-                f"The fit stopped after max_iter={max_iter} iterations, where re-optimising could still "
-                f"gain up to {residual:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        end_of_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:

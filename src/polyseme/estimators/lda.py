@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.dirichlet import topic_sums, topics_term, word_operands
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.validation import (
@@ -157,9 +156,7 @@ class LDA(TopicScores, CountDecomposition):
             _concentration("doc_topic_prior", self.doc_topic_prior, K, 1.0 / K),
             _concentration("topic_word_prior", self.topic_word_prior, X.shape[1], 1.0 / K),
         )
-        with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
-            if self.callback is not None:
-                listeners = [*listeners, self.callback]
+        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
                 advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners)
                 for begin in self._beginnings(solver, source, priors, n_init, kept)
@@ -169,15 +166,7 @@ class LDA(TopicScores, CountDecomposition):
         del best  # the documents are visited with the memory of the fit given back
         source.release()
         self._keep_documents(X, whole)
-        if interrupted:
-            raise KeyboardInterrupt
-        if not self.converged_:
-            warnings.warn(
-                f"The fit stopped after max_iter={max_iter} iterations, before one added as little as tol={tol:g} nats "
-                "per token to the bound: raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        end_of_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:

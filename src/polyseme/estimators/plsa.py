@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +16,7 @@ from polyseme.background import as_background
 from polyseme.checkpoints import Checkpoint, FileKeeper, name_of_fit
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.sharded import check_shards, fit_shards, transform_shards
 from polyseme.estimators.streaming import read_more, takes_parts
@@ -158,15 +157,14 @@ class PLSA(TopicScores, CountDecomposition):
             interrupted = fit_shards(
                 self, X, solver, max_iter=max_iter, tol=tol, n_init=n_init, n_threads=effective_threads(n_jobs)
             )
-            return self._ended(interrupted, max_iter, tol)
+            end_of_fit(self, interrupted, max_iter, tol)
+            return self
         X, weights = training_data(self, X, sample_weight)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, effective_threads(n_jobs))
         model = self._asked_model(K, source)
         keeper = self._keeper(n_init, source)
-        with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
-            if self.callback is not None:
-                listeners = [*listeners, self.callback]
+        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
                 run_to_end(
                     solver,
@@ -186,19 +184,7 @@ class PLSA(TopicScores, CountDecomposition):
         del best  # the documents are folded in with the memory of the fit given back
         source.release()
         self._keep_documents(X, whole)
-        return self._ended(interrupted, max_iter, tol)
-
-    def _ended(self, interrupted: bool, max_iter: int, tol: float) -> Self:
-        """What a user should know of how a fit ended."""
-        if interrupted:
-            raise KeyboardInterrupt
-        if not self.converged_:
-            warnings.warn(
-                f"The fit stopped after max_iter={max_iter} iterations, where re-optimising could still "
-                f"gain up to {self.history_['residual'][-1]:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        end_of_fit(self, interrupted, max_iter, tol)
         return self
 
     @available_if(takes_parts)  # type: ignore[untyped-decorator]

@@ -62,9 +62,7 @@ def fit_shards(
             raise UnsupportedError(
                 "Shards are visited one by one: no JointBackground, and no prior that looks at all documents at once."
             )
-        with fit_progress(estimator.verbose, max_iter, type(estimator).__name__) as listeners:
-            if estimator.callback is not None:
-                listeners = [*listeners, estimator.callback]
+        with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
 
             def begin_at(theta: Any, phi: Array) -> Any:
                 return lambda: begin_or_resume(solver, model, source, theta, phi, settings)

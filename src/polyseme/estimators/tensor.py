@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.tables import words_of_topics
 from polyseme.estimators.tensor_data import TensorData, array_data, is_table, table_data, with_known_labels
 from polyseme.estimators.validation import (
@@ -121,23 +120,13 @@ class TensorPLSA(CountDecomposition):
         source = TensorSource(
             data.coords, data.values.astype(factor_dtype(self.dtype, data.values)), data.shape, n_threads
         )
-        with fit_progress(self.verbose, max_iter, type(self).__name__) as listeners:
-            if self.callback is not None:
-                listeners = [*listeners, self.callback]
+        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
                 advance_to_end(start, max_iter=max_iter, tol=tol, listeners=listeners)
                 for start in self._beginnings(source, K, n_init)
             )
         self._keep(best, data, source, K)
-        if interrupted:
-            raise KeyboardInterrupt
-        if not self.converged_:
-            warnings.warn(
-                f"The fit stopped after max_iter={max_iter} iterations, where re-optimising could still "
-                f"gain up to {best.run.report.residual:.2g} nats per token (tol={tol:g}): raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        end_of_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:

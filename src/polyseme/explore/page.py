@@ -14,7 +14,7 @@ from polyseme.errors import InputError
 from polyseme.explore.packing import packed_section
 from polyseme.explore.parts import Parts, of_model, of_run
 from polyseme.explore.summary import Section, summarise
-from polyseme.storage import write_atomically
+from polyseme.files import write_atomically
 
 SCRIPTS = (
     "data.js", "words.js", "folding.js", "corpus.js", "search.js", "dom.js", "export.js", "charts.js", "charts_more.js",
