@@ -6,14 +6,14 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedError, load
-from polyseme.kernels import padded
-from polyseme.model import Model
+from polyseme.kernels import add_rows, padded, take_rows
+from polyseme.model import FixedBackground, Model, improve_docs
 from polyseme.priors import TopicSelection
 from polyseme.sampling import sample_corpus
 from polyseme.scale import write_shards
 from polyseme.solvers import EM, Online
 from polyseme.solvers.online import Stream
-from polyseme.sources.memory import counts_of
+from polyseme.sources.memory import MemorySource, counts_of
 from polyseme.stats import Blend
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -58,15 +58,60 @@ def test_a_blend_is_a_running_mean_also_after_many_steps():
     blend = Blend(plain.copy())
     for step in range(300):
         words = np.flatnonzero(rng.random(6) < 0.5)
-        new = rng.random((words.size, 16))
+        B, sums, tokens = rng.random((words.size, 16)), rng.random((words.size, 16)), rng.uniform(1, 9)
+        new = B * sums / tokens
+        new[:, 14:] = 0
         rate = (1.5 + step) ** -0.6 if step else 1.0
         plain *= 1 - rate
         plain[words] += rate * new
-        blend.step(rate, words, new)
+        blend.step(rate, words, B, sums, 14, tokens)
         np.testing.assert_allclose(blend.totals, plain.sum(axis=0), rtol=1e-10)
         if step > 20:
-            np.testing.assert_allclose(blend.shares(np.arange(6)), plain / plain.sum(axis=0), rtol=1e-9)
+            topics = plain[:, :14]
+            np.testing.assert_allclose(blend.shares(np.arange(6))[:, :14], topics / topics.sum(axis=0), rtol=1e-9)
     np.testing.assert_allclose(blend.settled(), plain, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_taken_and_added_are_numpys_for_any_number_of_threads(dtype):
+    rng = np.random.default_rng(1)
+    table, factors = rng.random((900, 32)).astype(dtype), rng.random(32)
+    rows = rng.permutation(900)[:700]
+    B, sums = rng.random((700, 32)).astype(dtype), rng.random((700, 32))
+    near = {"rtol": 1e-5 if dtype == np.float32 else 1e-12}
+    taken = take_rows(table, rows, factors, n_threads=2)
+    np.testing.assert_allclose(taken, table[rows] * factors, **near)
+    expected = table.astype(np.float64)
+    expected[rows, :20] += 0.3 * (B * sums)[:, :20]
+    totals = np.pad((B * sums)[:, :20].sum(axis=0), (0, 12))
+    found = []
+    for n_threads in (1, 3):
+        changed = table.copy()
+        added = add_rows(changed, rows, B, sums, 20, 0.3, n_threads=n_threads)
+        np.testing.assert_allclose(changed, expected, **near)
+        np.testing.assert_allclose(added, totals, rtol=1e-12)
+        found.append((changed, added))
+    assert all(np.array_equal(one, three) for one, three in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("temperature", [1.0, 0.8])
+def test_steps_of_em_row_by_row_are_those_of_sweeps(share, temperature):
+    data = oracles.random_counts(5, 30, 20)
+    phi = oracles.random_factors(6, 2, 20, 3)[1].T
+    background = FixedBackground(share, np.full(20, 1 / 20), False) if share else None
+    model = Model(3, temperature=temperature, background=background)
+    source = MemorySource(counts_of(sp.csr_array(data), np.dtype(np.float64)))
+    B = model.word_operand(padded(phi, np.float64, model.n_columns))
+    theta = source.uniform(model)
+    for _ in range(6):
+        A = model.doc_operand(theta)
+        row_sums = source.sweep(A, B, words=False).row_sums
+        row_sums[:, 3:] = 0
+        theta = improve_docs(model, source, theta, A, row_sums)
+    filled = data.sum(axis=1) > 0
+    found = source.by_doc.em_steps(B, 3, 6, n_threads=2, background=share, temperature=temperature)
+    np.testing.assert_allclose(found[filled], theta[filled, :3], rtol=1e-10)
 
 
 def test_one_pass_is_worth_many_sweeps():

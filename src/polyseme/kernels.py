@@ -270,9 +270,30 @@ class SparseCounts:
         _kernels.fold_in(
             self.indptr, self.indices, self.values, B, u,
             np.ascontiguousarray(empty, dtype=B.dtype), theta, steps,
-            background=background, temperature=temperature, tol=tol, max_iter=max_iter, n_threads=n_threads,
+            background=background, temperature=temperature, tol=tol, max_iter=max_iter,
+            by_coordinates=background == 0 and temperature == 1, n_threads=n_threads,
         )  # fmt: skip
         return theta, steps
+
+    def em_steps(
+        self,
+        B: Array,
+        n_topics: int,
+        n_steps: int,
+        *,
+        n_threads: int,
+        background: float = 0.0,
+        temperature: float = 1.0,
+    ) -> Array:
+        """Topic weights (documents x K) of every row after n_steps of EM from uniform ones, B fixed as in `fold_in`."""
+        theta = np.empty((self.n_docs, n_topics), dtype=B.dtype)
+        uniform = np.full(n_topics, 1 / n_topics, dtype=B.dtype)
+        _kernels.fold_in(
+            self.indptr, self.indices, self.values, B, np.ones(n_topics), uniform, theta,
+            np.empty(self.n_docs, dtype=np.int32), background=background, temperature=temperature, tol=-np.inf,
+            max_iter=n_steps, by_coordinates=False, n_threads=n_threads,
+        )  # fmt: skip
+        return theta
 
 
 def em_rows(A: Array, row_sums: Array, totals: Floats, *, n_threads: int) -> tuple[Array, Floats]:
@@ -289,6 +310,22 @@ def em_words(
     phi, gains = aligned_empty(B.shape, B.dtype), np.empty(B.shape[0])
     _kernels.finish_words(B, word_sums, topic_mass, word_totals, phi, gains, n_threads=n_threads)
     return phi, gains
+
+
+def take_rows(table: Array, rows: Array, factors: Array, *, n_threads: int) -> Array:
+    """table[rows] * factors, one factor a column."""
+    taken = aligned_empty((len(rows), table.shape[1]), table.dtype)
+    _kernels.take_rows(table, rows, factors.astype(table.dtype), taken, n_threads=n_threads)
+    return taken
+
+
+def add_rows(
+    table: Array, rows: Array, B: Array, sums: Floats, n_columns: int, scale: float, *, n_threads: int
+) -> Floats:
+    """table[rows] += scale B * sums in the first n_columns (in place; no row twice). Returns B * sums, added up."""
+    totals = np.empty(table.shape[1])
+    _kernels.add_rows(table, rows, B, sums, scale, totals, columns=n_columns, n_threads=n_threads)
+    return totals
 
 
 @dataclass(frozen=True)

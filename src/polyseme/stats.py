@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, aligned_empty
+from polyseme.kernels import Array, Floats, add_rows, take_rows
 
 FAN_IN = 4
 """children of a node of the tree; memory holds at most one sum for each of its log(shards) levels"""
@@ -105,27 +105,26 @@ class Blend:
     s is kept as scale * sums, so that a step costs the rows that it touches, and not all of them.
     """
 
-    def __init__(self, sums: Array) -> None:
-        self._sums, self._scale = sums, 1.0
+    def __init__(self, sums: Array, n_threads: int = 1) -> None:
+        self._sums, self._scale, self._n_threads = sums, 1.0, n_threads
         self.totals: Floats = sums.sum(axis=0, dtype=np.float64)
         """sum over the words (width numbers)"""
 
-    def step(self, rate: float, words: Array, new: Floats) -> None:
-        """new : what these words have; all others have zeros."""
-        self.totals = (1 - rate) * self.totals + rate * new.sum(axis=0)
-        self._scale *= 1 - rate
-        if self._scale < _LEAST_SCALE:
-            self._sums *= self._sums.dtype.type(self._scale)
-            self._scale = 1.0
-        self._sums[words] += (new * (rate / self._scale)).astype(self._sums.dtype)
+    def step(self, rate: float, words: Array, B: Array, word_sums: Floats, n_topics: int, tokens: float) -> None:
+        """new = B * word_sums / tokens of these words, which are all different, in the columns of the topics."""
+        scale = self._scale * (1 - rate)
+        if scale < _LEAST_SCALE:
+            self._sums *= self._sums.dtype.type(scale)
+            scale = 1.0
+        self._scale = scale
+        share = rate / tokens
+        added = add_rows(self._sums, words, B, word_sums, n_topics, share / scale, n_threads=self._n_threads)
+        self.totals = (1 - rate) * self.totals + share * added
 
     def shares(self, words: Array) -> Array:
         """s of these words, each column divided by its total over all words."""
         inverse = np.divide(self._scale, self.totals, out=np.zeros_like(self.totals), where=self.totals > 0)
-        rows = aligned_empty((len(words), self._sums.shape[1]), self._sums.dtype)
-        np.take(self._sums, words, axis=0, out=rows, mode="clip")
-        rows *= inverse.astype(rows.dtype)
-        return rows
+        return take_rows(self._sums, words, inverse, n_threads=self._n_threads)
 
     def settled(self) -> Array:
         """s itself, with nothing put off; not a copy."""

@@ -372,7 +372,7 @@ void test_fold_in(const Problem<Index, T>& p, double background, double temperat
     const int topics = background > 0 ? p.topics - 1 : p.topics;
     if (topics < 1) return;
     const double tol = 1e-3;
-    const FoldInSettings settings{topics, background, temperature, tol, 20000};
+    const FoldInSettings settings{topics, background, temperature, tol, 20000, background == 0.0 && temperature == 1.0};
     std::vector<T> empty(at(topics)), one(at(p.rows * topics), T(7)), four(at(p.rows * topics), T(7));
     for (int k = 0; k < topics; ++k) empty[at(k)] = static_cast<T>((k + 1.0) / (topics * (topics + 1) / 2.0));
     std::vector<int32_t> steps(at(p.rows)), steps4(at(p.rows));

@@ -1,5 +1,6 @@
 // Arrays in, arrays out. Shapes are checked by the caller (kernels.py).
 #include "arrays.hpp"
+#include "blend.hpp"
 #include "coordinate.hpp"
 #include "foldin.hpp"
 #include "mstep.hpp"
@@ -38,6 +39,29 @@ void bind_mstep(nb::module_& module) {
         },
         nb::arg("B").noconvert(), nb::arg("word_sums").noconvert(), nb::arg("mass").noconvert(), nb::arg("totals").noconvert(),
         nb::arg("phi").noconvert(), nb::arg("gains").noconvert(), nb::arg("n_threads"));
+}
+
+template <class T>
+void bind_blend(nb::module_& module) {
+    module.def(
+        "take_rows",
+        [](In2<T> table, In1<int64_t> rows, In1<T> factors, Out2<T> out, int n_threads) {
+            const nb::gil_scoped_release released;
+            take_rows<T>(table.data(), static_cast<int>(table.shape(1)), rows.data(), static_cast<int64_t>(rows.shape(0)),
+                         factors.data(), out.data(), n_threads);
+        },
+        nb::arg("table").noconvert(), nb::arg("rows").noconvert(), nb::arg("factors").noconvert(), nb::arg("out").noconvert(),
+        nb::arg("n_threads"));
+    module.def(
+        "add_rows",
+        [](Out2<T> table, In1<int64_t> rows, In2<T> B, In2<double> sums, double scale, Out1<double> totals, int columns,
+           int n_threads) {
+            const nb::gil_scoped_release released;
+            add_rows<T>(table.data(), static_cast<int>(table.shape(1)), rows.data(), static_cast<int64_t>(rows.shape(0)), B.data(),
+                        sums.data(), columns, scale, totals.data(), n_threads);
+        },
+        nb::arg("table").noconvert(), nb::arg("rows").noconvert(), nb::arg("B").noconvert(), nb::arg("sums").noconvert(),
+        nb::arg("scale"), nb::arg("totals").noconvert(), nb::arg("columns"), nb::arg("n_threads"));
 }
 
 template <class Index, class T>
@@ -81,9 +105,10 @@ void bind(nb::module_& module) {
         "fold_in",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, In1<T> empty, Out2<T> theta,
            Out1<int32_t> steps,
-           double background, double temperature, double tol, int max_iter, int n_threads, std::optional<nb::str> isa) {
+           double background, double temperature, double tol, int max_iter, bool by_coordinates, int n_threads,
+           std::optional<nb::str> isa) {
             const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(theta.shape(0))};
-            const FoldInSettings settings{static_cast<int>(theta.shape(1)), background, temperature, tol, max_iter};
+            const FoldInSettings settings{static_cast<int>(theta.shape(1)), background, temperature, tol, max_iter, by_coordinates};
             const Isa chosen = isa_from(isa);
             const nb::gil_scoped_release released;
             fold_in<Index, T>(counts, B.data(), static_cast<int>(B.shape(1)), u.data(), settings, empty.data(), theta.data(), steps.data(),
@@ -91,8 +116,8 @@ void bind(nb::module_& module) {
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("empty").noconvert(), nb::arg("theta").noconvert(), nb::arg("steps").noconvert(),
-        nb::arg("background"), nb::arg("temperature"), nb::arg("tol"), nb::arg("max_iter"), nb::arg("n_threads"),
-        nb::arg("isa") = nb::none());
+        nb::arg("background"), nb::arg("temperature"), nb::arg("tol"), nb::arg("max_iter"),
+        nb::arg("by_coordinates"), nb::arg("n_threads"), nb::arg("isa") = nb::none());
     module.def(
         "coordinate",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, Out2<T> theta,
@@ -116,6 +141,8 @@ NB_MODULE(_kernels, module) {
     module.def("best_isa", [] { return isa_name(best_isa()); });
     bind_mstep<float>(module);
     bind_mstep<double>(module);
+    bind_blend<float>(module);
+    bind_blend<double>(module);
     bind<int32_t, float>(module);
     bind<int32_t, double>(module);
     bind<int64_t, float>(module);

@@ -23,6 +23,7 @@ struct FoldInSettings {
     double temperature;  // beta: theta and B enter as powers of it (the caller has raised B); 1 for none
     double tol;          // nats per token
     int max_iter;        // EM steps
+    bool by_coordinates; // only without background and temperature
 };
 
 // EM for one row at a time.
@@ -152,11 +153,10 @@ void fold_rows(const Counts<Index, T>& counts, int64_t first, int64_t last, cons
 template <class Index, class T>
 void fold_in(const Counts<Index, T>& counts, const T* B, int width, const double* u, const FoldInSettings& settings, const T* empty,
              T* theta, int32_t* steps, int n_threads, Isa isa) {
-    const bool by_coordinates = settings.background == 0.0 && settings.temperature == 1.0;
     constexpr int64_t step = 16;
     for_each_piece((counts.rows + step - 1) / step, n_threads, [&](int, int64_t piece) {
         const int64_t first = piece * step, last = std::min(counts.rows, first + step);
-        if (by_coordinates)
+        if (settings.by_coordinates)
             fold_rows(counts, first, last, empty, settings.topics, theta, steps,
                       FoldByCoordinates<T>(B, width, u, settings, isa));
         else

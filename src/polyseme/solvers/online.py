@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.model import Model, improve_docs
 from polyseme.solvers.loop import Report, Run, Snapshot
 from polyseme.solvers.minibatch import Batch, batches, check_schedule, rate
@@ -72,7 +72,7 @@ class Stream:
     def __init__(self, settings: Online, model: Model, joint: Array, seen: float, n_threads: int) -> None:
         _refuse(model)
         self._settings, self._model, self._n_threads = settings, model, n_threads
-        self._blend = Blend(joint)
+        self._blend = Blend(joint, n_threads)
         self.seen = seen
 
     def read(self, counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> tuple[float, float]:
@@ -95,24 +95,33 @@ class Stream:
         shard = MemorySource(batch.counts, batch.weights, self._n_threads)
         if not shard.tokens > 0:
             return 0.0, 0.0
-        model, K = self._model.for_words(batch.words), self._model.n_topics
+        model = self._model.for_words(batch.words)
         B = model.word_operand(self._blend.shares(batch.words))
+        A = model.doc_operand(self._weights(model, shard, B))
+        swept = shard.sweep(A, B, rows=False)
+        assert swept.word_sums is not None
+        assert swept.logs is not None
+        step = rate(self._settings.offset, self._settings.decay, self.seen / batch.size)
+        self._blend.step(step, batch.words, B, swept.word_sums, model.n_topics, shard.tokens)
+        return shard.total_log(swept.logs), shard.tokens
+
+    def _weights(self, model: Model, shard: MemorySource, B: Array) -> Array:
+        """theta of the documents (documents x width), some steps of EM from uniform weights."""
+        steps = self._settings.doc_steps
+        if model.doc_prior is None:
+            share = 0.0 if model.background is None else model.background.share
+            theta = shard.by_doc.em_steps(
+                B, model.n_topics, steps, n_threads=self._n_threads, background=share, temperature=model.temperature
+            )
+            return padded(theta, theta.dtype, model.n_columns)
         theta = uniform_rows(model, shard.n_docs, shard.dtype)
-        for _ in range(self._settings.doc_steps):
+        for _ in range(steps):
             A = model.doc_operand(theta)
             row_sums = shard.sweep(A, B, words=False, logs=False).row_sums
             assert row_sums is not None
-            row_sums[:, K:] = 0
+            row_sums[:, model.n_topics :] = 0
             theta = improve_docs(model, shard, theta, A, row_sums)
-        swept = shard.sweep(model.doc_operand(theta), B, rows=False)
-        assert swept.word_sums is not None
-        assert swept.logs is not None
-        expected = np.multiply(swept.word_sums, B, out=swept.word_sums)
-        expected[:, K:] = 0
-        expected /= shard.tokens
-        steps = self.seen / batch.size
-        self._blend.step(rate(self._settings.offset, self._settings.decay, steps), batch.words, expected)
-        return shard.total_log(swept.logs), shard.tokens
+        return theta
 
 
 class _OnlineRun:
