@@ -35,6 +35,7 @@ from polyseme.model import Model
 from polyseme.sampling import sample_chunks
 from polyseme.scale import Shards, open_shards, write_shards
 from polyseme.solvers import EM, Online
+from polyseme.solvers.online import START_VARIANCE
 from polyseme.sources.memory import MemorySource, counts_of
 
 warnings.filterwarnings("ignore")
@@ -171,7 +172,7 @@ def online(arguments: argparse.Namespace) -> None:
     test, train = X[:HELD_OUT], X[HELD_OUT:]
     unigram = np.asarray(train.sum(axis=0), dtype=np.float64).ravel() / train.sum()
     source, model = MemorySource(counts_of(train, FLOAT32), None, arguments.threads), Model(K)
-    theta, phi = named_start("random", source, model, np.random.default_rng(SEED))
+    theta, phi = named_start("random", source, model, np.random.default_rng(SEED), variance=START_VARIANCE)
 
     def shown(name: str, seconds: float, topic_word: np.ndarray) -> tuple[float, float]:
         perplexity = judge(arguments, test, unigram, topic_word)

@@ -7,6 +7,7 @@ and shards of any layout start alike. An exactly uniform phi is a fixed point of
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,9 @@ from polyseme.sources.memory import MemorySource
 _UNIGRAM_SHARE = 0.1
 
 
-def random_topics(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Floats:
-    """phi_wk = unigram_w * e_wk, e exponential with mean one, columns normalised."""
-    noise = rng.standard_exponential((source.n_words, n_topics))
+def random_topics(source: MemorySource, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
+    """phi_wk = unigram_w * e_wk, columns normalised; e has a gamma distribution with mean one (here: exponential)."""
+    noise = rng.standard_gamma(1 / variance, (source.n_words, n_topics))
     return columns_to_one(noise * source.unigram[:, np.newaxis])
 
 
@@ -67,11 +68,14 @@ def pair_of_factors(
     return first, second
 
 
-def named_start(name: str, source: MemorySource, model: Model, rng: np.random.Generator) -> tuple[Array, Array]:
-    """theta (uniform) and phi, padded, of one of STARTS."""
+def named_start(
+    name: str, source: MemorySource, model: Model, rng: np.random.Generator, *, variance: float = 1.0
+) -> tuple[Array, Array]:
+    """theta (uniform) and phi, padded, of one of STARTS; `variance` is that of the noise of a random one."""
     if not source.in_memory and name != "random":
         raise UnsupportedError(f"init={name!r} needs all counts in memory: for shards use init='random', or a pair.")
-    phi = STARTS[name](source, model.n_topics, rng)
+    start = partial(random_topics, variance=variance) if name == "random" else STARTS[name]
+    phi = start(source, model.n_topics, rng)
     if model.word_prior is not None:
         phi = model.word_prior.shaped(phi.T).T
     return source.uniform(model), padded(phi, source.dtype, model.n_columns)

@@ -41,6 +41,7 @@ from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in, folded_rows
 from polyseme.solvers.loop import best_of
+from polyseme.solvers.online import START_VARIANCE, Online
 from polyseme.sources import Source
 from polyseme.sources.disk import Shards
 from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
@@ -291,9 +292,10 @@ class PLSA(TopicScores, CountDecomposition):
         if isinstance(self.init, str):
             if self.init not in STARTS:
                 raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {self.init!r}.")
+            variance = START_VARIANCE if isinstance(solver_of(self.solver), Online) else 1.0
             for _ in range(n_init):
                 rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
-                yield named_start(self.init, source, model, rng)
+                yield named_start(self.init, source, model, rng, variance=variance)
             return
         if isinstance(self.init, tuple | list) and len(self.init) == 2 and self.init[0] is None:
             yield self._folded_start(source, model)

@@ -15,7 +15,7 @@ from polyseme.initialise import random_topics
 from polyseme.kernels import Array, Floats, padded
 from polyseme.model import Model
 from polyseme.priors import as_prior
-from polyseme.solvers.online import Online, Stream
+from polyseme.solvers.online import START_VARIANCE, Online, Stream
 from polyseme.sources.memory import MemorySource, counts_of, effective_threads
 
 if TYPE_CHECKING:
@@ -69,8 +69,9 @@ def _first_topics(estimator: PLSA, source: MemorySource, K: int) -> Floats:
     if not isinstance(estimator.init, str):
         return np.asarray(estimator.init[1], dtype=np.float64).T
     rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
-    noise = rng.standard_exponential((source.n_words, K)) / source.n_words
-    return columns_to_one((1 - _SHARE_OF_UNSEEN) * random_topics(source, K, rng) + _SHARE_OF_UNSEEN * noise)
+    unseen = columns_to_one(rng.standard_gamma(1 / START_VARIANCE, (source.n_words, K)))
+    seen = random_topics(source, K, rng, variance=START_VARIANCE)
+    return (1 - _SHARE_OF_UNSEEN) * seen + _SHARE_OF_UNSEEN * unseen
 
 
 def _with_traces(joint: Array) -> Array:

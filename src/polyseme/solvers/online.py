@@ -16,6 +16,9 @@ from polyseme.sources import Source
 from polyseme.sources.memory import MemorySource, uniform_rows
 from polyseme.stats import Blend
 
+START_VARIANCE = 0.1
+"""of the noise in a random start: the first batches decide what topics are, so these begin more alike than elsewhere"""
+
 _MOST, _LEAST, _BATCHES_A_PASS = 1024, 16, 64
 
 
