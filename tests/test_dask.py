@@ -57,17 +57,39 @@ def same_bits(one, other):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"solver": "em"}, {"background": 0.2, "doc_topic_prior": 1.1}], ids=["em", "auto"]
+    "settings",
+    [{"solver": "em"}, {"background": 0.2, "doc_topic_prior": 1.1}, {"solver": "online", "max_iter": 3}],
+    ids=["em", "auto", "online"],
 )
 def test_workers_give_the_bits_of_one_process(shards, client, settings):
-    from_disk = PLSA(**SETTINGS, **settings).fit(shards)
+    settings = {**SETTINGS, **settings}
+    from_disk = PLSA(**settings).fit(shards)
     cluster = open_shards(shards.folder, cluster=client, checkpoint_every=3)
-    at_workers = PLSA(**SETTINGS, **settings).fit(cluster)
+    at_workers = PLSA(**settings).fit(cluster)
     same_bits(from_disk, at_workers)
     assert np.array_equal(at_workers.transform(cluster), from_disk.doc_topic_)
     if "background" in settings:
         assert np.array_equal(from_disk.background_share_, at_workers.background_share_)
     assert not (shards.folder / FIT_FOLDER).exists()
+
+
+def test_a_pass_online_is_a_chain_of_tasks_that_begins_again_every_few_shards(shards, client, monkeypatch):
+    import polyseme.sources.dask as at_workers
+
+    settings = {**SETTINGS, "solver": "online", "max_iter": 2}
+    chains, submit = [], at_workers.DaskSource._submit
+
+    def counted(self, function, *arguments, **place):
+        chains.append(function.__name__)
+        return submit(self, function, *arguments, **place)
+
+    monkeypatch.setattr(at_workers, "_LINKS_OF_A_CHAIN", 4)
+    monkeypatch.setattr(at_workers.DaskSource, "_submit", counted)
+    found = PLSA(**settings).fit(open_shards(shards.folder, cluster=client))
+    n_shards = len(shards.manifest.shards)
+    assert chains.count("_turn") == 2 * n_shards
+    assert chains.count("_with_topics") == 2 * -(-n_shards // 4)
+    same_bits(found, PLSA(**settings).fit(shards))
 
 
 def test_the_graph_stays_bounded(shards, client):
@@ -153,7 +175,7 @@ def test_the_cluster_must_be_one(shards):
 # faults: worker processes
 
 
-def fit_under(shards, client, trouble, delay):
+def fit_under(shards, client, solver, trouble, delay):
     """A fit during whose fourth iteration, after a delay, `trouble(pid)` comes over a worker; and whether it came."""
     struck = []
 
@@ -166,7 +188,7 @@ def fit_under(shards, client, trouble, delay):
         if entry["iteration"] == 3:
             threading.Timer(delay, strike).start()
 
-    model = PLSA(**SETTINGS, solver="em", callback=callback)
+    model = PLSA(**SETTINGS, solver=solver, callback=callback)
     model.fit(open_shards(shards.folder, cluster=client, checkpoint_every=4))
     return model, struck
 
@@ -181,22 +203,28 @@ def pause(pid):
     os.kill(pid, signal.SIGCONT)
 
 
-TROUBLES = [(100, kill, 0.01 + 0.03 * attempt) for attempt in range(10)] + [(0, kill, 0.05), (3, pause, 0.05)]
+TROUBLES = [
+    *[("em", 100, kill, 0.01 + 0.03 * attempt) for attempt in range(10)],
+    ("em", 0, kill, 0.05),
+    ("em", 3, pause, 0.05),
+    ("online", 100, kill, 0.05),
+    ("accelerated-em", 100, kill, 0.05),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("allowed", "trouble", "delay"), TROUBLES)
-def test_no_trouble_with_a_worker_changes_a_bit(shards, allowed, trouble, delay):
+@pytest.mark.parametrize(("solver", "allowed", "trouble", "delay"), TROUBLES)
+def test_no_trouble_with_a_worker_changes_a_bit(shards, solver, allowed, trouble, delay):
     """Killed ten times; killed where the scheduler gives a task up at once; a slow one."""
     import dask
 
-    whole = PLSA(**SETTINGS, solver="em").fit(shards)
+    whole = PLSA(**SETTINGS, solver=solver).fit(shards)
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": allowed}),
         processes(2) as cluster,
         distributed.Client(cluster) as client,
     ):
-        model, struck = fit_under(shards, client, trouble, delay)
+        model, struck = fit_under(shards, client, solver, trouble, delay)
     assert struck
     same_bits(whole, model)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from polyseme.model import Model, improve_docs
 from polyseme.solvers.loop import Report, Run, Snapshot
 from polyseme.solvers.minibatch import Batch, batches, check_schedule, rate
 from polyseme.sources import Source
-from polyseme.sources.memory import MemorySource, uniform_rows
+from polyseme.sources.memory import MemorySource, Streamed, uniform_rows
 from polyseme.stats import Blend
 
 START_VARIANCE = 0.1
@@ -134,8 +135,9 @@ class _OnlineRun:
 
     def __init__(self, settings: Online, model: Model, source: Source, joint: Array, passes: int) -> None:
         self.model = model
+        _refuse(model)
         self._settings, self._source, self._passes = settings, source, passes
-        self._stream = Stream(settings, model, joint, passes * source.n_docs, source.n_threads)
+        self._joint = joint
         self.report = Report(float("-inf"), float("-inf"), float("inf"))
 
     @property
@@ -145,25 +147,33 @@ class _OnlineRun:
 
     @property
     def phi(self) -> Array:
-        joint = self._stream.joint
-        sums = joint.sum(axis=0, dtype=np.float64)
-        return (joint / np.where(sums > 0, sums, 1)).astype(joint.dtype)
+        sums = self._joint.sum(axis=0, dtype=np.float64)
+        return (self._joint / np.where(sums > 0, sums, 1)).astype(self._joint.dtype)
 
     def advance(self) -> None:
-        rng = np.random.default_rng((self._settings.seed, self._passes))
-        log_sum = tokens = 0.0
+        seed = (self._settings.seed, self._passes)
         size = self._settings.documents_a_batch(self._source.n_docs)
-        for counts, weights in self._source.pieces(rng):
-            worth = self._stream.read(counts, weights, rng.permutation(counts.n_docs), size)
-            log_sum, tokens = log_sum + worth[0], tokens + worth[1]
-        self._stream.joint  # noqa: B018  settles what was put off
+        read = partial(_read_shard, self._settings, self.model, size, seed)
+        start = Streamed(self._joint, float(self._passes * self._source.n_docs))
+        end = self._source.in_turn(read, start, np.random.default_rng(seed))
+        self._joint = end.joint
         self._passes += 1
-        mean = log_sum / tokens
+        mean = end.log_sum / end.tokens
         self.report = Report(mean, mean, abs(mean - self.report.log_likelihood))
 
     def snapshot(self) -> Snapshot:
         numbers = {"passes": float(self._passes), **self.report._asdict()}
-        return Snapshot({}, {"joint": self._stream.joint}, numbers)
+        return Snapshot({}, {"joint": self._joint}, numbers)
+
+
+def _read_shard(
+    settings: Online, model: Model, size: int, seed: tuple[int, int], number: int, shard: MemorySource, state: Streamed
+) -> Streamed:
+    """The state after all documents of a shard, in an order of their own."""
+    stream = Stream(settings, model, state.joint, state.seen, shard.n_threads)
+    order = np.random.default_rng((*seed, number)).permutation(shard.n_docs)
+    log_sum, tokens = stream.read(shard.by_doc, shard.weights, order, size)
+    return Streamed(stream.joint, stream.seen, state.log_sum + log_sum, state.tokens + tokens)
 
 
 def _refuse(model: Model) -> None:

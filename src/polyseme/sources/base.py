@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels import Array, Floats
 from polyseme.model import Look, Model
-from polyseme.sources.memory import Lengthen, MemorySource
+from polyseme.sources.memory import Lengthen, MemorySource, Step, Streamed
 
 
 class Source(Protocol):
@@ -34,8 +34,8 @@ class Source(Protocol):
     @property
     def unigram(self) -> Floats: ...
 
-    def pieces(self, rng: np.random.Generator) -> Iterator[tuple[SparseCounts, Floats | None]]:
-        """Counts and weights of documents, one shard after the other in an order that the generator decides."""
+    def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
+        """state = step(number, shard, state) for one shard after the other, in an order that the generator decides."""
 
     def uniform(self, model: Model) -> Any:
         """theta that gives every topic the same weight."""

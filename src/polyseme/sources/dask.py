@@ -26,13 +26,14 @@ from polyseme.files import write_atomically
 from polyseme.kernels import Array, Floats
 from polyseme.model import Look, Model, Quality, background_sums, finish, visit
 from polyseme.sources.disk import Generation, ShardFolder, Shards, read_rows, write_rows
-from polyseme.sources.memory import Lengthen, MemorySource, uniform_rows
+from polyseme.sources.memory import Lengthen, MemorySource, Step, Streamed, uniform_rows
 from polyseme.sources.shards import Entry, ShardSource, bytes_of, npy_header, open_shard
 from polyseme.stats import FAN_IN, ShardStats, merged
 
 _GENERATIONS_KEPT = 6
 _RETRIES = 100
 _SHARDS_OPEN = 64
+_LINKS_OF_A_CHAIN = 32
 
 
 class ClusterShards(Shards):
@@ -172,6 +173,16 @@ class DaskSource(ShardFolder):
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         return self._results(self._per_shard(_mapped, function, list(range(self.n_shards)), arguments))
 
+    def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
+        """A chain of tasks; every few links the client has the state, so a lost worker costs no more than those."""
+        order = rng.permutation(self.n_shards).tolist()
+        for start in range(0, len(order), _LINKS_OF_A_CHAIN):
+            link = self._submit(_with_topics, self.at_hand(state.joint).future, state._replace(joint=np.empty(0)))
+            for number in order[start : start + _LINKS_OF_A_CHAIN]:
+                link = self._submit(_turn, self._ref(number), step, number, link)
+            (state,) = self._results([link])
+        return state
+
     def uniform(self, model: Model) -> FutureRows:
         return FutureRows(self._per_shard(_uniform, model))
 
@@ -283,6 +294,14 @@ def _made(ref: ShardRef, function: Callable[[MemorySource], Array]) -> Array:
 def _visit(ref: ShardRef, model: Model, theta: Array, phi: Array) -> tuple[Array, ShardStats]:
     visited = visit(model, _shard(ref), theta, phi)
     return visited.next_theta, visited.stats
+
+
+def _with_topics(joint: Array, state: Streamed) -> Streamed:
+    return state._replace(joint=joint)
+
+
+def _turn(ref: ShardRef, step: Step, number: int, state: Streamed) -> Streamed:
+    return step(number, _shard(ref), state._replace(joint=state.joint.copy()))
 
 
 def _first(pair: tuple[Any, Any]) -> Any:

@@ -23,9 +23,9 @@ import numpy as np
 from polyseme.errors import ShardError
 from polyseme.factors import columns_to_one
 from polyseme.files import flush_to_disk, only_writer, write_atomically
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels import Array, Floats
 from polyseme.model import Look, Model, background_sums, finish, visit
-from polyseme.sources.memory import Lengthen, MemorySource, uniform_rows
+from polyseme.sources.memory import Lengthen, MemorySource, Step, Streamed, uniform_rows
 from polyseme.sources.shards import (
     WORD_TOTALS,
     Manifest,
@@ -252,11 +252,6 @@ class ShardFolder:
         assert self.work is not None
         return Generation(Path(tempfile.mkdtemp(dir=self.work, prefix="theta-")))
 
-    def pieces(self, rng: np.random.Generator) -> Iterator[tuple[SparseCounts, None]]:
-        """The counts of one shard after the other, in an order that the generator decides."""
-        for number in rng.permutation(self.n_shards).tolist():
-            yield self.shard(number).by_doc, None
-
 
 class DiskSource(ShardFolder):
     """Shards, visited one after the other by the threads of this process."""
@@ -279,6 +274,11 @@ class DiskSource(ShardFolder):
         return Generation(folder, kept=True)
 
     # what a fit asks for
+
+    def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
+        for number in rng.permutation(self.n_shards).tolist():
+            state = step(number, self.shard(number), state)
+        return state
 
     def uniform(self, model: Model) -> Rows:
         return UniformRows(model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,6 +60,22 @@ def row_batches(X: Any, dtype: np.dtype[Any]) -> Iterator[SparseCounts]:
 
 Lengthen = Callable[[Array, Array], Array]
 """of a new and an old factor: see solvers/accelerate.py"""
+
+
+class Streamed(NamedTuple):
+    """What goes from one shard to the next where they are read in turn."""
+
+    joint: Array
+    """P(w, z), words x width; a step may take its memory"""
+    seen: float
+    """documents so far"""
+    log_sum: float = 0.0
+    """sum x log P(w|d) of what was read, with the topics as they were"""
+    tokens: float = 0.0
+
+
+Step = Callable[[int, "MemorySource", Streamed], Streamed]
+"""of a shard's number, the shard, and what the shards before it left"""
 
 
 def uniform_rows(model: Model, n_docs: int, dtype: np.dtype[Any]) -> Array:
@@ -138,9 +154,9 @@ class MemorySource:
             A, B, n_threads=self.n_threads, weights=self.weights, rows=rows, words=words, logs=logs
         )
 
-    def pieces(self, rng: np.random.Generator) -> Iterator[tuple[SparseCounts, Floats | None]]:
-        """The counts and weights of all documents, in one piece."""
-        yield self.by_doc, self.weights
+    def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
+        """What the step makes of all documents at once."""
+        return step(0, self, state)
 
     def uniform(self, model: Model) -> Array:
         """theta to start from."""
