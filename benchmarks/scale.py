@@ -263,7 +263,7 @@ def dask(arguments: argparse.Namespace) -> None:
     found = {}
     for workers in (1, 2):
         cluster = distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0
         )
         with cluster, distributed.Client(cluster) as client:
             at_workers = ClusterShards(shards.folder, client, checkpoint_every=5)

@@ -37,14 +37,14 @@ def shards(tmp_path):
 @pytest.fixture(scope="module")
 def client():
     """Two workers that are threads of this process."""
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
     with cluster, distributed.Client(cluster) as client:
         yield client
 
 
 def processes(n_workers):
     return distributed.LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
     )
 
 
@@ -235,7 +235,7 @@ def test_layouts_change_no_bit(shards, layout):
     whole = PLSA(**SETTINGS).fit(shards)
     n_workers, threads = layout
     with (
-        distributed.LocalCluster(n_workers=n_workers, threads_per_worker=threads, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=n_workers, threads_per_worker=threads, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         same_bits(whole, PLSA(**SETTINGS).fit(open_shards(shards.folder, cluster=client)))

@@ -72,7 +72,7 @@ def connected(cluster: Any) -> Iterator[Any]:
     if cluster == "local":
         with (
             dask.config.set({"distributed.scheduler.allowed-failures": _RETRIES}),
-            distributed.LocalCluster(threads_per_worker=1, processes=True, dashboard_address=None) as local,
+            distributed.LocalCluster(threads_per_worker=1, processes=True, dashboard_address=":0") as local,
             distributed.Client(local) as client,
         ):
             yield client
@@ -165,8 +165,14 @@ class DaskSource(ShardFolder):
             try:
                 return list(self.client.gather(futures))
             except KilledWorker:
-                self.client.retry(futures)
+                self._retry([future.key for future in futures])
         return list(self.client.gather(futures))
+
+    def _retry(self, keys: list[str]) -> None:
+        """`client.retry`, which raises KeyError where a failed task is one that only the scheduler remembers."""
+        for key in self.client.sync(self.client.scheduler.retry, keys=keys, client=self.client.id):
+            if key in self.client.futures:
+                self.client.futures[key].retry()
 
     # what a fit asks for
 
