@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from polyseme import InputError, MissingExtraError, ModelFileError, UnsupportedError
-from polyseme.text import LANGUAGES, Vectorizer
+from polyseme.text import LANGUAGES, Vectorizer, tokens
 from polyseme.text.languages import language_of
 from polyseme.text.phrases import npmi
 from polyseme.text.stems import named
@@ -165,6 +165,20 @@ def test_limits_see_stems_not_forms():
     assert list(counter.vocabulary_) == ["run"]
     assert set(counter.forms_) == {"run", "runs", "running"}
     assert list(Vectorizer(language="english", max_features=2).fit(texts).vocabulary_) == ["cat", "run"]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"stem": False}, {"min_df": 3, "max_df": 0.4}, {"max_features": 5}])
+@pytest.mark.parametrize("at_once", [70, 300, 1 << 23])
+def test_words_learned_batch_by_batch_are_those_of_the_whole(parameters, at_once, monkeypatch):
+    monkeypatch.setattr(tokens, "_CHARACTERS_AT_ONCE", at_once)
+    forms = np.array(["run", "runs", "running", "runner", "walk", "walked", "cat", "cats", "dog", "hopes", "hoped"])
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(forms, 4)) for _ in range(40)]
+    whole, by_parts = (Vectorizer(language="english", **parameters) for _ in range(2))
+    counts = whole.fit_transform(texts)
+    by_parts.fit(iter(texts))
+    assert by_parts.to_dict() == whole.to_dict()
+    assert (by_parts.transform(texts) != counts).nnz == 0
 
 
 def test_runs_of_stems():

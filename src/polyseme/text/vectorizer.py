@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from numbers import Integral
 from typing import Any, Self
@@ -24,6 +25,7 @@ from polyseme.text.phrases import DEFAULT_THRESHOLD, Pair, find_phrases, join_ph
 from polyseme.text.splitting import splitting_of_language, splitting_of_scikit_learn
 from polyseme.text.stems import named, stems_of
 from polyseme.text.tokens import Columns, Integers, Sequences, Splitting, Tally, batches
+from polyseme.text.totals import Totals, TotalsByStem
 
 _DEFAULT_PATTERN = CountVectorizer().token_pattern
 _FITTED = ("language_", "forms_", "shown_", "phrases_")
@@ -199,14 +201,27 @@ class Vectorizer(CountVectorizer):
         splitting = self._splitting(language)
         self.language_ = None if language is None else language.name
         words: Sequence[str | None]
+        tally: Totals
         if self._needs_order(language):
             tally, words = self._learn_in_order(self._sequences(documents, splitting), language, keep)
         elif language is None:
             tally = self._tally(documents, splitting, keep=keep)
             words = tally.words()
-        else:
+        elif keep or self.fixed_vocabulary_:
             tally, words = self._learn_stems(self._tally(documents, splitting, keep=True), language)
+        else:
+            tally, words = self._learn_stems_by_parts(documents, splitting, language)
         return self._kept_counts(tally, words, keep)
+
+    def _learn_stems_by_parts(
+        self, documents: Iterator[list[str]], splitting: Splitting, language: Language
+    ) -> tuple[Totals, Sequence[str]]:
+        """The same without counts of all documents: a batch is counted, added up and let go."""
+        totals = TotalsByStem(partial(stems_of, language=language) if self.stem else list)
+        for batch in documents:
+            totals.add(self._tally(iter([batch]), splitting, keep=True))
+        names, self.shown_, self.forms_ = totals.named()
+        return totals, names
 
     def _learn_stems(self, tally: Tally, language: Language) -> tuple[Tally, Sequence[str | None]]:
         """Words counted by their stems; a document with two forms of a stem has it once, with both counts."""
@@ -286,13 +301,14 @@ class Vectorizer(CountVectorizer):
 
     # matrices
 
-    def _kept_counts(self, tally: Tally, words: Sequence[Any], keep: bool) -> Any:
+    def _kept_counts(self, tally: Any, words: Sequence[Any], keep: bool) -> Any:
         """The counts without the words that are too rare or too common, as scikit-learn leaves them out."""
         if self.fixed_vocabulary_:
             return self._known_counts(tally, words) if keep else None
         if not words:
             raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
-        kept = self._frequent(*tally.totals(len(words)), tally.n_documents)
+        tokens, documents = tally.totals(len(words))
+        kept = self._frequent(tokens, documents, tally.n_documents)
         columns: Columns = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
         names = words if kept.all() else [words[word] for word in np.flatnonzero(kept).tolist()]
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
