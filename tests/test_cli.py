@@ -14,6 +14,7 @@ from cli_runner import here
 from polyseme import cli
 from polyseme.cli import demo, fitting, topic_table
 from polyseme.datasets import Corpus
+from polyseme.runs.typical import Labels
 
 SMALL_CORPUS = Corpus(
     texts=["apples pears plums fruit"] * 12 + ["iron copper zinc metal"] * 18,
@@ -171,11 +172,12 @@ def test_topic_rows_read_the_model_correctly() -> None:
     class Fitted:
         components_ = np.array([[0.1, 0.7, 0.2], [0.6, 0.1, 0.3]])
         topic_weights_ = np.array([0.25, 0.75])
-        topic_doc_ = np.array([[0.5, 0.3, 0.2], [0.0, 0.4, 0.6]])
+        doc_weights_ = np.array([0.125, 0.375, 0.5])  # P(d|z): 0.5, 0.3, 0.2 and 0, 0.4, 0.6
         doc_topic_ = np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]])
 
+    labels = Labels.of(["x", "y", "y"])
     rows = topic_table.topic_rows(
-        Fitted(), ["ant", "bee", "cow"], ["one", "two", "three"], ["x", "y", "y"], n_words=2, n_documents=2
+        Fitted(), ["ant", "bee", "cow"], ["one", "two", "three"], labels, n_words=2, n_documents=2
     )
     assert [row.topic for row in rows] == [1, 0]
     assert [row.weight for row in rows] == [0.75, 0.25]

@@ -19,6 +19,7 @@ from polyseme.cli.versions import versions
 from polyseme.datasets import Corpus, docstrings
 from polyseme.runs import Counted, open_run, whole_folder
 from polyseme.runs.folder import check_free
+from polyseme.runs.typical import Labels
 from polyseme.runs.write import write_into
 from polyseme.text import Vectorizer
 
@@ -70,7 +71,7 @@ def demo(
     with whole_folder(folder, overwrite=True) as work:
         write_into(work, model, Counted(counts, _columns(corpus), counter), about, corpus.texts)
         write_explorer(open_run(work), work / PAGE_FILE, "full", notes)
-    rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, corpus.labels)
+    rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, Labels.of(corpus.labels))
     output.print(topic_table(rows))
     output.print(fit_summary(model, counts, seconds), highlight=False)
     end_if(interrupted, notes)

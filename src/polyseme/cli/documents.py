@@ -17,7 +17,7 @@ from polyseme.runs import Counted
 from polyseme.runs.counted import read_json
 from polyseme.runs.folder import UNFINISHED_FILE
 from polyseme.runs.texts import TextWriter
-from polyseme.text import Vectorizer, read
+from polyseme.text import Reader, Vectorizer, read
 
 
 @dataclass(frozen=True)
@@ -32,42 +32,70 @@ class Documents:
     fitting: dict[str, Any]
     """n_components, background, seed, max_iter"""
     keep_texts: bool
+    shards: bool
+    """whether the counts go to files"""
 
     def counted(self, work: Path, notes: Console, *, resume: bool, quiet: bool) -> tuple[Counted, dict[str, Any]]:
         """The counted documents, and what run.json says of them. With `resume` they may be in the folder already."""
-        asked = json.loads(json.dumps(asdict(self)))
-        if resume and (work / UNFINISHED_FILE).is_file():
-            found = read_json(work / UNFINISHED_FILE)
-            if found["asked"] != asked:
-                raise InputError(
-                    f"The fit that was cut had other settings ({_difference(found['asked'], asked)}): "
-                    "repeat its command with --resume, or begin anew without."
-                )
-            return Counted.load(work), found["facts"]
+        facts = self.facts_in(work) if resume else None
+        if facts is not None:
+            return Counted.load(work), facts
         start = time.perf_counter()
-        reader = read(self.inputs, **self.reading)
-        language = self.counting["language"]
-        vectorizer = Vectorizer(**{**self.counting, "language": None if language == "none" else language})
+        reader, vectorizer = self.reader(), self.vectorizer()
         texts = TextWriter(work) if self.keep_texts else None
         counted = count_anew(reader, vectorizer, notes, texts=texts, quiet=quiet)
         counted.save(work)
+        sizes = {
+            "documents": counted.counts.shape[0],
+            "words": counted.counts.shape[1],
+            "tokens": int(counted.counts.sum()),
+        }
+        return counted, self.keep_facts(work, reader, vectorizer, sizes, time.perf_counter() - start)
+
+    def reader(self) -> Reader:
+        return read(self.inputs, **self.reading)
+
+    def vectorizer(self) -> Vectorizer:
+        language = self.counting["language"]
+        return Vectorizer(**{**self.counting, "language": None if language == "none" else language})
+
+    def facts_in(self, work: Path) -> dict[str, Any] | None:
+        """What `keep_facts` put there; None if it did not, InputError if it was asked for something else."""
+        if not (work / UNFINISHED_FILE).is_file():
+            return None
+        found = read_json(work / UNFINISHED_FILE)
+        if found["asked"] != self._asked:
+            raise InputError(
+                f"The fit that was cut had other settings ({_difference(found['asked'], self._asked)}): "
+                "repeat its command with --resume, or begin anew without."
+            )
+        facts: dict[str, Any] = found["facts"]
+        return facts
+
+    def keep_facts(
+        self, work: Path, reader: Reader, vectorizer: Vectorizer, sizes: dict[str, int], seconds: float
+    ) -> dict[str, Any]:
+        """What run.json says of the documents; from now on a fit that is killed does not read them again."""
         facts = {
             "inputs": self.inputs,
             "reading": self.reading,
             "counting": {**self.counting, "language": vectorizer.language_},
-            "documents": counted.counts.shape[0],
-            "words": counted.counts.shape[1],
-            "tokens": int(counted.counts.sum()),
+            **sizes,
             "left_out": dict(reader.dropped),
             "problems": dict(reader.problems.counts),
-            "seconds": {"reading": round(time.perf_counter() - start, 3)},
+            "seconds": {"reading": round(seconds, 3)},
         }
-        write_atomically(work / UNFINISHED_FILE, json.dumps({"asked": asked, "facts": facts}).encode())
-        return counted, facts
+        write_atomically(work / UNFINISHED_FILE, json.dumps({"asked": self._asked, "facts": facts}).encode())
+        return facts
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        asked: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return asked
 
 
 def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     """The first setting that differs."""
     flat = [{**asked, **asked["reading"], **asked["counting"], **asked["fitting"]} for asked in (before, now)]
-    differing = [name for name in flat[0] if not isinstance(flat[0][name], dict) and flat[0][name] != flat[1][name]]
-    return f"{differing[0]}: {flat[0][differing[0]]}, now {flat[1][differing[0]]}"
+    differing = [name for name in flat[1] if not isinstance(flat[1][name], dict) and flat[0].get(name) != flat[1][name]]
+    return f"{differing[0]}: {flat[0].get(differing[0])}, now {flat[1][differing[0]]}"

@@ -71,7 +71,7 @@ def edit(
     }
     rewrite(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes, quiet=quiet)
     if not quiet:
-        rows = topic_rows(model, opened.vocabulary, opened.names, opened.labels, edited.names)
+        rows = topic_rows(model, opened.vocabulary, opened.names, opened.label_numbers, edited.names)
         Console().print(topic_table(rows))
     end_if(interrupted, notes)
 

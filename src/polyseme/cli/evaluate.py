@@ -67,7 +67,8 @@ def evaluate(
       polyseme evaluate letters-run new-letters/ --json
     """
     notes = Console(stderr=True, quiet=quiet)
-    opened = open_run(run)
+    whole = open_run(run)
+    opened = whole if inputs else whole.at_hand()
     reading: dict[str, Any] = {
         "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
         "sample": sample, "categories": category, "noise": noise, "uncategorised": uncategorised,
@@ -80,6 +81,8 @@ def evaluate(
         raise InputError("Options such as --text say how to read INPUT, and there is none.")
     else:
         documents = opened.counted
+        if opened is not whole:
+            notes.print(f"Judged by {len(documents.names):,} of the run's documents, drawn at random.", highlight=False)
     in_order = None
     if windows:
         texts = (document.text for document in read(inputs, **reading, seed=seed)) if inputs else opened.texts

@@ -64,7 +64,7 @@ def explore(
 def write_explorer(run: Run, path: Path, text: str, notes: Console, *, quiet: bool = False) -> int:
     """Writes the page; returns its size in bytes."""
     with bar(notes, "Writing the explorer page", quiet=quiet):
-        write_page(run, path, text)
+        write_page(run.at_hand(), path, text)
     return path.stat().st_size
 
 

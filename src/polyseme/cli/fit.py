@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +15,12 @@ from polyseme.cli.choosing import chosen_number, forget_choice
 from polyseme.cli.documents import Documents
 from polyseme.cli.explore import PAGE_FILE, PageText, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
-from polyseme.cli.topic_table import topic_rows, topic_table
-from polyseme.cli.versions import versions
+from polyseme.cli.outcome import Ended, about_fit
+from polyseme.cli.shards import fit_in_shards
+from polyseme.cli.topic_table import topic_rows
 from polyseme.runs import open_run, whole_folder, write_fitted
 from polyseme.runs.folder import CHECKPOINT_FILE, check_free
+from polyseme.runs.typical import Labels
 
 
 def fit(
@@ -60,6 +61,10 @@ def fit(
         PageText,
         typer.Option("--page-text", help="Of each document in the page: its beginning, all, or nothing."),
     ] = "excerpt",
+    shards: Annotated[
+        bool,
+        typer.Option("--shards", help="Keep counts and weights in files, not in memory: for millions of documents."),
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this very command where it was killed, to the same result.")
     ] = False,
@@ -82,6 +87,8 @@ def fit(
       polyseme fit itwiki.xml.bz2 --sample 5000 --language italian
 
       zcat lines.gz | polyseme fit - -k 10 -o run
+
+      polyseme fit enwiki.xml.bz2 --shards -k 200
     """
     screen, notes = Console(), Console(stderr=True)
     folder = output or default_folder(inputs)
@@ -92,47 +99,57 @@ def fit(
     }  # fmt: skip
     counting = {"language": language, "phrases": phrases, "min_df": min_df, "max_df": max_df}
     fitting = {"n_components": k, "background": background, "seed": seed, "max_iter": max_iter}
-    documents = Documents(inputs, reading, counting, fitting, keep_texts)
+    documents = Documents(inputs, reading, counting, fitting, keep_texts, shards)
     with whole_folder(folder, overwrite=overwrite, resume=resume) as work:
-        counted, facts = documents.counted(work, notes, resume=resume, quiet=quiet)
-        choice: dict[str, Any] = {}
-        if k is None:
-            number, choice = chosen_number(counted.counts, work, notes, seed=seed, resume=resume, quiet=quiet)
+        if shards:
+            ended = fit_in_shards(
+                documents, work, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
+            )
         else:
-            number = k
-        limit = {} if max_iter is None else {"max_iter": max_iter}
-        keep = Checkpoint(work / CHECKPOINT_FILE, checkpoint)
-        model = PLSA(number, background=background, random_state=seed, checkpoint=keep, **limit)
-        interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
-        about = {
-            **versions(),
-            "command": ["polyseme", *sys.argv[1:]],
-            **facts,
-            "title": folder.resolve().name,
-            "page_text": page_text,
-            "model": {"class": "PLSA", **fitting, "n_components": number},
-            **({"selection": choice} if choice else {}),
-            "iterations": model.n_iter_,
-            "converged": model.converged_,
-            "interrupted": interrupted,
-            "seconds": {**facts["seconds"], "fitting": round(seconds, 3)},
-        }
-        write_fitted(work, model, counted, about)
-        forget_choice(work)
-        if page:
-            write_explorer(open_run(work), work / PAGE_FILE, page_text, notes, quiet=quiet)
+            keep = Checkpoint(work / CHECKPOINT_FILE, checkpoint)
+            ended = _fit_in_memory(
+                documents, work, keep, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
+            )
     if not quiet:
-        screen.print(topic_table(topic_rows(model, counted.vocabulary, counted.names, counted.labels)))
-        screen.print(fit_summary(model, counted.counts, seconds), highlight=False)
-        guessed = counted.vectorizer.language_
-        if guessed is not None and language == "auto":
-            notes.print(f"Language: {guessed} (guessed; --language says otherwise).", highlight=False)
-        if not model.converged_ and not interrupted:
-            notes.print(f"Cut at {model.n_iter_} iterations; a larger --max-iter makes the topics sharper.")
+        ended.tell(screen, notes, guessed=language == "auto")
     screen.print(f"Written to {folder}.", highlight=False, markup=False)
     if page and not quiet:
         screen.print(f"To explore the topics, open {folder / PAGE_FILE} in a browser.", highlight=False, markup=False)
-    end_if(interrupted, notes)
+    end_if(ended.interrupted, notes)
+
+
+def _fit_in_memory(
+    documents: Documents,
+    work: Path,
+    keep: Checkpoint,
+    notes: Console,
+    *,
+    folder: Path,
+    page: bool,
+    page_text: PageText,
+    resume: bool,
+    quiet: bool,
+) -> Ended:
+    """Makes the run in the folder `work`, which will be `folder`."""
+    counted, facts = documents.counted(work, notes, resume=resume, quiet=quiet)
+    asked = documents.fitting
+    choice: dict[str, Any] = {}
+    number = asked["n_components"]
+    if number is None:
+        number, choice = chosen_number(counted.counts, work, notes, seed=asked["seed"], resume=resume, quiet=quiet)
+    limit = {} if asked["max_iter"] is None else {"max_iter": asked["max_iter"]}
+    model = PLSA(number, background=asked["background"], random_state=asked["seed"], checkpoint=keep, **limit)
+    interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
+    about = about_fit(
+        documents, facts, model, choice, folder=folder, page_text=page_text, interrupted=interrupted, seconds=seconds
+    )
+    write_fitted(work, model, counted, about)
+    forget_choice(work)
+    if page:
+        write_explorer(open_run(work), work / PAGE_FILE, page_text, notes, quiet=quiet)
+    rows = topic_rows(model, counted.vocabulary, counted.names, Labels.of(counted.labels))
+    summary = "" if quiet else fit_summary(model, counted.counts, seconds)
+    return Ended(rows, summary, counted.vectorizer.language_, model.n_iter_, model.converged_, interrupted)
 
 
 def default_folder(inputs: list[str]) -> Path:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 
@@ -27,28 +27,49 @@ def excerpt(text: str) -> str:
     return " ".join(text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH]
 
 
-@dataclass
-class Kept:
-    """What is kept of documents while their texts pass by."""
+class Rows(Protocol):
+    """What is kept of each document."""
 
+    def add(self, row: Sequence[Any]) -> None:
+        """row : a value for each of COLUMNS."""
+
+    def close(self) -> None: ...
+
+
+class Columns:
+    """Rows in memory."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+
+    def add(self, row: Sequence[Any]) -> None:
+        for column, value in zip(self.columns.values(), row, strict=True):
+            column.append(value)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Keeps what there is to keep of documents while their texts pass by."""
+
+    rows: Rows
     texts: TextWriter | None = None
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in COLUMNS})
 
     def passing(self, documents: Iterable[Document], reader: Reader, update: Update) -> Iterator[str]:
         """The texts of the documents, one by one."""
         total = reader.total_bytes
         for number, document in enumerate(documents, start=1):
-            row = (
-                document.id, document.title, "; ".join(document.labels) or None, document.time, document.source,
-                excerpt(document.text),
-            )  # fmt: skip
-            for column, value in zip(self.columns.values(), row, strict=True):
-                column.append(value)
+            label = "; ".join(document.labels) or None
+            about = (document.id, document.title, label, document.time, document.source, excerpt(document.text))
+            self.rows.add(about)
             if self.texts is not None:
                 self.texts.add(document.text)
             if number % _SHOW_EVERY == 0:
                 update(reader.bytes_read, total, f"{number:,} documents, {reader.bytes_read / 1e6:,.0f} MB")
             yield document.text
+        self.rows.close()
         if self.texts is not None:
             self.texts.close()
 
@@ -56,18 +77,32 @@ class Kept:
 def count_anew(
     reader: Reader, vectorizer: Vectorizer, notes: Console, *, texts: TextWriter | None = None, quiet: bool = False
 ) -> Counted:
-    """Learns the words of the documents and counts them.
+    """Learns the words of the documents and counts them."""
+    rows = Columns()
+    counts = learn_words(vectorizer.fit_transform, reader, vectorizer, Kept(rows, texts), notes, quiet=quiet)
+    return Counted(counts, rows.columns, vectorizer)
+
+
+def learn_words(
+    learn: Callable[[Iterator[str]], Any],
+    reader: Reader,
+    vectorizer: Vectorizer,
+    kept: Kept,
+    notes: Console,
+    *,
+    quiet: bool,
+) -> Any:
+    """What `learn`, a method of the vectorizer, gives for the texts.
 
     The limits on rare and frequent words (`min_df`, `max_df`) are for many documents: a few are counted without.
     """
-    kept = Kept(texts)
     with bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
         documents = iter(reader)
         first = list(islice(documents, FEW_DOCUMENTS))
         if len(first) < FEW_DOCUMENTS:
             vectorizer.set_params(min_df=1, max_df=1.0)
         try:
-            counts = vectorizer.fit_transform(kept.passing(chain(first, documents), reader, update))
+            learned = learn(kept.passing(chain(first, documents), reader, update))
         except InputError:
             raise
         except ValueError as error:  # scikit-learn's own, when no word is left
@@ -75,19 +110,19 @@ def count_anew(
             raise InputError(f"The documents have no words to count: {reason}; try --min-df 1 --max-df 1.") from None
     if not quiet:
         tell_problems(reader, notes)
-    return Counted(counts, kept.columns, vectorizer)
+    return learned
 
 
 def count_as_before(
     reader: Reader, vectorizer: Vectorizer, notes: Console, *, texts: TextWriter | None = None, quiet: bool = False
 ) -> Counted:
     """Counts the words that a fitted vectorizer knows."""
-    kept = Kept(texts)
+    rows = Columns()
     with bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
-        counts = vectorizer.transform(kept.passing(reader, reader, update))
+        counts = vectorizer.transform(Kept(rows, texts).passing(reader, reader, update))
     if not quiet:
         tell_problems(reader, notes)
-    return Counted(counts, kept.columns, vectorizer)
+    return Counted(counts, rows.columns, vectorizer)
 
 
 def tell_problems(reader: Reader, notes: Console) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.estimators.tables import largest, words_of_topic
-from polyseme.metrics import topic_fit
+from polyseme.runs.typical import Labels, typical
 
 SMALLEST_SHARE_SHOWN = 0.1
 
@@ -27,7 +27,7 @@ class TopicModel(Protocol):
     def topic_weights_(self) -> NDArray[Any]: ...
 
     @property
-    def topic_doc_(self) -> NDArray[Any]: ...
+    def doc_weights_(self) -> NDArray[Any]: ...
 
     @property
     def doc_topic_(self) -> NDArray[Any]: ...
@@ -58,7 +58,7 @@ def topic_rows(
     model: TopicModel,
     vocabulary: Sequence[str],
     titles: Sequence[str],
-    labels: Sequence[str],
+    labels: Labels,
     topic_names: Mapping[int, str] | None = None,
     *,
     n_words: int = 8,
@@ -69,22 +69,19 @@ def topic_rows(
 
     A document without a label has the label "".
     """
-    label_names, label_of_document = np.unique(np.asarray(labels), return_inverse=True)
-    topic_doc = model.topic_doc_
-    fit = topic_fit(model.doc_topic_, topic_doc)
+    found = typical(model.doc_topic_, model.doc_weights_, n_documents, labels)
     rows = []
     for topic in np.argsort(-model.topic_weights_, kind="stable"):
-        documents = topic_doc[topic]
-        shares = np.bincount(label_of_document, weights=documents, minlength=len(label_names))
+        shares = found.shares[topic]
         rows.append(
             TopicRow(
                 topic=int(topic),
                 name=(topic_names or {}).get(int(topic), ""),
                 weight=float(model.topic_weights_[topic]),
-                fit=float(fit[topic]),
+                fit=float(found.fit[topic]),
                 words=words_of_topic(model.components_[topic], vocabulary, n_words),
-                shares=[(str(label_names[i]), float(shares[i])) for i in largest(shares, len(label_names))],
-                documents=[titles[d] for d in largest(documents, n_documents)],
+                shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
+                documents=[titles[document] for document in found.documents[topic]],
                 coherence=None if coherence is None else float(coherence[topic]),
             )
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,8 +11,11 @@ from rich.console import Console
 
 from polyseme.cli import options
 from polyseme.cli.topic_table import topic_rows, topic_table
-from polyseme.metrics import coherence, top_words
-from polyseme.runs import open_run
+from polyseme.kernels import Array
+from polyseme.metrics import top_words
+from polyseme.metrics.coherence import coherence_of
+from polyseme.metrics.cooccurrence import Cooccurrence, cooccurrence_in_documents
+from polyseme.runs import Run, open_run
 
 
 def topics(
@@ -33,13 +37,21 @@ def topics(
         opened.model,
         opened.vocabulary,
         opened.names,
-        opened.labels,
+        opened.label_numbers,
         opened.topic_names,
         n_words=words,
         n_documents=documents,
-        coherence=coherence(top_words(opened.model.components_), opened.counts).topics,
+        coherence=coherence_of(_together(opened, top_words(opened.model.components_))).topics,
     )
     if as_json:
         typer.echo(json.dumps([row.as_dict() for row in rows], ensure_ascii=False, indent=2))
     else:
         Console().print(topic_table(rows))
+
+
+def _together(run: Run, topic_words: Array) -> Cooccurrence:
+    """In how many documents of the run the words stand together."""
+    first, *others = (cooccurrence_in_documents(topic_words, counts) for counts in run.count_parts())
+    for other in others:
+        first = replace(first, together=first.together + other.together, n_windows=first.n_windows + other.n_windows)
+    return first

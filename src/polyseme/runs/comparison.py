@@ -91,7 +91,7 @@ def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list
 
 def _moved(first: Run, second: Run, order: Array) -> tuple[int, list[dict[str, Any]]]:
     """How many documents both runs have, and those whose main topic changed."""
-    ids, others = first.documents["id"].to_list(), second.documents["id"].to_list()
+    ids, others = first.column("id"), second.column("id")
     place = {name: row for row, name in enumerate(others)}
     if len(place) < len(others) or len(set(ids)) < len(ids):
         return 0, []  # ids that repeat tell nothing

@@ -18,7 +18,11 @@ RUN_FILE = "run.json"
 UNFINISHED_FILE = "counted.json"
 """marks a folder whose documents are all counted, and whose fit is not done"""
 CHECKPOINT_FILE = "checkpoint.safetensors"
-"""the fit so far; a folder with one in it is worth keeping"""
+"""the fit so far"""
+SHARDS_FOLDER = "shards"
+"""the counts of a run whose documents are not all in memory"""
+FITTED_FILE = "fitted.json"
+"""marks a folder of shards whose fit is done, and whose files are not all written"""
 
 
 def check_free(path: Path, *, overwrite: bool) -> None:
@@ -49,8 +53,8 @@ def only_writer_of(path: Path) -> AbstractContextManager[None]:
 def whole_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
     """A folder beside `path` to write into, which takes the place of `path` when the block ends well.
 
-    If the block fails, what was at `path` stays. What was written is removed, unless there is a checkpoint in it; it
-    is empty at the beginning, unless `resume` asks for what an earlier block left.
+    If the block fails, what was at `path` stays. What was written is removed, unless there is a checkpoint or there are
+    shards in it; it is empty at the beginning, unless `resume` asks for what an earlier block left.
     """
     path = path.absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,21 +68,21 @@ def whole_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -
             half_written.unlink()
         try:
             yield work
-            for name in (UNFINISHED_FILE, CHECKPOINT_FILE):
+            for name in (UNFINISHED_FILE, CHECKPOINT_FILE, FITTED_FILE):
                 (work / name).unlink(missing_ok=True)
             os.chmod(work, 0o777 & ~umask())
-            _flush(work)
+            flush_all(work)
             take_place(work, path)
         except BaseException as error:
-            if not (work / CHECKPOINT_FILE).exists():
+            if not any((work / name).exists() for name in (CHECKPOINT_FILE, SHARDS_FOLDER)):
                 shutil.rmtree(work, ignore_errors=True)
             elif isinstance(error, OSError):
                 raise OSError(f"{error}; the fit so far is kept: repeat the command with --resume") from error
             raise
 
 
-def _flush(folder: Path) -> None:
-    """Has the content on the disk before the folder gets its name."""
+def flush_all(folder: Path) -> None:
+    """Has the content of a folder on the disk."""
     for file in folder.rglob("*"):
         if file.is_file():
             flush_to_disk(file)

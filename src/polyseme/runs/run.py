@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import polyseme
-from polyseme.errors import InputError, ModelFileError
 from polyseme.runs.counted import (
     COLUMNS,
     Counted,
     document_names,
     read_counts,
     read_documents,
-    read_json,
     read_vectorizer,
 )
-from polyseme.runs.exchange import recover
-from polyseme.runs.folder import RUN_FILE
 from polyseme.runs.texts import read_texts
+from polyseme.runs.typical import Labels
 from polyseme.text import Vectorizer
 
 FORMAT_VERSION = 1
@@ -56,7 +53,7 @@ class Run:
         return read_documents(self.path)
 
     @cached_property
-    def names(self) -> list[str]:
+    def names(self) -> Sequence[str]:
         """What a reader calls each document: its title, or else its id."""
         return document_names(self.documents["title"].to_list(), self.documents["id"].to_list())
 
@@ -66,9 +63,26 @@ class Run:
         return [label or "" for label in self.documents["label"].to_list()]
 
     @cached_property
+    def label_numbers(self) -> Labels:
+        return Labels.of(self.labels)
+
+    @cached_property
     def counts(self) -> Any:
         """The counts that the model was fitted to (documents x words, CSR)."""
         return read_counts(self.path)
+
+    def count_parts(self) -> Iterator[Any]:
+        """The counts, the documents of a part after those of the one before."""
+        yield self.counts
+
+    def column(self, name: str) -> list[Any]:
+        """A column of `documents`."""
+        values: list[Any] = self.documents[name].to_list()
+        return values
+
+    def at_hand(self) -> Run:
+        """This run, or a sample of one that is too large for memory."""
+        return self
 
     @cached_property
     def counted(self) -> Counted:
@@ -84,17 +98,3 @@ class Run:
     def topic_names(self) -> dict[int, str]:
         """The names that people gave to topics."""
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
-
-
-def open_run(path: str | PathLike[str]) -> Run:
-    """The run in a folder, checked to be one that this version can read."""
-    path = Path(path)
-    recover(path.absolute())
-    if not (path / RUN_FILE).is_file():
-        raise InputError(f"{path} is not a run: make one with polyseme fit.")
-    about = read_json(path / RUN_FILE)
-    if not isinstance(about.get("format_version"), int):
-        raise ModelFileError(f"{path / RUN_FILE} is damaged: it names no format.")
-    if about["format_version"] > FORMAT_VERSION:
-        raise ModelFileError(f"{path} was written by a newer polyseme: update polyseme to read it.")
-    return Run(path, about)

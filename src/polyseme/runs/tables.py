@@ -11,6 +11,7 @@ import numpy as np
 
 from polyseme.estimators.tables import largest, words_of_topic
 from polyseme.kernels import Array, Floats
+from polyseme.runs.typical import Typical
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
@@ -24,8 +25,7 @@ def harmless(cell: str) -> str:
 def topics_csv(
     components: Array,
     weights: Floats,
-    fit: Floats,
-    topic_doc: Floats,
+    found: Typical,
     vocabulary: Sequence[str],
     documents: Sequence[str],
     topic_names: Mapping[str, str],
@@ -36,8 +36,8 @@ def topics_csv(
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
     for topic in largest(weights, len(weights)):
         words = " ".join(words_of_topic(components[topic], vocabulary, WORDS_SHOWN))
-        typical = "; ".join(documents[document] for document in largest(topic_doc[topic], DOCUMENTS_SHOWN))
-        numbers = (f"{weights[topic]:.6f}", f"{fit[topic]:.6f}")
+        typical = "; ".join(documents[document] for document in found.documents[topic])
+        numbers = (f"{weights[topic]:.6f}", f"{found.fit[topic]:.6f}")
         writer.writerow(
             [topic, harmless(topic_names.get(str(topic), "")), *numbers, harmless(words), harmless(typical)]
         )

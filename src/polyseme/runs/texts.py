@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from polyseme.errors import ModelFileError
@@ -37,14 +38,44 @@ class TextWriter:
         self._texts, self._characters = [], 0
 
 
+class Texts:
+    """The texts that a TextWriter wrote to a run, in the order of the documents; read a file at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / _FOLDER
+        self._paths = sorted(self._folder.glob("*.parquet"))
+
+    def __bool__(self) -> bool:
+        """Whether the run keeps texts."""
+        return bool(self._paths)
+
+    def __iter__(self) -> Iterator[str]:
+        for part in self._parts():
+            yield from part
+
+    def take(self, rows: Sequence[int]) -> list[str]:
+        """Those of some documents, in rising order."""
+        found: list[str] = []
+        start = 0
+        for part in self._parts():
+            found += [part[row - start] for row in rows if start <= row < start + len(part)]
+            start += len(part)
+        return found
+
+    def remove(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _parts(self) -> Iterator[list[str]]:
+        import polars as pl
+
+        for path in self._paths:
+            try:
+                yield pl.read_parquet(path, columns=["text"])["text"].to_list()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise ModelFileError(f"{self._folder} is damaged ({error}).") from None
+
+
 def read_texts(folder: Path) -> list[str] | None:
     """The texts in the order of the documents; None where the run keeps none."""
-    import polars as pl
-
-    files = sorted((folder / _FOLDER).glob("*.parquet"))
-    if not files:
-        return None
-    try:
-        return [text for file in files for text in pl.read_parquet(file, columns=["text"])["text"].to_list()]
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise ModelFileError(f"{folder / _FOLDER} is damaged ({error}).") from None
+    texts = Texts(folder)
+    return list(texts) if texts else None

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from polyseme.files import write_atomically
-from polyseme.metrics import topic_fit
 from polyseme.runs.counted import DOCUMENTS_FILE, Counted, column_frame
 from polyseme.runs.folder import RUN_FILE, only_writer_of, whole_folder
-from polyseme.runs.run import FORMAT_VERSION, MODEL_FILE, Run, open_run
-from polyseme.runs.tables import topics_csv, with_topics
+from polyseme.runs.opening import open_run
+from polyseme.runs.run import FORMAT_VERSION, MODEL_FILE, Run
+from polyseme.runs.tables import DOCUMENTS_SHOWN, topics_csv, with_topics
 from polyseme.runs.texts import TextWriter
+from polyseme.runs.typical import typical
 
 
 def write_run(
@@ -46,29 +49,32 @@ def write_into(folder: Path, model: Any, counted: Counted, about: dict[str, Any]
 def write_fitted(folder: Path, model: Any, counted: Counted, about: dict[str, Any]) -> None:
     """Writes the files that a fit adds to those of the counted documents; run.json, which makes it a run, is last."""
     model.save(folder / MODEL_FILE)
-    topics = topics_csv(
-        model.components_,
-        model.topic_weights_,
-        topic_fit(model.doc_topic_, model.topic_doc_),
-        model.topic_doc_,
-        counted.vocabulary,
-        counted.names,
-        about.get("topic_names", {}),
-    )
-    # the mark at the beginning tells Excel that the file is UTF-8; other readers skip it
-    (folder / "topics.csv").write_text(topics, encoding="utf-8-sig")
+    write_topics(folder, model, counted.vocabulary, counted.names, about)
     documents = with_topics(column_frame(counted.columns), counted.tokens, model.doc_topic_)
     documents.write_parquet(folder / DOCUMENTS_FILE)
-    write_atomically(folder / RUN_FILE, _about_text(about))
+    write_about(folder, about)
+
+
+def write_topics(
+    folder: Path, model: Any, vocabulary: Sequence[str], names: Sequence[str], about: dict[str, Any]
+) -> None:
+    """Writes topics.csv."""
+    found = typical(model.doc_topic_, model.doc_weights_, DOCUMENTS_SHOWN)
+    topic_names = about.get("topic_names", {})
+    topics = topics_csv(model.components_, model.topic_weights_, found, vocabulary, names, topic_names)
+    # the mark at the beginning tells Excel that the file is UTF-8; other readers skip it
+    (folder / "topics.csv").write_text(topics, encoding="utf-8-sig")
+
+
+def write_about(folder: Path, about: dict[str, Any]) -> None:
+    """Writes run.json, which makes the folder a run."""
+    text = json.dumps({**about, "format_version": FORMAT_VERSION}, indent=2, ensure_ascii=False) + "\n"
+    write_atomically(folder / RUN_FILE, text.encode())
 
 
 def change_about(run: Run, changes: dict[str, Any]) -> Run:
     """The run with other facts in run.json, while no other process writes the run."""
     with only_writer_of(run.path):
         about = {**open_run(run.path).about, **changes}
-        write_atomically(run.path / RUN_FILE, _about_text(about))
-    return Run(run.path, about)
-
-
-def _about_text(about: dict[str, Any]) -> bytes:
-    return (json.dumps({**about, "format_version": FORMAT_VERSION}, indent=2, ensure_ascii=False) + "\n").encode()
+        write_about(run.path, about)
+    return replace(run, about=about)

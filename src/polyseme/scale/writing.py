@@ -32,7 +32,7 @@ from polyseme.sources.shards import (
 
 _LEAST_NONZEROS = 1 << 22
 _NONZEROS_A_WORD = 64
-_TEXTS_AT_ONCE = 4096
+_TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 4096, 1 << 23
 
 
 def write_shards(
@@ -82,11 +82,21 @@ def _counted(documents: Iterable[Any], vectorizer: Any, skip: int) -> tuple[Iter
         vectorizer.fit(map(_text_of, documents))
     texts = islice(map(_text_of, documents), skip, None)
 
-    def chunks() -> Iterator[Any]:
-        while batch := list(islice(texts, _TEXTS_AT_ONCE)):
-            yield vectorizer.transform(batch)
+    return map(vectorizer.transform, _batches(texts)), [str(word) for word in vectorizer.get_feature_names_out()]
 
-    return chunks(), [str(word) for word in vectorizer.get_feature_names_out()]
+
+def _batches(texts: Iterator[Any]) -> Iterator[list[Any]]:
+    """A few thousand texts at a time, fewer where they are long."""
+    batch: list[Any] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text) if isinstance(text, str | bytes) else 0
+        if len(batch) == _TEXTS_AT_ONCE or size >= _CHARACTERS_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _text_of(document: Any) -> Any:

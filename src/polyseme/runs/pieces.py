@@ -1,0 +1,113 @@
+"""The documents of a run in pieces: documents.parquet as a folder of Parquet files, as other tools write it too."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from polyseme.errors import ModelFileError
+from polyseme.files import write_atomically
+from polyseme.runs.counted import COLUMNS, DOCUMENTS_FILE, column_frame, document_names
+
+DOCUMENTS_A_PIECE = 1 << 16
+_PIECES_AT_HAND = 8
+
+
+class DocumentWriter:
+    """Takes what a run knows of documents, one by one; `close` writes what is left."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / DOCUMENTS_FILE
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        self._files = 0
+        self._rows: list[Sequence[Any]] = []
+
+    def add(self, row: Sequence[Any]) -> None:
+        """row : a value for each of COLUMNS."""
+        self._rows.append(row)
+        if len(self._rows) == DOCUMENTS_A_PIECE:
+            self.close()
+
+    def close(self) -> None:
+        if self._rows:
+            columns = {name: [row[place] for row in self._rows] for place, name in enumerate(COLUMNS)}
+            column_frame(columns).write_parquet(self._folder / f"{self._files:06d}.parquet")
+            self._files, self._rows = self._files + 1, []
+
+
+class Pieces:
+    """The pieces that a DocumentWriter wrote to a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / DOCUMENTS_FILE
+        self._paths = sorted(self._folder.glob("*.parquet"))
+        if not self._paths:
+            raise ModelFileError(f"{self._folder} is missing or empty.")
+
+    def __iter__(self) -> Iterator[Any]:
+        """All frames, with all columns."""
+        return (self.frame(number) for number in range(len(self._paths)))
+
+    def frame(self, number: int, columns: Sequence[str] | None = None) -> Any:
+        """A piece, with these columns (None: all)."""
+        import polars as pl
+
+        try:
+            return pl.read_parquet(self._paths[number], columns=None if columns is None else list(columns))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise ModelFileError(f"{self._paths[number]} is missing or damaged ({error}).") from None
+
+    def column(self, name: str) -> Iterator[Any]:
+        """The values of a column, of all documents."""
+        for number in range(len(self._paths)):
+            yield from self.frame(number, [name])[name].to_list()
+
+    def take(self, rows: Sequence[int]) -> Any:
+        """One frame of these documents, in rising order."""
+        import polars as pl
+
+        found = []
+        start = 0
+        for frame in self:
+            found.append(frame[[row - start for row in rows if start <= row < start + len(frame)]])
+            start += len(frame)
+        return pl.concat(found)
+
+    def replace(self, number: int, frame: Any) -> None:
+        """Writes a piece anew, whole."""
+        content = io.BytesIO()
+        frame.write_parquet(content)
+        write_atomically(self._paths[number], content.getvalue(), flush=False)
+
+
+class Names(Sequence[str]):
+    """What a reader calls each document, looked up when it is asked for."""
+
+    def __init__(self, pieces: Pieces, n_documents: int) -> None:
+        self._pieces = pieces
+        self._n_documents = n_documents
+        self._at_hand: dict[int, list[str]] = {}
+
+    def __len__(self) -> int:
+        return self._n_documents
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[str]: ...
+    def __getitem__(self, row: int | slice) -> str | Sequence[str]:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        number, place = divmod(row, DOCUMENTS_A_PIECE)
+        if number not in self._at_hand:
+            if len(self._at_hand) == _PIECES_AT_HAND:
+                del self._at_hand[next(iter(self._at_hand))]
+            frame = self._pieces.frame(number, ["title", "id"])
+            self._at_hand[number] = document_names(frame["title"].to_list(), frame["id"].to_list())
+        return self._at_hand[number][place]

@@ -1,0 +1,356 @@
+"""``polyseme fit --shards``: the run of a plain fit from files, kills in every step, and runs too large for memory."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cli_runner import TEXTS, run, write_folder
+from polyseme import PLSA
+from polyseme.factors import symmetric_view
+from polyseme.metrics import topic_fit
+from polyseme.runs import open_run, pieces, sharded, typical, whole_folder
+from polyseme.runs.folder import SHARDS_FOLDER, work_folder
+from polyseme.scale import open_shards, writing
+from polyseme.sources.shards import read_manifest
+from test_runs_killed import write_texts
+
+MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "12")
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards and pieces of some documents each."""
+    monkeypatch.setattr(writing, "_LEAST_NONZEROS", 4000)
+    monkeypatch.setattr(writing, "_NONZEROS_A_WORD", 1)
+    monkeypatch.setattr(pieces, "DOCUMENTS_A_PIECE", 70)
+
+
+@pytest.fixture
+def place(tmp_path: Path, small_shards: None) -> Path:
+    write_texts(tmp_path, 300)
+    return tmp_path
+
+
+def fitted(place: Path, *more: str) -> Any:
+    result = run("fit", "lines.txt", *MODEL, "--shards", *more, cwd=place)
+    assert result.exit_code == 0, result.output
+    return open_run(place / "run")
+
+
+def same_files(first: Path, second: Path) -> None:
+    """All files of two runs but run.json and the page, which have times in them."""
+    names = [{path.relative_to(root) for path in root.rglob("*")} for root in (first, second)]
+    assert names[0] == names[1]
+    for name in names[0]:
+        if (first / name).is_file() and name.name not in ("run.json", "explorer.html", "model.safetensors"):
+            assert (first / name).read_bytes() == (second / name).read_bytes(), name
+    models = [open_run(root).model for root in (first, second)]
+    for attribute in ("components_", "doc_topic_", "topic_weights_", "doc_weights_", "unigram_", "log_likelihood_"):
+        np.testing.assert_array_equal(getattr(models[0], attribute), getattr(models[1], attribute))
+    for column in ("iteration", "objective", "log_likelihood", "residual"):
+        np.testing.assert_array_equal(models[0].history_[column], models[1].history_[column])
+
+
+# the same run
+
+
+def test_a_run_of_shards_has_what_a_plain_run_has(tmp_path: Path, small_shards: None, monkeypatch: Any) -> None:
+    monkeypatch.setattr(writing, "_LEAST_NONZEROS", 40)
+    monkeypatch.setattr(pieces, "DOCUMENTS_A_PIECE", 7)
+    write_folder(tmp_path)
+    for name, more in (("plain", ()), ("run", ("--shards",))):
+        result = run("fit", "docs", "-k", "2", "-o", name, "--max-df", "1", *more, cwd=tmp_path)
+        assert result.exit_code == 0, result.output
+    plain, found = open_run(tmp_path / "plain"), open_run(tmp_path / "run")
+    assert {path.name for path in found.path.iterdir()} == {
+        "model.safetensors", "vectorizer.json", "shards", "topics.csv", "documents.parquet", "run.json", "texts",
+        "explorer.html",
+    }  # fmt: skip
+    assert len(found.shards.manifest.shards) > 3
+    assert found.about["shards"] == len(found.shards.manifest.shards)
+    assert found.vocabulary == plain.vocabulary
+    assert (found.counts != plain.counts).nnz == 0
+    assert found.texts == plain.texts
+    columns = ["id", "title", "label", "time", "source", "excerpt", "tokens"]
+    assert found.documents.columns == plain.documents.columns
+    assert found.documents.select(columns).equals(plain.documents.select(columns))
+    np.testing.assert_array_equal(found.documents.select("topic_0", "topic_1").to_numpy(), found.model.doc_topic_)
+    for name in ("documents", "words", "tokens", "counting", "left_out", "problems"):
+        assert found.about[name] == plain.about[name]
+    assert pl.read_parquet(found.path / "documents.parquet").equals(found.documents)  # as other tools open it
+    table, other = (run("topics", name, "--json", cwd=tmp_path) for name in ("run", "plain"))
+    assert {row["coherence"] for row in json.loads(table.stdout)} == {
+        row["coherence"] for row in json.loads(other.stdout)
+    }
+
+
+def test_topics_are_those_of_memory_by_the_same_solver(place: Path) -> None:
+    found = fitted(place)
+    assert len(found.shards.manifest.shards) > 3
+    in_memory = PLSA(3, solver="accelerated-em", random_state=0, max_iter=12)
+    with pytest.warns(match="max_iter"):
+        in_memory.fit(found.counts)
+    # the counts are the same; float32 factors, added up in another order, part at the rounding of float32
+    np.testing.assert_allclose(found.model.components_, in_memory.components_, rtol=2e-3, atol=1e-7)
+    np.testing.assert_allclose(found.model.log_likelihood_, in_memory.log_likelihood_, rtol=1e-6)
+    np.testing.assert_allclose(found.model.doc_topic_, found.model.transform(found.counts), atol=2e-4)
+    with pytest.warns(match="max_iter"):
+        again = PLSA(3, random_state=0, max_iter=12).fit(open_shards(found.path / SHARDS_FOLDER))
+    np.testing.assert_array_equal(found.model.components_, again.components_)
+
+
+def test_standard_input_the_number_of_topics_and_no_texts(tmp_path: Path) -> None:
+    result = run("fit", "-", "--shards", "--no-texts", "--no-page", cwd=tmp_path, stdin="\n".join(TEXTS))
+    assert result.exit_code == 0, result.output
+    found = open_run(tmp_path / "polyseme-run")
+    assert found.about["model"]["n_components"] == found.about["selection"]["n_topics"] == found.model.n_components
+    assert found.texts is None
+    assert not {"texts", "explorer.html", "choice.json", "counted.json", "fitted.json"} & {
+        path.name for path in found.path.iterdir()
+    }
+
+
+def test_a_run_that_fits_is_edited_updated_and_searched_as_a_plain_one(place: Path) -> None:
+    fitted(place)
+    (place / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
+    assert run("search", "run", "waax", cwd=place).exit_code == 0
+    assert run("edit", "run", "--rename", "1=One", cwd=place).exit_code == 0
+    assert open_run(place / "run").topic_names == {1: "One"}
+    fitted(place, "--overwrite")
+    result = run("update", "run", "new.txt", cwd=place)
+    assert result.exit_code == 0, result.output
+    assert open_run(place / "run").counts.shape[0] == 305
+
+
+def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from polyseme.solvers.em import EMRun
+
+    look, looks = EMRun._look, []
+
+    def interrupted(self: Any, *arguments: Any) -> None:
+        looks.append(1)
+        if len(looks) == 6:
+            raise KeyboardInterrupt
+        look(self, *arguments)
+
+    monkeypatch.setattr(EMRun, "_look", interrupted)
+    result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
+    assert result.exit_code == 130, result.output
+    found = open_run(place / "run")
+    assert found.about["interrupted"] is True
+    assert found.about["iterations"] == 4
+    assert not (found.path / SHARDS_FOLDER / "fit").exists()
+
+
+# one writer, and kills
+
+
+def test_a_second_fit_of_the_same_folder_is_refused(place: Path) -> None:
+    with whole_folder(place / "run"):
+        result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
+    assert result.exit_code == 1
+    assert "being written by another polyseme" in result.stderr
+
+
+KILLED = """
+import importlib, os, signal, sys
+from polyseme.runs import pieces
+from polyseme.scale import writing
+writing._LEAST_NONZEROS, writing._NONZEROS_A_WORD, pieces.DOCUMENTS_A_PIECE = 4000, 1, 70
+module, name, calls = sys.argv[1].split(":")
+owner = importlib.import_module(module)
+*path, last = name.split(".")
+for part in path:
+    owner = getattr(owner, part)
+plain, left = getattr(owner, last), [int(calls)]
+def deadly(*arguments, **more):
+    left[0] -= 1
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(*arguments, **more)
+setattr(owner, last, deadly)
+sys.argv[1:] = sys.argv[2:]
+from polyseme.cli import main
+main()
+"""
+PHASES = {
+    "reading": "polyseme.runs.texts:TextWriter.add:200",
+    "sharding": "polyseme.scale.writing:write_shard:2",
+    "fitting": "polyseme.solvers.em:EMRun._look:9",
+    "folding": "polyseme.estimators.sharded:_fill:0",
+    "writing": "polyseme.runs.pieces:Pieces.replace:2",
+}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_fit_killed_in_any_step_goes_on_to_the_same_bits(phase: str, place: Path, monkeypatch: Any) -> None:
+    fitted(place, "--no-page")
+    (place / "run").rename(place / "wanted")
+    command = [sys.executable, "-c", KILLED, PHASES[phase], "fit", "lines.txt", *MODEL, "--shards", "--no-page"]
+    assert subprocess.run(command, cwd=place, check=False).returncode == -signal.SIGKILL
+    assert not (place / "run").exists()
+    work = work_folder(place / "run")
+    done = len(read_manifest(work / SHARDS_FOLDER).shards) if phase != "reading" else 0
+    assert done == {"reading": 0, "sharding": 2}.get(phase, done)
+    if phase != "reading":
+        (place / "lines.txt").unlink()  # what is left is in the folder
+        other = run("fit", "lines.txt", *MODEL, "-k", "4", "--shards", "--resume", cwd=place)
+        assert "n_components: 3, now 4" in other.stderr
+        mixed = run("fit", "lines.txt", *MODEL, "--resume", cwd=place)
+        assert "shards: True, now False" in mixed.stderr
+    written, looks = counted_calls(monkeypatch)
+    fitted(place, "--no-page", "--resume")
+    same_files(place / "run", place / "wanted")
+    assert sorted(path.name for path in place.iterdir() if path.name != "lines.txt") == ["run", "wanted"]
+    n_shards = len(open_run(place / "run").shards.manifest.shards)
+    assert len(written) == n_shards - done
+    assert len(looks) == {"fitting": 1 + 12 - 5, "folding": 1 + 12 - 10, "writing": 0}.get(phase, 13)
+
+
+def counted_calls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
+    """Grow with the shards that are written, and with the looks of a fit at all documents."""
+    from polyseme.sources.disk import DiskSource
+
+    written: list[int] = []
+    looks: list[int] = []
+    write_shard, look = writing.write_shard, DiskSource.look
+
+    def counted_write(*arguments: Any) -> Any:
+        written.append(1)
+        return write_shard(*arguments)
+
+    def counted_look(*arguments: Any) -> Any:
+        looks.append(1)
+        return look(*arguments)
+
+    monkeypatch.setattr(writing, "write_shard", counted_write)
+    monkeypatch.setattr(DiskSource, "look", counted_look)
+    return written, looks
+
+
+@pytest.mark.slow
+def test_a_fit_killed_at_random_moments_ends_with_the_same_bits(place: Path) -> None:
+    rng = np.random.default_rng(0)
+    start = time.monotonic()
+    command = [sys.executable, "-c", KILLED, "polyseme.scale.writing:write_shard:1000000"]
+    command += ["fit", "lines.txt", *MODEL, "--shards", "--no-page"]
+    subprocess.run(command, cwd=place, check=True)
+    lasted = time.monotonic() - start
+    (place / "run").rename(place / "wanted")
+    for _ in range(15):
+        process = subprocess.Popen([*command, "--resume", "--overwrite"], cwd=place)
+        time.sleep(rng.uniform(0.3, 1.0) * lasted)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run([*command, "--resume", "--overwrite"], cwd=place, check=True)
+    same_files(place / "run", place / "wanted")
+
+
+def test_a_full_disk_keeps_the_shards_that_are_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(place, "--no-page")
+    (place / "run").rename(place / "wanted")
+    with monkeypatch.context() as patch:
+        write_shard = writing.write_shard
+
+        def full(folder: Path, number: int, counts: Any) -> Any:
+            if number == 2:
+                raise OSError(28, "No space left on device")
+            return write_shard(folder, number, counts)
+
+        patch.setattr(writing, "write_shard", full)
+        result = run("fit", "lines.txt", *MODEL, "--shards", "--no-page", cwd=place)
+    assert result.exit_code == 1
+    assert "No space left on device; the fit so far is kept: repeat the command with --resume." in result.stderr
+    fitted(place, "--no-page", "--resume")
+    same_files(place / "run", place / "wanted")
+
+
+# larger than memory
+
+
+@pytest.fixture
+def large(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    fitted(place)
+    monkeypatch.setattr(sharded, "MOST_NUMBERS", 10)
+    monkeypatch.setattr(sharded, "SAMPLE", 40)
+    return place
+
+
+def test_what_a_large_run_still_does(large: Path) -> None:
+    before = run("topics", "run", "--json", cwd=large)
+    (large / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
+    assert [len(row["documents"]) for row in json.loads(before.stdout)] == [2, 2, 2]
+    assert run("transform", "run", "new.txt", cwd=large).stdout.count("\n") == 6
+    judged = run("evaluate", "run", cwd=large)
+    assert "Judged by 40 of the run's documents, drawn at random." in judged.stderr
+    assert "By 40 documents" in judged.stdout
+    assert "By 5 documents" in run("evaluate", "run", "new.txt", cwd=large).stdout
+    assert "300 documents in both; 0 (0%) changed" in run("compare", "run", "run", cwd=large).stdout
+    assert run("explore", "run", "--text", "full", cwd=large).exit_code == 0
+    assert "run (40 of 300 documents)" in (large / "run" / "explorer.html").read_text(encoding="utf-8")
+
+
+def test_a_sample_is_some_of_the_documents(large: Path) -> None:
+    whole = open_run(large / "run")
+    sample = whole.at_hand()
+    rows = sample.rows
+    assert len(rows) == 40
+    assert (np.diff(rows) > 0).all()
+    texts = (large / "lines.txt").read_text(encoding="utf-8").split("\n")
+    assert sample.texts == [texts[row] for row in rows]
+    assert list(sample.names) == [whole.names[row] for row in rows] == [str(row + 1) for row in rows]
+    np.testing.assert_array_equal(sample.model.doc_topic_, whole.model.doc_topic_[rows])
+    assert (sample.counts != whole.vectorizer.transform(sample.texts)).nnz == 0
+    with pytest.raises(IndexError):
+        whole.names[300]
+
+
+@pytest.mark.parametrize(
+    "command", [("search", "run", "waax"), ("update", "run", "new.txt"), ("edit", "run", "--drop", "1")]
+)
+def test_what_a_large_run_cannot_do_is_one_sentence(command: tuple[str, ...], large: Path) -> None:
+    (large / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
+    result = run(*command, cwd=large)
+    assert result.exit_code == 1
+    assert "run has 300 documents in shards, too many to take into memory" in result.stderr
+    assert "polyseme fit --sample." in result.stderr
+
+
+def test_damage_is_named(place: Path) -> None:
+    found = fitted(place)
+    for name in ("shards/doc_topic.npy", "documents.parquet/000001.parquet"):
+        path = found.path / name
+        content = path.read_bytes()
+        path.write_bytes(content[:40])
+        opened = open_run(found.path)
+        with pytest.raises(Exception, match=path.name):
+            _ = (opened.model, opened.documents)
+        path.write_bytes(content)
+    (found.path / "documents.parquet" / "000000.parquet").unlink()
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 22])
+def test_typical_documents_block_by_block(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typical, "_NUMBERS_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    theta = rng.dirichlet(np.ones(4), 300)
+    theta[:, 2] = 0
+    theta /= theta.sum(axis=1, keepdims=True)
+    weights = rng.dirichlet(np.ones(300))
+    labels = [str(value) if value else None for value in rng.integers(0, 3, 300)]
+    found = typical.typical(theta, weights, 5, typical.Labels.of(labels))
+    view = symmetric_view(theta, weights)
+    np.testing.assert_allclose(found.fit, topic_fit(theta, view.topic_doc), atol=1e-15)
+    for topic in range(4):
+        assert found.documents[topic] == np.argsort(-view.topic_doc[topic], kind="stable")[:5].tolist()
+        for number, name in enumerate(["", "1", "2"]):
+            mine = [row for row, label in enumerate(labels) if (label or "") == name]
+            assert found.shares[topic, number] == pytest.approx(view.topic_doc[topic, mine].sum())
