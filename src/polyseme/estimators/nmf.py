@@ -14,6 +14,7 @@ from polyseme.estimators.validation import count_data, factor_dtype, forget_fit,
 from polyseme.factors import nmf_to_plsa
 from polyseme.initialise import pair_of_factors
 from polyseme.kernels import Array, Floats, SparseCounts, inner, padded, weighted_sum
+from polyseme.sources.disk import Shards
 from polyseme.sources.memory import effective_threads, sparse_counts
 
 LOSSES = ("kullback-leibler", "frobenius")
@@ -75,6 +76,8 @@ class NMF(CountDecomposition):
             raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
         if self.loss == "frobenius":
             return self._fit_frobenius(X, sample_weight)
+        if isinstance(X, Shards):
+            raise UnsupportedError("NMF takes no shards: fit PLSA to them, and take its to_nmf().")
         plsa = PLSA(**self._plsa_parameters())
         try:
             plsa.fit(X, sample_weight=sample_weight)

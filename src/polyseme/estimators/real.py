@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import factor_dtype, forget_fit, non_negative, share, whole_number
+from polyseme.estimators.validation import factor_dtype, forget_fit, non_negative, refuse_shards, share, whole_number
 from polyseme.kernels import Array, Floats
 from polyseme.simplex import (
     Hull,
@@ -188,6 +188,7 @@ class RealTopicModel(Decomposition):
         """X as a dense array of finite float32 or float64 numbers, its features checked against the fit."""
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise InputError("Complex data not supported: every entry must be a real number.")
+        refuse_shards(self, X)
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
         for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
             if any(wrong(X[part]).any() for part in _row_blocks(X)):

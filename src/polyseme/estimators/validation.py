@@ -102,10 +102,18 @@ def _has_text(X: Any) -> bool:
     return any(isinstance(value, str | bytes) for value in np.asarray(X, dtype=object).ravel())
 
 
+def refuse_shards(estimator: Any, X: Any) -> None:
+    """For what only takes arrays."""
+    if isinstance(X, Shards):
+        raise UnsupportedError(
+            f"This part of {type(estimator).__name__} takes no shards, which are for PLSA's fit and transform: give "
+            "the counts of some documents; iterating over shards gives those of one shard after the other."
+        )
+
+
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit."""
-    if isinstance(X, Shards):
-        raise UnsupportedError("Shards are for PLSA's fit and transform: for this, give the counts of some documents.")
+    refuse_shards(estimator, X)
     _refuse_what_is_no_number(X)
     X = validate_data(
         estimator,

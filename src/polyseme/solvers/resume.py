@@ -68,7 +68,8 @@ def begin_or_resume(
     chosen: Any = solver.chosen(model, source) if hasattr(solver, "chosen") else solver
     if not hasattr(chosen, "resume"):
         raise UnsupportedError(
-            f"solver={chosen.name!r} needs all counts in memory: for shards use 'auto', 'em' or 'accelerated-em'."
+            f"solver={chosen.name!r} needs all counts in memory: for shards use 'auto', 'em', "
+            "'accelerated-em', 'tempered' or 'online'."
         )
     source = source.working_in(_key(chosen, model, phi, settings))
     assert source.work is not None

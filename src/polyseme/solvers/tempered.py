@@ -8,7 +8,7 @@ the beta of the fit.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.em import EMRun
 from polyseme.solvers.held_out import hold_out_tokens
-from polyseme.solvers.loop import Run
+from polyseme.solvers.loop import Run, Snapshot
+from polyseme.sources import Source
 from polyseme.sources.memory import MemorySource
 
 _SAME_TOPIC = 0.05
@@ -31,8 +32,11 @@ class Tempered:
     name: ClassVar[str] = "tempered"
     beta: float = 0.9
 
-    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+    def begin(self, model: Model, source: Source, theta: Any, phi: Any) -> Run:
         return EMRun(_at(model, self.beta), source, theta, phi)
+
+    def resume(self, model: Model, source: Source, state: Snapshot) -> Run:
+        return EMRun(_at(model, self.beta), source, state.docs["theta"], state.words["phi"])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+"""`polyseme fit` from JSON lines to a run, with and without --shards: seconds, and the most anonymous memory (Linux).
+
+The file holds synthetic documents, the same 20,000 over and over under other ids. Memory is RssAnon of the command's
+process, looked at fifty times a second.
+
+python benchmarks/fit_memory.py [--documents 400000] [--topics 50] [--max-iter 5] [--shards-only]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import cycle, islice
+from pathlib import Path
+
+from common import describe_machine
+from polyseme.datasets import synthetic_corpus
+
+_DISTINCT = 20_000
+
+
+def write(path: Path, documents: int) -> None:
+    corpus = synthetic_corpus(_DISTINCT, n_words=30_000, length=100)
+    texts = [json.dumps(document.text) for document in corpus]
+    with path.open("w", encoding="utf-8") as file:
+        for number, text in enumerate(islice(cycle(texts), documents)):
+            file.write(f'{{"id": "{number}", "text": {text}}}\n')
+
+
+def anonymous_memory(process: int) -> float:
+    """MB of a process that no file backs; 0 once it has ended."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return int(next((line.split()[1] for line in lines if line.startswith("RssAnon")), "0")) / 1e3
+
+
+def measured(command: list[str], folder: Path) -> tuple[float, float]:
+    """Seconds of a command, and the most MB of anonymous memory."""
+    start, peak = time.perf_counter(), 0.0
+    process = subprocess.Popen([sys.executable, "-m", "polyseme.cli", *command], cwd=folder)
+    while process.poll() is None:
+        peak = max(peak, anonymous_memory(process.pid))
+        time.sleep(0.02)
+    if process.returncode:
+        raise SystemExit(f"polyseme {' '.join(command)} failed.")
+    return time.perf_counter() - start, peak
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--documents", type=int, default=400_000)
+    arguments.add_argument("--topics", type=int, default=50)
+    arguments.add_argument("--max-iter", type=int, default=5)
+    arguments.add_argument("--shards-only", action="store_true")
+    options = arguments.parse_args()
+    if not Path("/proc/self/status").exists():
+        raise SystemExit("There is no /proc/self/status: memory is read there.")
+    describe_machine("polars")
+    print(f"{options.topics} topics, {options.max_iter} iterations\n")
+    print("| documents | MB of JSON lines | | seconds | MB of anonymous memory |\n|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for documents in (options.documents // 4, options.documents):
+            write(folder / "corpus.jsonl", documents)
+            size = (folder / "corpus.jsonl").stat().st_size / 1e6
+            for name in ("--shards",) if options.shards_only else ("--shards", "in memory"):
+                fit = ["fit", "corpus.jsonl", "-k", str(options.topics), "--max-iter", str(options.max_iter)]
+                more = ["--shards"] if name == "--shards" else []
+                seconds, peak = measured([*fit, *more, "-q", "--no-page", "--overwrite", "-o", "run"], folder)
+                print(f"| {documents:,} | {size:.0f} | {name} | {seconds:.0f} | {peak:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
