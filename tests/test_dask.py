@@ -16,6 +16,7 @@ from polyseme.sampling import sample_corpus
 from polyseme.scale import ShardError, open_shards, write_dask_shards, write_shards
 from polyseme.sources.disk import FIT_FOLDER
 
+dask = pytest.importorskip("dask", reason="needs polyseme[dask]")
 distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
 
 pytestmark = [
@@ -156,12 +157,25 @@ def test_collections_become_shards(tmp_path, client):
         write_dask_shards(array.from_array(counts), tmp_path / "array", cluster=client)
 
 
-def test_a_frame_becomes_shards(tmp_path, client):
-    frames = pytest.importorskip("dask.dataframe")
+class Frame:
+    """What a dask data frame is to us: names of columns, and partitions that are pandas frames."""
+
+    def __init__(self, frame, npartitions):
+        self.columns = frame.columns
+        self._parts = [frame.iloc[rows] for rows in np.array_split(np.arange(len(frame)), npartitions)]
+
+    def to_delayed(self):
+        return [dask.delayed(part) for part in self._parts]
+
+
+@pytest.mark.parametrize("of_dask", [True, False])
+def test_a_frame_becomes_shards(tmp_path, client, of_dask):
     pandas = pytest.importorskip("pandas")
+    make = pytest.importorskip("dask.dataframe", reason="needs pyarrow").from_pandas if of_dask else Frame
     frame = pandas.DataFrame(X.toarray(), columns=[f"w{i}" for i in range(60)])
-    shards = write_dask_shards(frames.from_pandas(frame, npartitions=3), tmp_path / "frame", cluster=client)
+    shards = write_dask_shards(make(frame, npartitions=3), tmp_path / "frame", cluster=client)
     assert shards.vocabulary == list(frame.columns)
+    assert len(shards.manifest.shards) == 3
     np.testing.assert_array_equal(sp.vstack(list(shards)).toarray(), frame.to_numpy())
 
 
