@@ -58,6 +58,7 @@ BENCHMARKS = {
     "text": Benchmark("Counting words", "--rounds 1", "--rounds 3 --more"),
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
+    "fit_memory": Benchmark("Memory of a fit", "--documents 20000 --topics 20 --max-iter 2", ""),
     "search": Benchmark("A query", "--queries 40 --iterations 3", "--queries 200"),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
     "hierarchy": Benchmark("Topics in a tree", "--speed-only --branching 2 2", ""),

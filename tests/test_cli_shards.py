@@ -118,6 +118,21 @@ def test_standard_input_the_number_of_topics_and_no_texts(tmp_path: Path) -> Non
     }
 
 
+def test_a_folder_that_spark_wrote(tmp_path: Path) -> None:
+    for part, folder in enumerate(("texts", "texts/lang=en")):
+        name = f"part-{part:05d}-6f3a-c000.snappy.parquet"
+        (tmp_path / folder).mkdir()
+        frame = pl.DataFrame({"id": [f"{part}-{row}" for row in range(30)], "body": TEXTS})
+        frame.write_parquet(tmp_path / folder / name, compression="snappy")
+        (tmp_path / folder / f".{name}.crc").write_bytes(b"crc\0\1")
+    (tmp_path / "texts" / "_SUCCESS").touch()
+    result = run("fit", "texts", "--text", "body", "--shards", "-k", "2", "-q", "--no-page", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    found = open_run(tmp_path / "texts-run")
+    assert found.column("id") == [f"{part}-{row}" for part in range(2) for row in range(30)]
+    assert found.texts == TEXTS * 2
+
+
 def test_a_run_that_fits_is_edited_updated_and_searched_as_a_plain_one(place: Path) -> None:
     fitted(place)
     (place / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
