@@ -33,6 +33,8 @@ CASES = {
     "em": {"solver": "em", "topic_word_prior": Dirichlet(1.1)},
     "not monotone": {"topic_word_prior": Decorrelation(0.5)},
     "background": {"background": 0.3},
+    "tempered": {"solver": "tempered"},
+    "online": {"solver": "online"},
 }
 
 

@@ -22,6 +22,7 @@ distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:Sending large graph"),
+    pytest.mark.filterwarnings("ignore:Port \\d+ is already in use"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -117,7 +118,7 @@ def test_an_interrupted_fit_goes_on_at_workers_and_on_disk(shards, client):
 
     with pytest.raises(Stop):
         PLSA(**SETTINGS, callback=callback).fit(open_shards(shards.folder, cluster=client, checkpoint_every=2))
-    assert list((shards.folder / FIT_FOLDER).glob("*/state.json"))
+    assert list((shards.folder / FIT_FOLDER).glob("*/checkpoint.safetensors"))
     same_bits(PLSA(**SETTINGS).fit(open_shards(shards.folder, checkpoint_every=2)), whole)
 
 
@@ -278,6 +279,6 @@ def test_a_killed_client_is_resumed_with_the_same_bits(shards, tmp_path):
         address = cluster.scheduler_address
         ended = subprocess.run([sys.executable, str(script), str(shards.folder), address], check=False)
         assert ended.returncode == -signal.SIGKILL
-        assert list((shards.folder / FIT_FOLDER).glob("*/state.json"))
+        assert list((shards.folder / FIT_FOLDER).glob("*/checkpoint.safetensors"))
         again = open_shards(shards.folder, cluster=client, checkpoint_every=2)
         same_bits(PLSA(**SETTINGS).fit(again), whole)

@@ -29,6 +29,7 @@ from polyseme import (
     UnsupportedError,
     files,
 )
+from polyseme.checkpoints import Checkpoint
 from polyseme.priors import TopicSelection
 from polyseme.sampling import sample_corpus
 from polyseme.scale import ShardError, open_shards, write_shards
@@ -347,6 +348,26 @@ def test_an_interrupted_fit_goes_on_with_the_same_bits(shards, solver, stops, mo
     assert len(looks) - before == 1 + SETTINGS["max_iter"] - done
 
 
+def test_a_state_is_written_when_its_time_has_come(shards, monkeypatch):
+    whole = PLSA(**SETTINGS).fit(shards)
+    shards = open_shards(shards.folder, checkpoint_every=100)
+
+    def callback(entry):
+        if entry["iteration"] == 4:
+            raise Stop
+
+    seen = []
+    with pytest.raises(Stop):
+        PLSA(**SETTINGS, checkpoint=Checkpoint(None, 0), callback=callback).fit(shards)
+    looks = count_looks(monkeypatch)
+    again = PLSA(**SETTINGS, callback=lambda entry: seen.append(entry["iteration"])).fit(shards)
+    same_bits(again, whole)
+    assert len(looks) == 1 + 12 - 3
+    assert seen == list(range(4, 13))
+    with pytest.raises(InputError, match="needs a path"):
+        PLSA(**SETTINGS, checkpoint=Checkpoint(None)).fit(X)
+
+
 def count_looks(monkeypatch):
     from polyseme.sources.disk import DiskSource
 
@@ -410,7 +431,9 @@ def test_a_state_that_is_damaged_is_named(shards):
 
     with pytest.raises(Stop):
         PLSA(**SETTINGS, callback=callback).fit(shards)
-    (state,) = (shards.folder / FIT_FOLDER).glob("*/state.json")
-    state.write_text("{")
-    with pytest.raises(ShardError, match=r"state.json is damaged"):
-        PLSA(**SETTINGS).fit(shards)
+    (state,) = (shards.folder / FIT_FOLDER).glob("*/checkpoint.safetensors")
+    content = state.read_bytes()
+    for damaged in (b"{", content[:-9], content[:-1] + bytes([content[-1] ^ 1])):
+        state.write_bytes(damaged)
+        with pytest.raises(ShardError, match=r"checkpoint.safetensors is damaged"):
+            PLSA(**SETTINGS).fit(shards)

@@ -101,15 +101,11 @@ def fit(
     fitting = {"n_components": k, "background": background, "seed": seed, "max_iter": max_iter}
     documents = Documents(inputs, reading, counting, fitting, keep_texts, shards)
     with whole_folder(folder, overwrite=overwrite, resume=resume) as work:
-        if shards:
-            ended = fit_in_shards(
-                documents, work, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
-            )
-        else:
-            keep = Checkpoint(work / CHECKPOINT_FILE, checkpoint)
-            ended = _fit_in_memory(
-                documents, work, keep, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
-            )
+        make = fit_in_shards if shards else _fit_in_memory
+        keep = Checkpoint(None if shards else work / CHECKPOINT_FILE, checkpoint)
+        ended = make(
+            documents, work, keep, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
+        )
     if not quiet:
         ended.tell(screen, notes, guessed=language == "auto")
     screen.print(f"Written to {folder}.", highlight=False, markup=False)

@@ -17,6 +17,7 @@ import numpy as np
 from rich.console import Console
 
 from polyseme import PLSA, load
+from polyseme.checkpoints import Checkpoint
 from polyseme.cli.bars import Update, bar
 from polyseme.cli.choosing import chosen_number, forget_choice
 from polyseme.cli.documents import Documents
@@ -46,6 +47,7 @@ _SHOW_EVERY = 512
 def fit_in_shards(
     documents: Documents,
     work: Path,
+    keep: Checkpoint,
     notes: Console,
     *,
     folder: Path,
@@ -64,7 +66,7 @@ def fit_in_shards(
     if number is None:
         sample = sampled_counts(shards, drawn_rows(shards.shape[0], CHOSEN_FROM, seed))
         number, choice = chosen_number(sample, work, notes, seed=seed, resume=resume, quiet=quiet)
-    model, interrupted, seconds = _fitted(documents, shards, number, work, notes, quiet=quiet)
+    model, interrupted, seconds = _fitted(documents, shards, number, keep, work, notes, quiet=quiet)
     about = about_fit(
         documents, facts, model, choice, folder=folder, page_text=page_text, interrupted=interrupted, seconds=seconds
     )
@@ -109,13 +111,13 @@ def _passing(texts: Texts, n_documents: int, update: Update) -> Iterator[str]:
 
 
 def _fitted(
-    documents: Documents, shards: Shards, number: int, work: Path, notes: Console, *, quiet: bool
+    documents: Documents, shards: Shards, number: int, keep: Checkpoint, work: Path, notes: Console, *, quiet: bool
 ) -> tuple[Any, bool, float]:
     """The model, whether Ctrl-C cut its fit short, and the seconds; a fit that was done is not done again."""
     if not (work / FITTED_FILE).is_file():
         asked = documents.fitting
         limit = {} if asked["max_iter"] is None else {"max_iter": asked["max_iter"]}
-        fitted = PLSA(number, background=asked["background"], random_state=asked["seed"], **limit)
+        fitted = PLSA(number, background=asked["background"], random_state=asked["seed"], checkpoint=keep, **limit)
         interrupted, seconds = fit_with_bar(fitted, shards, notes, quiet=quiet)
         keep_model(work, fitted, shards)
         ended = {"interrupted": interrupted, "seconds": round(seconds, 3)}

@@ -284,7 +284,9 @@ class PLSA(TopicScores, CountDecomposition):
         if n_init > 1 or not isinstance(self.init, str) or not isinstance(self.random_state, int | np.integer):
             raise InputError("A checkpoint is of one fit from a named start: n_init must be 1, random_state a number.")
         checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        return FileKeeper(checkpoint, name_of_fit(self, source.by_doc, source.weights))
+        if checkpoint.path is None:
+            raise InputError("A checkpoint needs a path, unless the counts are shards.")
+        return FileKeeper(checkpoint.path, checkpoint.seconds, name_of_fit(self, source.by_doc, source.weights))
 
     def _starts(self, source: Any, model: Model, n_init: int, kept: Array | None) -> Any:
         """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the source has (None: all)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from polyseme.checkpoints import ShardKeeper, ShardSettings, name_of_shard_fit
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.validation import factor_dtype
 from polyseme.files import umask
@@ -17,8 +18,7 @@ from polyseme.model import Model
 from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, Solver
 from polyseme.solvers.folding import fold_in
-from polyseme.solvers.loop import advance_to_end, best_of
-from polyseme.solvers.resume import Settings, begin_or_resume
+from polyseme.solvers.loop import best_of, chosen_solver, run_to_end
 from polyseme.sources.disk import Shards
 from polyseme.sources.memory import effective_threads
 from polyseme.sources.shards import ShardSource, bytes_of, npy_header
@@ -33,8 +33,8 @@ def check_shards(estimator: PLSA, shards: Shards, sample_weight: Any = None) -> 
     """Sets the features of an estimator by those of the shards."""
     if sample_weight is not None:
         raise UnsupportedError("Shards have no weights: leave sample_weight out, or repeat the documents.")
-    if estimator.checkpoint is not None:
-        raise UnsupportedError("A fit of shards is kept beside them: leave checkpoint out.")
+    if estimator.checkpoint is not None and getattr(estimator.checkpoint, "path", estimator.checkpoint) is not None:
+        raise UnsupportedError("A fit of shards is kept beside them: leave checkpoint out, or its path None.")
     if estimator.early_stopping:
         raise UnsupportedError("early_stopping holds tokens of all documents out: with shards leave it False.")
     if shards.shape[0] == 0 or not shards.manifest.tokens > 0:
@@ -54,7 +54,8 @@ def fit_shards(
     A fit that was cut short, in whatever way, goes on from its last state on disk when it is called again.
     """
     dtype = factor_dtype(estimator.dtype, shards)
-    settings = Settings(shards.manifest.digest, max_iter, tol, shards.checkpoint_every)
+    settings = ShardSettings(shards.manifest.digest, max_iter, tol)
+    seconds = None if estimator.checkpoint is None else estimator.checkpoint.seconds
     with shards.only_writer():
         source = shards.source(dtype, n_threads)
         model = estimator._asked_model(estimator.n_components, source)
@@ -62,15 +63,25 @@ def fit_shards(
             raise UnsupportedError(
                 "Shards are visited one by one: no JointBackground, and no prior that looks at all documents at once."
             )
+        chosen: Any = chosen_solver(solver, model, source)
+        if getattr(chosen, "in_memory_only", not hasattr(chosen, "resume")):
+            raise UnsupportedError(
+                f"solver={chosen.name!r} needs all counts in memory: for shards use 'auto', 'em', 'accelerated-em', "
+                "'tempered' or 'online'."
+            )
         with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
 
-            def begin_at(theta: Any, phi: Array) -> Any:
-                return lambda: begin_or_resume(solver, model, source, theta, phi, settings)
+            def fit_from(theta: Any, phi: Array) -> Fit | None:
+                name = name_of_shard_fit(chosen, model, phi, settings)
+                place = source.working_in(name)
+                keeper = ShardKeeper(place, name, shards.checkpoint_every, seconds)
+                start = theta, place.at_hand(phi)
+                return run_to_end(
+                    chosen, model, place, *start, max_iter=max_iter, tol=tol, listeners=listeners, keeper=keeper
+                )
 
-            best: Fit
             best, interrupted = best_of(
-                advance_to_end(begin_at(theta, phi), max_iter=max_iter, tol=tol, listeners=listeners)
-                for theta, phi in estimator._starts(source, model, n_init, None)
+                fit_from(theta, phi) for theta, phi in estimator._starts(source, model, n_init, None)
             )
         estimator._keep_topics(best, source)
         estimator.doc_weights_ = source.totals / source.tokens

@@ -15,7 +15,7 @@ from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.em import EMRun
-from polyseme.solvers.loop import Run, Snapshot, State
+from polyseme.solvers.loop import Run, Snapshot
 from polyseme.sources import Source
 
 _FIRST, _GROWTH, _CUT, _LONGEST = 0.5, 1.1, 0.6, 1.0
@@ -68,12 +68,12 @@ class Momentum:
         self.plain = True
 
     @property
-    def numbers(self) -> Array:
+    def numbers(self) -> dict[str, float]:
         """For a checkpoint."""
-        return np.array([self.size, self.plain])
+        return {"size": self.size, "plain": float(self.plain)}
 
-    def restore(self, numbers: Array) -> None:
-        self.size, self.plain = float(numbers[0]), bool(numbers[1])
+    def restore(self, numbers: dict[str, float]) -> None:
+        self.size, self.plain = numbers["size"], bool(numbers["plain"])
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class AcceleratedRun:
         run = cls(model, source, state.docs["theta"], state.words["phi"])
         if "last" in state.docs:
             run._last_step = state.docs["last"], state.words["last"]
-        run._momentum.size, run._momentum.plain = state.numbers["size"], bool(state.numbers["plain"])
+        run._momentum.restore(state.numbers)
         run.exhausted = bool(state.numbers["exhausted"])
         return run
 
@@ -116,9 +116,7 @@ class AcceleratedRun:
         docs, words = {"theta": self.theta}, {"phi": self.phi}
         if self._last_step is not self._good.step:
             docs["last"], words["last"] = self._last_step
-        momentum = self._momentum
-        numbers = {"size": momentum.size, "plain": float(momentum.plain), "exhausted": float(self.exhausted)}
-        return Snapshot(docs, words, numbers)
+        return Snapshot(docs, words, {**self._momentum.numbers, "exhausted": float(self.exhausted)})
 
     @property
     def theta(self) -> Any:
@@ -139,19 +137,3 @@ class AcceleratedRun:
             self.exhausted = True
         else:
             self._momentum.failed()
-
-    def state(self) -> State:
-        return {
-            **self._good.state(),
-            "last_theta": self._last_step[0],
-            "last_phi": self._last_step[1],
-            "momentum": self._momentum.numbers,
-            "exhausted": np.array(self.exhausted),
-        }
-
-    def restore(self, state: State) -> None:
-        self._good.restore(state)
-        self.report = self._good.report
-        self._last_step = (state["last_theta"], state["last_phi"])
-        self._momentum.restore(state["momentum"])
-        self.exhausted = bool(state["exhausted"])

@@ -16,7 +16,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.solvers.accelerate import Momentum
-from polyseme.solvers.loop import Report, Run, State
+from polyseme.solvers.loop import Report, Run, Snapshot
 from polyseme.solvers.poisson import Unnormalised, column_sums, duality_gap, from_plsa, log_likelihood
 from polyseme.sources.memory import MemorySource
 
@@ -31,6 +31,7 @@ class SCD:
     """
 
     name: ClassVar[str] = "scd"
+    in_memory_only: ClassVar[bool] = True
     passes: int = 2
     extrapolate: bool = True
 
@@ -39,7 +40,10 @@ class SCD:
             raise UnsupportedError("solver='scd' fits plain maximum likelihood only: use solver='auto' for this model.")
         if self.passes < 1:
             raise InputError(f"passes must be at least 1, got {self.passes!r}.")
-        return SCDRun(self, model, source, theta, phi)
+        return SCDRun(self, model, source, from_plsa(source, theta, phi))
+
+    def resume(self, model: Model, source: MemorySource, state: Snapshot) -> Run:
+        return SCDRun.resumed(self, model, source, state)
 
 
 _PATIENCE = 5
@@ -52,12 +56,12 @@ class _Tried(NamedTuple):
 
 
 class SCDRun:
-    def __init__(self, settings: SCD, model: Model, source: MemorySource, theta: Array, phi: Array) -> None:
+    def __init__(self, settings: SCD, model: Model, source: MemorySource, start: Unnormalised) -> None:
         self.model = model
         self.exhausted = False
         self._passes = settings.passes
         self._source = source
-        self._good = self._ahead = from_plsa(source, theta, phi)
+        self._good = self._ahead = start
         self._momentum = Momentum(settings.extrapolate, keep=0.01)
         self._least_gain, self._waited = float("inf"), 0
         logs = source.sweep(*self._good, rows=False, words=False).logs
@@ -86,25 +90,28 @@ class SCDRun:
             self._good = self._ahead = from_plsa(self._source, self.theta, self.phi)
             self._momentum.failed()
 
-    def state(self) -> State:
-        return {
-            "good_docs": self._good.docs,
-            "good_words": self._good.words,
-            "ahead_docs": self._ahead.docs,
-            "ahead_words": self._ahead.words,
-            "momentum": self._momentum.numbers,
-            "gains": np.array([self._least_gain, self._waited]),
-            "exhausted": np.array(self.exhausted),
-            "report": self.report.numbers,
+    def snapshot(self) -> Snapshot:
+        numbers = {
+            **self._momentum.numbers,
+            **self.report._asdict(),
+            "least_gain": self._least_gain,
+            "waited": float(self._waited),
+            "exhausted": float(self.exhausted),
         }
+        points = {"good": self._good, "ahead": self._ahead}
+        docs, words = ({name: point[side] for name, point in points.items()} for side in (0, 1))
+        return Snapshot(docs, words, numbers)
 
-    def restore(self, state: State) -> None:
-        self._good = Unnormalised(state["good_docs"], state["good_words"])
-        self._ahead = Unnormalised(state["ahead_docs"], state["ahead_words"])
-        self._momentum.restore(state["momentum"])
-        self._least_gain, self._waited = float(state["gains"][0]), int(state["gains"][1])
-        self.exhausted = bool(state["exhausted"])
-        self.report = Report(*state["report"].tolist())
+    @classmethod
+    def resumed(cls, settings: SCD, model: Model, source: MemorySource, state: Snapshot) -> SCDRun:
+        good, ahead = (Unnormalised(state.docs[name], state.words[name]) for name in ("good", "ahead"))
+        run = cls(settings, model, source, good)
+        run._ahead = ahead
+        run._momentum.restore(state.numbers)
+        run._least_gain, run._waited = state.numbers["least_gain"], int(state.numbers["waited"])
+        run.exhausted = bool(state.numbers["exhausted"])
+        run.report = Report(*(state.numbers[name] for name in Report._fields))
+        return run
 
     def _residual(self, gain_ahead: float) -> float:
         """The gain at the lengthened point is free, but can stay large when the fit is done.

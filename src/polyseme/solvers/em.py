@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyseme.model import Model
-from polyseme.solvers.loop import Report, Run, Snapshot, State
+from polyseme.solvers.loop import Report, Run, Snapshot
 from polyseme.sources import Source
 
 
@@ -42,21 +42,6 @@ class EMRun:
     def advance(self) -> None:
         self.theta, self.phi = self.step  # let go of the old point before the sweep needs memory
         self._look(*self.step)
-
-    def state(self) -> State:
-        next_theta, next_phi = self.step
-        return {
-            "theta": self.theta,
-            "phi": self.phi,
-            "next_theta": next_theta,
-            "next_phi": next_phi,
-            "report": self.report.numbers,
-        }
-
-    def restore(self, state: State) -> None:
-        self.theta, self.phi = state["theta"], state["phi"]
-        self.step = (state["next_theta"], state["next_phi"])
-        self.report = Report(*state["report"].tolist())
 
     def snapshot(self) -> Snapshot:
         return Snapshot({"theta": self.theta}, {"phi": self.phi}, {})

@@ -44,11 +44,6 @@ class Report(NamedTuple):
     def columns(self) -> dict[str, float]:
         return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
 
-    @property
-    def numbers(self) -> Array:
-        """All three, for a checkpoint; Report(*numbers) is the way back."""
-        return np.array(self)
-
 
 class Advancing(Protocol):
     """What the loop advances."""
@@ -82,7 +77,10 @@ class Run(Protocol):
 
 
 class Snapshot(NamedTuple):
-    """What a run whose factors are where the source keeps them needs to go on in another process, to the same bits."""
+    """What a run needs to go on as if it had never stopped, in another process too, without a bit's difference.
+
+    A solver whose runs have a method ``snapshot() -> Snapshot`` takes it back: ``resume(model, source, snapshot)``.
+    """
 
     docs: dict[str, Any]
     """thetas, as the source keeps them"""
@@ -99,25 +97,21 @@ class Solver(Protocol):
     def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run: ...
 
 
-State = dict[str, Array]
-"""all that a run needs to go on as if it had never stopped"""
+class Kept(NamedTuple):
+    """A fit that was put down."""
 
-
-class Resumable(Protocol):
-    """A run that can be put down and taken up again, by another process too, without a bit's difference."""
-
-    def state(self) -> State: ...
-    def restore(self, state: State) -> None: ...
+    state: Snapshot
+    history: dict[str, Array]
 
 
 class Keeper(Protocol):
     """Keeps the state of a fit somewhere safe."""
 
-    def load(self) -> State | None:
+    def load(self) -> Kept | None:
         """What was kept of this very fit."""
 
-    def offer(self, state: Callable[[], State]) -> None:
-        """Called after each iteration: takes the state if it is time to."""
+    def offer(self, iteration: int, kept: Callable[[], Kept]) -> None:
+        """Called after each iteration: takes the fit's state if it is time to."""
 
 
 Entry = dict[str, float]
@@ -187,13 +181,30 @@ def run_to_end(
     keeper: Keeper | None = None,
 ) -> Fit | None:
     """`advance_to_end` of what the solver begins."""
+    resume = None
+    if keeper is not None:
+        chosen: Any = chosen_solver(solver, model, source)
+        if not hasattr(chosen, "resume"):
+            raise UnsupportedError("This solver's fits cannot be kept in a checkpoint: use 'auto', 'scd' or 'em'.")
+        resume = partial(chosen.resume, model, source)
     return advance_to_end(
-        lambda: solver.begin(model, source, theta, phi), max_iter=max_iter, tol=tol, listeners=listeners, keeper=keeper
+        lambda: solver.begin(model, source, theta, phi),
+        resume,
+        max_iter=max_iter,
+        tol=tol,
+        listeners=listeners,
+        keeper=keeper,
     )
+
+
+def chosen_solver(solver: Any, model: Model, source: Any) -> Any:
+    """The solver that does the work: of one that chooses by the model and the data, the chosen one."""
+    return solver.chosen(model, source) if hasattr(solver, "chosen") else solver
 
 
 def advance_to_end(
     begin: Callable[[], AnyRun],
+    resume: Callable[[Snapshot], AnyRun] | None = None,
     *,
     max_iter: int,
     tol: float,
@@ -203,27 +214,27 @@ def advance_to_end(
     """Advances until the residual is at most `tol`, `max_iter` iterations are done, or Ctrl-C.
 
     After Ctrl-C the last whole point is returned, marked as interrupted; None if there is none yet. With a keeper the
-    fit goes on from what was kept of it, to the same end.
+    fit goes on from what was kept of it, by `resume`, to the same end.
     """
     monitor = Monitor(listeners)
     run: AnyRun | None = None
     iteration, converged, interrupted = 0, False, False
     try:
-        run = begin()
-        if keeper is not None and not hasattr(run, "state"):
-            raise UnsupportedError("This solver's fits cannot be kept in a checkpoint: use 'auto', 'scd' or 'em'.")
         kept = None if keeper is None else keeper.load()
-        if kept is None:
+        if kept is None or resume is None:
+            run = begin()
             monitor.record(0, run.report)
         else:
-            iteration, converged = _taken_up(run, monitor, kept, tol)
+            run = resume(kept.state)
+            monitor.restore(kept.history)
+            iteration, converged = int(kept.history["iteration"][-1]), _is_done(run, tol)
         while iteration < max_iter and not converged:
             run.advance()
             iteration += 1
             monitor.record(iteration, run.report)
             converged = _is_done(run, tol)
             if keeper is not None:
-                keeper.offer(partial(_put_down, run, monitor))
+                keeper.offer(iteration, partial(_put_down, run, monitor))
     except KeyboardInterrupt:
         interrupted = True
     if run is None:
@@ -235,22 +246,8 @@ def _is_done(run: Advancing, tol: float) -> bool:
     return run.exhausted or run.report.residual <= tol
 
 
-_HISTORY = "history."
-
-
-def _put_down(run: Any, monitor: Monitor) -> State:
-    """The state of a fit."""
-    history = {_HISTORY + name: column for name, column in monitor.history().items()}
-    return {**run.state(), **history}
-
-
-def _taken_up(run: Any, monitor: Monitor, state: State, tol: float) -> tuple[int, bool]:
-    """Puts a fit into a state; returns its iteration, and whether it is done."""
-    monitor.restore(
-        {name.removeprefix(_HISTORY): column for name, column in state.items() if name.startswith(_HISTORY)}
-    )
-    run.restore({name: value for name, value in state.items() if not name.startswith(_HISTORY)})
-    return int(state[_HISTORY + "iteration"][-1]), _is_done(run, tol)
+def _put_down(run: Any, monitor: Monitor) -> Kept:
+    return Kept(run.snapshot(), monitor.history())
 
 
 def best_of(fits: Iterable[Ended[AnyRun] | None]) -> tuple[Ended[AnyRun], bool]:
