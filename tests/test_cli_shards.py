@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from cli_runner import TEXTS, run, write_folder
-from polyseme import PLSA
+from polyseme import PLSA, ModelFileError
 from polyseme.factors import symmetric_view
 from polyseme.metrics import topic_fit
 from polyseme.runs import open_run, pieces, sharded, typical, whole_folder
@@ -346,10 +346,16 @@ def test_damage_is_named(place: Path) -> None:
         content = path.read_bytes()
         path.write_bytes(content[:40])
         opened = open_run(found.path)
-        with pytest.raises(Exception, match=path.name):
+        with pytest.raises(ModelFileError, match=path.name):
             _ = (opened.model, opened.documents)
         path.write_bytes(content)
-    (found.path / "documents.parquet" / "000000.parquet").unlink()
+    shard = found.path / SHARDS_FOLDER / found.shards.manifest.shards[1].name
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    result = run("topics", "run", cwd=place)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("polyseme: ")
+    assert "shard-000001.safetensors is damaged" in result.stderr
 
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])

@@ -49,7 +49,7 @@ def test_the_first_fit_brings_nothing():
 def test_the_public_names():
     import polyseme
 
-    for name in ("PLSA", "load", "InputError", "UnsupportedError", "ModelFileError", "MissingExtraError"):
+    for name in ("PLSA", "load", "InputError", "UnsupportedError", "ModelFileError", "ShardError", "MissingExtraError"):
         assert name in polyseme.__all__
     for name in polyseme.__all__:
         assert getattr(polyseme, name).__doc__

@@ -7,7 +7,7 @@ from typing import Any
 
 from polyseme import storage as _storage
 from polyseme.background import Background, JointBackground
-from polyseme.errors import InputError, MissingExtraError, ModelFileError, UnsupportedError
+from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError, UnsupportedError
 from polyseme.estimators import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, RealTopicModel, TensorPLSA
 from polyseme.estimators.lda import VARIATIONAL_SOLVERS as _VARIATIONAL_SOLVERS
 from polyseme.priors import MEMBERS as _PRIORS
@@ -32,6 +32,7 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "RealTopicModel",
+    "ShardError",
     "TensorPLSA",
     "UnsupportedError",
     "load",

@@ -23,7 +23,7 @@ from polyseme.cli.select import select
 from polyseme.cli.topics import topics
 from polyseme.cli.transform import transform
 from polyseme.cli.update import update
-from polyseme.errors import InputError, MissingExtraError, ModelFileError
+from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError
 
 
 class OneSentenceErrors(TyperGroup):
@@ -46,7 +46,7 @@ class OneSentenceErrors(TyperGroup):
             code = run()
         except typer.Abort:
             sys.exit(exit_codes.INTERRUPTED)
-        except (InputError, ModelFileError, MissingExtraError, OSError) as error:
+        except (InputError, ModelFileError, ShardError, MissingExtraError, OSError) as error:
             typer.echo(f"polyseme: {str(error).rstrip('.')}.", err=True)
             sys.exit(exit_codes.FAILED)
         except Exception as error:
