@@ -14,7 +14,7 @@ PACKAGE_SOURCES := $(shell find src -name __pycache__ -prune -o -print) pyprojec
 
 NATIVE := src/polyseme/_native
 NATIVE_TEST := build/native/test_kernels
-NATIVE_TEST_SOURCES ?= tests/native/test_kernels.cpp $(NATIVE)/dispatch.cpp
+NATIVE_TEST_SOURCES ?= $(wildcard tests/native/*.cpp) $(NATIVE)/dispatch.cpp
 NATIVE_TEST_FLAGS := -std=c++17 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -pthread
 # The instruction sets and their flags, as in CMakeLists.txt.
 INSTRUCTION_SETS := baseline
@@ -104,7 +104,7 @@ $(BENCH_VENV)/.package: $(PACKAGE_SOURCES) benchmarks/requirements.txt
 	done
 	@touch $@
 
-$(NATIVE_TEST): $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) $(wildcard $(NATIVE)/*.hpp)
+$(NATIVE_TEST): $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) $(wildcard $(NATIVE)/*.hpp tests/native/*.hpp)
 	$(CXX) $(NATIVE_TEST_FLAGS) -I$(NATIVE) $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) -o $@
 
 build/native/rows_%.o: $(NATIVE)/rows_isa.cpp $(wildcard $(NATIVE)/*.hpp)

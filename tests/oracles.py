@@ -107,6 +107,14 @@ def log_likelihood(X, theta, phi, weights=None):
     return terms.sum() if weights is None else weights @ terms.sum(axis=1)
 
 
+def free_energy(X, theta, phi, beta):
+    """(1/beta) sum x log sum_z (P(z|d) P(w|z))^beta per token, by loops."""
+    total = 0.0
+    for d, w in zip(*np.nonzero(X), strict=True):
+        total += X[d, w] * np.log(sum((theta[d, z] * phi[z, w]) ** beta for z in range(len(phi))))
+    return total / beta / X.sum()
+
+
 def bound(X, theta, phi, q):
     """Jensen's lower bound of the log-likelihood for any q(z|d,w), documents x words x K (eq. 17-20)."""
     total = 0.0

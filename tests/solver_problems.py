@@ -1,13 +1,30 @@
 """Small problems for the solvers, and the few lines that start one of them there."""
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import oracles
 from polyseme.kernels import padded
 from polyseme.model import Model
-from polyseme.solvers import run_to_end
+from polyseme.solvers import SOLVERS, run_to_end
 from polyseme.sources.memory import MemorySource, counts_of
+
+STOCHASTIC = ("online",)  # see test_online.py
+TEMPERED = ("tempered", "held-out-tempered", "look-further", "annealed")
+HOLDING_OUT = ("held-out-tempered", "look-further")
+PLAIN = [name for name in SOLVERS if name not in (*TEMPERED, *STOCHASTIC)]
+EVERY = pytest.mark.parametrize("name", [name for name in SOLVERS if name not in STOCHASTIC])
+EVERY_PLAIN = pytest.mark.parametrize("name", PLAIN)
+
+K = 4
+X = oracles.mixed_counts(0, 40, 30, K)
+X[[0, 17]] = 0
+X[:, 3] = 0
+FILLED = X.sum(axis=1) > 0
+START = oracles.random_factors(0, *X.shape, K)
 
 
 def source_of(X, *, layout=sp.csr_array, dtype=np.float64, weights=None, n_threads=1):
@@ -53,6 +70,29 @@ def advanced(run, iterations):
             break
         run.advance()
     return run
+
+
+def path(run, iterations):
+    """(temperature, report) at the start and after every iteration."""
+    seen = [(run.model.temperature, run.report)]
+    for _ in range(iterations):
+        if run.exhausted:
+            break
+        run.advance()
+        seen.append((run.model.temperature, run.report))
+    return seen
+
+
+def worst_fall(seen):
+    """The largest relative fall of the objective from one iteration to the next at the same temperature."""
+    return max(
+        (
+            (before.objective - after.objective) / abs(before.objective)
+            for (beta, before), (next_beta, after) in pairwise(seen)
+            if beta == next_beta
+        ),
+        default=0.0,
+    )
 
 
 def mean_log_likelihood(X, theta, phi, weights=None):

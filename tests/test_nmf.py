@@ -1,16 +1,15 @@
-"""NMF as an estimator: scikit-learn's checks, scikit-learn's iterates, both losses, and what is refused."""
+"""NMF as an estimator: scikit-learn's checks, scikit-learn's iterates, both losses, files."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import NMF as SklearnNMF
 from sklearn.decomposition import non_negative_factorization
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
 import polyseme
-from polyseme import NMF, PLSA, InputError, UnsupportedError
+from polyseme import NMF, PLSA, UnsupportedError
 from polyseme.kernels import padded
 from polyseme.model import Model
 from polyseme.solvers import SOLVERS, MultiplicativeNMF, NormalizedNMF, run_to_end
@@ -302,113 +301,3 @@ def test_a_model_from_a_given_start_can_be_saved(tmp_path):
     model = NMF(3, init=random_start(1, X.shape, 3), max_iter=5).fit(X)
     model.save(tmp_path / "model")
     assert np.array_equal(polyseme.load(tmp_path / "model").transform(X), model.transform(X))
-
-
-# what is refused
-
-
-def sentence(error):
-    message = str(error.value)
-    assert "\n" not in message
-    assert message.endswith(".")
-    assert len(message) < 250
-    return message
-
-
-@pytest.mark.parametrize("loss", ["itakura-saito", "KL", "", None, 1, ["frobenius"]], ids=repr)
-def test_an_unknown_loss(loss):
-    with pytest.raises(InputError, match="loss must be one of 'kullback-leibler', 'frobenius'") as error:
-        NMF(2, loss=loss).fit(X)
-    sentence(error)
-
-
-BAD_PAIRS = {
-    "too few documents": (np.ones((39, 3)), np.ones((3, 25))),
-    "too few words": (np.ones((40, 3)), np.ones((3, 24))),
-    "another number of components": (np.ones((40, 4)), np.ones((4, 25))),
-    "W and H of different sizes": (np.ones((40, 3)), np.ones((2, 25))),
-    "transposed": (np.ones((3, 40)), np.ones((25, 3))),
-    "flat": (np.ones(40), np.ones(25)),
-    "negative": (np.full((40, 3), -1.0), np.ones((3, 25))),
-    "not a number": (np.full((40, 3), np.nan), np.ones((3, 25))),
-    "one of two": (np.ones((40, 3)),),
-    "text": ("ab", "cd"),
-    "a number": 5,
-}
-
-
-@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-@pytest.mark.parametrize("pair", BAD_PAIRS)
-def test_a_pair_to_start_from(pair, loss):
-    with pytest.raises(InputError, match="init") as error:
-        NMF(3, loss=loss, init=BAD_PAIRS[pair]).fit(X)
-    sentence(error)
-
-
-@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-@pytest.mark.parametrize(
-    ("name", "value"), [("init", "kmeans"), ("n_components", 0), ("n_components", 2.5), ("max_iter", 0)]
-)
-def test_parameters(name, value, loss):
-    """Those that scikit-learn's solver takes may be refused in its own words."""
-    with pytest.raises(InputError if loss == "kullback-leibler" else ValueError, match=f"{name}|starts from") as error:
-        NMF(**{"n_components": 2, "loss": loss, name: value}).fit(X)
-    sentence(error)
-
-
-def test_frobenius_takes_no_weights():
-    with pytest.raises(UnsupportedError, match="sample_weight") as error:
-        NMF(2, loss="frobenius").fit(X, sample_weight=np.ones(len(X)))
-    sentence(error)
-
-
-def test_frobenius_has_no_lsa_start():
-    with pytest.raises(UnsupportedError, match="lsa") as error:
-        NMF(2, loss="frobenius", init="lsa").fit(X)
-    sentence(error)
-
-
-@LAYOUTS
-@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-def test_negative_numbers(loss, layout):
-    data = X.copy()
-    data[0, 0] = -1
-    with pytest.raises(ValueError, match="Negative values in data"):
-        NMF(2, loss=loss).fit(layout(data))
-
-
-@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-def test_nothing_to_fit(loss):
-    with pytest.raises(InputError, match="nothing to fit"):
-        NMF(2, loss=loss).fit(np.zeros((4, 5)))
-
-
-def test_an_unfitted_model():
-    for use in ("transform", "inverse_transform"):
-        with pytest.raises(NotFittedError):
-            getattr(NMF(2), use)(X)
-    with pytest.raises(NotFittedError):
-        NMF(2).to_plsa()
-
-
-def test_a_fit_that_does_not_converge_says_so():
-    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
-        NMF(3, max_iter=1, tol=0, random_state=0).fit(X)
-
-
-def test_ctrl_c_leaves_a_usable_model():
-    def stop(entry):
-        if entry["iteration"] == 3:
-            raise KeyboardInterrupt
-
-    model = NMF(3, random_state=0, callback=stop, tol=0)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    assert np.array_equal(model.transform(X), model.doc_factor_)
-    assert np.isfinite(model.reconstruction_err_)
-
-
-def test_the_callback_and_the_history():
-    seen = []
-    model = NMF(3, random_state=0, callback=seen.append, max_iter=12, tol=0).fit(X)
-    assert [entry["objective"] for entry in seen] == model.history_["objective"].tolist()

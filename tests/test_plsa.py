@@ -1,15 +1,13 @@
-"""PLSA as an estimator: scikit-learn's checks, its containers, and what a fit leaves behind."""
+"""PLSA as an estimator: scikit-learn's checks, its containers, input, and what does not change a fit."""
 
 import copy
 import doctest
 import pickle
-import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -17,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
 import polyseme.estimators.plsa
-from polyseme import PLSA, MissingExtraError
+from polyseme import PLSA
 from polyseme.initialise import STARTS
 from polyseme.sources.memory import MemorySource, counts_of
 
@@ -297,185 +295,3 @@ def test_a_given_pair_is_where_the_fit_starts():
     for _ in range(2):
         theta, phi = oracles.em_step(X, theta, phi)
     np.testing.assert_allclose(model.components_, phi, atol=1e-12)
-
-
-# what a fit leaves behind
-
-
-def test_the_symmetric_view_is_the_same_joint_distribution(model):
-    asymmetric = model.doc_weights_[:, np.newaxis] * (model.doc_topic_ @ model.components_)
-    symmetric = model.topic_doc_.T @ (model.topic_weights_[:, np.newaxis] * model.components_)
-    np.testing.assert_allclose(symmetric, asymmetric, rtol=1e-12, atol=1e-18)
-    np.testing.assert_allclose(asymmetric.sum(), 1, rtol=1e-12)
-    for distribution in (model.topic_weights_, model.doc_weights_, *model.topic_doc_, *model.components_):
-        np.testing.assert_allclose(distribution.sum(), 1, rtol=1e-12)
-    np.testing.assert_allclose(model.doc_weights_, X_WITH_GAPS.sum(axis=1) / X_WITH_GAPS.sum())
-
-
-def test_log_likelihood_is_that_of_the_fitted_attributes(model):
-    value = oracles.log_likelihood(X_WITH_GAPS, model.doc_topic_, model.components_) / X_WITH_GAPS.sum()
-    np.testing.assert_allclose(model.log_likelihood_, value, rtol=1e-12)
-    np.testing.assert_allclose(model.training_perplexity_, np.exp(-value), rtol=1e-12)
-    assert model.log_likelihood_ >= model.history_["log_likelihood"][-1] - 1e-4
-
-
-def test_history_is_a_table(model):
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(model.history_)
-    assert list(table.columns) == ["iteration", "seconds", "log_likelihood", "objective", "residual"]
-    assert len(table) == model.n_iter_ + 1
-    assert table["iteration"].tolist() == list(range(len(table)))
-    assert table["seconds"].is_monotonic_increasing
-    assert table["log_likelihood"].is_monotonic_increasing
-    assert (table["residual"] >= 0).all()
-
-
-def test_the_callback_hears_every_entry():
-    heard = []
-    model = fitted(callback=heard.append, max_iter=5)
-    assert len(heard) == 6
-    for name, column in model.history_.items():
-        assert [entry[name] for entry in heard] == column.tolist()
-
-
-def test_it_stops_at_the_tolerance():
-    model = fitted(tol=0.05, max_iter=1000)
-    residual = model.history_["residual"]
-    assert model.converged_
-    assert residual[-1] <= 0.05
-    assert (residual[1:-1] > 0.05).all()
-
-
-def test_a_fit_that_does_not_converge_says_what_to_do():
-    with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=3 .*nats per token.*raise max_iter or tol"):
-        model = PLSA(3, max_iter=3, tol=0, random_state=0).fit(X)
-    assert not model.converged_
-    assert model.n_iter_ == 3
-
-
-@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
-def test_a_fit_that_converges_does_not_warn():
-    assert PLSA(2, random_state=0, tol=0.5).fit(X).converged_
-
-
-def test_n_init_keeps_the_best_start():
-    heard = []
-    model = fitted(n_init=5, max_iter=8, callback=heard.append)
-    ends = [entry["objective"] for entry in heard if entry["iteration"] == 8]
-    assert len(ends) == 5
-    assert len(set(ends)) == 5
-    assert model.history_["objective"][-1] == max(ends)
-    assert model.n_iter_ == 8
-
-
-def interrupt_at(iteration, start=1):
-    """A callback that acts as Ctrl-C at that iteration of that start."""
-    starts = []
-
-    def callback(entry):
-        if entry["iteration"] == 0:
-            starts.append(entry)
-        if entry["iteration"] == iteration and len(starts) == start:
-            raise KeyboardInterrupt
-
-    return callback
-
-
-@pytest.mark.parametrize("iteration", [0, 1, 5])
-def test_ctrl_c_leaves_a_usable_model(iteration):
-    model = PLSA(3, random_state=0, callback=interrupt_at(iteration))
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X_WITH_GAPS)
-    assert model.n_iter_ == iteration
-    assert not model.converged_
-    assert len(model.history_["iteration"]) == iteration + 1
-    assert np.array_equal(model.transform(X_WITH_GAPS), model.doc_topic_)
-    assert np.isfinite(model.score(X_WITH_GAPS))
-    if iteration:
-        assert np.array_equal(model.components_, fitted(X_WITH_GAPS, max_iter=iteration).components_)
-
-
-def test_ctrl_c_in_a_later_start_keeps_the_best_so_far():
-    model = PLSA(3, random_state=0, n_init=3, max_iter=10, callback=interrupt_at(1, start=2))
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    assert same_fit(model, fitted(max_iter=10))
-
-
-def test_other_errors_in_the_callback_come_through():
-    def callback(entry):
-        raise ZeroDivisionError
-
-    model = PLSA(3, callback=callback)
-    with pytest.raises(ZeroDivisionError):
-        model.fit(X)
-    assert not hasattr(model, "components_")
-
-
-# topics
-
-
-def expected_words(model, n_words, names):
-    return [", ".join(names[w] for w in np.argsort(-row, kind="stable")[:n_words]) for row in model.components_]
-
-
-def check_topics(frame, model, names):
-    assert list(frame.columns) == ["id", "weight", "fit", "words"]
-    assert list(frame["id"]) == [0, 1, 2, 3]
-    np.testing.assert_allclose(frame["weight"], model.topic_weights_)
-    assert list(frame["words"]) == expected_words(model, 4, names)
-    fit = [sum(model.topic_doc_[k] * model.doc_topic_[:, k]) for k in range(4)]
-    np.testing.assert_allclose(frame["fit"], fit, rtol=1e-9)
-
-
-NAMES = [f"word{w}" for w in range(45)]
-
-
-def test_topics_as_a_polars_frame(model):
-    polars = pytest.importorskip("polars")
-    frame = model.topics(NAMES, n_words=4)
-    assert isinstance(frame, polars.DataFrame)
-    check_topics(frame, model, NAMES)
-
-
-def test_topics_as_a_pandas_frame_without_polars(model, monkeypatch):
-    pandas = pytest.importorskip("pandas")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    frame = model.topics(np.array(NAMES), n_words=4)
-    assert isinstance(frame, pandas.DataFrame)
-    check_topics(frame, model, NAMES)
-
-
-def test_topics_without_either_name_the_extra(model, monkeypatch):
-    monkeypatch.setitem(sys.modules, "polars", None)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"^A table of topics needs the extra 'cli': pip install"):
-        model.topics()
-
-
-def test_topics_without_a_vocabulary_number_the_words(model):
-    assert list(model.topics(n_words=4)["words"]) == expected_words(model, 4, [f"x{w}" for w in range(45)])
-
-
-# progress
-
-
-def test_a_fit_is_silent_unless_asked(capfd):
-    fitted(max_iter=3)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_progress_without_rich(capsys, monkeypatch):
-    for name in ("rich", "rich.progress"):
-        monkeypatch.setitem(sys.modules, name, None)
-    fitted(max_iter=12, tol=0, verbose=1)
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert [line.split(":")[0] for line in output.err.splitlines()] == ["PLSA 0/12", "PLSA 10/12", "PLSA 12/12"]
-
-
-def test_progress_with_rich(capsys):
-    pytest.importorskip("rich")
-    fitted(max_iter=12, tol=0, verbose=2)
-    output = capsys.readouterr()
-    assert "12/12" in output.out + output.err

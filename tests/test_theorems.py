@@ -1,35 +1,38 @@
 """What Zhang, Ding and Tang prove, conjecture and print, against naive formulas: the true parts hold, the false fail.
 
-As in the paper X is words x documents, C = P(w|z) words x K, S = P(z) the diagonal and H = P(d|z) documents x K, each
-with columns that sum to one; F and G are the factors of NMF. R = X / (C S H'). The package's factors are C-like
-`words` and H-like `docs`.
+For the notation see zhang_formulas.py.
 """
 
 import numpy as np
 import pytest
 
 import oracles
-from polyseme.kernels import padded
-from polyseme.model import Model
 from polyseme.solvers import EM, PLSI, SCD, MultiplicativeNMF, NormalizedNMF
-from polyseme.solvers.multiplicative import MultiplicativeRun
-from polyseme.solvers.plsi import PLSIRun
-from polyseme.solvers.poisson import Unnormalised
-from solver_problems import advanced, begin, factors, source_of
-
-K = 4
-
-
-def joint(X):
-    return X / X.sum()
-
-
-def dense():
-    return joint(np.random.default_rng(0).uniform(0.1, 2, (14, 18)))
-
-
-def sparse():
-    return joint(oracles.random_counts(1, 30, 25, 0.3, empty_rows=(4,), empty_words=(7,)).T)
+from solver_problems import advanced, begin, factors
+from zhang_formulas import (
+    C_S_H,
+    F_and_G,
+    K,
+    algorithm_2,
+    algorithm_2_as_scanned,
+    algorithm_3,
+    algorithm_3_as_printed,
+    close,
+    corollary_3,
+    dense,
+    divergence,
+    joint,
+    new_F,
+    new_G,
+    nmf_run,
+    plsa_start,
+    plsi_run,
+    product,
+    sparse,
+    theorem_1,
+    to_one,
+    triple,
+)
 
 
 @pytest.fixture(params=["dense", "sparse", "real"])
@@ -40,118 +43,6 @@ def X(request, real_counts):
     counts = real_counts("counts/ap_blei.npz")[:150].toarray().astype(np.float64)
     common = np.argsort(-counts.sum(axis=0), kind="stable")[:250]
     return joint(counts[:, common].T)
-
-
-def triple(X, seed=5):
-    """C, S, H at random, all positive."""
-    rng = np.random.default_rng(seed)
-    n_words, n_docs = X.shape
-    return rng.dirichlet(np.ones(n_words), K).T, rng.dirichlet(np.full(K, 3.0)), rng.dirichlet(np.ones(n_docs), K).T
-
-
-def plsa_start(X, seed=6):
-    """theta and phi, and the same P(d,w) as a triple: the start at which all algorithms agree on P(d) = n_d / N."""
-    n_words, n_docs = X.shape
-    theta, phi = oracles.random_factors(seed, n_docs, n_words, K)
-    topic_weights, topic_doc, topic_word = oracles.symmetric_of(theta, phi, X.sum(axis=0))
-    return (theta, phi), (topic_word.T, topic_weights, topic_doc.T)
-
-
-def ratio(X, P):
-    return np.divide(X, P, out=np.zeros_like(P), where=X > 0)
-
-
-def to_one(factor):
-    return factor / factor.sum(axis=0)
-
-
-def close(actual, expected):
-    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
-
-
-# the paper's formulas, naively
-
-
-def new_F(X, F, G):
-    """Algorithm 1, line 2."""
-    return F / G.sum(axis=0) * (ratio(X, F @ G.T) @ G)
-
-
-def new_G(X, F, G):
-    """Algorithm 1, line 3, at whatever F it is given."""
-    return G / F.sum(axis=0) * (ratio(X, F @ G.T).T @ F)
-
-
-def theorem_1(X, C, S, H):
-    """Equations 4 and 5: the next C and S from the old values."""
-    R = ratio(X, C * S @ H.T)
-    share = np.diag(C.T @ R @ H)
-    return C * (R @ H) / share, S * share
-
-
-def corollary_3(X, C, S, H):
-    """The next H and S from the old values."""
-    R = ratio(X, C * S @ H.T)
-    share = np.diag(C.T @ R @ H)
-    return H * (R.T @ C) / share, S * share
-
-
-def algorithm_2(X, C, S, H):
-    """PLSI, R recomputed before each line."""
-    R = ratio(X, C * S @ H.T)
-    C = C * (R @ H) / np.diag(C.T @ R @ H)
-    R = ratio(X, C * S @ H.T)
-    S = S * np.diag(C.T @ R @ H)
-    R = ratio(X, C * S @ H.T)
-    return C, S, H * (R.T @ C) / np.diag(C.T @ R @ H)
-
-
-def algorithm_2_as_scanned(X, C, S, H):
-    """H's denominator has the old C, and its R the old S."""
-    R = ratio(X, C * S @ H.T)
-    new_C = C * (R @ H) / np.diag(C.T @ R @ H)
-    R = ratio(X, new_C * S @ H.T)
-    return new_C, S * np.diag(new_C.T @ R @ H), H * (R.T @ new_C) / np.diag(C.T @ R @ H)
-
-
-def algorithm_3_as_printed(X, C, S, H):
-    """Every line from the values of the last iteration."""
-    new_C, new_S = theorem_1(X, C, S, H)
-    new_H, _ = corollary_3(X, C, S, H)
-    return new_C, new_S, new_H
-
-
-def algorithm_3(X, C, S, H):
-    """Gauss-Seidel: C and S, then H and S from the new C and S."""
-    C, S = theorem_1(X, C, S, H)
-    H, S = corollary_3(X, C, S, H)
-    return C, S, H
-
-
-def divergence(X, P):
-    """sum x log(x / p) - x + p"""
-    present = X > 0
-    return float((X[present] * np.log(X[present] / P[present])).sum() - X.sum() + P.sum())
-
-
-# the package's runs at any F and G, or C, S and H
-
-
-def nmf_run(X, F, G, order="words-first", normalise=False):
-    point = Unnormalised(padded(G, np.float64), padded(F, np.float64))
-    return MultiplicativeRun(Model(K), source_of(X.T), point, order, normalise)
-
-
-def plsi_run(X, C, S, H):
-    return PLSIRun(Model(K), source_of(X.T), Unnormalised(padded(H * S * X.sum(), np.float64), padded(C, np.float64)))
-
-
-def F_and_G(run):
-    return run.point.words[:, :K], run.point.docs[:, :K]
-
-
-def C_S_H(run):
-    return run.C[:, :K], run.S[:K], run.H[:, :K]
 
 
 # the algorithms are the naive ones
@@ -479,8 +370,3 @@ def test_equation_10_is_no_law(seed, n_topics, same):
     else:
         assert gap > 1e-3 * X.max()
         assert gap > 20 * still_moving
-
-
-def product(X, run):
-    theta, phi = factors(run)
-    return (X.sum(axis=0)[:, np.newaxis] * theta @ phi).T

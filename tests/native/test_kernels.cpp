@@ -1,156 +1,21 @@
 // The kernels against plain loops in double. Built with the sanitizers by `make native-sanitize`; returns 1 on failure.
 // Buffers have exactly the size that the kernels may touch, so that the address sanitizer sees any step beyond.
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <random>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "coordinate.hpp"
-#include "counts.hpp"
 #include "foldin.hpp"
 #include "mstep.hpp"
+#include "problem.hpp"
 #include "products.hpp"
 #include "row_table.hpp"
 #include "sweep.hpp"
 #include "threads.hpp"
-#include "variational.hpp"
 
 using namespace polyseme;
 
+void test_variational();  // test_variational.cpp
+
 namespace {
-
-int failures = 0;
-long checks = 0;
-std::string where;
-
-void check(bool holds, const char* what) {
-    ++checks;
-    if (holds) return;
-    ++failures;
-    if (failures <= 50) std::printf("FAILED %s: %s\n", where.c_str(), what);
-}
-
-template <class One, class Other>
-void check_close(const std::vector<One>& actual, const std::vector<Other>& expected, double tolerance, const char* what) {
-    bool all = actual.size() == expected.size();
-    for (std::size_t i = 0; all && i < actual.size(); ++i) {
-        const double a = static_cast<double>(actual[i]), e = static_cast<double>(expected[i]);
-        all = std::fabs(a - e) <= tolerance * (1 + std::fabs(e));
-    }
-    check(all, what);
-}
-
-template <class T>
-void check_same_bits(const std::vector<T>& one, const std::vector<T>& other, const char* what) {
-    check(one.size() == other.size() && (one.empty() || std::memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0), what);
-}
-
-template <class T>
-constexpr double tolerance() {
-    return sizeof(T) == 4 ? 2e-5 : 1e-12;
-}
-
-std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
-
-// Counts in CSR form with their transpose, and operands: rows of A and columns of B sum to one.
-template <class Index, class T>
-struct Problem {
-    int64_t rows, words;
-    int topics, width;
-    std::vector<Index> indptr, indices, word_indptr, word_rows;
-    std::vector<T> values, word_values, weighted_word_values, A, B;
-    std::vector<double> weights, totals, word_totals, mass, u;
-
-    Problem(int64_t rows_, int64_t words_, int topics_, unsigned seed)
-        : rows(rows_), words(words_), topics(topics_), width((topics_ + 15) / 16 * 16) {
-        std::mt19937 random(seed);
-        std::uniform_real_distribution<double> uniform(0, 1);
-        indptr.push_back(0);
-        for (int64_t d = 0; d < rows; ++d) {
-            const double density = d % 7 == 3 ? 0 : d % 5 == 0 ? 1 : 0.3;  // some empty rows, some longer than a block
-            for (int64_t w = 0; w < words; ++w) {
-                if (w % 11 == 10 || uniform(random) >= density) continue;  // every eleventh word is in no row
-                indices.push_back(static_cast<Index>(w));
-                values.push_back(static_cast<T>(1 + std::floor(9 * uniform(random))));
-            }
-            indptr.push_back(static_cast<Index>(indices.size()));
-        }
-        A = factor(rows, random, uniform);
-        B = factor(words, random, uniform);
-        normalise_rows(A, rows);
-        normalise_columns(B, words);
-        for (int64_t d = 0; d < rows; ++d) weights.push_back(d % 4 == 1 ? 0 : 2 * uniform(random));
-        make_transpose();
-        totals.assign(at(rows), 0);
-        word_totals.assign(at(words), 0);
-        mass.assign(at(width), 0);
-        u.assign(at(topics), 0);
-        for (int64_t d = 0; d < rows; ++d)
-            for (Index j = indptr[at(d)]; j < indptr[at(d + 1)]; ++j) {
-                totals[at(d)] += static_cast<double>(values[at(j)]);
-                word_totals[at(indices[at(j)])] += static_cast<double>(values[at(j)]);
-            }
-        for (int64_t d = 0; d < rows; ++d)
-            for (int k = 0; k < width; ++k) mass[at(k)] += totals[at(d)] * static_cast<double>(A[at(d * width + k)]);
-        for (int64_t w = 0; w < words; ++w)
-            for (int k = 0; k < topics; ++k) u[at(k)] += static_cast<double>(B[at(w * width + k)]);
-    }
-
-    Counts<Index, T> counts() const { return {indptr.data(), indices.data(), values.data(), rows}; }
-    Counts<Index, T> by_word() const { return {word_indptr.data(), word_rows.data(), word_values.data(), words}; }
-    Counts<Index, T> weighted_by_word() const { return {word_indptr.data(), word_rows.data(), weighted_word_values.data(), words}; }
-
-    double dot(const T* a, int64_t w) const {
-        double q = 0;
-        for (int k = 0; k < width; ++k) q += static_cast<double>(a[k]) * static_cast<double>(B[at(w * width + k)]);
-        return q;
-    }
-
-  private:
-    void make_transpose() {
-        word_indptr.push_back(0);
-        for (int64_t w = 0; w < words; ++w) {
-            for (int64_t d = 0; d < rows; ++d)
-                for (Index j = indptr[at(d)]; j < indptr[at(d + 1)]; ++j)
-                    if (indices[at(j)] == w) {
-                        word_rows.push_back(static_cast<Index>(d));
-                        word_values.push_back(values[at(j)]);
-                        weighted_word_values.push_back(static_cast<T>(static_cast<double>(values[at(j)]) * weights[at(d)]));
-                    }
-            word_indptr.push_back(static_cast<Index>(word_rows.size()));
-        }
-    }
-
-    // Positive numbers, a third of them zero; topic 0 is in every row, so that no product is zero.
-    std::vector<T> factor(int64_t n, std::mt19937& random, std::uniform_real_distribution<double>& uniform) const {
-        std::vector<T> numbers(at(n * width), T(0));
-        for (int64_t i = 0; i < n; ++i)
-            for (int k = 0; k < topics; ++k)
-                if (k == 0 || k == i % topics || uniform(random) > 0.33) numbers[at(i * width + k)] = static_cast<T>(0.05 + uniform(random));
-        return numbers;
-    }
-
-    void normalise_rows(std::vector<T>& numbers, int64_t n) const {
-        for (int64_t i = 0; i < n; ++i) {
-            double sum = 0;
-            for (int k = 0; k < width; ++k) sum += static_cast<double>(numbers[at(i * width + k)]);
-            for (int k = 0; k < width; ++k) numbers[at(i * width + k)] = static_cast<T>(static_cast<double>(numbers[at(i * width + k)]) / sum);
-        }
-    }
-
-    void normalise_columns(std::vector<T>& numbers, int64_t n) const {
-        for (int k = 0; k < topics; ++k) {
-            double sum = 0;
-            for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(numbers[at(i * width + k)]);
-            if (!(sum > 0)) continue;
-            for (int64_t i = 0; i < n; ++i)
-                numbers[at(i * width + k)] = static_cast<T>(static_cast<double>(numbers[at(i * width + k)]) / sum);
-        }
-    }
-};
 
 // The sums of a sweep by loops.
 struct Naive {
@@ -484,100 +349,6 @@ void test_underflow() {
     }
 }
 
-double digamma(double x) {
-    double shift = 0;
-    for (; x < 20; x += 1) shift -= 1 / x;
-    const double w = 1 / (x * x);
-    return shift + std::log(x) - 0.5 / x - w * (1.0 / 12 - w * (1.0 / 120 - w * (1.0 / 252 - w / 240)));
-}
-
-// Document steps and word operands of variational Bayes, for every instruction set and number of threads.
-template <class Index, class T>
-void test_variational(int topics) {
-    where = "variational, " + std::to_string(topics) + " topics, " + std::to_string(8 * sizeof(T)) + " bits";
-    const Problem<Index, T> p(150, 40, topics, 5);
-    const int W = p.width;
-    std::vector<double> alpha(at(W), 1.0), eta(at(p.words)), sums(at(W), 1.0), shift(at(W), 0.0);
-    for (int k = 0; k < topics; ++k) alpha[at(k)] = 0.1 + 0.05 * k;
-    for (int64_t w = 0; w < p.words; ++w) eta[at(w)] = 0.2 + 0.01 * static_cast<double>(w);
-    std::vector<T> lambda(at(p.words * W), T(1)), first(at(p.rows * W), T(0));
-    for (int64_t w = 0; w < p.words; ++w)
-        for (int k = 0; k < topics; ++k) lambda[at(w * W + k)] = static_cast<T>(0.3) + T(500) * p.B[at(w * W + k)];
-    for (int k = 0; k < topics; ++k) {
-        sums[at(k)] = 0;
-        for (int64_t w = 0; w < p.words; ++w) sums[at(k)] += static_cast<double>(lambda[at(w * W + k)]);
-        shift[at(k)] = digamma(sums[at(k)]);
-    }
-    for (int64_t d = 0; d < p.rows; ++d)
-        for (int k = 0; k < topics; ++k) first[at(d * W + k)] = static_cast<T>(p.totals[at(d)] / topics);
-
-    // naively, in double
-    std::vector<double> operand(at(p.words * W), 0.0), word_terms(at(p.words), 0.0), n(first.begin(), first.end());
-    for (int64_t w = 0; w < p.words; ++w) {
-        double top = -1e300;
-        for (int k = 0; k < topics; ++k) {
-            const double x = static_cast<double>(lambda[at(w * W + k)]), log = digamma(x) - shift[at(k)];
-            operand[at(w * W + k)] = log;
-            top = std::max(top, log);
-            word_terms[at(w)] += std::lgamma(x) + (eta[at(w)] - x) * log;
-        }
-        for (int k = 0; k < topics; ++k) operand[at(w * W + k)] = std::exp(operand[at(w * W + k)] - top);
-    }
-    std::vector<double> terms(at(p.rows), 0.0), log_sums(at(W), 0.0);
-    for (int64_t d = 0; d < p.rows; ++d) {
-        std::vector<double> logs(at(topics));
-        for (int step = 0; step <= 3; ++step) {
-            double sum = 0, top = -1e300;
-            for (int k = 0; k < topics; ++k) sum += alpha[at(k)] + n[at(d * W + k)];
-            for (int k = 0; k < topics; ++k) {
-                logs[at(k)] = digamma(alpha[at(k)] + n[at(d * W + k)]) - digamma(sum);
-                top = std::max(top, logs[at(k)]);
-            }
-            if (step == 3) {
-                terms[at(d)] = p.totals[at(d)] * top - std::lgamma(sum);
-                for (int k = 0; k < topics; ++k) {
-                    const double x = alpha[at(k)] + n[at(d * W + k)];
-                    terms[at(d)] += std::lgamma(x) + (alpha[at(k)] - x) * logs[at(k)];
-                    log_sums[at(k)] += p.weights[at(d)] * logs[at(k)];
-                }
-                break;
-            }
-            std::vector<double> next(at(topics), 0.0);
-            for (Index j = p.indptr[at(d)]; j < p.indptr[at(d + 1)]; ++j) {
-                const double* b = operand.data() + static_cast<int64_t>(p.indices[at(j)]) * W;
-                double q = 0;
-                for (int k = 0; k < topics; ++k) q += std::exp(logs[at(k)]) * b[k];
-                for (int k = 0; k < topics; ++k) next[at(k)] += static_cast<double>(p.values[at(j)]) * std::exp(logs[at(k)]) * b[k] / q;
-            }
-            if (p.indptr[at(d)] < p.indptr[at(d + 1)])
-                for (int k = 0; k < topics; ++k) n[at(d * W + k)] = next[at(k)];
-        }
-    }
-
-    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
-        if (isa > best_isa()) continue;
-        std::vector<T> one_thread;
-        for (const int n_threads : {1, 3}) {
-            std::vector<T> B(at(p.words * W)), counts(first), A(at(p.rows * W));
-            std::vector<double> scales(at(p.words)), own(at(p.words)), sums_of_logs(at(p.words)), doc_terms(at(p.rows)), logs(at(W));
-            std::vector<int32_t> steps(at(p.rows));
-            word_operands<T>(lambda.data(), eta.data(), shift.data(), p.words, topics, W, B.data(), scales.data(), own.data(),
-                             sums_of_logs.data(), n_threads, isa);
-            improve_gamma<Index, T>(p.counts(), B.data(), W, alpha.data(), p.totals.data(), p.weights.data(), {topics, 3, 0.0},
-                                    counts.data(), A.data(), doc_terms.data(), logs.data(), steps.data(), n_threads, isa);
-            check_close(B, operand, 10 * tolerance<T>(), "word operands");
-            check_close(own, word_terms, 1e-9, "terms of the words");
-            check_close(counts, n, 100 * tolerance<T>(), "expected counts after three steps");
-            check_close(doc_terms, terms, 100 * tolerance<T>(), "terms of the documents");
-            check_close(logs, log_sums, 100 * tolerance<T>(), "sums of E log theta");
-            for (int64_t d = 0; topics > 1 && d < p.rows; ++d)
-                check(steps[at(d)] == (p.indptr[at(d)] < p.indptr[at(d + 1)] ? -3 : 0), "steps");
-            if (n_threads == 1) one_thread = counts;
-            else check_same_bits(counts, one_thread, "threads change no bit");
-        }
-    }
-}
-
 }  // namespace
 
 int main() {
@@ -585,10 +356,7 @@ int main() {
     test_all_sizes<int64_t, float>("float, 64 bits");
     test_all_sizes<int32_t, double>("double, 32 bits");
     test_all_sizes<int64_t, double>("double, 64 bits");
-    for (const int topics : {1, 13, 16, 50, 130}) {
-        test_variational<int32_t, float>(topics);
-        test_variational<int64_t, double>(topics);
-    }
+    test_variational();
     test_nothing_at_all();
     test_threads();
     test_underflow();

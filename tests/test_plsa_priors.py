@@ -1,0 +1,212 @@
+"""PLSA with every prior and background: weights, batches, files, and where its fits end."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+from family_cases import doc_cases, word_cases
+from polyseme import PLSA, Background, JointBackground, load
+from polyseme.kernels import padded
+from polyseme.model import FixedBackground, Model
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, Smoothing, TopicSelection, as_prior
+from polyseme.solvers import Tempered
+from polyseme.solvers.folding import fold_in
+from polyseme.sources.memory import sparse_counts
+from solver_problems import source_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+K, N_WORDS = 3, 14
+X = oracles.mixed_counts(1, 20, N_WORDS, K, tokens=50)
+DOC_CASES, WORD_CASES = doc_cases(K), word_cases(K, N_WORDS)
+THETA, PHI = oracles.random_factors(2, 20, N_WORDS, K)
+WEIGHTS = np.random.default_rng(3).exponential(size=20)
+BACKGROUND = np.random.default_rng(4).dirichlet(np.ones(N_WORDS))
+
+
+def over(name, cases):
+    return pytest.mark.parametrize(name, cases.values(), ids=cases.keys())
+
+
+def model_of(doc_prior=None, word_prior=None, *, share=0.0, background=BACKGROUND, n_topics=K, joint=False):
+    fixed = FixedBackground(share, background, joint) if share else None
+    return Model(n_topics, 1.0, fixed, as_prior(doc_prior), as_prior(word_prior))
+
+
+def begin(solver, model, data=X, start=(THETA, PHI), **source):
+    dtype = source.get("dtype", np.float64)
+    theta, phi = (padded(factor, dtype, model.n_columns) for factor in (start[0], start[1].T))
+    return solver.begin(model, source_of(data, **source), theta, phi)
+
+
+def fitted(data=X, /, n_components=K, *, sample_weight=None, **parameters):
+    return PLSA(n_components, **{"random_state": 0, "max_iter": 30, **parameters}).fit(
+        data, sample_weight=sample_weight
+    )
+
+
+def same_fit(one, other, tolerance=0.0):
+    for name in ("components_", "doc_topic_", "background_share_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=tolerance)
+    assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, rel=tolerance, abs=0)
+
+
+def everything():
+    """A fit for each prior and background, by name."""
+    cases = {f"docs-{name}": {"doc_topic_prior": case.prior} for name, case in DOC_CASES.items()}
+    cases |= {f"words-{name}": {"topic_word_prior": case.prior} for name, case in WORD_CASES.items()}
+    cases |= {
+        "background": {"background": 0.3},
+        "given-background": {"background": Background(0.3, BACKGROUND)},
+        "joint-background": {"background": JointBackground(0.3)},
+        "all": {"background": 0.2, "doc_topic_prior": 1.1, "topic_word_prior": [Entropic(-1), Smoothing(2)]},
+        "all-tempered": {
+            "background": 0.2, "doc_topic_prior": 1.1, "topic_word_prior": Entropic(2), "solver": Tempered(0.8),
+        },
+    }  # fmt: skip
+    return cases
+
+
+EVERYTHING = over("parameters", everything())
+
+
+class TestEstimator:
+    @EVERYTHING
+    def test_weights_are_repeated_rows(self, parameters):
+        times = np.random.default_rng(5).integers(1, 4, 20)
+        weighted = fitted(sample_weight=times, max_iter=15, tol=0, **parameters)
+        repeated = fitted(X.repeat(times, axis=0), max_iter=15, tol=0, **parameters)
+        np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
+        np.testing.assert_allclose(weighted.doc_topic_.repeat(times, axis=0), repeated.doc_topic_, atol=1e-7)
+        np.testing.assert_allclose(weighted.history_["objective"], repeated.history_["objective"], rtol=1e-10)
+        np.testing.assert_allclose(weighted.background_share_, repeated.background_share_, atol=1e-9)
+
+    @EVERYTHING
+    def test_a_document_of_weight_zero_is_absent(self, parameters):
+        counted = (np.arange(20) % 4 > 0).astype(float)
+        weighted = fitted(sample_weight=counted, max_iter=15, **parameters)
+        without = fitted(X[counted > 0], max_iter=15, **parameters)
+        np.testing.assert_allclose(weighted.components_, without.components_, atol=1e-12)
+
+    @EVERYTHING
+    def test_threads_change_no_bit(self, parameters):
+        one = fitted(sp.csr_array(X), n_jobs=1, **parameters)
+        for n_jobs in (2, 3):
+            same_fit(fitted(sp.csr_array(X), n_jobs=n_jobs, **parameters), one)
+
+    @EVERYTHING
+    def test_dense_is_sparse(self, parameters):
+        same_fit(fitted(sp.csr_array(X), max_iter=10, **parameters), fitted(X, max_iter=10, **parameters), 1e-9)
+
+    @EVERYTHING
+    def test_float32_stays_float32(self, parameters):
+        narrow, wide = fitted(X.astype(np.float32), max_iter=5, **parameters), fitted(max_iter=5, **parameters)
+        assert narrow.components_.dtype == narrow.doc_topic_.dtype == np.float32
+        assert narrow.transform(X.astype(np.float32)).dtype == np.float32
+        assert wide.components_.dtype == np.float64
+        np.testing.assert_allclose(narrow.components_, wide.components_, atol=1e-4)
+
+    @EVERYTHING
+    def test_folding_in(self, parameters):
+        """transform is doc_topic_, whatever the batch; a document without words has the topics' weights."""
+        data = X.copy()
+        data[4] = 0
+        model = fitted(data, **parameters)
+        assert np.array_equal(model.transform(data), model.doc_topic_)
+        assert np.array_equal(model.doc_topic_[4], model.topic_weights_)
+        np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1, atol=1e-12)
+        for d in range(20):
+            assert np.array_equal(model.transform(data[d : d + 1])[0], model.doc_topic_[d])
+        assert np.array_equal(model.transform(data[::-1]), model.doc_topic_[::-1])
+        assert np.array_equal(model.transform(sp.csr_array(data)), model.doc_topic_)
+
+    @EVERYTHING
+    def test_save_and_load(self, parameters, tmp_path):
+        model = fitted(**parameters)
+        model.save(tmp_path / "model")
+        twin = load(tmp_path / "model")
+        same_fit(twin, model)
+        assert np.array_equal(twin.transform(X), model.transform(X))
+        assert twin.score(X) == model.score(X)
+        assert twin.perplexity(X) == model.perplexity(X)
+        twin.set_params(max_iter=30).fit(X)
+        same_fit(twin, model)
+
+    @EVERYTHING
+    def test_training_perplexity_is_that_of_the_folded_in_documents(self, parameters):
+        model = fitted(**parameters)
+        assert model.perplexity(X) == pytest.approx(model.training_perplexity_, rel=1e-12)
+
+    @pytest.mark.parametrize("solver", [Tempered(0.8), "held-out-tempered", "annealed"])
+    @pytest.mark.parametrize("background", [0.0, 0.3, JointBackground(0.3)])
+    def test_tempered_solvers_take_them_all(self, solver, background):
+        priors = {"topic_word_prior": [Dirichlet(1.1), Decorrelation(0.5)]}
+        if not isinstance(background, JointBackground):
+            priors["doc_topic_prior"] = Entropic(0.5)
+        model = fitted(solver=solver, background=background, max_iter=100, **priors)
+        assert np.isfinite(model.score(X))
+        assert np.array_equal(model.transform(X), model.doc_topic_)
+        same_fit(fitted(sp.csr_array(X), solver=solver, background=background, max_iter=100, **priors), model, 1e-6)
+
+
+CONCAVE = {
+    "dirichlet": (Dirichlet(1.3), DOC_CASES["number"]._replace(log_density=lambda f: 0.3 * np.log(f).sum(axis=1))),
+    "smoothing": (Smoothing(3, np.arange(1, K + 1)), DOC_CASES["smoothing"]),
+    "flat-entropic": (Entropic(-2), DOC_CASES["flat-entropic"]),
+}
+
+
+class TestStationary:
+    @over("case", CONCAVE)
+    @pytest.mark.parametrize("share", [0.0, 0.3])
+    def test_no_other_weights_of_a_document_are_better(self, case, share):
+        prior, naive = case
+        theta = fold_in(
+            model_of(prior, share=share), sparse_counts(X, np.dtype(np.float64)), PHI, None, n_threads=1, tol=1e-9
+        ).doc_topic
+
+        def value(weights):
+            p = share * BACKGROUND + (1 - share) * weights @ PHI
+            return (X * np.log(p)).sum(axis=1) + naive.log_density(weights)
+
+        best, rng = value(theta), np.random.default_rng(6)
+        for size in np.geomspace(1e-5, 1, 500):
+            other = (1 - size) * theta + size * rng.dirichlet(np.ones(K), 20)
+            assert (value(other) <= best + 1e-6).all()
+
+    def test_a_strong_prior_decides(self):
+        model = fitted(doc_topic_prior=Smoothing(1e9, [0.5, 0.3, 0.2]))
+        np.testing.assert_allclose(model.transform(X), np.tile([0.5, 0.3, 0.2], (20, 1)), atol=1e-6)
+
+    def test_selection_is_for_the_fit_alone(self):
+        """In folding in a document knows nothing of the others: topics that are on are free, the rest stay off."""
+        model = fitted(n_components=6, doc_topic_prior=TopicSelection(2), max_iter=200)
+        assert 0 < model.active_topics_.sum() < 6
+        assert (model.transform(X)[:, ~model.active_topics_] == 0).all()
+        assert (model.topic_weights_[~model.active_topics_] == 0).all()
+
+    def test_a_topic_that_is_off_stays_off_beside_a_smooth_word_prior(self):
+        """The prior fills the words of a topic that no document has: that does not turn it on."""
+        model = fitted(n_components=6, doc_topic_prior=TopicSelection(2), topic_word_prior=1.1, max_iter=200)
+        assert 0 < model.active_topics_.sum() < 6
+        assert (model.transform(X)[:, ~model.active_topics_] == 0).all()
+
+
+@parametrize_with_checks([PLSA(2, background=0.2), PLSA(2, doc_topic_prior=1.1, topic_word_prior=1.1)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        PLSA(2, doc_topic_prior=Entropic(0.5)),
+        PLSA(2, background=JointBackground(0.2)),
+        PLSA(2, doc_topic_prior=TopicSelection(0.1), topic_word_prior=[Decorrelation(1), Smoothing(1)]),
+        PLSA(2, background=0.2, doc_topic_prior=Entropic(-0.5), topic_word_prior=0.9, solver="em"),
+    ]
+)
+def test_scikit_learn_checks_of_the_others(estimator, check):
+    check(estimator)
