@@ -65,7 +65,7 @@ class FixedBackground(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """PLSA with K topics. Arrays are padded (see kernels.py): theta documents x width, phi words x width.
+    """PLSA with K topics. Arrays are padded (see `kernels`): theta documents x width, phi words x width.
 
     With a background the column behind the last topic is its place in the operands; in theta and phi it is zero.
     """

@@ -1,4 +1,4 @@
-// Arrays in, arrays out. Shapes are checked by the caller (kernels.py).
+// Arrays in, arrays out. Shapes are checked by the caller (polyseme.kernels).
 #include "arrays.hpp"
 #include "blend.hpp"
 #include "coordinate.hpp"

@@ -26,7 +26,7 @@ from polyseme.tree import Tree
 
 
 class TreePoint(NamedTuple):
-    """The parameters, padded (see kernels.py)."""
+    """The parameters, padded (see `kernels`)."""
 
     theta: Array
     """P(leaf|d), documents x width of the leaves"""

@@ -149,7 +149,7 @@ class MemorySource:
         self.counts.release()
 
     def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
-        """The kernel over all documents: see kernels.py."""
+        """The kernel over all documents: see `kernels`."""
         return self.counts.sweep(
             A, B, n_threads=self.n_threads, weights=self.weights, rows=rows, words=words, logs=logs
         )

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import Interval, RealNotInt
@@ -20,11 +19,12 @@ from polyseme.estimators.validation import threads_of
 from polyseme.metrics.cooccurrence import TokenSequences
 from polyseme.sources.memory import effective_threads
 from polyseme.text import saving
+from polyseme.text.kept_words import as_scikit_learn_returns_it, frequent, with_sorted_rows
 from polyseme.text.languages import OTHER, Language, guess, language_of
 from polyseme.text.phrases import DEFAULT_THRESHOLD, Pair, find_phrases, join_phrases
 from polyseme.text.splitting import splitting_of_language, splitting_of_scikit_learn
 from polyseme.text.stems import named, stems_of
-from polyseme.text.tokens import Columns, Integers, Sequences, Splitting, Tally, batches
+from polyseme.text.tokens import Columns, Sequences, Splitting, Tally, batches
 from polyseme.text.totals import Totals, TotalsByStem
 
 _DEFAULT_PATTERN = CountVectorizer().token_pattern
@@ -128,7 +128,7 @@ class Vectorizer(CountVectorizer):
         _refuse_one_string(raw_documents)
         self._check_vocabulary()
         if self._is_left_to_scikit_learn():
-            return _sorted(super().transform(raw_documents))
+            return with_sorted_rows(super().transform(raw_documents))
         language = self._fitted_language()
         splitting = self._splitting(language)
         documents = batches(raw_documents, self.decode, strings_are_texts=self.input == "content")
@@ -191,7 +191,7 @@ class Vectorizer(CountVectorizer):
         for name in _FITTED:
             self.__dict__.pop(name, None)
         if self._is_left_to_scikit_learn():
-            return _sorted(super().fit_transform(raw_documents))
+            return with_sorted_rows(super().fit_transform(raw_documents))
         self._validate_ngram_range()
         self._warn_for_unused_params()
         self._validate_vocabulary()
@@ -308,7 +308,7 @@ class Vectorizer(CountVectorizer):
         if not words:
             raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
         tokens, documents = tally.totals(len(words))
-        kept = self._frequent(tokens, documents, tally.n_documents)
+        kept = frequent(self, tokens, documents, tally.n_documents)
         columns: Columns = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
         names = words if kept.all() else [words[word] for word in np.flatnonzero(kept).tolist()]
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
@@ -326,24 +326,7 @@ class Vectorizer(CountVectorizer):
         counts = tally.matrix(len(self.vocabulary_), self.dtype)
         if self.binary:
             counts.data.fill(1)
-        return _as_scikit_learn_returns_it(counts)
-
-    def _frequent(self, tokens: Integers, documents: Integers, n_documents: int) -> Any:
-        """A mask of the words that max_df, min_df and max_features keep."""
-        highest = self.max_df * (1 if isinstance(self.max_df, Integral) else n_documents)
-        lowest = self.min_df * (1 if isinstance(self.min_df, Integral) else n_documents)
-        if highest < lowest:
-            raise ValueError("max_df corresponds to < documents than min_df")
-        kept = (documents <= highest) & (documents >= lowest)
-        if self.max_features is not None and kept.sum() > self.max_features:
-            totals = documents if self.binary else tokens
-            totals = totals.astype(sp.csr_array((1, 1), dtype=self.dtype).sum(axis=0).dtype)
-            top = np.flatnonzero(kept)[(-totals[kept]).argsort()[: self.max_features]]
-            kept = np.zeros(len(kept), dtype=bool)
-            kept[top] = True
-        if not kept.any():
-            raise ValueError("After pruning, no terms remain. Try a lower min_df or a higher max_df.")
-        return kept
+        return as_scikit_learn_returns_it(counts)
 
     # how documents become words
 
@@ -423,17 +406,3 @@ class Vectorizer(CountVectorizer):
 def _refuse_one_string(raw_documents: Any) -> None:
     if isinstance(raw_documents, str):
         raise ValueError("Iterable over raw text documents expected, string object received.")
-
-
-def _sorted(counts: Any) -> Any:
-    counts.sort_indices()
-    return counts
-
-
-def _as_scikit_learn_returns_it(counts: sp.csr_array) -> Any:
-    """A sparse array or a sparse matrix, as the installed scikit-learn is configured."""
-    try:
-        from sklearn.utils._sparse import _align_api_if_sparse
-    except ImportError:
-        return sp.csr_matrix(counts)
-    return _align_api_if_sparse(counts)

@@ -1,119 +1,18 @@
-"""The Python face of the compiled kernels, and the dense form by BLAS.
-
-One operation serves the whole family. With operands A (documents x K), B (words x K, word-major) and counts x,
-for every non-zero: q = A_d . B_w and r = x / q; then
-
-    row_sums_d  = sum_w r B_w                (documents x K)
-    word_sums_w = sum_d weight_d r A_d       (words x K, float64)
-    logs_d      = sum_w x log q              (documents, float64)
-
-Multiplying the sums by A and by B gives the expected counts of EM. Operands are padded with zero columns to a
-width the kernels know (`padded_width`); sums come back just as wide.
-"""
+"""Counts as CSR arrays, swept by the compiled kernels; the M-steps of EM; rows of a table."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from polyseme import _kernels
+from polyseme.kernels.operands import NUMBERS_AT_ONCE, Array, Floats, Sums, aligned_empty, check_operands
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-
-_WIDTH_STEP = 16
-_CACHE_LINE = 64
-_NUMBERS_AT_ONCE = 1 << 20
 _ENOUGH = 1e-3  # a row's passes end when one moves less than this share of its total
-
-
-def padded_width(n_columns: int) -> int:
-    """The width that an operand of `n_columns` columns is stored with."""
-    return -(-n_columns // _WIDTH_STEP) * _WIDTH_STEP
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """An uninitialised array that starts with a cache line: a row of 16 numbers then touches no line too many."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.empty(size + _CACHE_LINE, dtype=np.uint8)
-    start = -memory.ctypes.data % _CACHE_LINE
-    return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def padded(matrix: Array, dtype: npt.DTypeLike, n_columns: int = 0) -> Array:
-    """A copy of `matrix` (n x K) in a zeroed, contiguous array with room for n_columns columns, and at least K."""
-    wide = aligned_empty((matrix.shape[0], padded_width(max(n_columns, matrix.shape[1]))), dtype)
-    wide[:, matrix.shape[1] :] = 0
-    wide[:, : matrix.shape[1]] = matrix
-    return wide
-
-
-def without_negligible(factor: Array, dtype: npt.DTypeLike) -> Array:
-    """The factor as `dtype`, with zeros for probabilities whose products would be denormal (as in mstep.hpp)."""
-    least = 1e-30 if np.dtype(dtype) == np.float32 else 1e-200
-    return np.where(factor > least, factor, 0).astype(dtype)
-
-
-def inner(a: Array, b: Array | float) -> float:
-    """sum a b in float64. Not by BLAS, whose sums depend on its number of threads."""
-    return float(np.multiply(a, b, dtype=np.float64).sum())
-
-
-def weighted_sum(weights: Floats, rows: Array, *, n_threads: int = 1) -> Floats:
-    """sum_i weights_i rows_i (one number a column) in float64, not by BLAS."""
-    total = np.empty(rows.shape[1])
-    _kernels.weighted_sum(
-        np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(rows), total, n_threads=n_threads
-    )
-    return total
-
-
-class Sums(NamedTuple):
-    """What a sweep returns; a part that was not asked for is None."""
-
-    row_sums: Array | None
-    word_sums: Floats | None
-    logs: Floats | None
-
-
-class Counts(Protocol):
-    """Counts in memory (documents x words) that the kernel can sweep."""
-
-    @property
-    def n_docs(self) -> int: ...
-    @property
-    def n_words(self) -> int: ...
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-    @property
-    def totals(self) -> Floats: ...
-
-    def matrix(self) -> Any: ...
-
-    def word_totals(self, weights: Floats | None) -> Floats: ...
-
-    def sparse(self) -> SparseCounts: ...
-
-    def release(self) -> None: ...
-
-    def sweep(
-        self,
-        A: Array,
-        B: Array,
-        *,
-        n_threads: int,
-        weights: Floats | None = None,
-        rows: bool = True,
-        words: bool = True,
-        logs: bool = True,
-    ) -> Sums: ...
 
 
 @dataclass(frozen=True)
@@ -134,10 +33,14 @@ class SparseCounts:
     @property
     def totals(self) -> Floats:
         """n_d: the tokens of each document, in float64."""
+        return self.sums_by_row(self.values)
+
+    def sums_by_row(self, values: Array) -> Floats:
+        """The sums over each document's non-zeros of values, one for each non-zero, in float64."""
         sums = np.zeros(self.n_docs)
         filled = np.flatnonzero(np.diff(self.indptr))
         if filled.size:
-            sums[filled] = np.add.reduceat(self.values, self.indptr[filled], dtype=np.float64)
+            sums[filled] = np.add.reduceat(values, self.indptr[filled], dtype=np.float64)
         return sums
 
     def release(self) -> None:
@@ -155,7 +58,7 @@ class SparseCounts:
     def word_totals(self, weights: Floats | None) -> Floats:
         """sum_d weight_d x_dw, in float64."""
         sums = np.zeros(self.n_words)
-        rows_at_once = max(1, self.n_docs * _NUMBERS_AT_ONCE // max(1, self.values.size))
+        rows_at_once = max(1, self.n_docs * NUMBERS_AT_ONCE // max(1, self.values.size))
         for first in range(0, self.n_docs, rows_at_once):
             starts = self.indptr[first : first + rows_at_once + 1]
             part = slice(starts[0], starts[-1])
@@ -177,7 +80,7 @@ class SparseCounts:
         logs: bool = True,
         isa: str | None = None,
     ) -> Sums:
-        _check_operands(self, A, B, weights)
+        check_operands(self, A, B, weights)
         row_sums = aligned_empty(A.shape, A.dtype) if rows else None
         word_sums = np.empty(B.shape) if words else None
         log_sums = np.empty(self.n_docs) if logs else None
@@ -194,7 +97,7 @@ class SparseCounts:
 
     def products(self, A: Array, B: Array, *, n_threads: int) -> Array:
         """q = A_d . B_w of every non-zero, in the order of `values`."""
-        _check_operands(self, A, B, None)
+        check_operands(self, A, B, None)
         q = np.empty(self.values.size, dtype=self.dtype)
         _kernels.products(self.indptr, self.indices, self.values, A, B, q, n_threads=n_threads)
         return q
@@ -326,114 +229,3 @@ def add_rows(
     totals = np.empty(table.shape[1])
     _kernels.add_rows(table, rows, B, sums, scale, totals, columns=n_columns, n_threads=n_threads)
     return totals
-
-
-@dataclass(frozen=True)
-class DenseCounts:
-    """The same counts as a dense array: the same sums by BLAS, in blocks of rows fixed by the shape."""
-
-    values: Array
-
-    @property
-    def n_docs(self) -> int:
-        return int(self.values.shape[0])
-
-    @property
-    def n_words(self) -> int:
-        return int(self.values.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.values.dtype
-
-    @property
-    def totals(self) -> Floats:
-        return np.asarray(self.values.sum(axis=1, dtype=np.float64))
-
-    def release(self) -> None:
-        """Nothing is kept."""
-
-    def sparse(self) -> SparseCounts:
-        matrix = sp.csr_array(self.values)
-        return SparseCounts(
-            matrix.indptr.astype(matrix.indices.dtype), matrix.indices, matrix.data, self.n_docs, self.n_words
-        )
-
-    def matrix(self) -> Any:
-        return self.values
-
-    def word_totals(self, weights: Floats | None) -> Floats:
-        if weights is None:
-            return np.asarray(self.values.sum(axis=0, dtype=np.float64))
-        return weighted_sum(weights, self.values)
-
-    def sweep(
-        self,
-        A: Array,
-        B: Array,
-        *,
-        n_threads: int,
-        weights: Floats | None = None,
-        rows: bool = True,
-        words: bool = True,
-        logs: bool = True,
-    ) -> Sums:
-        _check_operands(self, A, B, weights)
-        row_sums = np.empty_like(A) if rows else None
-        word_sums = np.zeros(B.shape) if words else None
-        log_sums = np.empty(self.n_docs) if logs else None
-        step = max(1, _NUMBERS_AT_ONCE // max(1, self.n_words))
-        blocks = [slice(start, min(start + step, self.n_docs)) for start in range(0, self.n_docs, step)]
-
-        def one_block(block: slice) -> Array | None:
-            x, a = self.values[block], A[block]
-            q = a @ B.T
-            present = x > 0
-            if log_sums is not None:
-                log_q = np.log(q, out=np.zeros(q.shape), where=present & (q > 0))
-                log_q[present & (q <= 0)] = -np.inf
-                log_sums[block] = np.einsum("dw,dw->d", x, log_q, dtype=np.float64)
-            if row_sums is None and word_sums is None:
-                return None
-            r = np.divide(x, q, out=np.zeros_like(q), where=present & (q > _unexplained(q.dtype)))
-            if row_sums is not None:
-                row_sums[block] = r @ B
-            if word_sums is None:
-                return None
-            if weights is not None:
-                a = a * weights[block, np.newaxis].astype(a.dtype)
-            return np.asarray(r.T @ a)
-
-        with single_threaded_blas(), ThreadPoolExecutor(max(1, min(n_threads, len(blocks)))) as pool:
-            for start in range(0, len(blocks), n_threads):
-                for block_sums in pool.map(one_block, blocks[start : start + n_threads]):
-                    if word_sums is not None and block_sums is not None:
-                        word_sums += block_sums
-        return Sums(row_sums, word_sums, log_sums)
-
-
-def _unexplained(dtype: np.dtype[Any]) -> float:
-    """A word whose q is at most this is not explained by any topic: it adds nothing to the sums."""
-    return 1e-24 if dtype == np.float32 else 1e-280
-
-
-def _check_operands(counts: Counts, A: Array, B: Array, weights: Floats | None) -> None:
-    same_kind = A.dtype == B.dtype == counts.dtype
-    same_width = A.shape[1] == B.shape[1] and A.shape[1] % _WIDTH_STEP == 0
-    if not (same_kind and same_width and A.shape[0] == counts.n_docs and B.shape[0] == counts.n_words):
-        raise TypeError(
-            f"operands {A.shape} {A.dtype} and {B.shape} {B.dtype} do not fit counts "
-            f"({counts.n_docs}, {counts.n_words}) {counts.dtype}"
-        )
-    if weights is not None and (weights.shape != (counts.n_docs,) or weights.dtype != np.float64):
-        raise TypeError("weights must be one float64 number a document")
-
-
-@cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def single_threaded_blas() -> Any:
-    """BLAS sums depend on its number of threads, so it gets one; the blocks run side by side instead."""
-    return _threadpools().limit(limits=1, user_api="blas")
