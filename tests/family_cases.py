@@ -6,9 +6,14 @@ X is documents x words, theta documents x K, phi K x words. A background is a pa
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 import oracles
-from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection
+from polyseme import PLSA
+from polyseme.kernels import padded
+from polyseme.model import FixedBackground, Model
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection, as_prior
+from solver_problems import source_of
 
 
 class Case(NamedTuple):
@@ -116,3 +121,41 @@ def expected_counts(X, theta, phi, share=0.0, background=0.0, beta=1.0, weights=
     weights = np.ones(len(X)) if weights is None else weights
     by_word = np.einsum("d,dwk->kw", weights, counted)
     return counted.sum(axis=1)[:, :-1], by_word[:-1], by_word[-1]
+
+
+# one small problem, and every prior for it
+
+K, N_WORDS = 3, 14
+X = oracles.mixed_counts(1, 20, N_WORDS, K, tokens=50)
+DOC_CASES, WORD_CASES = doc_cases(K), word_cases(K, N_WORDS)
+THETA, PHI = oracles.random_factors(2, 20, N_WORDS, K)
+WEIGHTS = np.random.default_rng(3).exponential(size=20)
+BACKGROUND = np.random.default_rng(4).dirichlet(np.ones(N_WORDS))
+
+
+def over(name, cases):
+    return pytest.mark.parametrize(name, cases.values(), ids=cases.keys())
+
+
+def model_of(doc_prior=None, word_prior=None, *, share=0.0, background=BACKGROUND, n_topics=K, joint=False):
+    fixed = FixedBackground(share, background, joint) if share else None
+    return Model(n_topics, 1.0, fixed, as_prior(doc_prior), as_prior(word_prior))
+
+
+def begin(solver, model, data=X, start=(THETA, PHI), **source):
+    """The run of a solver at the start, padded for the model."""
+    dtype = source.get("dtype", np.float64)
+    theta, phi = (padded(factor, dtype, model.n_columns) for factor in (start[0], start[1].T))
+    return solver.begin(model, source_of(data, **source), theta, phi)
+
+
+def fitted(data=X, /, n_components=K, *, sample_weight=None, **parameters):
+    return PLSA(n_components, **{"random_state": 0, "max_iter": 30, **parameters}).fit(
+        data, sample_weight=sample_weight
+    )
+
+
+def same_fit(one, other, tolerance=0.0):
+    for name in ("components_", "doc_topic_", "background_share_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=tolerance)
+    assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, rel=tolerance, abs=0)

@@ -6,11 +6,10 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal, spearmanr
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import oracles
-from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel, load
+from estimator_cases import X_WITH_GAPS, X
+from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel
 from polyseme.factors import align
 from polyseme.logistic_normal import Normal, Posterior, correlation, divergence, fitted_normal, improved
 from polyseme.solvers.correlated import CorrelatedRun, start_point
@@ -18,10 +17,6 @@ from polyseme.sources.memory import MemorySource, counts_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-X = oracles.mixed_counts(0, 60, 45, 4)
-X_WITH_GAPS = X.copy()
-X_WITH_GAPS[[0, 17]] = 0
-X_WITH_GAPS[:, [3, 44]] = 0
 LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 COVARIANCES = pytest.mark.parametrize("covariance", ["full", "diagonal"])
 
@@ -250,18 +245,9 @@ def test_it_works_inside_a_real_topic_model(covariance):
 # manners of an estimator
 
 
-@LAYOUTS
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_fit_transform_is_fit_then_transform(layout, dtype):
-    data = layout(X_WITH_GAPS.astype(dtype))
-    model = fitted(data)
-    assert np.array_equal(model.doc_topic_, model.transform(data))
-    assert np.array_equal(clone(model).fit_transform(data), model.doc_topic_)
-    assert model.components_.dtype == model.doc_topic_.dtype == dtype
-    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-5)
-    np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1, rtol=1e-5)
-    np.testing.assert_allclose(model.doc_topic_[0], softmax(model.mean_), rtol=1e-5)
-    np.testing.assert_allclose(model.transform(data[5:6]), model.doc_topic_[5:6], atol=1e-4)
+def test_empty_documents_get_the_mode_of_the_prior():
+    model = fitted(X_WITH_GAPS)
+    np.testing.assert_allclose(model.doc_topic_[0], softmax(model.mean_), rtol=1e-12)
 
 
 def test_float32_is_close_to_float64():
@@ -269,41 +255,11 @@ def test_float32_is_close_to_float64():
     assert single.bound_ == pytest.approx(double.bound_, rel=2e-3)
 
 
-@LAYOUTS
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_n_jobs_changes_no_bit(layout, dtype):
-    one, many = (fitted(layout(X.astype(dtype)), n_jobs=jobs) for jobs in (1, 3))
-    for name in ("components_", "doc_topic_", "covariance_", "bound_"):
-        assert np.array_equal(getattr(one, name), getattr(many, name))
-
-
-def test_the_seed_decides():
-    assert np.array_equal(fitted().components_, fitted().components_)
-    assert not np.array_equal(fitted().components_, fitted(random_state=1).components_)
-
-
-def test_integer_weights_are_repeated_rows():
-    weights = np.random.default_rng(0).integers(0, 3, len(X))
-    weighted, repeated = fitted(X, sample_weight=weights), fitted(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-8)
-    np.testing.assert_allclose(weighted.covariance_, repeated.covariance_, atol=1e-7)
-    assert weighted.bound_ == pytest.approx(repeated.bound_, rel=1e-9)
-
-
 def test_documents_of_one_kind_have_no_spread():
     data = np.random.default_rng(0).multinomial(200, np.full(8, 1 / 8), 80)
     model = fitted(data, 2, max_iter=300)
     assert np.isfinite(model.bound_)
     assert np.linalg.eigvalsh(model.covariance_).min() > 0
-
-
-def test_files(tmp_path):
-    model = fitted(covariance="diagonal")
-    model.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert np.array_equal(again.transform(X), model.doc_topic_)
-    assert np.array_equal(again.correlation_, model.correlation_)
-    assert np.array_equal(again.fit(X).components_, model.components_)
 
 
 def test_scores_and_history():
@@ -320,18 +276,6 @@ def test_scores_and_history():
 @pytest.mark.parametrize("init", ["plsa", "random", "nndsvd", "lsa"])
 def test_starts(init):
     assert fitted(init=init, max_iter=60).score(X) > -4
-
-
-def test_ctrl_c_keeps_the_model_so_far():
-    def stop(entry):
-        if entry["iteration"] == 3:
-            raise KeyboardInterrupt
-
-    model = CorrelatedTopicModel(2, random_state=0, callback=stop)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    assert model.n_iter_ == 3
-    assert model.transform(X).shape == (60, 2)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
+from estimator_cases import X_WITH_GAPS, X
 from polyseme import PLSA, HierarchicalPLSA, InputError, load
 from polyseme.factors import align
 from polyseme.kernels import padded
@@ -19,10 +19,6 @@ from test_bad_input import PARAMETERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-X = oracles.mixed_counts(0, 60, 45, 4)
-X_WITH_GAPS = X.copy()
-X_WITH_GAPS[[0, 17]] = 0
-X_WITH_GAPS[:, [3, 44]] = 0
 LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 TREES = {
     "regular": as_tree(None, 2, (2, 2), ()),
@@ -219,36 +215,9 @@ def test_growth_stops_where_there_is_nothing_to_find():
 # manners of an estimator
 
 
-@LAYOUTS
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_fit_transform_is_fit_then_transform(layout, dtype):
-    data = layout(X_WITH_GAPS.astype(dtype))
-    model = fitted(data)
-    assert np.array_equal(model.doc_topic_, model.transform(data))
-    assert model.doc_topic_.dtype == model.components_.dtype == model.node_word_.dtype == dtype
-    assert np.array_equal(clone(model).fit_transform(data), model.doc_topic_)
-    np.testing.assert_allclose(model.doc_topic_[0], model.topic_weights_, rtol=1e-5)
-    assert np.array_equal(model.transform(data[5:6]), model.doc_topic_[5:6])
-
-
-@LAYOUTS
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_n_jobs_changes_no_bit(layout, dtype):
-    one, many = (fitted(layout(X.astype(dtype)), n_jobs=jobs, growth=6) for jobs in (1, 3))
-    for name in ("node_word_", "leaf_node_", "doc_topic_", "parents_"):
-        assert np.array_equal(getattr(one, name), getattr(many, name))
-
-
-def test_the_seed_decides():
-    assert np.array_equal(fitted().components_, fitted().components_)
-    assert not np.array_equal(fitted().components_, fitted(random_state=1).components_)
-
-
-def test_integer_weights_are_repeated_rows():
-    weights = np.random.default_rng(0).integers(0, 3, len(X))
-    weighted = fitted(X, sample_weight=weights)
-    repeated = fitted(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(weighted.node_word_, repeated.node_word_, atol=1e-9)
+def test_empty_documents_get_the_leaves_weights():
+    model = fitted(X_WITH_GAPS)
+    np.testing.assert_allclose(model.doc_topic_[0], model.topic_weights_, rtol=1e-12)
 
 
 def test_float32_is_close_to_float64():
@@ -265,24 +234,6 @@ def test_files(parameters, tmp_path):
     assert again.tree_text() == model.tree_text()
     assert again.tree_ == model.tree_
     assert np.array_equal(again.fit(X).components_, model.components_)
-
-
-def test_ctrl_c_keeps_the_model_so_far():
-    def stop(entry):
-        if entry["iteration"] == 3:
-            raise KeyboardInterrupt
-
-    model = HierarchicalPLSA(branching=2, random_state=0, callback=stop)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    assert model.n_iter_ == 3
-    assert model.transform(X).shape == (60, 4)
-
-
-def test_n_init_keeps_the_best_start():
-    ends = []
-    model = fitted(init="random", n_init=3, callback=lambda entry: ends.append(entry), tol=0)
-    assert model.history_["objective"][-1] == max(entry["objective"] for entry in ends if entry["iteration"] == 30)
 
 
 def test_a_leaf_without_documents_stays_harmless():

@@ -1,6 +1,5 @@
 """LDA as an estimator: scikit-learn's checks, its bound, recovery, files, and bad input."""
 
-import doctest
 import warnings
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
-import polyseme.estimators.lda
+from estimator_cases import LEARNED, X_WITH_GAPS, X
 from polyseme import LDA, PLSA, InputError, UnsupportedError, load
 from polyseme.factors import align
 from polyseme.sampling import sample_corpus
@@ -22,12 +21,7 @@ from polyseme.solvers import OnlineVariational, Variational
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-X = oracles.mixed_counts(0, 60, 45, 4)
-X_WITH_GAPS = X.copy()
-X_WITH_GAPS[[0, 17]] = 0
-X_WITH_GAPS[:, [3, 44]] = 0
 SOLVERS = ("variational", "online", "map")
-LEARNED = {"doc_topic_prior": "asymmetric-learned", "topic_word_prior": "symmetric-learned"}
 
 
 @parametrize_with_checks([LDA(), LDA(2)])
@@ -89,12 +83,6 @@ def test_it_ends_no_lower_than_scikit_learn():
     theirs = LatentDirichletAllocation(4, max_iter=100, random_state=0).fit(X)
     gamma = theirs._unnormalized_transform(X)
     assert fitted(X, n_components=4, max_iter=200).bound_ > theirs._approx_bound(X, gamma, False)
-
-
-def test_weights_count_in_the_bound():
-    times = np.random.default_rng(1).integers(0, 4, len(X))
-    weighted, repeated = fitted(sample_weight=times), fitted(X.repeat(times, axis=0))
-    np.testing.assert_allclose(weighted.bound_, repeated.bound_, rtol=1e-9)
 
 
 # recovery
@@ -161,30 +149,6 @@ def test_map_is_the_mode():
 # one routine for the documents' weights
 
 
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_fit_transform_is_fit_then_transform(layout, dtype, solver):
-    data = layout(X_WITH_GAPS.astype(dtype))
-    weights = np.linspace(0, 2, len(X))
-    theta = LDA(3, random_state=0, solver=solver, max_iter=5).fit_transform(data, sample_weight=weights)
-    model = LDA(3, random_state=0, solver=solver, max_iter=5).fit(data, sample_weight=weights)
-    for array in (theta, model.components_, model.transform(data)):
-        assert array.dtype == dtype
-    assert np.array_equal(theta, model.transform(data))
-    np.testing.assert_allclose(theta.sum(axis=1), 1, rtol=1e-6)
-    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-5)
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_a_batch_of_one_is_the_same_row_of_many(layout, solver):
-    model = fitted(X_WITH_GAPS, solver=solver)
-    whole = model.transform(layout(X))
-    for d in range(len(X)):
-        assert np.array_equal(model.transform(layout(X[d : d + 1]))[0], whole[d])
-
-
 def test_empty_documents_get_the_mean_of_the_prior():
     model = fitted(X_WITH_GAPS, doc_topic_prior=[1.0, 2.0, 5.0])
     np.testing.assert_allclose(model.transform(np.zeros((2, 45))), np.tile([0.125, 0.25, 0.625], (2, 1)), rtol=1e-12)
@@ -198,39 +162,6 @@ def test_weightless_documents_are_as_good_as_absent():
     np.testing.assert_allclose(with_them.components_, without.components_, atol=1e-12)
     np.testing.assert_allclose(with_them.bound_, without.bound_, rtol=1e-12)
     assert len(with_them.doc_topic_) == len(X)
-
-
-# reproducible
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("parameters", [{}, LEARNED, {"solver": "online"}, {"solver": "map"}])
-def test_n_jobs_changes_no_bit(layout, dtype, parameters):
-    data = layout(X_WITH_GAPS.astype(dtype))
-    one, two = (fitted(data, n_jobs=n_jobs, max_iter=15, **parameters) for n_jobs in (1, 2))
-    assert np.array_equal(one.components_, two.components_)
-    assert np.array_equal(one.doc_topic_, two.doc_topic_)
-    for name in set(one.history_) - {"seconds"}:
-        assert np.array_equal(one.history_[name], two.history_[name])
-    assert one.completion_perplexity(data) == two.completion_perplexity(data)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_the_seed_decides(solver):
-    same = [fitted(solver=solver, random_state=3, max_iter=5).components_ for _ in range(2)]
-    assert np.array_equal(*same)
-    assert not np.array_equal(same[0], fitted(solver=solver, random_state=4, max_iter=5).components_)
-
-
-@pytest.mark.parametrize("parameters", [{}, LEARNED, {"init": "random"}, {"solver": "map"}])
-def test_integer_weights_are_repeated_rows(parameters):
-    times = np.random.default_rng(1).integers(0, 4, len(X))
-    weighted = fitted(sample_weight=times, **parameters)
-    repeated = fitted(X.repeat(times, axis=0), **parameters)
-    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-7)
-    np.testing.assert_allclose(weighted.topic_weights_, repeated.topic_weights_, rtol=1e-6)
-    np.testing.assert_allclose(weighted.doc_topic_prior_, repeated.doc_topic_prior_, rtol=1e-6)
 
 
 # what a fit leaves behind
@@ -261,14 +192,6 @@ def test_history_callback_and_convergence():
         fitted(max_iter=3, tol=0)
 
 
-def test_n_init_keeps_the_best_start():
-    heard = []
-    model = fitted(n_init=4, max_iter=8, tol=0, callback=heard.append)
-    ends = [entry["bound"] for entry in heard if entry["iteration"] == 8]
-    assert len(set(ends)) == 4
-    assert model.history_["bound"][-1] == max(ends)
-
-
 @pytest.mark.parametrize("init", ["auto", "plsa", "random", "nndsvd", "lsa"])
 def test_starts(init):
     np.testing.assert_allclose(fitted(init=init, max_iter=100).bound_, fitted(max_iter=100).bound_, rtol=2e-3)
@@ -280,18 +203,6 @@ def test_a_given_pair_is_where_the_fit_starts():
     pair = (corpus.doc_topic + 1e-9, corpus.topic_word + 1e-9)
     model = fitted(corpus.counts, init=pair, max_iter=20)
     assert align(corpus.topic_word, model.components_)[0].tolist() == [0, 1, 2]
-
-
-def test_ctrl_c_keeps_the_model_so_far():
-    def stop(entry):
-        if entry["iteration"] == 3:
-            raise KeyboardInterrupt
-
-    model = LDA(3, random_state=0, callback=stop)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    assert model.transform(X).shape == (60, 3)
-    assert not model.converged_
 
 
 @pytest.mark.parametrize("solver", [*SOLVERS, Variational(doc_steps=2), OnlineVariational(batch_size=7)])
@@ -327,23 +238,6 @@ def test_grid_search_prefers_the_number_of_themes():
     search = GridSearchCV(pipeline, {"lda__n_components": [1, 2]}, cv=3, error_score="raise").fit(TEXTS)
     assert search.best_params_ == {"lda__n_components": 2}
     assert list(search.best_estimator_.get_feature_names_out()) == ["lda0", "lda1"]
-
-
-def test_changing_a_parameter_does_not_change_the_fit():
-    model = fitted()
-    before = model.transform(X)
-    assert np.array_equal(model.set_params(solver="map").transform(X), before)
-
-
-def test_a_second_fit_leaves_nothing_of_the_first():
-    model = fitted(solver="map")
-    model.set_params(solver="variational").fit(X)
-    assert set(vars(model)) == set(vars(fitted()))
-
-
-def test_the_example_in_the_docstring():
-    assert doctest.testmod(polyseme.estimators.lda).attempted > 0
-    assert doctest.testmod(polyseme.estimators.lda).failed == 0
 
 
 # bad input

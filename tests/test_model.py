@@ -7,49 +7,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from family_cases import doc_cases, expected_counts, log_likelihood, word_cases
-from polyseme import PLSA, Background, JointBackground
-from polyseme.kernels import padded
-from polyseme.model import FixedBackground, Model
-from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection, as_prior
+from family_cases import (
+    BACKGROUND,
+    DOC_CASES,
+    N_WORDS,
+    PHI,
+    THETA,
+    WEIGHTS,
+    WORD_CASES,
+    K,
+    X,
+    begin,
+    expected_counts,
+    fitted,
+    log_likelihood,
+    model_of,
+    over,
+    same_fit,
+)
+from polyseme import Background, JointBackground
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection
 from polyseme.solvers import EM, AcceleratedEM, Auto, Tempered
-from solver_problems import advanced, factors, source_of
+from solver_problems import advanced, factors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-K, N_WORDS = 3, 14
-X = oracles.mixed_counts(1, 20, N_WORDS, K, tokens=50)
-DOC_CASES, WORD_CASES = doc_cases(K), word_cases(K, N_WORDS)
-THETA, PHI = oracles.random_factors(2, 20, N_WORDS, K)
-WEIGHTS = np.random.default_rng(3).exponential(size=20)
-BACKGROUND = np.random.default_rng(4).dirichlet(np.ones(N_WORDS))
-
-
-def over(name, cases):
-    return pytest.mark.parametrize(name, cases.values(), ids=cases.keys())
-
-
-def model_of(doc_prior=None, word_prior=None, *, share=0.0, background=BACKGROUND, n_topics=K, joint=False):
-    fixed = FixedBackground(share, background, joint) if share else None
-    return Model(n_topics, 1.0, fixed, as_prior(doc_prior), as_prior(word_prior))
-
-
-def begin(solver, model, data=X, start=(THETA, PHI), **source):
-    dtype = source.get("dtype", np.float64)
-    theta, phi = (padded(factor, dtype, model.n_columns) for factor in (start[0], start[1].T))
-    return solver.begin(model, source_of(data, **source), theta, phi)
-
-
-def fitted(data=X, /, n_components=K, *, sample_weight=None, **parameters):
-    return PLSA(n_components, **{"random_state": 0, "max_iter": 30, **parameters}).fit(
-        data, sample_weight=sample_weight
-    )
-
-
-def same_fit(one, other, tolerance=0.0):
-    for name in ("components_", "doc_topic_", "background_share_"):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=tolerance)
-    assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, rel=tolerance, abs=0)
 
 
 class TestSteps:

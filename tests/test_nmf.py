@@ -169,30 +169,10 @@ def test_the_error_is_the_divergence(layout):
 X_TOKENS = WITH_GAPS.sum()
 
 
-@LAYOUTS
 @pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-def test_fit_transform_is_fit_then_transform(loss, layout):
-    data = layout(WITH_GAPS)
-    model = NMF(3, loss=loss, random_state=0)
-    W = model.fit_transform(data)
-    assert np.array_equal(W, model.doc_factor_)
-    assert np.array_equal(model.transform(data), W)
-    np.testing.assert_allclose(model.inverse_transform(W), W @ model.components_)
-
-
-def test_transform_of_a_weighted_fit_is_that_of_the_documents():
-    """`doc_factor_` is what `transform` gives: a weight is a number of documents, not of tokens."""
-    weights = np.random.default_rng(0).integers(1, 4, len(X))
-    model = NMF(3, random_state=0, dtype=np.float64).fit(X, sample_weight=weights)
-    np.testing.assert_allclose(model.doc_factor_, model.transform(X), rtol=1e-12)
-
-
-def test_the_error_of_a_weighted_fit_is_that_of_repeated_documents():
-    weights = np.random.default_rng(0).integers(1, 4, len(X))
-    weighted = NMF(3, random_state=0, dtype=np.float64).fit(X, sample_weight=weights)
-    repeated = NMF(3, random_state=0, dtype=np.float64).fit(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
-    assert weighted.reconstruction_err_ == pytest.approx(repeated.reconstruction_err_, rel=1e-6)
+def test_inverse_transform_is_the_product(loss):
+    model = NMF(3, loss=loss, random_state=0).fit(WITH_GAPS)
+    np.testing.assert_allclose(model.inverse_transform(model.doc_factor_), model.doc_factor_ @ model.components_)
 
 
 def test_transform_is_the_best_w():
@@ -271,23 +251,6 @@ def test_a_frobenius_fit_is_no_likelihood_fit():
 
 
 # files
-
-
-@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_save_and_load(loss, dtype, tmp_path):
-    model = NMF(3, loss=loss, random_state=0, max_iter=20).fit(X.astype(dtype))
-    model.save(tmp_path / "model")
-    loaded = polyseme.load(tmp_path / "model")
-    assert isinstance(loaded, NMF)
-    assert loaded.get_params() == model.get_params()
-    for name, value in vars(model).items():
-        if isinstance(value, np.ndarray):
-            assert np.array_equal(getattr(loaded, name), value)
-            assert getattr(loaded, name).dtype == value.dtype
-    assert np.array_equal(loaded.transform(X.astype(dtype)), model.transform(X.astype(dtype)))
-    assert loaded.reconstruction_err_ == model.reconstruction_err_
-    assert loaded.n_iter_ == model.n_iter_
 
 
 def test_a_converted_model_can_be_saved(tmp_path):

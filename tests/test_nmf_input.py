@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 
 import oracles
 from polyseme import NMF, InputError, UnsupportedError
@@ -102,26 +102,3 @@ def test_an_unfitted_model():
             getattr(NMF(2), use)(X)
     with pytest.raises(NotFittedError):
         NMF(2).to_plsa()
-
-
-def test_a_fit_that_does_not_converge_says_so():
-    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
-        NMF(3, max_iter=1, tol=0, random_state=0).fit(X)
-
-
-def test_ctrl_c_leaves_a_usable_model():
-    def stop(entry):
-        if entry["iteration"] == 3:
-            raise KeyboardInterrupt
-
-    model = NMF(3, random_state=0, callback=stop, tol=0)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    assert np.array_equal(model.transform(X), model.doc_factor_)
-    assert np.isfinite(model.reconstruction_err_)
-
-
-def test_the_callback_and_the_history():
-    seen = []
-    model = NMF(3, random_state=0, callback=seen.append, max_iter=12, tol=0).fit(X)
-    assert [entry["objective"] for entry in seen] == model.history_["objective"].tolist()

@@ -1,7 +1,6 @@
 """PLSA as an estimator: scikit-learn's checks, its containers, input, and what does not change a fit."""
 
 import copy
-import doctest
 import pickle
 
 import numpy as np
@@ -14,17 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
-import polyseme.estimators.plsa
+from estimator_cases import X_WITH_GAPS, X, same_fit
+from estimator_cases import fitted_plsa as fitted
 from polyseme import PLSA
 from polyseme.initialise import STARTS
 from polyseme.sources.memory import MemorySource, counts_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-X = oracles.mixed_counts(0, 60, 45, 4)
-X_WITH_GAPS = X.copy()
-X_WITH_GAPS[[0, 17]] = 0
-X_WITH_GAPS[:, [3, 44]] = 0
 
 
 @parametrize_with_checks([PLSA(), PLSA(2)])
@@ -35,19 +30,6 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.fixture(scope="module")
 def model():
     return PLSA(4, random_state=0, max_iter=50).fit(X_WITH_GAPS)
-
-
-def fitted(data=X, /, n_components=3, **parameters):
-    weights = parameters.pop("sample_weight", None)
-    return PLSA(n_components, **{"random_state": 0, "max_iter": 40, **parameters}).fit(data, sample_weight=weights)
-
-
-def same_fit(one, other):
-    return (
-        np.array_equal(one.components_, other.components_)
-        and np.array_equal(one.doc_topic_, other.doc_topic_)
-        and one.log_likelihood_ == other.log_likelihood_
-    )
 
 
 # containers
@@ -108,26 +90,7 @@ def test_feature_names_are_remembered_and_checked():
         model.transform(pandas.DataFrame(X, columns=names[::-1]))
 
 
-def test_the_example_in_the_docstring():
-    assert doctest.testmod(polyseme.estimators.plsa).attempted > 0
-    assert doctest.testmod(polyseme.estimators.plsa).failed == 0
-
-
 # one routine for the documents' weights
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_fit_transform_is_fit_then_transform(layout, dtype, weighted):
-    data = layout(X_WITH_GAPS.astype(dtype))
-    weights = np.linspace(0, 2, len(X)) if weighted else None
-    theta = PLSA(3, random_state=0).fit_transform(data, sample_weight=weights)
-    model = PLSA(3, random_state=0).fit(data, sample_weight=weights)
-    assert theta.dtype == dtype
-    assert np.array_equal(theta, model.transform(data))
-    assert np.array_equal(theta, model.doc_topic_)
-    np.testing.assert_allclose(theta.sum(axis=1), 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
@@ -141,13 +104,6 @@ def test_weightless_documents_are_folded_in_like_any_other(layout):
     np.testing.assert_allclose(model.history_["log_likelihood"], without.history_["log_likelihood"], rtol=1e-12)
     assert np.array_equal(model.transform(layout(data)), model.doc_topic_)
     assert np.array_equal(model.doc_topic_[3], model.topic_weights_)
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_a_batch_of_one_is_the_same_row_of_many(model, layout):
-    whole = model.transform(layout(X))
-    for d in range(len(X)):
-        assert np.array_equal(model.transform(layout(X[d : d + 1]))[0], whole[d])
 
 
 def test_empty_documents_get_the_topic_weights(model):
@@ -169,12 +125,6 @@ def test_a_model_can_be_fitted_again_with_another_number_of_topics():
     model = fitted(X_WITH_GAPS, n_components=3)
     model.set_params(n_components=2).fit(X_WITH_GAPS)
     assert same_fit(model, fitted(X_WITH_GAPS, n_components=2))
-
-
-def test_a_second_fit_leaves_nothing_of_the_first():
-    model = fitted(solver="annealed", max_iter=3)
-    model.set_params(solver="em").fit(X)
-    assert set(vars(model)) == set(vars(fitted(solver="em", max_iter=3)))
 
 
 # input
@@ -232,17 +182,6 @@ def test_the_data_is_left_alone(layout):
 # reproducible
 
 
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_n_jobs_changes_no_bit(layout, dtype):
-    data = layout(X_WITH_GAPS.astype(dtype))
-    one, two = fitted(data, n_jobs=1), fitted(data, n_jobs=2)
-    assert same_fit(one, two)
-    for column in ("log_likelihood", "objective", "residual"):
-        assert np.array_equal(one.history_[column], two.history_[column])
-    assert one.completion_perplexity(data) == two.completion_perplexity(data)
-
-
 def test_the_seed_decides():
     assert same_fit(fitted(random_state=3), fitted(random_state=3))
     assert same_fit(
@@ -250,16 +189,6 @@ def test_the_seed_decides():
         fitted(random_state=np.random.RandomState(3)),
     )
     assert not same_fit(fitted(random_state=3), fitted(random_state=4))
-
-
-def test_integer_weights_are_repeated_rows():
-    times = np.random.default_rng(1).integers(0, 4, len(X))
-    weighted = fitted(sample_weight=times)
-    repeated = fitted(X.repeat(times, axis=0))
-    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
-    np.testing.assert_allclose(weighted.topic_weights_, repeated.topic_weights_, rtol=1e-6)
-    np.testing.assert_allclose(weighted.log_likelihood_, repeated.log_likelihood_, rtol=1e-9)
-    np.testing.assert_allclose(weighted.history_["residual"], repeated.history_["residual"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["random", "nndsvd", "lsa"])
@@ -277,6 +206,19 @@ def test_starts_do_not_depend_on_the_order_or_number_of_rows(name, K):
     assert np.array_equal(first > 0, np.tile(X.any(axis=0), (K, 1)).T)
     np.testing.assert_allclose(start(X[order]), first, atol=1e-8)
     np.testing.assert_allclose(start(sp.csr_array(twice)), first, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["random", "nndsvd", "lsa"])
+@pytest.mark.parametrize("K", [3, 30])
+def test_weights_are_repeated_rows_to_a_start(name, K):
+    times = np.random.default_rng(6).integers(0, 3, len(X)).astype(np.float64)
+
+    def start(data, weights):
+        source = MemorySource(counts_of(data, np.dtype(np.float64)), weights)
+        return STARTS[name](source, K, np.random.default_rng(3))
+
+    repeated = start(sp.csr_array(X.repeat(times.astype(int), axis=0)), None)
+    np.testing.assert_allclose(start(sp.csr_array(X), times), repeated, atol=1e-8)
 
 
 @pytest.mark.parametrize("init", ["random", "nndsvd", "lsa"])

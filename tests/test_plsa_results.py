@@ -4,35 +4,18 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 import oracles
+from estimator_cases import X_WITH_GAPS, X, same_fit
+from estimator_cases import fitted_plsa as fitted
 from polyseme import PLSA, MissingExtraError
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-X = oracles.mixed_counts(0, 60, 45, 4)
-X_WITH_GAPS = X.copy()
-X_WITH_GAPS[[0, 17]] = 0
-X_WITH_GAPS[:, [3, 44]] = 0
 
 
 @pytest.fixture(scope="module")
 def model():
     return PLSA(4, random_state=0, max_iter=50).fit(X_WITH_GAPS)
-
-
-def fitted(data=X, /, n_components=3, **parameters):
-    weights = parameters.pop("sample_weight", None)
-    return PLSA(n_components, **{"random_state": 0, "max_iter": 40, **parameters}).fit(data, sample_weight=weights)
-
-
-def same_fit(one, other):
-    return (
-        np.array_equal(one.components_, other.components_)
-        and np.array_equal(one.doc_topic_, other.doc_topic_)
-        and one.log_likelihood_ == other.log_likelihood_
-    )
 
 
 # what a fit leaves behind
@@ -66,14 +49,6 @@ def test_history_is_a_table(model):
     assert (table["residual"] >= 0).all()
 
 
-def test_the_callback_hears_every_entry():
-    heard = []
-    model = fitted(callback=heard.append, max_iter=5)
-    assert len(heard) == 6
-    for name, column in model.history_.items():
-        assert [entry[name] for entry in heard] == column.tolist()
-
-
 def test_it_stops_at_the_tolerance():
     model = fitted(tol=0.05, max_iter=1000)
     residual = model.history_["residual"]
@@ -82,26 +57,9 @@ def test_it_stops_at_the_tolerance():
     assert (residual[1:-1] > 0.05).all()
 
 
-def test_a_fit_that_does_not_converge_says_what_to_do():
-    with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=3 .*nats per token.*raise max_iter or tol"):
-        model = PLSA(3, max_iter=3, tol=0, random_state=0).fit(X)
-    assert not model.converged_
-    assert model.n_iter_ == 3
-
-
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_that_converges_does_not_warn():
     assert PLSA(2, random_state=0, tol=0.5).fit(X).converged_
-
-
-def test_n_init_keeps_the_best_start():
-    heard = []
-    model = fitted(n_init=5, max_iter=8, callback=heard.append)
-    ends = [entry["objective"] for entry in heard if entry["iteration"] == 8]
-    assert len(ends) == 5
-    assert len(set(ends)) == 5
-    assert model.history_["objective"][-1] == max(ends)
-    assert model.n_iter_ == 8
 
 
 def interrupt_at(iteration, start=1):

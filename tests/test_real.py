@@ -1,6 +1,5 @@
 """RealTopicModel: scikit-learn's checks, any model inside, corners that are found, and bad input in one sentence."""
 
-import doctest
 import warnings
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import polyseme.estimators.real
 from polyseme import LDA, NMF, PLSA, InputError, RealTopicModel, UnsupportedError, load
 from polyseme.priors import Dirichlet, Entropic
 from polyseme.simplex import SimplexDecomposition, SimplexMap
@@ -35,12 +33,6 @@ def matched(found, true=CORNERS):
 @parametrize_with_checks([RealTopicModel(), RealTopicModel(PLSA(2)), RealTopicModel(volume="data")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-def test_docstring():
-    results = doctest.testmod(polyseme.estimators.real)
-    assert results.attempted > 0
-    assert results.failed == 0
 
 
 # any model inside

@@ -279,18 +279,6 @@ def test_files(parameters, tmp_path):
     assert np.array_equal(again.fit(data).components_, model.components_)
 
 
-def test_ctrl_c_keeps_the_model_so_far():
-    def stop(entry):
-        if entry["iteration"] == 3:
-            raise KeyboardInterrupt
-
-    model = TensorPLSA(2, random_state=0, callback=stop)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X3)
-    assert model.n_iter_ == 3
-    assert model.transform(X3).shape == (40, 2)
-
-
 def test_memory_is_a_few_chunks_not_tuples_times_topics():
     tracemalloc = pytest.importorskip("tracemalloc")
     rng = np.random.default_rng(0)

@@ -26,8 +26,13 @@ class NMF(CountDecomposition):
     With `loss="kullback-leibler"` this is PLSA without its normalisation (Gaussier and Goutte 2005), fitted by the same
     solvers; rows of H sum to one and W carries the scale. With `loss="frobenius"` scikit-learn's solver fits it.
 
-    Parameters are those of PLSA, and `loss`; `solver`, `n_init`, `tol`, `early_stopping`, `n_jobs`, `callback` and
-    `sample_weight` are for the KL loss alone.
+    Parameters
+    ----------
+    n_components : number of components K.
+    loss : "kullback-leibler" or "frobenius".
+    init : "random", "nndsvd", "lsa" (KL loss), or a pair (W, H) to start from.
+    max_iter, dtype, random_state, verbose : as in PLSA.
+    solver, n_init, tol, early_stopping, n_jobs, callback : as in PLSA, for the KL loss alone, as is `sample_weight`.
 
     Attributes
     ----------
@@ -37,6 +42,16 @@ class NMF(CountDecomposition):
         model that comes from `PLSA.to_nmf`).
     history_, log_likelihood_ : as in PLSA (KL loss).
     n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import NMF
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = NMF(n_components=2, random_state=0).fit(X)
+    >>> W = model.transform(X)
+    >>> W.shape, bool(np.isclose((W @ model.components_).sum(), X.sum()))
+    ((4, 2), True)
     """
 
     def __init__(
@@ -93,10 +108,9 @@ class NMF(CountDecomposition):
     def transform(self, X: Any) -> Array:
         """W (documents x K) of documents, with H fixed."""
         check_is_fitted(self)
-        if self.loss == "frobenius":
-            X = count_data(self, X, reset=False).astype(self.components_.dtype, copy=False)
-            return self._frobenius_weights(X)
         X = count_data(self, X, reset=False)
+        if self._is_frobenius:
+            return self._frobenius_weights(X.astype(self.components_.dtype, copy=False))
         totals = _known_totals(sparse_counts(X, self.components_.dtype), self.components_)
         return (self._as_plsa().transform(X) * totals[:, np.newaxis]).astype(self.components_.dtype)
 
@@ -108,7 +122,7 @@ class NMF(CountDecomposition):
     def to_plsa(self) -> PLSA:
         """The same product as PLSA's parameters: P(z), P(d|z), P(w|z) by Gaussier and Goutte's scaling."""
         check_is_fitted(self)
-        if self.loss == "frobenius":
+        if self._is_frobenius:
             raise UnsupportedError(
                 "A Frobenius fit is not a likelihood fit: use polyseme.factors.nmf_to_plsa to rescale its factors."
             )
@@ -121,6 +135,11 @@ class NMF(CountDecomposition):
         model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in own})
         model._copy(plsa, plsa.doc_weights_ * plsa.n_tokens_)
         return model
+
+    @property
+    def _is_frobenius(self) -> bool:
+        """Whether the fit was to the Frobenius loss; the parameter may have changed since."""
+        return not hasattr(self, "unigram_")
 
     def _plsa_parameters(self) -> dict[str, Any]:
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "loss"}
@@ -177,6 +196,7 @@ class NMF(CountDecomposition):
             )
         model = SklearnNMF(K, init=init, max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose)
         model.fit(X, **start)
+        forget_fit(self)
         self.components_ = model.components_
         self.doc_factor_ = self._frobenius_weights(X)
         self.n_iter_ = model.n_iter_

@@ -73,8 +73,8 @@ class PLSA(TopicScores, CountDecomposition):
     verbose : 1 shows a progress bar, 2 leaves it on the screen.
     callback : called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
     checkpoint : a file that the fit's state is written to every ten seconds, or a `polyseme.checkpoints.Checkpoint`,
-        which says how often. A fit of the same data with the same
-        parameters that finds it goes on from there, to the same result bit for bit; the file stays until you remove it.
+        which says how often. A fit of the same data with the same parameters that finds it goes on from there, to the
+        same result bit for bit; the file stays until you remove it.
 
     Attributes
     ----------

@@ -1,0 +1,104 @@
+"""Every estimator, small, with what the tests of all of them need to know of each; and counts to fit it to."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import oracles
+from polyseme import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, TensorPLSA
+
+X = oracles.mixed_counts(0, 60, 45, 4)
+X_WITH_GAPS = X.copy()
+X_WITH_GAPS[[0, 17]] = 0
+X_WITH_GAPS[:, [3, 44]] = 0
+
+LEARNED = {"doc_topic_prior": "asymmetric-learned", "topic_word_prior": "symmetric-learned"}
+
+
+class Member(NamedTuple):
+    """An estimator, and how far it keeps the promises that not all can keep to the bit."""
+
+    make: Callable[..., Any]
+    """make(**parameters): the estimator, not fitted"""
+    other: Mapping[str, Any]
+    """parameters of a fit that leaves other attributes, or others of another size"""
+    weighted: Mapping[str, Mapping[str, float]] = {}
+    """attributes and columns of the history that integer weights and repeated rows share, and how closely; none for one
+    that takes no weights"""
+    alone: float = 0.0
+    """how far a document's weights may move with the batch it comes in"""
+    sums: bool = True
+    """whether the rows of `transform` sum to one"""
+
+
+_PLSA = {
+    "components_": {"atol": 1e-9},
+    "topic_weights_": {"rtol": 1e-6},
+    "log_likelihood_": {"rtol": 1e-9},
+    "residual": {"rtol": 1e-6},
+}
+_LDA = {"components_": {"atol": 1e-7}, "topic_weights_": {"rtol": 1e-6}, "doc_topic_prior_": {"rtol": 1e-6}}
+_BOUND = {**_LDA, "bound_": {"rtol": 1e-9}}
+_TREE = {"node_word_": {"atol": 1e-9}, "leaf_node_": {"atol": 1e-8}}
+_CORRELATED = {"components_": {"atol": 1e-8}, "covariance_": {"atol": 1e-7}, "bound_": {"rtol": 1e-9}}
+
+MEMBERS = {
+    "PLSA": Member(partial(PLSA, n_components=3, max_iter=40), {"solver": "annealed"}, _PLSA),
+    "NMF": Member(
+        partial(NMF, n_components=3, max_iter=40),
+        {"loss": "frobenius"},
+        {"components_": {"atol": 1e-9}, "reconstruction_err_": {"rtol": 1e-6}},
+        sums=False,
+    ),
+    "NMF-frobenius": Member(
+        partial(NMF, n_components=3, loss="frobenius"), {"loss": "kullback-leibler"}, alone=1e-4, sums=False
+    ),
+    "LDA": Member(partial(LDA, n_components=3, max_iter=30), {"solver": "map"}, _BOUND),
+    "LDA-random": Member(partial(LDA, n_components=3, max_iter=30, init="random"), {"solver": "map"}, _BOUND),
+    "LDA-learned": Member(partial(LDA, n_components=3, max_iter=30, **LEARNED), {"n_components": 2}, _LDA),
+    "LDA-online": Member(partial(LDA, n_components=3, max_iter=6, solver="online"), {"solver": "map"}),
+    "LDA-map": Member(partial(LDA, n_components=3, max_iter=30, solver="map"), {"solver": "variational"}, _LDA),
+    "HierarchicalPLSA": Member(partial(HierarchicalPLSA, branching=2, max_iter=30), {"branching": 3}, _TREE),
+    "HierarchicalPLSA-grown": Member(
+        partial(HierarchicalPLSA, branching=2, max_iter=30, growth=6), {"growth": None}, _TREE
+    ),
+    "CorrelatedTopicModel": Member(
+        partial(CorrelatedTopicModel, n_components=3, max_iter=30), {"covariance": "diagonal"}, _CORRELATED, alone=1e-4
+    ),
+    "CorrelatedTopicModel-diagonal": Member(
+        partial(CorrelatedTopicModel, n_components=3, max_iter=30, covariance="diagonal"),
+        {"covariance": "full"},
+        _CORRELATED,
+        alone=1e-4,
+    ),
+    "TensorPLSA": Member(partial(TensorPLSA, n_components=3, max_iter=40), {"n_components": 2}, alone=1e-6),
+}
+
+
+def over(condition: Callable[[Any, Member], bool] = lambda *_: True) -> Any:
+    """The members for which condition(estimator, member) holds."""
+    chosen = {name: member for name, member in MEMBERS.items() if condition(member.make(), member)}
+    return pytest.mark.parametrize("member", chosen.values(), ids=chosen.keys())
+
+
+def left_behind(estimator: Any) -> dict[str, Any]:
+    """The fitted attributes of an estimator, but for the time that its fit took."""
+    left = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    if "history_" in left:
+        left |= {column: values for column, values in left.pop("history_").items() if column != "seconds"}
+    return left
+
+
+def same_fit(one: Any, other: Any) -> bool:
+    """Whether two fits left the same bits."""
+    first, second = left_behind(one), left_behind(other)
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def fitted_plsa(data: Any = X, /, n_components: int = 3, *, sample_weight: Any = None, **parameters: Any) -> PLSA:
+    """A short fit of PLSA."""
+    settings = {"random_state": 0, "max_iter": 40, **parameters}
+    return PLSA(n_components, **settings).fit(data, sample_weight=sample_weight)

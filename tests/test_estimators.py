@@ -1,0 +1,202 @@
+"""What every estimator promises, run over all of them: a new one joins MEMBERS in estimator_cases.py."""
+
+import doctest
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import polyseme
+from estimator_cases import MEMBERS, X_WITH_GAPS, X, left_behind, over, same_fit
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+EVERY = over()
+ITERATING = over(lambda estimator, _: hasattr(estimator, "callback") and getattr(estimator, "loss", "") != "frobenius")
+"""those that polyseme's own loop fits"""
+WEIGHTED = over(lambda _, member: bool(member.weighted))
+
+
+def fitted(member, data=X, /, *, sample_weight=None, **parameters):
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return member.make(**{"random_state": 0, **parameters}).fit(data, **weights)
+
+
+def test_every_estimator_of_counts_is_a_member():
+    """LSA and RealTopicModel have no topics of counts, and tests of their own."""
+    kinds = {type(member.make()).__name__ for member in MEMBERS.values()}
+    assert kinds == {kind.__name__ for kind in polyseme._ESTIMATORS} - {"LSA", "RealTopicModel"}
+
+
+@pytest.mark.parametrize("kind", polyseme._ESTIMATORS)
+def test_the_example_in_the_docstring(kind):
+    result = doctest.testmod(sys.modules[kind.__module__])
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+# one routine for the documents' weights
+
+
+@EVERY
+@LAYOUTS
+@DTYPES
+def test_fit_transform_is_fit_then_transform(member, layout, dtype):
+    data = layout(X_WITH_GAPS.astype(dtype))
+    weights = [None, np.linspace(0, 2, len(X))] if member.weighted else [None]
+    for sample_weight in weights:
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        model = member.make(random_state=0)
+        rows = model.fit_transform(data, **given)
+        assert rows.dtype == model.components_.dtype == dtype
+        assert np.array_equal(rows, model.transform(data))
+        assert np.isfinite(rows).all()
+        if member.sums:
+            np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-6)
+            np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-5)
+
+
+@EVERY
+@LAYOUTS
+def test_a_batch_of_one_is_the_same_row_of_many(member, layout):
+    model = fitted(member, X_WITH_GAPS)
+    whole = model.transform(layout(X))
+    for d in range(len(X)):
+        alone = model.transform(layout(X[d : d + 1]))[0]
+        np.testing.assert_allclose(alone, whole[d], rtol=0, atol=member.alone)
+
+
+# reproducible
+
+
+@ITERATING
+@LAYOUTS
+@DTYPES
+def test_n_jobs_changes_no_bit(member, layout, dtype):
+    data = layout(X_WITH_GAPS.astype(dtype))
+    one, three = (fitted(member, data, n_jobs=n_jobs) for n_jobs in (1, 3))
+    assert same_fit(one, three)
+    assert np.array_equal(one.transform(data), three.transform(data))
+    if hasattr(one, "completion_perplexity"):
+        assert one.completion_perplexity(data) == three.completion_perplexity(data)
+
+
+@EVERY
+def test_the_seed_decides(member):
+    first = fitted(member, random_state=3)
+    assert same_fit(first, fitted(member, random_state=3))
+    assert not np.array_equal(first.components_, fitted(member, random_state=4).components_)
+
+
+@WEIGHTED
+def test_integer_weights_are_repeated_rows(member):
+    times = np.random.default_rng(1).integers(0, 4, len(X))
+    weighted = left_behind(fitted(member, sample_weight=times))
+    repeated = left_behind(fitted(member, X.repeat(times, axis=0)))
+    for name, tolerance in member.weighted.items():
+        np.testing.assert_allclose(weighted[name], repeated[name], **{"rtol": 0, **tolerance})
+
+
+@EVERY
+def test_float32_is_close_to_float64(member):
+    """The starts are the same, and few iterations do not part ways."""
+    single, double = (fitted(member, X.astype(dtype), max_iter=5) for dtype in (np.float32, np.float64))
+    np.testing.assert_allclose(single.components_, double.components_, atol=2e-3 * double.components_.max())
+
+
+# how a fit goes and ends
+
+
+@ITERATING
+def test_the_callback_hears_every_entry(member):
+    heard = []
+    model = fitted(member, callback=heard.append, max_iter=6)
+    assert len(heard) == model.n_iter_ + 1
+    for name, column in model.history_.items():
+        assert [entry[name] for entry in heard] == column.tolist()
+    assert model.history_["iteration"].tolist() == list(range(model.n_iter_ + 1))
+
+
+@ITERATING
+def test_a_fit_that_does_not_converge_says_what_to_do(member):
+    said = r"stopped after max_iter=3 .*nats per token.*raise max_iter or tol"
+    with pytest.warns(ConvergenceWarning, match=said) as warned:
+        model = fitted(member, max_iter=3, tol=0)
+    assert not model.converged_
+    assert model.n_iter_ == 3
+    assert warned[0].filename.endswith(("test_estimators.py", "nmf.py", "lda.py"))
+
+
+@ITERATING
+def test_n_init_keeps_the_best_start(member):
+    heard = []
+    model = fitted(member, n_init=4, max_iter=8, tol=0, callback=heard.append)
+    name = "bound" if "bound" in model.history_ else "objective"
+    ends = [entry[name] for entry in heard if entry["iteration"] == 8]
+    assert len(set(ends)) == 4
+    assert model.history_[name][-1] == max(ends)
+    assert model.n_iter_ == 8
+
+
+@ITERATING
+def test_ctrl_c_keeps_the_model_so_far(member):
+    def stop(entry):
+        if entry["iteration"] == 3:
+            raise KeyboardInterrupt
+
+    model = member.make(random_state=0, callback=stop, tol=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.n_iter_ == 3
+    assert not model.converged_
+    assert np.array_equal(model.components_, fitted(member, max_iter=3, tol=0).components_)
+    assert np.isfinite(model.transform(X)).all()
+    assert np.isfinite(getattr(model, "reconstruction_err_", 0.0))
+
+
+@pytest.mark.parametrize("name", ["HierarchicalPLSA", "CorrelatedTopicModel"])
+def test_ctrl_c_before_there_is_a_model_leaves_none(name, monkeypatch):
+    """In the short fit of PLSA that they start from."""
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("polyseme.solvers.coordinate.SCDRun.advance", stopped)
+    model = MEMBERS[name].make(random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert not left_behind(model).keys() - {"n_features_in_"}
+
+
+@EVERY
+def test_a_second_fit_leaves_nothing_of_the_first(member):
+    usual = member.make(random_state=0)
+    model = fitted(member, **member.other)
+    model.set_params(**{name: getattr(usual, name) for name in member.other}).fit(X)
+    assert same_fit(model, usual.fit(X))
+
+
+@EVERY
+def test_changing_a_parameter_does_not_change_the_fit(member):
+    model = fitted(member)
+    before = model.transform(X)
+    assert np.array_equal(model.set_params(**member.other).transform(X), before)
+
+
+@EVERY
+@DTYPES
+def test_files(member, dtype, tmp_path):
+    data = sp.csr_array(X_WITH_GAPS.astype(dtype))
+    model = fitted(member, data)
+    given = {name: list(value) for name, value in model.get_params().items() if isinstance(value, tuple)}
+    model.save(tmp_path / "model")
+    again = polyseme.load(tmp_path / "model")
+    assert type(again) is type(model)
+    assert again.get_params() == {**model.get_params(), **given}
+    assert same_fit(again, model)
+    assert np.array_equal(again.transform(data), model.transform(data))
+    assert np.array_equal(again.fit(data).components_, model.components_)
