@@ -1,7 +1,5 @@
 """LSA and the vector space model: the thesis's examples, NumPy's decomposition, scikit-learn's checks."""
 
-import doctest
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -104,6 +102,26 @@ def test_as_few_components_as_explain_the_share(share, small, monkeypatch):
     assert model.n_components_ == len(ratios) == model.doc_vectors_.shape[1]
 
 
+def test_a_wide_matrix_by_its_smaller_product(monkeypatch):
+    """More words than documents, and most of the singular values wanted."""
+    monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+    model = LSA(20, weights="counts").fit(X[:30])
+    values, rows = np.linalg.svd(X[:30], full_matrices=False)[1:]
+    np.testing.assert_allclose(model.singular_values_, values[:20], rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.einsum("kw,kw->k", model.components_, rows[:20])), 1, rtol=1e-6)
+
+
+def test_entries_that_come_twice_add_up():
+    whole = sp.csr_array(X)
+    halves = sp.csr_array(
+        (np.repeat(whole.data / 2, 2), np.repeat(whole.indices, 2), 2 * whole.indptr), shape=whole.shape
+    )
+    model = LSA(4).fit(halves)
+    assert np.array_equal(model.components_, LSA(4).fit(whole).components_)
+    assert np.array_equal(model.transform(halves), model.doc_vectors_)
+    assert halves.nnz == 2 * whole.nnz
+
+
 def test_more_components_than_there_are_give_all():
     model = LSA(1000).fit(X)
     assert model.n_components_ == min(X.shape)
@@ -181,9 +199,3 @@ def test_everything_comes_back_from_a_file(tmp_path, n_components):
     assert loaded.get_params() == model.get_params()
     assert np.array_equal(loaded.transform(X), model.doc_vectors_)
     assert np.array_equal(loaded.word_vectors_, model.word_vectors_)
-
-
-def test_the_example_in_the_docstring():
-    result = doctest.testmod(polyseme.estimators.lsa)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -11,13 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.validation import count_data, factor_dtype, forget_fit, training_data, whole_number
 from polyseme.estimators.vector_space import WEIGHTS, angles, weighted
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, single_threaded_blas
 
 _SMALL = 1 << 22  # entries of a matrix that is decomposed as a whole
 _FIRST_TRY = 32
@@ -78,7 +75,7 @@ class LSA(CountDecomposition):
         self.word_weights_ = WEIGHTS[self.weights][1](counts)
         A = weighted(counts, self.weights, self.word_weights_)
         total = float((A.data**2).sum())
-        with _one_thread():
+        with single_threaded_blas():
             values, vectors = _decomposed(A, wanted, share * total)
         self.singular_values_ = values
         self.explained_variance_ratio_ = values**2 / total if total > 0 else np.zeros(len(values))
@@ -99,7 +96,7 @@ class LSA(CountDecomposition):
     def inverse_transform(self, vectors: Any) -> Array:
         """The weighted counts that vectors of the latent space stand for: vectors V'."""
         check_is_fitted(self)
-        with _one_thread():
+        with single_threaded_blas():
             return np.asarray(vectors) @ self.components_
 
     @property
@@ -142,13 +139,6 @@ def _sparse(X: Any) -> sp.csr_array:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """BLAS with one thread: its sums depend on its threads."""
-    with threadpool_limits(1, user_api="blas"):
-        yield
 
 
 def _decomposed(A: sp.csr_array, wanted: int | None, enough: float) -> tuple[Floats, Floats]:

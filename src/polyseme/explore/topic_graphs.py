@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.errors import InputError, MissingExtraError
+from polyseme.errors import InputError
 from polyseme.estimators.tables import words_of_topics
+from polyseme.explore.figures import pyplot
 from polyseme.explore.topic_map import classical_scaling
 from polyseme.kernels import Floats
 
@@ -32,11 +33,7 @@ def plot_topic_graph(
     words = words_of_topics(model.components_, vocabulary, n_words)
     places = _places(correlations)
     if ax is None:
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise MissingExtraError("Plots", "cli") from None
-        ax = plt.figure(figsize=(7, 5), layout="constrained").add_subplot()
+        ax = pyplot().figure(figsize=(7, 5), layout="constrained").add_subplot()
     for i, j in zip(*np.triu_indices(len(places), 1), strict=True):
         strength = correlations[i, j]
         if abs(strength) > threshold:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyseme.errors import InputError, MissingExtraError
+from polyseme.errors import InputError
+from polyseme.explore.figures import pyplot
 
 _LINE = 0.28
 """inches for a leaf"""
@@ -57,9 +58,5 @@ def _places(tree: Any) -> dict[int, tuple[float, float]]:
 
 
 def _axes(tree: Any) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError("Plots", "cli") from None
-    figure = plt.figure(figsize=(2.4 * (tree.depth + 1.5), 1 + _LINE * len(tree.leaves)), layout="constrained")
-    return figure.add_subplot()
+    size = (2.4 * (tree.depth + 1.5), 1 + _LINE * len(tree.leaves))
+    return pyplot().figure(figsize=size, layout="constrained").add_subplot()

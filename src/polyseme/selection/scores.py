@@ -136,9 +136,9 @@ def scores_of_probabilities(
     mixed = (1 - smoothing) * probabilities.astype(np.float64) + smoothing * base
     return DocumentScores(
         kind,
-        _by_document(scored, x * _log(mixed, seen)),
-        _by_document(scored, x * _log(base, seen)),
-        _by_document(scored, x),
+        scored.sums_by_row(x * _log(mixed, seen)),
+        scored.sums_by_row(x * _log(base, seen)),
+        scored.sums_by_row(x),
         float(scored.values[~seen].sum(dtype=np.float64)),
     )
 
@@ -146,11 +146,3 @@ def scores_of_probabilities(
 def _log(p: Floats, where: Array) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log(p, out=np.zeros_like(p), where=where)
-
-
-def _by_document(counts: SparseCounts, values: Floats) -> Floats:
-    sums = np.zeros(counts.n_docs)
-    filled = np.flatnonzero(np.diff(counts.indptr))
-    if filled.size:
-        sums[filled] = np.add.reduceat(values, counts.indptr[filled])
-    return sums

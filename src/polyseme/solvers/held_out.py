@@ -56,19 +56,28 @@ def document_folds(source: MemorySource, n_folds: int, seed: int, smoothing: flo
         yield HeldOut(seen, _folded_score(seen, observed, scored, mean_log), rows)
 
 
-def _without_tokens(source: MemorySource, held_out: Floats, smoothing: float) -> HeldOut:
+class PartedTokens(NamedTuple):
+    """Some tokens of every document, the others, and how well these are predicted."""
+
+    seen: MemorySource
+    mean_log: Callable[[Array, Array], float]
+    """mean log-probability of the other tokens, from operands whose products are P(w|d)"""
+
+
+def parted_tokens(source: MemorySource, held_out: Floats, smoothing: float) -> PartedTokens:
+    """The tokens without those held out (one number a non-zero of `source.by_doc`), and the score on these."""
     counts = source.by_doc
     observed, scored = counts.with_values(counts.values - held_out), counts.with_values(held_out)
     if not scored.values.size or not observed.values.size:
         raise UnsupportedError("There are too few tokens to hold some out: use a fixed beta, Tempered(beta), or EM.")
     seen = MemorySource(observed, source.weights, source.n_threads)
     mean_log = _mean_log(seen, scored, source.weights, smoothing)
+    return PartedTokens(seen, lambda A, B: mean_log(scored.products(A, B, n_threads=source.n_threads)))
 
-    def score(run: Run) -> float:
-        operands = run.model.probability_operands(run.theta, run.phi)
-        return mean_log(scored.products(*operands, n_threads=source.n_threads))
 
-    return HeldOut(seen, score, None)
+def _without_tokens(source: MemorySource, held_out: Floats, smoothing: float) -> HeldOut:
+    seen, mean_log = parted_tokens(source, held_out, smoothing)
+    return HeldOut(seen, lambda run: mean_log(*run.model.probability_operands(run.theta, run.phi)), None)
 
 
 def _folded_score(

@@ -19,7 +19,7 @@ from polyseme.kernels import Array, Floats, inner
 from polyseme.masks import Mask
 from polyseme.solvers.loop import Ended, Report, advance_to_end
 from polyseme.solvers.points import Look, PointRun
-from polyseme.solvers.poisson import column_sums
+from polyseme.solvers.poisson import column_sums, duality_gap, from_plsa
 from polyseme.sources.memory import MemorySource
 
 
@@ -34,7 +34,7 @@ def fit_seen(
     source: MemorySource, mask: Mask, theta: Array, phi: Array, *, max_iter: int, tol: float, extrapolate: bool = True
 ) -> Ended[PointRun[MaskedPoint]] | None:
     """A fit from P(z|d) and P(w|z) (padded, words x width) to counts without their hidden entries."""
-    start = MaskedPoint(theta * source.totals[:, np.newaxis].astype(theta.dtype), phi)
+    start = MaskedPoint(*from_plsa(source, theta, phi))
     look = _looker(source, mask)
     return advance_to_end(
         lambda: PointRun(look, start, _in_gauge if extrapolate else None), max_iter=max_iter, tol=tol, listeners=[]
@@ -51,12 +51,12 @@ def _looker(source: MemorySource, mask: Mask) -> Callable[[MaskedPoint], Look]:
         expected = np.einsum("dk,dk->d", docs, over_words)
         filled = source.totals > 0
         logs = float(sums.logs.sum())
-        doc_gain = _gap(sums.row_sums, over_words, docs, source.totals)
+        doc_gain = duality_gap(sums.row_sums, over_words, docs, source.totals)
         next_docs = _improved(docs, sums.row_sums, over_words)
         word_sums = source.sweep(next_docs, words, rows=False, logs=False).word_sums
         assert word_sums is not None
         over_docs = column_sums(next_docs) - mask.sums_over_docs(next_docs)
-        word_gain = _gap(word_sums, over_docs, words, source.word_totals)
+        word_gain = duality_gap(word_sums, over_docs, words, source.word_totals)
         report = Report(
             (logs - float(expected.sum())) / source.tokens,
             (logs - inner(source.totals[filled], np.log(expected[filled]))) / source.tokens,
@@ -71,13 +71,6 @@ def _looker(source: MemorySource, mask: Mask) -> Callable[[MaskedPoint], Look]:
 def _improved(factor: Array, sums: Array, denominators: Floats) -> Array:
     new = np.divide(factor * sums, denominators, out=np.zeros(factor.shape), where=denominators > 0)
     return new.astype(factor.dtype)
-
-
-def _gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats:
-    """What a better row of `factor` could gain: n log max_k(sums_k / u_k) - n + sum_k u_k factor_k (see poisson.py)."""
-    steepest = np.divide(sums, u, out=np.zeros(u.shape), where=u > 0).max(axis=1)
-    logs = np.log(steepest, out=np.zeros_like(steepest), where=steepest > 0)
-    return np.asarray(totals * logs - totals + np.einsum("ik,ik->i", factor, u))
 
 
 def _in_gauge(point: tuple[Array, ...]) -> MaskedPoint:

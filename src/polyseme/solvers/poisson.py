@@ -60,11 +60,13 @@ def poisson_objective(source: MemorySource, log_sum: float, point: Unnormalised)
 
 
 def duality_gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats:
-    """n log max_k(sums_k / u_k) - n + sum_k u_k factor_k of each row: what a better row of `factor` could gain."""
-    used = u > 0
-    steepest = (sums[:, used] / u[used]).max(axis=1)
-    logs = np.log(steepest, out=np.zeros(len(totals)), where=steepest > 0)
-    return np.asarray(totals * logs - totals + np.einsum("ik,k->i", factor, u))
+    """n log max_k(sums_k / u_k) - n + sum_k u_k factor_k of each row: what a better row of `factor` could gain.
+
+    u has K numbers, or a row of them for each row of `factor`.
+    """
+    steepest = np.divide(sums, u, out=np.zeros(sums.shape), where=u > 0).max(axis=1)
+    logs = np.log(steepest, out=np.zeros_like(steepest), where=steepest > 0)
+    return np.asarray(totals * logs - totals + np.einsum("ik,k->i" if u.ndim == 1 else "ik,ik->i", factor, u))
 
 
 def _filled_scales(source: MemorySource, point: Unnormalised) -> Floats:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.errors import InputError
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.factors import columns_to_one
-from polyseme.kernels import Array, inner, padded, padded_width, weighted_sum
+from polyseme.kernels import Array, padded, padded_width, weighted_sum
+from polyseme.solvers.held_out import parted_tokens
 from polyseme.solvers.hierarchical import TreePoint, begin, leaf_topics
 from polyseme.solvers.loop import advance_to_end
 from polyseme.sources.memory import MemorySource
@@ -55,14 +56,10 @@ def grow(settings: Growth, source: MemorySource, tree: Tree, start: TreePoint, r
 
     Where there are too few tokens to hold any out, nothing speaks for a split, and the tree stays as it is.
     """
-    counts = source.by_doc
-    observed, held_out = (counts.with_values(part) for part in split_tokens(counts, settings.seed, settings.held_out))
-    training = MemorySource(observed, source.weights, source.n_threads)
-    base = training.word_totals[held_out.indices] / max(training.tokens, 1e-300)
-    x = held_out.values * (base > 0)
-    if source.weights is not None:
-        x = x * np.repeat(source.weights, np.diff(held_out.indptr))
-    if not x.sum() > 0:  # too few tokens to judge anything by
+    held_out = split_tokens(source.by_doc, settings.seed, settings.held_out)[1]
+    try:
+        training, mean_log = parted_tokens(source, held_out, _SMOOTHING)
+    except UnsupportedError:
         return Grown(tree, start)
 
     def fitted(tree: Tree, start: TreePoint) -> TreePoint:
@@ -74,9 +71,7 @@ def grow(settings: Growth, source: MemorySource, tree: Tree, start: TreePoint, r
         return ended.run.point
 
     def score(point: TreePoint) -> float:
-        p = held_out.products(point.theta, leaf_topics(point), n_threads=source.n_threads).astype(np.float64)
-        mixed = (1 - _SMOOTHING) * p + _SMOOTHING * base
-        return inner(x, np.log(mixed, out=np.zeros_like(mixed), where=base > 0)) / float(x.sum())
+        return mean_log(point.theta, leaf_topics(point))
 
     point = fitted(tree, start)
     grown = Grown(tree, point)
