@@ -147,7 +147,7 @@ def test_every_step_is_told(folder: Path) -> None:
         (("nowhere",), 1, "nowhere is not a run"),
         (("{run}", "{folder}/foreign.txt"), 1, "The documents have none of the words that the model knows"),
         (("{run}", "{folder}/missing.csv"), 1, "missing.csv"),
-        (("{run}", "--text", "body"), 1, "Options such as --text say how to read INPUT, and there is none."),
+        (("{run}", "--text", "body"), 1, "how to read INPUT, and there is none: name it, or leave them out."),
         (("{run}", "--words", "1"), 2, "--words"),
         (("{run}", "-", "--windows"), 1, "Windows need texts: give files as INPUT"),
     ],

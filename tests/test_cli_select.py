@@ -89,7 +89,7 @@ def test_errors_are_one_sentence(folder: Path) -> None:
     )
     result = run("select", "letters.txt", "--plot", "nowhere/choice.png", cwd=folder)
     assert result.exit_code == 1
-    assert "There is no folder nowhere to write the picture to." in result.stderr
+    assert "There is no folder nowhere to write the picture to: make it first." in result.stderr
     result = run("select", "letters.txt", "--plot", "choice.xyz", "-k", "2", "--runs", "1", *OPTIONS, cwd=folder)
     assert result.exit_code == 1
     assert "polyseme: A picture cannot be written as 'xyz': use .png, .svg or .pdf." in result.stderr

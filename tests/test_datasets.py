@@ -129,10 +129,10 @@ def test_a_single_module_and_a_bare_name(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_packages_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"No package called 'no_such_package' is installed\."):
+    with pytest.raises(ModuleNotFoundError, match=r"No package called 'no_such_package' is installed: install it"):
         docstrings(("no_such_package",))
-    with pytest.raises(InputError, match=r"'scipy\.stats' is not the name of a top-level package\."):
+    with pytest.raises(InputError, match=r"'scipy\.stats' is not the name of a top-level package: give one"):
         docstrings(("scipy.stats",))
     monkeypatch.setattr(installed, "find_spec", lambda name: ModuleSpec(name, None, origin="built-in"))
-    with pytest.raises(InputError, match=r"The package 'compiled' has no Python sources to read\."):
+    with pytest.raises(InputError, match=r"The package 'compiled' has no Python sources to read: name another\."):
         docstrings(("compiled",))

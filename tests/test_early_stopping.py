@@ -195,7 +195,7 @@ def test_nmf_stops_early_too():
         (EarlyStopping(held_out=0), InputError, "held_out and smoothing must each be between 0 and 1."),
         (EarlyStopping(patience=0), InputError, "patience and folds must each be at least 1."),
         (EarlyStopping(by="pages"), InputError, "by must be one of 'words', 'documents', got 'pages'."),
-        (EarlyStopping(by="documents"), InputError, "EarlyStopping by documents needs folds of at least 2."),
+        (EarlyStopping(by="documents"), InputError, "EarlyStopping: folds must be at least 2 with by='documents'."),
         (EarlyStopping(by="documents", folds=151), UnsupportedError, "150 documents cannot be parted into 151 folds"),
         (EarlyStopping(solver=HeldOutTempered()), UnsupportedError, "solver='held-out-tempered' stops by held-out"),
     ],

@@ -60,7 +60,7 @@ def at_check(prior):
         ),
         (
             lambda: SeedWords({0: ["law"]}).maximise(counts(), factor()),
-            "SeedWords needs the vocabulary, to know the columns of 'law'.",
+            "SeedWords needs the vocabulary, to know the columns of 'law': give vocabulary, or columns.",
         ),
         (at_check(SeedWords({4: [1]})), "SeedWords: there are seeds for topic 4, but topics end at 3."),
         (at_check(SeedWords({1: [2, 6]})), "SeedWords: column 6 is a seed word, but columns end at 5."),

@@ -212,7 +212,7 @@ def test_a_class_of_another_version_is_named(tmp_path):
         pass
 
     DeepPLSA(2, max_iter=2).fit(X).save(tmp_path / "deep")
-    with pytest.raises(ModelFileError, match="holds a DeepPLSA, which this version of polyseme does not have"):
+    with pytest.raises(ModelFileError, match="holds a DeepPLSA, which this version of polyseme does not have: use"):
         polyseme.load(tmp_path / "deep")
 
 

@@ -117,7 +117,8 @@ def _start(phi: Floats, source: Source, model: Model) -> Array:
     missing = np.flatnonzero((phi.sum(axis=0) <= 0) & (source.word_totals > 0))
     if missing.size:
         raise InputError(
-            f"init: topic_word has no topic for {missing.size} of the words that occur (such as column {missing[0]})."
+            f"init: topic_word has no topic for {missing.size} of the words that occur (such as column {missing[0]}): "
+            "give each of them a little."
         )
     return padded((phi / phi.sum(axis=1, keepdims=True)).T, source.dtype, model.n_columns)
 

@@ -66,7 +66,7 @@ def read(path: str | PathLike[str]) -> Parts:
             "update polyseme to read it."
         )
     if found != digest_of(text, tensors):
-        raise ModelFileError(f"{path} is damaged: its digest does not match its content.")
+        raise ModelFileError(f"{path} is damaged: its digest does not match its content; restore a copy, or fit again.")
     return _put_together(header, tensors, "")
 
 
@@ -81,7 +81,10 @@ def _built(
     parts: Parts, classes: Mapping[str, Callable[..., Any]], objects: Mapping[str, Callable[..., Any]], path: Path
 ) -> Any:
     if parts.class_name not in classes:
-        raise ModelFileError(f"{path} holds a {parts.class_name}, which this version of polyseme does not have.")
+        raise ModelFileError(
+            f"{path} holds a {parts.class_name}, which this version of polyseme does not have: "
+            "use the one that wrote it."
+        )
     model = classes[parts.class_name](
         **{name: _restored(value, objects, path) for name, value in parts.parameters.items()}
     )
@@ -162,7 +165,7 @@ def _plain(name: str, value: Any) -> Any:
         return value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise InputError(f"{name} of type {type(value).__name__} cannot be saved.")
+    raise InputError(f"{name} of type {type(value).__name__} cannot be saved: give a plain value before saving.")
 
 
 def _parameter(name: str, value: Any) -> Any:
@@ -204,6 +207,9 @@ def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path)
     if "mapping" in value:
         return {_restored(key, objects, path): _restored(item, objects, path) for key, item in value["mapping"]}
     if value.get("object") not in objects:
-        raise ModelFileError(f"{path} uses {value.get('object')!r}, which this version of polyseme does not have.")
+        raise ModelFileError(
+            f"{path} uses {value.get('object')!r}, which this version of polyseme does not have: "
+            "use the one that wrote it."
+        )
     settings = {name: _restored(setting, objects, path) for name, setting in value["settings"].items()}
     return objects[value["object"]](**settings)

@@ -78,7 +78,7 @@ def evaluate(
     if inputs:
         documents = count_as_before(read(inputs, **reading, seed=seed), opened.vectorizer, notes, quiet=quiet)
     elif any(reading.values()):
-        raise InputError("Options such as --text say how to read INPUT, and there is none.")
+        raise InputError("Options such as --text say how to read INPUT, and there is none: name it, or leave them out.")
     else:
         documents = opened.counted
         if opened is not whole:

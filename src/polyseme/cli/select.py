@@ -77,7 +77,7 @@ def select(
     if kind not in _PICTURES:
         raise InputError(f"A picture cannot be written as {kind!r}: use .png, .svg or .pdf.")
     if not picture.parent.is_dir():
-        raise InputError(f"There is no folder {picture.parent} to write the picture to.")
+        raise InputError(f"There is no folder {picture.parent} to write the picture to: make it first.")
     reader = read(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding, sample=sample,
         categories=category, noise=noise, uncategorised=uncategorised, seed=seed,

@@ -94,13 +94,13 @@ def _standard_library_files() -> list[_SourceFile]:
 def _package_files(name: str) -> list[_SourceFile]:
     """The source files of a top-level package, without importing it."""
     if not name.isidentifier():
-        raise InputError(f"{name!r} is not the name of a top-level package.")
+        raise InputError(f"{name!r} is not the name of a top-level package: give one such as 'json'.")
     try:
         spec = find_spec(name)
     except ValueError:  # a module in memory that was not loaded from anywhere
         spec = None
     if spec is None:
-        raise ModuleNotFoundError(f"No package called {name!r} is installed.", name=name)
+        raise ModuleNotFoundError(f"No package called {name!r} is installed: install it, or name another.", name=name)
     if spec.submodule_search_locations is not None:
         files = [file for place in spec.submodule_search_locations for file in _walk(Path(place), f"{name}.")]
     elif spec.origin is not None and spec.origin.endswith(".py"):
@@ -108,7 +108,7 @@ def _package_files(name: str) -> list[_SourceFile]:
     else:
         files = []
     if not files:
-        raise InputError(f"The package {name!r} has no Python sources to read.")
+        raise InputError(f"The package {name!r} has no Python sources to read: name another.")
     return files
 
 

@@ -50,7 +50,7 @@ def newsgroups(subset: str = "all", *, remove: Sequence[str] = ()) -> Corpus:
     try:
         bunch = fetch_20newsgroups(subset=subset, remove=tuple(remove), shuffle=False)
     except OSError as error:
-        raise InputError(f"20 Newsgroups could not be fetched, which needs the network once ({error}).") from error
+        raise InputError(f"20 Newsgroups could not be fetched ({error}): connect to the network, once.") from error
     return Corpus(
         texts=list(bunch.data),
         titles=["/".join(PurePath(name).parts[-2:]) for name in bunch.filenames],

@@ -100,7 +100,10 @@ def fit_shards(
 def transform_shards(estimator: PLSA, shards: Shards) -> Array:
     """P(z|d) of all documents (documents x K), in a file beside the shards that is mapped to memory."""
     if shards.shape[1] != estimator.n_features_in_:
-        raise InputError(f"The shards have {shards.shape[1]} words, but the model has {estimator.n_features_in_}.")
+        raise InputError(
+            f"The shards have {shards.shape[1]} words, but the model has {estimator.n_features_in_}: "
+            "write them with its vocabulary."
+        )
     with shards.only_writer():
         return fold_shards(estimator, shards, estimator.topic_weights_).doc_topic
 

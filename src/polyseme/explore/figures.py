@@ -81,7 +81,7 @@ def plot_convergence(model: Any, *, ax: Any = None) -> Any:
     history: Mapping[str, Any] = getattr(model, "history_", {})
     found = [(name, told) for name, told in _COURSES if name in history]
     if not found:
-        raise InputError(f"{type(model).__name__} has no history_ of a fit to draw.")
+        raise InputError(f"{type(model).__name__} has no history_ of a fit to draw: give a fitted model of topics.")
     name, told = found[0]
     ax = pyplot().subplots()[1] if ax is None else ax
     ax.plot(history["iteration"], history[name])

@@ -50,7 +50,9 @@ class SeedWords(Prior):
     def check(self, shape: tuple[int, ...]) -> None:
         names = [word for words in self.seeds.values() for word in words if isinstance(word, str)]
         if names:
-            raise InputError(f"SeedWords needs the vocabulary, to know the columns of {_listed(names)}.")
+            raise InputError(
+                f"SeedWords needs the vocabulary, to know the columns of {_listed(names)}: give vocabulary, or columns."
+            )
         for topic, columns in self.seeds.items():
             if topic >= shape[0]:
                 raise InputError(f"SeedWords: there are seeds for topic {topic}, but topics end at {shape[0] - 1}.")

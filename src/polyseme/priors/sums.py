@@ -27,7 +27,9 @@ class Sum(Prior):
             if not isinstance(prior, Prior):
                 raise InputError(f"A list of priors holds priors only, got {prior!r}: a vector is Dirichlet([...]).")
             if type(prior).maximise is not Prior.maximise:
-                raise InputError(f"{type(prior).__name__} has an M-step of its own, so it cannot stand in a list.")
+                raise InputError(
+                    f"{type(prior).__name__} has an M-step of its own, so it cannot stand in a list: give it alone."
+                )
 
     @property
     def parts(self) -> tuple[Prior, ...]:

@@ -36,7 +36,7 @@ _NUMBERS = ("sizes", "temperatures", "background_shares")
 def save(index: Any, path: str | PathLike[str]) -> None:
     """Writes an index to `path`, atomically: a crash or a full disk leaves the old file as it was."""
     if not Path(path).parent.is_dir():
-        raise InputError(f"There is no folder {Path(path).parent} to save the index in.")
+        raise InputError(f"There is no folder {Path(path).parent} to save the index in: make it first.")
     scoring = index.scoring
     terms = scoring.terms
     tensors = {"bm25": terms.bm25_values, "idf": terms.idf}

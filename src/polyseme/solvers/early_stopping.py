@@ -54,7 +54,7 @@ class EarlyStopping:
         if self.by not in _WAYS:
             raise InputError(f"by must be one of {', '.join(map(repr, _WAYS))}, got {self.by!r}.")
         if self.by == "documents" and self.folds < 2:
-            raise InputError("EarlyStopping by documents needs folds of at least 2.")
+            raise InputError("EarlyStopping: folds must be at least 2 with by='documents'.")
         solver = Auto() if self.solver is None else self.solver
         if getattr(solver, "holds_out", False):
             raise UnsupportedError(f"solver={solver.name!r} stops by held-out words already: use it without.")
