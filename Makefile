@@ -33,7 +33,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint docs reproduce bench package browser native-sanitize clean
+.PHONY: help demo test test-all coverage lint docs reproduce bench package browser native-sanitize clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ test: lint ## lint and the tests, without the long ones
 
 test-all: test native-sanitize ## all tests, also the long ones and the sanitizers
 	$(BIN)/python -m pytest -m slow $(PYTEST_OPTIONS)
+
+coverage: $(VENV)/.package $(VENV)/.tools ## the same tests, with the lines that they miss; fails below 95 %
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile --cov --cov-report=term $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.package $(VENV)/.tools ## style and types
 	$(BIN)/ruff check
@@ -75,7 +78,7 @@ native-sanitize: $(NATIVE_TEST) ## the kernels' own test under the address and u
 	$(NATIVE_TEST)
 
 clean: ## remove all that make has made
-	rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 $(VENV)/.environment:
 	@python=$$(sh tools/check_machine.sh) && echo "Python: $$python" && "$$python" -m venv --clear $(VENV)

@@ -22,9 +22,6 @@ from polyseme.explore import (
     from_sklearn,
     of_model,
     page,
-    plot_convergence,
-    plot_map,
-    plot_topics,
     pyldavis_arguments,
     show,
     write_page,
@@ -348,23 +345,3 @@ def test_a_fitted_model_shows_its_topics_in_a_notebook(parts):
 
     with sklearn.config_context(display="text"):
         assert not hasattr(model, "_repr_html_")
-
-
-def test_figures(parts):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    model = PLSA(4, random_state=0, tol=1e-4).fit(parts.counts)
-    figure = plot_topics(model, parts.vocabulary, n_words=5)
-    assert [ax.get_title().split()[1] for ax in figure.axes] == [str(t) for t in np.argsort(-model.topic_weights_)]
-    top = parts.vocabulary[model.components_[int(figure.axes[0].get_title().split()[1])].argmax()]
-    assert figure.axes[0].get_yticklabels()[-1].get_text() == top
-    ax = plot_map(model, parts.vocabulary)
-    assert len(ax.texts) == 4
-    ax = plot_convergence(model)
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.history_["log_likelihood"])
-    assert plot_convergence(LDA(2, random_state=0).fit(parts.counts)).get_ylabel() == "bound of the log evidence"
-    with pytest.raises(InputError, match="numbers from 0 to 3"):
-        plot_topics(model, parts.vocabulary, topics=[4])
-    plt.close("all")

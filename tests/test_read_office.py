@@ -121,6 +121,17 @@ def test_html(tmp_path):
     assert not reader.problems
 
 
+def test_html_with_a_wrong_encoding(tmp_path):
+    """Bytes that the declared encoding does not have are counted; a name that is none is as good as not there."""
+    pytest.importorskip("lxml", reason="the extra 'files' is not installed")
+    (tmp_path / "a.html").write_bytes(b"<meta charset=utf-8><p>caf\xe9 words</p>")
+    (tmp_path / "b.html").write_bytes("<meta charset=martian><p>täällä on sanoja</p>".encode())
+    reader = read(tmp_path)
+    assert [document.text for document in reader] == ["caf\ufffd words", "täällä on sanoja"]
+    assert reader.problems.counts == {"undecodable bytes": 1}
+    assert "a.html: bytes that are no utf-8 became U+FFFD" in str(reader.problems)
+
+
 @pytest.mark.parametrize(("package", "name"), [("pypdf", "a.pdf"), ("lxml", "a.html")])
 def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch, package, name):
     monkeypatch.setitem(sys.modules, package, None)

@@ -245,3 +245,22 @@ def test_samples_are_random_reproducible_and_in_order(tmp_path):
     assert sampled(categories="even")[0] == list(range(0, 1000, 2))
     with pytest.raises(InputError, match="No documents"):
         sampled(categories=["od"])
+
+
+def test_rows_before_the_damage_are_kept(tmp_path, monkeypatch):
+    """The pages of the last row groups are overwritten; the table of contents at the end is whole."""
+    polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
+    monkeypatch.setattr("polyseme.text.readers.parquet._FIRST_ROWS", 100)
+    monkeypatch.setattr("polyseme.text.readers.parquet._BYTES_AT_A_TIME", 1000)
+    path = tmp_path / "table.parquet"
+    rows = [f"words of document {i} {i * 7919 % 1000}" for i in range(1000)]
+    polars.DataFrame({"text": rows}).write_parquet(path, row_group_size=100, compression="zstd", statistics=False)
+    content = bytearray(path.read_bytes())
+    middle, end = len(content) // 2, int(len(content) * 0.8)
+    content[middle:end] = b"\xff" * (end - middle)
+    path.write_bytes(content)
+    reader = read(path)
+    found = texts(reader)
+    assert 100 <= len(found) < 1000
+    assert found == rows[: len(found)]
+    assert f"rows {len(found) + 1} to 1000 are lost" in str(reader.problems)

@@ -1,13 +1,14 @@
 """The number of topics: planted ones are found, a unigram has none, and the choice says why."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from polyseme import LDA, NMF, PLSA, InputError
+from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError
 from polyseme.datasets import synthetic_corpus
 from polyseme.selection import (
     choose_n_topics,
@@ -120,6 +121,12 @@ def test_progress_is_told(six):
     select_n_topics(six, [2, 3], folds_run=1, n_jobs=1, progress=lambda *state: told.append(state))
     assert told[0] == (0, 6, "fitting 3 topics")
     assert told[-1] == (2, 2, "done")
+
+
+def test_without_matplotlib_the_message_names_the_extra(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"A plot needs the extra 'cli': pip install"):
+        found.plot()
 
 
 def test_the_picture_shows_the_curve_and_the_choice(found, tmp_path):

@@ -1,0 +1,54 @@
+"""The word rules that a page gets: those it can follow, and why it cannot follow others."""
+
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer, strip_accents_unicode
+
+from explorer_corpora import themed_texts
+from polyseme.explore.word_rules import word_rules
+from polyseme.text import Vectorizer
+
+TEXTS = themed_texts()[0]
+
+REFUSED = {
+    "an analyzer written in Python": CountVectorizer(analyzer=str.split),
+    "a tokenizer written in Python": CountVectorizer(tokenizer=str.split, token_pattern=None),
+    "a preprocessor written in Python": CountVectorizer(preprocessor=str.upper),
+    "pieces of words, not of words": CountVectorizer(analyzer="char"),
+    "a function written in Python": CountVectorizer(strip_accents=strip_accents_unicode),
+    "only Python's regular expressions know": CountVectorizer(token_pattern=r"\b\w+(?:-\w+)*\b"),
+    "not fitted, so its language is not known": Vectorizer(language="english"),
+    "counted by a object, which runs in Python only": object(),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_a_page_cannot_follow_it_says(reason):
+    vectorizer = REFUSED[reason]
+    if type(vectorizer) is CountVectorizer:
+        vectorizer.fit(TEXTS)
+    values, arrays = word_rules(vectorizer, ["a"])
+    assert reason in values["reason"]
+    plain, plain_arrays = word_rules(None, ["a"])
+    assert values == {**plain, "reason": values["reason"]}
+    assert [arrays[name].tolist() for name in arrays] == [plain_arrays[name].tolist() for name in arrays]
+
+
+def test_what_it_can_follow_comes_with_its_settings():
+    vectorizer = CountVectorizer(strip_accents="unicode", lowercase=False, binary=True, stop_words=["of", "the"])
+    values, _ = word_rules(vectorizer.fit(TEXTS), list(vectorizer.get_feature_names_out()))
+    assert (values["reason"], values["lowercase"], values["binary"]) == ("", False, True)
+    assert values["accents"] == "unicode"
+    assert "\u0301" in values["marks"]
+    assert "a" not in values["marks"]
+    assert values["stops"] == ["of", "the"]
+
+
+def test_stems_come_as_forms_and_the_words_they_count_for():
+    vectorizer = Vectorizer(language="english").fit(TEXTS)
+    values, _ = word_rules(vectorizer, list(vectorizer.get_feature_names_out()))
+    names = dict(zip(values["forms"], values["names"], strict=True))
+    assert names
+    for form, name in names.items():
+        assert vectorizer.forms_[form] == vectorizer.forms_[name]
+        assert form != name
+        assert name in vectorizer.vocabulary_
