@@ -1,4 +1,4 @@
-"""The documentation runs: every block of a page, in order, in an empty folder.
+"""The documentation runs: every block of a page, in order, in an empty folder; its figures name their commands.
 
 Python blocks are executed. In `console` blocks the lines after `$` are commands of polyseme, which must succeed; the
 other lines are what they print, in that order; `...` leaves lines out.
@@ -14,7 +14,9 @@ import pytest
 
 from cli_runner import here
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+TEXTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -24,7 +26,7 @@ def blocks(page):
     return [(found[1], "\n" * text.count("\n", 0, found.start(2)) + found[2]) for found in BLOCK.finditer(text)]
 
 
-PAGES = [page for page in sorted(DOCS.rglob("*.md")) if blocks(page)]
+PAGES = [page for page in TEXTS if blocks(page)]
 
 
 def test_there_are_pages():
@@ -52,7 +54,11 @@ def words(line):
     return " ".join(re.sub(r"[│┃|]", " ", line).split())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def name_of(page):
+    return str(page.relative_to(ROOT if page.parent == ROOT else DOCS))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_page_runs(page, tmp_path, monkeypatch):
     module = ModuleType("docs_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -62,3 +68,53 @@ def test_page_runs(page, tmp_path, monkeypatch):
             exec(compile(block, str(page), "exec"), module.__dict__)
         else:
             run_console(block, monkeypatch)
+
+
+FIGURE = re.compile(
+    r"(?<![\w.`])\d[\d.,]*"
+    r"(?:\s?(?:ms|ns|s|seconds|minutes|MB/s|[kMGT]B|MiB|nats|points|times|GF/s)\b|\s?[%°]|x\b)"
+    r"|(?<![\w`])0\.\d{3,}\b"
+    r"|-\d\.\d{2,}"
+    r"|\b\d+ (?:against|of) (?:the )?\d+"
+)
+"""what was measured: a number with a unit, with three digits, or one of so many"""
+SCRIPT = r"(?:benchmarks|examples|reproductions|tests|tools)/[\w/]+\.py"
+COMMAND = re.compile(rf"(?:python|pytest) ({SCRIPT})([^`]*)`")
+NAMED = re.compile(rf"`[^`]*(?:python |pytest|make |polyseme \w)[^`]*`|{SCRIPT}")
+SETTINGS = (
+    "once 64 MiB have come out",
+    "mean interpolated precision at 9",
+    "tempered EM on 90% of every document's tokens",
+    "under 99% of the model and 1% of independent modes",
+)
+"""paragraphs whose numbers were not measured"""
+
+
+def paragraphs(page):
+    """The paragraphs of each section, without the blocks that run."""
+    text = re.sub(r"^```(?:python|console)\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return [re.split(r"\n\s*\n", section) for section in re.split(r"^(?=#+ )", text, flags=re.M)]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_figures_have_their_command_beside_them(page):
+    """In the same paragraph or table, or in the one before or after it."""
+    alone = [
+        here
+        for section in paragraphs(page)
+        for number, here in enumerate(section)
+        if FIGURE.search(here)
+        and not NAMED.search("\n".join(section[max(0, number - 1) : number + 2]))
+        and not any(setting in here for setting in SETTINGS)
+    ]
+    assert alone == []
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_named_commands_exist(page):
+    """The scripts, and the options that they are called with."""
+    for script, options in COMMAND.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / script).is_file(), script
+        source = (ROOT / script).read_text(encoding="utf-8")
+        for option in re.findall(r"--[a-z-]+", options):
+            assert f'"{option}"' in source, f"{script} {option}"

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "polyseme"
 
 INTERNAL = {
-    "cli", "dirichlet", "estimators", "files", "kernels", "logistic_normal", "model", "progress", "sources", "stats",
-    "tree",
+    "cli", "dirichlet", "estimators", "files", "kernels", "locks", "logistic_normal", "model", "progress", "sources",
+    "stats", "tree",
 }  # fmt: skip
 """rooms without a reference page: `polyseme` itself has what is public of them, or their callers are rooms alone"""
 
