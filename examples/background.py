@@ -1,15 +1,15 @@
 """A background language model takes the function words out of the topics: 20 Newsgroups without a stop list.
 
-    python examples/background.py [--share 0.9] [--topics 20]
-
-It needs the counts (counts/newsgroups_fasttopics.npz and .vocab.txt) in the folder that POLYSEME_DATA names. Function
-words are those of scikit-learn's English stop list; the fits do not see it.
+Run: .venv/bin/python examples/background.py [COUNTS.npz] [--share 0.9] [-k 20] [--pictures FOLDER]
+COUNTS.npz is a sparse matrix (documents x words) with its vocabulary beside it, COUNTS.vocab.txt; without one, that of
+POLYSEME_DATA. Function words are those of scikit-learn's English stop list; the fits do not see it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from polyseme import PLSA
 
-DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")) / "counts"
+DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared" / "data"))
 N_TOP = 10
 
 
@@ -28,36 +28,56 @@ def top_words(model: PLSA, vocabulary: np.ndarray) -> list[list[str]]:
     return [list(vocabulary[np.argsort(-topic, kind="stable")[:N_TOP]]) for topic in model.components_[order]]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--share", type=float, default=0.9, help="lambda, the background's share of every document")
-    parser.add_argument("--topics", type=int, default=20)
-    parser.add_argument("--max-iter", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    counts = DATA / "newsgroups_fasttopics.npz"
-    if not counts.is_file():
-        raise SystemExit(f"There is no {counts}: set POLYSEME_DATA to the folder that holds the data.")
-    X = sp.csr_array(sp.load_npz(counts))
-    vocabulary = np.array(counts.with_suffix(".vocab.txt").read_text(encoding="utf-8").split("\n")[: X.shape[1]])
-    for share in (0.0, arguments.share):
-        model = PLSA(
-            arguments.topics,
-            background=share,
-            random_state=arguments.seed,
-            max_iter=arguments.max_iter,
-            tol=1e-3,
-        ).fit(X.astype(np.float32))
+def picture(path: Path, function_words: dict[float, list[int]]) -> None:
+    """Function words among the top words of every topic, without and with the background."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    width = 0.8 / len(function_words)
+    for place, (share, counts) in enumerate(function_words.items()):
+        ax.bar(
+            np.arange(len(counts)) + place * width, sorted(counts, reverse=True), width, label=f"background {share:g}"
+        )
+    ax.set(xlabel="topics, those with the most function words first", ylabel=f"of {N_TOP} top words", ylim=(0, N_TOP))
+    ax.set_title("Function words among the top words")
+    ax.legend(frameon=False, loc="upper right")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
+
+
+def main(argv: Sequence[str] | None = None) -> dict[float, list[int]]:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("counts", nargs="?", type=Path, default=DATA / "counts" / "newsgroups_fasttopics.npz")
+    parser.add_argument(
+        "--share", type=float, default=0.9, help="lambda, the background's share of each document (0.9)"
+    )
+    parser.add_argument("-k", type=int, default=20, help="number of topics (20)")
+    parser.add_argument("--pictures", type=Path, default=Path("pictures"), help="folder for the picture (pictures)")
+    options = parser.parse_args(argv)
+    if not options.counts.is_file():
+        raise SystemExit(f"There is no {options.counts}: name a file, or set POLYSEME_DATA to the data's folder.")
+    X = sp.csr_array(sp.load_npz(options.counts)).astype(np.float32)
+    names = options.counts.with_suffix(".vocab.txt").read_text(encoding="utf-8").split("\n")
+    vocabulary = np.array(names[: X.shape[1]])
+    function_words = {}
+    for share in (0.0, options.share):
+        model = PLSA(options.k, background=share, random_state=0, max_iter=200, tol=1e-3).fit(X)
         topics = top_words(model, vocabulary)
-        function_words = [sum(word in ENGLISH_STOP_WORDS for word in words) for words in topics]
-        print(f"background = {share:g}: {sum(function_words)} of {N_TOP * len(topics)} top words are function words")
+        function_words[share] = [sum(word in ENGLISH_STOP_WORDS for word in words) for words in topics]
+        found = sum(function_words[share])
+        print(f"background = {share:g}: {found} of {N_TOP * len(topics)} top words are function words")
         for words in topics:
             print("   ", " ".join(words))
-        if share > 0:
-            often = np.flatnonzero(model.unigram_ > 5e-3)
-            print("share of a frequent word's occurrences that the background explains:")
-            for word in often[np.argsort(-model.background_share_[often])][:8]:
-                print(f"    {vocabulary[word]:10s} {model.background_share_[word]:.2f}")
+    often = np.flatnonzero(model.unigram_ > 5e-3)
+    print("share of a frequent word's occurrences that the background explains:")
+    for word in often[np.argsort(-model.background_share_[often])][:8]:
+        print(f"    {vocabulary[word]:10s} {model.background_share_[word]:.2f}")
+    picture(options.pictures / "background.png", function_words)
+    return function_words
 
 
 if __name__ == "__main__":

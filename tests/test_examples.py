@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -42,6 +43,21 @@ def test_real_newsgroups(tmp_path, real_file):
     assert found.nmi > 0.3
 
 
+def test_a_background_takes_the_function_words(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    words = ["the", "of", "and", "to", *(f"word{number}" for number in range(46))]
+    themes = rng.dirichlet(np.full(46, 0.2), 3)
+    common = np.array([0.3, 0.25, 0.25, 0.2])
+    shares = rng.dirichlet(np.full(3, 0.3), 150) @ themes
+    X = np.hstack([rng.multinomial(60, common, 150), [rng.multinomial(60, row) for row in shares]])
+    sp.save_npz(tmp_path / "counts.npz", sp.csr_array(X))
+    (tmp_path / "counts.vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    found = run("background", tmp_path / "counts.npz", "-k", 3, "--pictures", tmp_path)
+    assert sum(found[0.9]) < sum(found[0.0]) == 12
+    assert drawn(tmp_path / "background.png")
+    assert "background = 0: 12 of 30 top words are function words" in capsys.readouterr().out
+
+
 def test_docstrings_divide_by_package(tmp_path):
     packages, shares = run("docstrings", "json", "email", "-k", 3, "--pictures", tmp_path)
     assert packages == ["email", "json"]
@@ -71,7 +87,7 @@ def test_the_smallest_triangle_is_the_truth(tmp_path):
     assert drawn(tmp_path / "triangle.png")
 
 
-@pytest.mark.parametrize("name", ["newsgroups", "faces"])
+@pytest.mark.parametrize("name", ["newsgroups", "faces", "background"])
 def test_a_missing_file_is_named(name, tmp_path):
     with pytest.raises(SystemExit, match="set POLYSEME_DATA"):
         run(name, tmp_path / "nothing")
