@@ -19,7 +19,8 @@ from polyseme.model import Model
 from polyseme.solvers import SCD, Run, Solver
 from polyseme.sources.memory import MemorySource, counts_of
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+README = HERE / "README.md"
 DATA = Path(os.environ.get("POLYSEME_DATA", HERE / ".." / ".." / "shared" / "data"))
 AP = "counts/ap_blei.npz"
 
@@ -42,15 +43,26 @@ def verdict(words: str, *checks: Any) -> str:
     return words if all(bool(check) for check in checks) else "not reproduced"
 
 
-def arguments(description: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description)
+def parser_of(description: str) -> argparse.ArgumentParser:
+    """The options that every script has; a script adds its own."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller problems, a few seconds; no picture")
-    parser.add_argument("--pictures", type=Path, help="folder for the picture (reproductions/pictures)")
-    parser.add_argument("--readme", action="store_true", help="write the verdict table into README.md, too")
+    parser.add_argument("--pictures", type=Path, help="folder for the picture (build/reproductions)")
+    parser.add_argument("--readme", action="store_true", help="write tables and picture into this folder, too")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of a run. Only `--readme` changes files of the repository, by its picture too."""
     options = parser.parse_args(argv)
     if options.pictures is None and not options.quick:
-        options.pictures = HERE / "pictures"
+        options.pictures = HERE / "pictures" if options.readme else HERE.parent / "build" / "reproductions"
     return options
+
+
+def arguments(description: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The same, for a script without options of its own."""
+    return parsed(parser_of(description), argv)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -63,15 +75,55 @@ def show(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> No
     print(f"\n## {title}\n{table(header, rows)}", flush=True)
 
 
-def conclude(name: str, findings: Sequence[Finding], *, readme: bool) -> None:
-    """Prints the verdict table, and writes it between its marks in README.md if asked to."""
+def conclude(name: str | None, findings: Sequence[Finding], options: argparse.Namespace) -> None:
+    """Prints the verdict table; writes it into README.md if asked to, or else compares it with the one there.
+
+    A full run with another verdict than README.md ends with an error; other figures are named only, since on another
+    instruction set rounding may change them. Without a name (data of the user's own) it is printed alone.
+    """
     header = ("claim", "the paper", "ours", "verdict")
     text = table(header, [(f.claim, f.paper, f.ours, f.verdict) for f in findings])
-    print(f"\n## Verdicts\n{text}")
-    if readme:
-        path, begin, end = HERE / "README.md", f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-        before, rest = path.read_text().split(begin)
-        path.write_text(before + begin + text + end + rest.split(end)[1])
+    print(f"\n## Verdicts\n{text}\n", flush=True)
+    if name is not None and options.readme:
+        write_section(name, text)
+    elif name is not None:
+        print(_compared(_rows(section(name)), _rows(text), options.quick), flush=True)
+
+
+def _compared(recorded: dict[str, list[str]], found: dict[str, list[str]], quick: bool) -> str:
+    other = [claim for claim in {**recorded, **found} if recorded.get(claim, [])[-1:] != found.get(claim, [])[-1:]]
+    if other and not quick:
+        raise SystemExit(f"README.md has another verdict on: {'; '.join(other)}.")
+    if other:
+        return f"In this short form other verdicts than in README.md on: {'; '.join(other)}."
+    moved = [] if quick else [claim for claim in found if found[claim] != recorded[claim]]
+    if moved:
+        return f"README.md has these verdicts, and other figures for: {'; '.join(moved)}."
+    return "README.md has these verdicts." if quick else "README.md has this table."
+
+
+def _rows(markdown: str) -> dict[str, list[str]]:
+    """{claim: the other cells} of a verdict table."""
+    rows = [line.strip("| ").split(" | ") for line in markdown.splitlines()[2:]]
+    return {row[0]: row[1:] for row in rows}
+
+
+def section(name: str) -> str:
+    """What stands between the marks of a name in README.md."""
+    return _parts(name)[1]
+
+
+def write_section(name: str, text: str) -> None:
+    """Puts text between the marks of a name in README.md."""
+    before, _, after = _parts(name)
+    README.write_text(before + text + after, encoding="utf-8")
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
+    before, rest = README.read_text(encoding="utf-8").split(begin)
+    text, after = rest.split(end)
+    return before + begin, text, end + after
 
 
 def few(value: float) -> str:

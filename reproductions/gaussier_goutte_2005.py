@@ -1,7 +1,7 @@
 """Gaussier and Goutte 2005, "Relation between PLSA and NMF and implications": every statement, tried.
 
 Run: .venv/bin/python reproductions/gaussier_goutte_2005.py [--quick]
-Tables go to the screen, the picture to reproductions/pictures. Words are rows in the paper and in formulas.py, columns
+Tables go to the screen, the picture to build/reproductions. Words are rows in the paper and in formulas.py, columns
 in the package.
 """
 
@@ -341,7 +341,7 @@ def main(argv: Sequence[str] | None = None) -> list[Finding]:
     findings += [*spread_findings(spreads), number, invariance(size), identifiability(size)]
     if options.pictures is not None:
         picture(options.pictures, spreads, seen)
-    conclude("gaussier_goutte_2005", findings, readme=options.readme)
+    conclude("gaussier_goutte_2005", findings, options)
     return findings
 
 

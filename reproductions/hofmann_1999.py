@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
-from common import DATA, HERE, table
+from common import DATA, Finding, conclude, parsed, parser_of, table, verdict, write_section
 from polyseme.retrieval import SearchIndex, evaluate
 from polyseme.retrieval.combined import SIZES
 from polyseme.retrieval.evaluation import NINE_POINTS, interpolated_precision, whole_ranking
@@ -33,6 +33,8 @@ DIMENSIONS = range(32, 513, 8)
 """of LSI, as in the paper"""
 
 COLLECTIONS = ("med", "cran", "cacm", "cisi")
+RECORDED = ("med", "cran")
+"""those in README.md"""
 PUBLISHED = {
     "cos + tf": (44.3, 29.9, 17.9, 12.7),
     "LSI + tf, best dimension": (51.7, 28.7, 16.0, 12.8),
@@ -193,8 +195,7 @@ def all_runs(data: Collection, seeds: Sequence[int], kept: Path | None) -> dict[
     return runs
 
 
-def report(data: Collection, seeds: Sequence[int], kept: Path | None) -> str:
-    runs = all_runs(data, seeds, kept)
+def report(data: Collection, runs: dict[str, list[Figures]]) -> str:
     remembered = COLLECTIONS.index(data.name) if data.name in COLLECTIONS else None
     lines = []
     for name in ROWS:
@@ -234,18 +235,61 @@ def differences(runs: dict[str, list[Figures]]) -> str:
     return " ".join(sentences)
 
 
+def findings(collections: dict[str, dict[str, list[Figures]]]) -> list[Finding]:
+    """What the paper claims of these methods, by the medians of 9-point precision."""
+
+    def medians(name: str) -> list[float]:
+        return [float(np.median([figures.nine_points for figures in runs[name]])) for runs in collections.values()]
+
+    def published(name: str) -> list[float]:
+        return [PUBLISHED[name][COLLECTIONS.index(each)] for each in collections if each in COLLECTIONS]
+
+    def told(values: Callable[[str], list[float]], better: str, than: str) -> str:
+        pairs = zip(collections, values(better), values(than), strict=False)
+        return ", ".join(f"{name} {a:.1f} against {b:.1f}" for name, a, b in pairs)
+
+    def compared(claim: str, better: str, than: str) -> Finding:
+        ours, theirs, held = [], [], {}
+        for term in TERMS:
+            row = (f"{better} + {term}{_BEST[better]}", f"{than} + {term}{_BEST[than]}")
+            ours.append(f"{term}: {told(medians, *row)}")
+            theirs.append(f"{term}: {told(published, *row)}")
+            held[term] = [a > b for a, b in zip(*map(medians, row), strict=True)]
+        words = {term: "true" if all(wins) else "not always" if any(wins) else "false" for term, wins in held.items()}
+        alike = len(set(words.values())) == 1
+        judged = words["tf"] if alike else ", ".join(f"{word} with {term}" for term, word in words.items())
+        return Finding(claim, "; ".join(theirs) if apart else "(other collections)", "; ".join(ours), judged)
+
+    apart = [abs(a - b) for name in PUBLISHED for a, b in zip(medians(name), published(name), strict=False)]
+    return [
+        compared("PLSI* beats term matching", "PLSI*", "cos"),
+        compared("PLSI* beats LSI", "PLSI*", "LSI"),
+        compared("PLSI* beats the best single PLSI", "PLSI*", "PLSI"),
+        compared("The best single PLSI beats LSI", "PLSI", "LSI"),
+        compared("LSI beats term matching", "LSI", "cos"),
+        Finding(
+            "The published figures", "(remembered, not verified)",
+            f"{len(apart)} figures, {np.median(apart):.1f} points apart in the median, {max(apart):.1f} at most"
+            if apart else "none for these collections",
+            verdict("of the same size", not apart or max(apart) < 6),
+        ),
+    ]  # fmt: skip
+
+
+TERMS = ("tf", "tfidf")
+_BEST = {"PLSI*": "", "cos": "", "LSI": ", best dimension", "PLSI": ", best K"}
+
+
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__ or "")
     parser.add_argument("--data", type=Path, default=DATA / "ir", help="folder with a folder for each collection")
     parser.add_argument("--collections", nargs="+", metavar="NAME", help="default: all that the folder holds")
-    parser.add_argument("--seeds", type=int, nargs="+", help="default: 0 to 4")
-    parser.add_argument("--quick", action="store_true", help="one seed")
+    parser.add_argument("--seeds", type=int, nargs="+", help="default: 0 to 4; 0 with --quick")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON file of figures, to go on after a stop")
-    parser.add_argument("--readme", action="store_true", help="write the tables into README.md, too")
-    options = parser.parse_args(argv)
+    options = parsed(parser, argv)
     options.seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     if options.collections is None:
-        options.collections = sorted(path.parent.name for path in options.data.glob("*/docs.jsonl.gz"))
+        options.collections = sorted((path.parent.name for path in options.data.glob("*/docs.jsonl.gz")), key=_place)
     missing = [name for name in options.collections if not (options.data / name / "docs.jsonl.gz").is_file()]
     if missing:
         wanted = ", ".join(missing)
@@ -255,19 +299,25 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def _place(name: str) -> tuple[int, str]:
+    return (COLLECTIONS.index(name) if name in COLLECTIONS else len(COLLECTIONS), name)
+
+
+def main(argv: Sequence[str] | None = None) -> list[Finding]:
     options = arguments(argv)
+    runs = {}
     for name in options.collections:
-        text = report(read_collection(options.data / name), options.seeds, options.keep)
+        data = read_collection(options.data / name)
+        runs[name] = all_runs(data, options.seeds, options.keep)
+        text = report(data, runs[name])
         print(f"\n{text}\n", flush=True)
         if options.readme:
-            path, begin, end = (
-                HERE / "README.md",
-                f"<!-- hofmann_1999 {name} -->\n",
-                f"\n<!-- end of hofmann_1999 {name} -->",
-            )
-            before, rest = path.read_text().split(begin)
-            path.write_text(before + begin + text + end + rest.split(end)[1])
+            write_section(f"hofmann_1999 {name}", text)
+    if not runs:
+        return []
+    found = findings(runs)
+    conclude("hofmann_1999" if tuple(runs) == RECORDED else None, found, options)
+    return found
 
 
 if __name__ == "__main__":

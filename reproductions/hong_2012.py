@@ -1,7 +1,7 @@
 """Hong 2012, "Probabilistic Latent Semantic Analysis" (a tutorial): every statement, tried.
 
 Run: .venv/bin/python reproductions/hong_2012.py [--quick]
-Tables go to the screen, the picture to reproductions/pictures. Documents are rows. The tutorial has no figures of its
+Tables go to the screen, the picture to build/reproductions. Documents are rows. The tutorial has no figures of its
 own, only equations; its numbers are kept here: 13-14 is EM by terms, 39 the background.
 """
 
@@ -337,7 +337,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]  # fmt: skip
     if options.pictures is not None:
         picture(options.pictures, climbed, shares, float(X.sum()))
-    conclude("hong_2012", findings, readme=options.readme)
+    conclude("hong_2012", findings, options)
 
 
 if __name__ == "__main__":

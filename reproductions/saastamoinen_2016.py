@@ -5,7 +5,7 @@ Without DUMP: the dumps in POLYSEME_DATA. Articles without content or category a
 and stop words are removed, words are stemmed (Porter2, or Snowball's stemmer of the dump's language), words of one
 article dropped; 30 topics, plain EM, and the perplexity of ten-fold cross-validation (folding in, eq. 4.5) says when to
 stop.
-Tables 6.1 and 6.2 go to the screen in the thesis's form, the picture to reproductions/pictures.
+Tables 6.1 and 6.2 go to the screen in the thesis's form, the picture to build/reproductions.
 
 The thesis does not say how the perplexity decides. Here EM stops when five iterations on end lower it by less than 1%
 each, which comes nearest to the thesis's picture; what other stops give is printed beside.
@@ -22,7 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
-from common import DATA, HERE, Finding, begin, conclude, fitted, point, random_start, show, source_of, verdict
+import common
+from common import DATA, Finding, begin, conclude, fitted, point, random_start, show, source_of, verdict
 from formulas import Array
 from polyseme.kernels import padded
 from polyseme.metrics import FitReport, PerplexityReport, coherence, fit_report, pooled, score_tokens, top_words
@@ -354,18 +355,13 @@ def picture(folder: Path, results: Sequence[Result]) -> None:
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser_of(__doc__ or "")
     parser.add_argument("dump", nargs="?", type=Path, help="default: the dumps at hand")
     parser.add_argument("--language", default="english")
     parser.add_argument("--categories", nargs="+", default=THESIS_CATEGORIES, metavar="NAME")
     parser.add_argument("--articles", type=int, default=Size.articles, help="of the random sample")
     parser.add_argument("--topics", type=int, default=Size.topics)
-    parser.add_argument("--quick", action="store_true", help="fewer topics, folds and iterations; no picture")
-    parser.add_argument("--pictures", type=Path, help="folder for the picture (reproductions/pictures)")
-    parser.add_argument("--readme", action="store_true", help="write the verdict table into README.md, too")
-    options = parser.parse_args(argv)
-    if options.pictures is None and not options.quick:
-        options.pictures = HERE / "pictures"
+    options = common.parsed(parser, argv)
     if options.dump is not None and not options.dump.is_file():
         parser.error(f"there is no {options.dump}")
     return options
@@ -388,7 +384,7 @@ def main(argv: Sequence[str] | None = None) -> list[Finding]:
     found = findings(results, size)
     if options.pictures is not None:
         picture(options.pictures, results)
-    conclude("saastamoinen_2016", found, readme=options.readme)
+    conclude("saastamoinen_2016" if cases is CASES else None, found, options)
     return found
 
 

@@ -1,23 +1,21 @@
 """Shashanka, "Simplex decompositions for real-valued datasets" (2009): every number of the paper, tried.
 
 Run: .venv/bin/python reproductions/shashanka_2009.py [--quick] [--seeds N] [--keep FOLDER]
-Tables go to the screen, the picture to reproductions/pictures.
+Tables go to the screen, the picture to build/reproductions.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 
-from common import Finding, arguments, conclude, few, show, verdict
+from common import Finding, conclude, few, parsed, parser_of, show, verdict
 from formulas import Array
 from polyseme import PLSA, RealTopicModel
 from polyseme.explore.simplex_plots import plot_simplex
@@ -258,16 +256,15 @@ def picture(folder: Path, seen: SimplexDecomposition, cloud: RealTopicModel, run
 
 
 def main(argv: Sequence[str] | None = None) -> list[Finding]:
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = parser_of(__doc__ or "")
     parser.add_argument("--seeds", type=int, help="seeds of example 2 (200; 5 with --quick)")
     parser.add_argument("--keep", type=Path, help="folder where parts of example 2 are kept, to go on from")
-    own, rest = parser.parse_known_args(argv)
-    options: Any = arguments(__doc__ or "", rest)
-    seeds = own.seeds or (5 if options.quick else 200)
+    options = parsed(parser, argv)
+    seeds = options.seeds or (5 if options.quick else 200)
     few_seeds = 3 if options.quick else 20
     first, seen = figure_1()
     second, cloud = gaussian_points(few_seeds)
-    runs = run_all(seeds, own.keep)
+    runs = run_all(seeds, options.keep)
     findings = [
         first,
         *three_points(),
@@ -281,7 +278,7 @@ def main(argv: Sequence[str] | None = None) -> list[Finding]:
     ]
     if options.pictures is not None:
         picture(options.pictures, seen, cloud, runs)
-    conclude("shashanka_2009", findings, readme=options.readme)
+    conclude("shashanka_2009", findings, options)
     return findings
 
 

@@ -2,7 +2,7 @@
 
 Run: .venv/bin/python reproductions/zhang_ding_tang.py [--quick]
 Algorithms are those of formulas.py, from the paper's formulas; the first table shows that the package's solvers have
-the same iterates. Tables go to the screen, the picture to reproductions/pictures.
+the same iterates. Tables go to the screen, the picture to build/reproductions.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ def main(argv: Sequence[str] | None = None) -> list[Finding]:
     findings += [eq10, faster]
     if options.pictures is not None:
         picture(options.pictures, all_ends, runs, data)
-    conclude("zhang_ding_tang", findings, readme=options.readme)
+    conclude("zhang_ding_tang", findings, options)
     return findings
 
 

@@ -1,6 +1,9 @@
 """The reproductions, on small problems: they finish, and their verdicts are as expected and as the README says."""
 
+import argparse
+import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,3 +111,60 @@ def test_readme_has_the_same_verdicts(name):
     block = readme.split(f"<!-- {name} -->\n")[1].split(f"<!-- end of {name} -->")[0]
     assert verdicts(block) == EXPECTED[name]
     assert (HERE / "pictures" / f"{name}.png").stat().st_size < 150_000
+
+
+@pytest.fixture
+def reproductions(monkeypatch):
+    """reproductions(name): a module of the folder."""
+    monkeypatch.syspath_prepend(str(HERE))
+    for name in ("common", "formulas", "run_all"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module
+
+
+def test_every_script_is_run_and_has_its_table(reproductions):
+    readme = (HERE / "README.md").read_text()
+    named = re.findall(r"^\| `(\w+)\.py` \|", readme, re.MULTILINE)
+    assert sorted(named) == sorted(reproductions("run_all").SCRIPTS)
+    for name in named:
+        assert (HERE / f"{name}.py").is_file()
+        assert verdicts(reproductions("common").section(name))
+
+
+class TestComparisonWithTheReadme:
+    """What a script says of the table in README.md."""
+
+    @pytest.fixture
+    def conclude(self, reproductions, tmp_path, monkeypatch):
+        common = reproductions("common")
+        monkeypatch.setattr(common, "README", tmp_path / "README.md")
+        common.README.write_text("before\n<!-- one -->\n\n<!-- end of one -->\nafter\n")
+
+        def conclude(ours, judged, *, quick=False, readme=False):
+            options = argparse.Namespace(quick=quick, readme=readme)
+            common.conclude("one", [common.Finding("A claim", "a | b", ours, judged)], options)
+
+        conclude("error 1e-16", "true", readme=True)
+        return conclude
+
+    def test_the_same(self, conclude, capsys):
+        conclude("error 1e-16", "true")
+        assert capsys.readouterr().out.endswith("README.md has this table.\n")
+
+    def test_other_figures_are_named(self, conclude, capsys):
+        conclude("error 2e-16", "true")
+        assert "other figures for: A claim." in capsys.readouterr().out
+        conclude("error 2e-16", "true", quick=True)
+        assert capsys.readouterr().out.endswith("README.md has these verdicts.\n")
+
+    def test_another_verdict_is_an_error(self, conclude, capsys):
+        with pytest.raises(SystemExit, match="another verdict on: A claim"):
+            conclude("error 1e-16", "false")
+        conclude("error 1e-16", "false", quick=True)
+        assert "In this short form other verdicts" in capsys.readouterr().out
+
+    def test_what_is_around_the_table_stays(self, conclude, tmp_path):
+        conclude("error 3", "false", readme=True)
+        text = (tmp_path / "README.md").read_text()
+        assert text.startswith("before\n<!-- one -->\n| claim |")
+        assert text.endswith("| A claim | a \\| b | error 3 | false |\n<!-- end of one -->\nafter\n")

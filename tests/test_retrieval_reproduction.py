@@ -49,6 +49,7 @@ def test_it_prints_the_table_of_any_collection(tmp_path):
         assert 50 < float(row[1]) <= 100
         assert 50 < float(row[-1]) <= 100
     assert "### own: 60 documents" in first.stdout
+    assert "| PLSI* beats LSI | (other collections) | tf: own " in first.stdout
     again = run("--data", str(tmp_path), "--seeds", "0", "--keep", str(kept))
     assert "fitted" not in again.stdout
     assert first.stdout.endswith(again.stdout)

@@ -1,0 +1,62 @@
+"""All reproductions, two at a time: what each prints, how long it took, and whether README.md has its verdicts.
+
+Run: .venv/bin/python reproductions/run_all.py [--quick] [--readme] (options of the scripts)
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from common import table
+
+HERE = Path(__file__).parent
+SCRIPTS = (
+    "shashanka_2009",
+    "hofmann_1999",
+    "saastamoinen_2016",
+    "hong_2012",
+    "zhang_ding_tang",
+    "gaussier_goutte_2005",
+)
+"""those that take longest first"""
+
+
+class Done(NamedTuple):
+    name: str
+    seconds: float
+    code: int
+    last: str
+
+
+def run(name: str, options: Sequence[str]) -> Done:
+    """Runs one script in a process of its own, and prints what it printed once it ends."""
+    started = time.perf_counter()
+    command = [sys.executable, str(HERE / f"{name}.py"), *options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = done.stdout.rstrip().splitlines() or [""]
+    print("\n".join([f"\n== {name} {' '.join(options)}", *lines]), flush=True)
+    return Done(name, time.perf_counter() - started, done.returncode, lines[-1])
+
+
+def main(options: Sequence[str]) -> int:
+    """The number of scripts that failed. With --readme they take turns, since they write one file."""
+    at_once = 1 if "--readme" in options else min(2, os.cpu_count() or 1)
+    started = time.perf_counter()
+    with ThreadPoolExecutor(at_once) as pool:
+        results = list(pool.map(lambda name: run(name, options), SCRIPTS))
+    rows = [(done.name, f"{done.seconds:.0f}", "as expected" if done.code == 0 else "FAILED", done.last)
+            for done in results]  # fmt: skip
+    print(f"\n== All, in {time.perf_counter() - started:.0f} s, {at_once} at a time")
+    print(table(("script", "seconds", "", "its last line"), rows))
+    return sum(done.code != 0 for done in results)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
