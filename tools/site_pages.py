@@ -23,7 +23,12 @@ INTERNAL = {
 }  # fmt: skip
 """rooms without a reference page: `polyseme` itself has what is public of them, or their callers are rooms alone"""
 
-ELSEWHERE = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "reproductions/README.md")
+RESULTS = "benchmarks/RESULTS.md"
+"""what `make bench` has written, if it has"""
+ELSEWHERE = (
+    "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "reproductions/README.md",
+    *([RESULTS] if (ROOT / RESULTS).is_file() else []),
+)  # fmt: skip
 """pages outside docs/ that belong to the site, with the pictures in the folders beside them"""
 
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
@@ -60,10 +65,11 @@ def _hidden(module: str) -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Lists the reference pages in the navigation."""
+    """Lists the reference pages in the navigation, and the benchmarks' results."""
     reference = [{module: f"reference/{module}.md"} for module in public_modules()]
     nav: list[Any] = config.nav or []
-    config.nav = [*nav, {"Reference": reference}]
+    measured = [{"Measured": RESULTS}] if RESULTS in ELSEWHERE else []
+    config.nav = [*nav, *measured, {"Reference": reference}]
     return config
 
 
@@ -88,7 +94,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(in_repository), link.group()))
         if target.startswith("docs/"):
             target = target.removeprefix("docs/")
-        elif target not in ELSEWHERE and not target.startswith("reproductions/pictures/"):
+        elif target not in ELSEWHERE and not target.startswith(("reproductions/pictures/", "benchmarks/pictures/")):
             return link.group()
         return posixpath.relpath(target, posixpath.dirname(here) or ".")
 
