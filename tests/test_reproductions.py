@@ -131,6 +131,18 @@ def test_every_script_is_run_and_has_its_table(reproductions):
         assert verdicts(reproductions("common").section(name))
 
 
+def test_a_script_that_fails_is_told(reproductions, tmp_path, monkeypatch, capsys):
+    run_all = reproductions("run_all")
+    (tmp_path / "good.py").write_text("import sys; print(sys.argv[1])")
+    (tmp_path / "bad.py").write_text("raise SystemExit('README.md has another verdict on: A claim.')")
+    monkeypatch.setattr(run_all, "HERE", tmp_path)
+    monkeypatch.setattr(run_all, "SCRIPTS", ("bad", "good"))
+    assert run_all.main(["--quick"]) == 1
+    rows = [re.sub(r"\| \d+ \|", "|", line) for line in capsys.readouterr().out.splitlines()]
+    assert "| good | as expected | --quick |" in rows
+    assert "| bad | FAILED | README.md has another verdict on: A claim. |" in rows
+
+
 class TestComparisonWithTheReadme:
     """What a script says of the table in README.md."""
 
