@@ -11,12 +11,10 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
-from common import table
+from common import HERE, table
 
-HERE = Path(__file__).parent
 SCRIPTS = (
     "shashanka_2009",
     "hofmann_1999",
