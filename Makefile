@@ -98,13 +98,17 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/.environment
 	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
-$(BENCH_VENV)/.package: $(PACKAGE_SOURCES) benchmarks/requirements.txt
+$(BENCH_VENV)/.peers: benchmarks/requirements.txt
 	@python=$$(sh tools/check_machine.sh) && echo "Python: $$python" && "$$python" -m venv --clear $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BENCH_VENV)/bin/python -m pip install --quiet '.[cli,files,dask]' --group test
-	@grep -v '^#' benchmarks/requirements.txt | while read -r peer; do \
-		$(BENCH_VENV)/bin/python -m pip install --quiet "$$peer" || echo "$$peer does not install here: it is left out."; \
+	@sed -e 's/ *#.*//' -e '/^$$/d' benchmarks/requirements.txt | while read -r peer; do \
+		echo "installing $$peer"; $(BENCH_VENV)/bin/python -m pip install --quiet "$$peer" </dev/null \
+			|| echo "$$peer does not install here: it is left out."; \
 	done
+	@touch $@
+
+$(BENCH_VENV)/.package: $(BENCH_VENV)/.peers $(PACKAGE_SOURCES)
+	$(BENCH_VENV)/bin/python -m pip install --quiet '.[cli,files,dask]'
 	@touch $@
 
 $(NATIVE_TEST): $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) $(wildcard $(NATIVE)/*.hpp tests/native/*.hpp)

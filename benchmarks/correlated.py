@@ -14,14 +14,12 @@ import warnings
 
 import numpy as np
 
-from common import NEWSGROUPS, describe_machine, load_counts
+from common import NEWSGROUPS, THREADS, describe_machine, figure, load_counts
 from hierarchy import read_names
 from polyseme import LDA, PLSA, CorrelatedTopicModel
 from polyseme.explore.topic_graphs import plot_topic_graph
 
 warnings.filterwarnings("ignore")
-
-THREADS = 2
 
 
 def main() -> None:
@@ -47,10 +45,10 @@ def main() -> None:
         started = time.perf_counter()
         model.fit(X[~held_out])
         seconds = time.perf_counter() - started
-        print(
-            f"{model}: {seconds:.1f} s, {model.n_iter_} iterations, "
-            f"completion perplexity {model.completion_perplexity(X[held_out]):.0f}"
-        )
+        print(f"{model}: {seconds:.1f} s, {model.n_iter_} iterations")
+        kind = f"{type(model).__name__}{', diagonal' * (getattr(model, 'covariance', '') == 'diagonal')}"
+        value = f"{model.completion_perplexity(X[held_out]):.0f} ({seconds:.1f} s)"
+        figure(f"held-out perplexity of {kind}, K = {K}, {arguments.iterations} iterations", value)
     correlations = model.correlation_
     top = [" ".join(words[np.argsort(-topic)[:4]]) for topic in model.components_]
     pairs = sorted(zip(*np.triu_indices(K, 1), strict=True), key=lambda pair: -correlations[pair])

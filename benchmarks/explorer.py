@@ -5,30 +5,27 @@
 newsgroups: 20 Newsgroups, raw texts (18,846 documents), English words, K = 50. synthetic: documents of 100 tokens drawn
 from 50 topics over 20,000 words, a label each. The topics are fitted for --iterations only: sizes and times hardly
 depend on how good they are. Times are measured inside a headless Chromium, from the start of loading the file, and from
-an action until its result is drawn; the median of five. Needs playwright and a Chromium.
+an action until its result is drawn; the median of five. Needs playwright and a Chromium (`make browser` installs one);
+without them the benchmark is skipped.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import shutil
 import statistics
 import tempfile
 import warnings
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
-
-from common import DATA, describe_machine, seconds_of
+from common import NEWS_TEXTS, can_import, describe_machine, figure, load_lines, seconds_of, skip
 from polyseme import PLSA
 from polyseme.datasets import synthetic_corpus
 from polyseme.explore import Parts, of_model, write_page
 from polyseme.explore.summary import TEXTS
 from polyseme.text import Vectorizer
 
-NEWS = DATA / "text" / "news20.jsonl.gz"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 K = 50
 REPEATS = 5
 ACTIONS = {
@@ -59,10 +56,7 @@ MARKS = "performance.getEntriesByType('mark').map((mark) => mark.startTime)"
 
 
 def newsgroups(iterations: int) -> Parts:
-    if not NEWS.is_file():
-        raise SystemExit(f"There is no {NEWS}: set POLYSEME_DATA to the folder that holds the data.")
-    with gzip.open(NEWS, "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+    rows = load_lines(NEWS_TEXTS)
     texts = [row["text"] for row in rows]
     vectorizer = Vectorizer(language="english", min_df=2, max_df=0.5)
     counts = vectorizer.fit_transform(texts)
@@ -120,6 +114,11 @@ def main() -> None:
     chosen = options.parse_args()
     warnings.simplefilter("ignore")
     describe_machine("playwright")
+    if not can_import("playwright"):
+        skip("There is no playwright to drive a browser with.")
+    path_of_browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path_of_browser is None:
+        skip("There is no Chromium to open the page in (make browser installs one).")
     made = (
         newsgroups(chosen.iterations)
         if chosen.corpus == "newsgroups"
@@ -130,26 +129,39 @@ def main() -> None:
         f"{n_docs:,} documents, {n_words:,} words, {made.counts.nnz:,} non-zeros, {made.tokens.sum():,.0f} tokens, "
         f"K = {K}"
     )
-    labels = sorted({name for names in made.labels or () for name in names})
-    frequent = [made.vocabulary[word] for word in (-made.counts.sum(axis=0)).argsort()]
-    actions = []
-    for action in (*ACTIONS[chosen.corpus], *MORE):
-        for number in (30, 20, 10, 0):
-            action = action.replace(f"WORD{number}", frequent[number])
-        action = action.replace("NUMBER", str(n_docs // 3))
-        actions.append(action.replace("LABEL0", labels[0].replace(" ", "%20")))
+    from playwright.sync_api import sync_playwright
+
     with tempfile.TemporaryDirectory() as place, sync_playwright() as running:
         folder = chosen.keep or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
-        path_of_browser = shutil.which("chromium") or shutil.which("google-chrome")
         browser = running.chromium.launch(executable_path=path_of_browser, args=["--no-sandbox"])
         for text in chosen.texts:
             path = folder / f"{chosen.corpus}-{text}.html"
             seconds = seconds_of(lambda path=path, text=text: write_page(made, path, text=text))
             print(f"\ntext={text}: {path.stat().st_size / 1e6:.1f} MB, written in {seconds:.1f} s")
-            for name, milliseconds in measured(path, actions, browser).items():
+            times = measured(path, actions_of(made, chosen.corpus), browser)
+            for name, milliseconds in times.items():
                 print(f"  {name:40} {milliseconds:7.0f} ms")
+            what = f"page of {n_docs:,} documents, text={text}"
+            figure(f"{what}: size", f"{path.stat().st_size / 1e6:.1f} MB")
+            figure(f"{what}: first view", f"{times.pop('first view'):.0f} ms")
+            del times["all loaded"]
+            slowest = max(times, key=lambda name: times[name])
+            figure(f"{what}: slowest of {len(times)} actions", f"{times[slowest]:.0f} ms ({slowest})")
         browser.close()
+
+
+def actions_of(made: Parts, corpus: str) -> list[str]:
+    """The addresses of views, with a word, a document and a label of this corpus."""
+    labels = sorted({name for names in made.labels or () for name in names})
+    frequent = [made.vocabulary[word] for word in (-made.counts.sum(axis=0)).argsort()]
+    actions = []
+    for action in (*ACTIONS[corpus], *MORE):
+        for number in (30, 20, 10, 0):
+            action = action.replace(f"WORD{number}", frequent[number])
+        action = action.replace("NUMBER", str(made.counts.shape[0] // 3))
+        actions.append(action.replace("LABEL0", labels[0].replace(" ", "%20")))
+    return actions
 
 
 if __name__ == "__main__":

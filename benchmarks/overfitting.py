@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from common import AP, NEWSGROUPS, describe_machine, load_counts
+from common import AP, NEWSGROUPS, describe_machine, figure, load_counts
 from polyseme.initialise import named_start
 from polyseme.model import Model
 from polyseme.selection.scores import scores_of_probabilities
@@ -91,15 +91,17 @@ def table(results: list[dict[str, Any]]) -> None:
             f"| {tempered['end'][1]:.0f} ({tempered['end'][0]} iterations, beta {tempered['beta']:.2f}, "
             f"ended {tempered['ended']}) |"
         )
+        what = f"held-out perplexity, {DATA[result['data']][0]}, K = {result['k']}: tempered EM, plain EM"
+        figure(what, f"{tempered['end'][1]:.0f}, {end[1]:.0f}", "less")
 
 
 def draw(results: list[dict[str, Any]], picture: Path) -> None:
     from matplotlib.figure import Figure
 
-    columns = 2
+    columns = min(2, len(results))
     rows = -(-len(results) // columns)
-    figure = Figure(figsize=(9, 3.4 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    canvas = Figure(figsize=(4.5 * columns, 3.4 * rows), layout="constrained")
+    axes = canvas.subplots(rows, columns, squeeze=False).ravel()
     for ax, result in zip(axes, results, strict=False):
         for label, colour, text in (
             ("plain", "tab:red", "plain EM"),
@@ -118,7 +120,7 @@ def draw(results: list[dict[str, Any]], picture: Path) -> None:
     for ax in axes[len(results) :]:
         ax.set_axis_off()
     picture.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(picture, dpi=110)
+    canvas.savefig(picture, dpi=110)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 import scipy.sparse as sp
 
-from common import describe_machine
+from common import describe_machine, figure
 from polyseme.datasets import synthetic_corpus
 from polyseme.selection import Selection, select_n_topics, spread_values
 
@@ -62,6 +62,7 @@ def main() -> None:
     describe_machine()
     print("| corpus | K | chosen, seed by seed | within 20% | seconds a choice | path of 10 / largest alone |")
     print("|---|---|---|---|---|---|")
+    totals = []
     for kind in arguments.kinds:
         within = runs = 0
         for n_topics in [1] if kind == "unigram" else arguments.numbers:
@@ -77,6 +78,9 @@ def main() -> None:
                 flush=True,
             )
         print(f"| {kind} | all | | {within} of {runs} | | |", flush=True)
+        totals.append((f"number of topics found within 20%, {kind}", f"{within} of {runs}"))
+    for what, value in totals:
+        figure(what, value)
 
 
 if __name__ == "__main__":

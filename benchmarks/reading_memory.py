@@ -1,8 +1,8 @@
 """Reading a large JSON lines file: speed, and memory beyond that of an idle process (Linux).
 
-The file is made on the fly from a synthetic corpus. Memory is RssAnon, sampled at every hundredth document.
+    python benchmarks/reading_memory.py [--gigabytes 2]
 
-python benchmarks/reading_memory.py [--gigabytes 2]
+The file is made on the fly from a synthetic corpus. Memory is RssAnon, sampled at every hundredth document.
 """
 
 from __future__ import annotations
@@ -14,15 +14,9 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from common import describe_machine
+from common import anonymous_memory, describe_machine, figure
 from polyseme.datasets import synthetic_corpus
 from polyseme.text import read
-
-
-def anonymous_memory() -> float:
-    """MB of this process that no file backs."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("RssAnon"))) / 1e3
 
 
 def write(path: Path, gigabytes: float) -> None:
@@ -36,7 +30,7 @@ def write(path: Path, gigabytes: float) -> None:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--gigabytes", type=float, default=2.0)
     options = arguments.parse_args()
     describe_machine("polars")
@@ -52,9 +46,11 @@ def main() -> None:
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         size = path.stat().st_size / 1e6
         print(
-            f"{size:.0f} MB, {reader.documents} documents: {seconds:.1f} s, {size / seconds:.0f} MB/s "
-            f"({size / cpu:.0f} MB per CPU second); RssAnon {before:.0f} MB before, at most {peak:.0f} MB while reading"
+            f"{size:.0f} MB, {reader.documents} documents: {seconds:.1f} s, {size / seconds:.0f} MB/s; "
+            f"RssAnon {before / 1e6:.0f} MB before, at most {peak / 1e6:.0f} MB while reading"
         )
+        figure("reading JSON lines", f"{size / cpu:.0f} MB a CPU second")
+        figure(f"memory of reading {size:.0f} MB of JSON lines", f"{(peak - before) / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

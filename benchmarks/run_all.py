@@ -4,30 +4,36 @@
     make bench BENCH_OPTIONS=--full            the full form
     python benchmarks/run_all.py [--full] [--only sweep text] [--output benchmarks/RESULTS.md]
 
-The small form takes some minutes, and is there to see that all runs and what the ratios are about; quote figures of the
-full form, from a machine that does nothing else. Peers get their best documented settings and as many threads. A
-benchmark that lacks its data or its peer says so, and the others go on.
+The small form takes less than ten minutes on two cores, and is there to see that all runs and what ratios are about;
+quote figures of the full form, which takes about two hours, from a machine that does nothing else. Peers get their best
+documented settings (each script's docstring says which) and as many threads as ours: all is held to two cores. A
+benchmark that lacks its data or its browser is skipped by name, a peer that does not install or import here is left out
+by name, and the others go on.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from common import ROOT, THREADS
+from report import Outcome, draw_ratios, ratios, report
+
 HERE = Path(__file__).parent
-RATIO = re.compile(r"(?<![\w.])\d+(?:\.\d+)?x(?!\w)")
+LIMITED = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB")
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A script of this folder, and its arguments in either form."""
+    """A script of this folder, and its arguments in either form; {pictures} is the folder of the plots."""
 
     title: str
     small: str
@@ -38,21 +44,26 @@ class Benchmark:
     def path(self, name: str) -> str:
         return f"benchmarks/{self.script or name}.py"
 
-    def command(self, name: str, full: bool) -> list[str]:
+    def command(self, name: str, full: bool, pictures: Path) -> list[str]:
         """As it is run from the repository's folder."""
-        return [self.path(name), *(self.full if full else self.small).split()]
+        folder = pictures.relative_to(ROOT).as_posix() if pictures.is_relative_to(ROOT) else str(pictures)
+        arguments = (self.full if full else self.small).split()
+        return [self.path(name), *(word.replace("{pictures}", folder) for word in arguments)]
 
 
-SMALL_SCALE = "--documents 4000 --words 20000 --topics 20 --folder build/scale"
-FULL_SCALE = "--folder build/scale"
-PICTURE = "--picture benchmarks/pictures/convergence.png"
+SMALL_SCALE = "--documents 4000 --words 20000 --topics 20 --folder build/scale-small"
+FULL_SCALE = "--folder build/scale-full"
 
 BENCHMARKS = {
-    "sweep": Benchmark("One EM iteration", "--rounds 2 --k 20", "--rounds 5"),
+    "sweep": Benchmark(
+        "One EM iteration",
+        "--rounds 2 --k 50 --picture {pictures}/sweep.png",
+        "--rounds 5 --picture {pictures}/sweep.png",
+    ),
     "solvers": Benchmark(
         "Seconds to a likelihood",
-        f"--k 20 --seeds 1 --limit 8 --peer-limit 15 {PICTURE}",
-        f"--k 20 50 --seeds 5 --limit 25 --peer-limit 75 {PICTURE}",
+        "--k 20 --seeds 1 --limit 10 --peer-limit 12 --picture {pictures}/convergence.png",
+        "--k 20 50 --seeds 5 --limit 25 --peer-limit 75 --picture {pictures}/convergence.png",
     ),
     "lda": Benchmark("LDA by variational Bayes", "--k 20 --passes 1 --iterations 6", "--passes 5 --iterations 16"),
     "text": Benchmark("Counting words", "--rounds 1", "--rounds 3 --more"),
@@ -61,137 +72,106 @@ BENCHMARKS = {
     "fit_memory": Benchmark("Memory of a fit", "--documents 20000 --topics 20 --max-iter 2", ""),
     "search": Benchmark("A query", "--queries 40 --iterations 3", "--queries 200"),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
-    "hierarchy": Benchmark("Topics in a tree", "--speed-only --branching 2 2", ""),
+    "hierarchy": Benchmark("Topics in a tree", "--speed-only", ""),
     "tensor": Benchmark("Counts of three ways", "--largest 200000", ""),
     "real": Benchmark("Real-valued data", "--points 20000 40000", ""),
     "planted_topics": Benchmark("The number of topics", "--kinds separated --numbers 5 --seeds 1", ""),
     "overfitting": Benchmark(
         "Overfitting shown and cured",
-        "--data ap --k 64 --picture benchmarks/pictures/overfitting.png",
-        "--picture benchmarks/pictures/overfitting.png",
+        "--data ap --k 64 --picture {pictures}/overfitting.png",
+        "--picture {pictures}/overfitting.png",
     ),
     "correlated": Benchmark("Correlated topics", "--k 5 --iterations 10", ""),
     **{
-        f"scale-{part}": Benchmark(title, f"{part} {SMALL_SCALE}", f"{part} {FULL_SCALE}", "scale")
-        for part, title in (
-            ("corpus", "Writing a corpus to disk"),
-            ("disk", "A fit from disk"),
-            ("online", "One pass online"),
-            ("dask", "Workers of a cluster"),
-            ("plan", "Larger clusters, simulated"),
+        f"scale-{part}": Benchmark(title, f"{part} {more}{SMALL_SCALE}", f"{part} {more}{FULL_SCALE}", "scale")
+        for part, title, more in (
+            ("corpus", "Writing a corpus to disk", ""),
+            ("disk", "A fit from disk", ""),
+            ("online", "One pass online", "--peers "),
+            ("dask", "Workers of a cluster", ""),
+            ("plan", "Larger clusters, simulated", ""),
         )
     },
     "explorer": Benchmark("The explorer page", "--corpus synthetic --documents 2000 --iterations 5", ""),
 }
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a benchmark."""
-
-    name: str
-    command: list[str]
-    output: str
-    seconds: float
-    failure: str
-
-    @property
-    def skipped(self) -> bool:
-        """Whether it lacked its data or a package, and else did not fail."""
-        return "POLYSEME_DATA" in self.failure or "No module named" in self.failure
-
-    def section(self) -> str:
-        """Its part of RESULTS.md."""
-        told = f"{'Skipped' if self.skipped else 'Failed'}: {self.failure}\n\n" if self.failure else ""
-        output = f"```\n{self.output.strip()}\n```\n" if self.output.strip() else ""
-        head = f"## {BENCHMARKS[self.name].title}\n`python {' '.join(self.command)}`, {self.seconds:.0f} seconds.\n\n"
-        return head + told + output
-
-
-def run(name: str, full: bool, limit: float) -> Outcome:
+def run(name: str, full: bool, limit: float, pictures: Path) -> Outcome:
     """Runs a benchmark; its errors become a line of the report."""
-    command = BENCHMARKS[name].command(name, full)
+    benchmark = BENCHMARKS[name]
+    command = benchmark.command(name, full, pictures)
     print(f"== python {' '.join(command)}", flush=True)
-    if any("benchmarks/pictures" in part for part in command):
-        (HERE / "pictures").mkdir(exist_ok=True)
+    environment = os.environ | {f"{library}_NUM_THREADS": str(THREADS) for library in LIMITED}
     started = time.perf_counter()
-    try:
-        done = subprocess.run(
-            [sys.executable, *command], cwd=HERE.parent, capture_output=True, text=True, timeout=limit
-        )
-    except subprocess.TimeoutExpired as error:
-        output = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout or ""
-        return Outcome(name, command, output, limit, f"it was stopped after {limit:.0f} seconds")
+    with subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, env=environment, text=True, encoding="utf-8", errors="replace",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            output, errors = child.communicate(timeout=limit)
+            message = (errors.strip().splitlines() or ["no message"])[-1] if child.returncode else ""
+        except subprocess.TimeoutExpired:
+            _end(child)
+            output, message = child.communicate()[0], f"it was stopped after {limit:.0f} seconds"
+        except BaseException:
+            _end(child)
+            raise
     seconds = time.perf_counter() - started
-    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    print(done.stdout, flush=True)
-    if done.returncode:
-        print(last, flush=True)
-    return Outcome(name, command, done.stdout, seconds, last if done.returncode else "")
+    print(output + message, f"({seconds:.0f} seconds)", flush=True)
+    return Outcome(name, benchmark.title, " ".join(command), output, seconds, child.returncode, message)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Ends a benchmark and the processes that it started."""
+    if hasattr(os, "killpg"):
+        os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
 
 
 def peers() -> list[str]:
-    """The peers of requirements.txt with their versions, or that they are not installed."""
+    """The packages of requirements.txt."""
     lines = (HERE / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    names = [re.split(r"[=<>!~ ]", line)[0] for line in lines if line and not line.startswith("#")]
-    return [f"{name} {_version(name)}" for name in ["scikit-learn", *names]]
+    return [re.split(r"[=<>!~ ]", line)[0] for line in lines if line and not line.startswith("#")]
 
 
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "(not installed)"
+def write_report(outcomes: Sequence[Outcome], full: bool, output: Path) -> None:
+    """RESULTS.md and its pictures, those of this run only."""
+    pictures = output.parent / "pictures"
+    drawn = [Path(word).name for one in outcomes if not one.code for word in one.command.split() if ".png" in word]
+    if found := ratios(outcomes):
+        draw_ratios(found, pictures / "ratios.png")
+        drawn.append("ratios.png")
+    output.write_text(report(outcomes, full, peers(), drawn), encoding="utf-8")
 
 
-def ratios(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """(benchmark, line) of every line that prints a ratio such as 12.3x."""
-    return [
-        (outcome.name, line.strip())
-        for outcome in outcomes
-        for line in outcome.output.splitlines()
-        if RATIO.search(line)
-    ]
-
-
-def report(outcomes: Sequence[Outcome], full: bool) -> str:
-    """RESULTS.md: machine and versions, the ratios, and all that was printed."""
-    form = "full" if full else "small"
-    parts = [
-        "# Results of the benchmarks",
-        f"Written by `make bench{' BENCH_OPTIONS=--full' if full else ''}` (the {form} form) on "
-        f"{time.strftime('%Y-%m-%d')}. Only ratios within one run mean much. Sections name their machine and versions.",
-        f"Peers: {', '.join(peers())}.",
-    ]
-    found = ratios(outcomes)
-    if found:
-        parts.append("## Ratios")
-        cells = [(name, line.strip("|").strip().replace("|", ",")) for name, line in found]
-        parts.append("\n".join(["| benchmark | printed |", "|---|---|", *(f"| {a} | {b} |" for a, b in cells)]))
-    picture = HERE / "pictures" / "convergence.png"
-    if any(outcome.name == "solvers" and not outcome.failure for outcome in outcomes) and picture.is_file():
-        parts.append("![Likelihood gap against seconds](pictures/convergence.png)")
-    return "\n\n".join([*parts, *(outcome.section() for outcome in outcomes)]) + "\n"
+def hold_to(cores: int) -> None:
+    """All that is started from here on may use so many cores, where the system can be told."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 def main(argv: Sequence[str] | None = None) -> list[Outcome]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="the full form (an hour or more)")
+    parser.add_argument("--full", action="store_true", help="the full form (about two hours)")
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), help="some of them")
     parser.add_argument("--limit", type=float, help="seconds for each (150 in the small form, 3600 in the full one)")
     parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
     options = parser.parse_args(argv)
     limit = options.limit or (3600.0 if options.full else 150.0)
+    output = options.output.resolve()
     outcomes = []
     for name in options.only or BENCHMARKS:
-        outcomes.append(run(name, options.full, limit))
-        options.output.write_text(report(outcomes, options.full), encoding="utf-8")  # also if a later one is stopped
+        outcomes.append(run(name, options.full, limit, output.parent / "pictures"))
+        write_report(outcomes, options.full, output)  # each time: a later one may be stopped
     skipped = [outcome.name for outcome in outcomes if outcome.skipped]
-    failed = [outcome.name for outcome in outcomes if outcome.failure and not outcome.skipped]
+    failed = [outcome.name for outcome in outcomes if outcome.failed]
     told = [f" {word}: {', '.join(names)}." for word, names in (("Skipped", skipped), ("Failed", failed)) if names]
-    print(f"Written to {options.output}." + "".join(told))
+    minutes = sum(outcome.seconds for outcome in outcomes) / 60
+    print(f"Written to {options.output} after {minutes:.1f} minutes." + "".join(told))
     return outcomes
 
 
 if __name__ == "__main__":
-    sys.exit(any(outcome.failure and not outcome.skipped for outcome in main()))
+    hold_to(THREADS)
+    sys.exit(any(outcome.failed for outcome in main()))

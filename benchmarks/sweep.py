@@ -1,8 +1,14 @@
 """One EM iteration against scikit-learn's and enstop's, against sgemm, by threads, and its growth and memory.
 
-    python benchmarks/sweep.py
+    python benchmarks/sweep.py [--rounds 5] [--k 20 50] [--picture FILE]
 
-Our iterations and the peers' alternate in one process, and medians are compared: only ratios within a run count.
+Our iterations and the peers' alternate in one process, and medians are compared: only ratios within a run count. An
+iteration of a peer is the difference of a longer and a shorter fit, so that its start is not counted.
+
+- scikit-learn: NMF(solver="mu", beta_loss="kullback-leibler"), the only solver for this loss; float32, and tol=0, which
+  spares it the test of convergence. Its BLAS has 2 threads; the rest of it knows one only.
+- enstop: PLSA, its plain class, which works in all threads that numba has; BlockParallelPLSA, which it offers for more
+  cores, is measured too. n_iter_per_test is out of reach, which spares them the likelihood.
 """
 
 from __future__ import annotations
@@ -12,12 +18,24 @@ import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.decomposition import NMF as SklearnNMF
 
-from common import NEWSGROUPS, describe_machine, installed, load_counts, patch_numpy_for_enstop, seconds_of
+from common import (
+    NEWSGROUPS,
+    PROC,
+    THREADS,
+    can_import,
+    compared,
+    describe_machine,
+    figure,
+    left_out,
+    load_counts,
+    seconds_of,
+)
 from polyseme.initialise import random_topics
 from polyseme.kernels import padded
 from polyseme.model import Model
@@ -46,15 +64,14 @@ def sklearn_seconds(X: sp.csr_array, K: int, W: np.ndarray, H: np.ndarray, itera
     return (fit(1 + iterations) - fit(1)) / iterations
 
 
-def enstop_seconds(X: sp.csr_array, K: int, iterations: int = 4) -> float:
-    patch_numpy_for_enstop()
-    from enstop import PLSA
+def enstop_seconds(X: sp.csr_array, K: int, kind: str, iterations: int = 3) -> float:
+    import enstop
 
     def fit(n: int) -> float:
-        model = PLSA(n_components=K, n_iter=n, n_iter_per_test=10**9, tolerance=0, random_state=0)
+        model = getattr(enstop, kind)(n_components=K, n_iter=n, n_iter_per_test=10**9, tolerance=0, random_state=0)
         return seconds_of(lambda: model.fit(sp.csr_matrix(X)))
 
-    fit(1)
+    fit(1)  # compiles
     return (fit(1 + iterations) - fit(1)) / iterations
 
 
@@ -67,7 +84,7 @@ def against_peers(X: sp.csr_array, K: int, rounds: int) -> None:
     rng = np.random.default_rng(0)
     W = rng.random((X.shape[0], K), dtype=np.float32)
     H = rng.random((K, X.shape[1]), dtype=np.float32)
-    one, two = our_run(X, K, 1), our_run(X, K, 2)
+    one, two = our_run(X, K, 1), our_run(X, K, THREADS)
     ours, ours_one, theirs, blas = [], [], [], []
     for _ in range(rounds):
         ours += [seconds_of(two.advance) for _ in range(8)]
@@ -76,33 +93,57 @@ def against_peers(X: sp.csr_array, K: int, rounds: int) -> None:
         blas.append(sgemm_gigaflops())
     mine, single, peer, sgemm = (float(np.median(values)) for values in (ours, ours_one, theirs, blas))
     speed = 6 * K * X.nnz / mine / 1e9
-    print(f"\nK = {K}, float32, one iteration (E- and M-step), medians of {rounds} alternating rounds")
-    print(f"  polyseme, 2 threads   {mine * 1e3:8.1f} ms   (fastest {min(ours) * 1e3:.1f})")
-    print(f"  polyseme, 1 thread    {single * 1e3:8.1f} ms   two threads over one: {single / mine:.2f}x")
-    print(f"  scikit-learn NMF mu   {peer * 1e3:8.1f} ms   polyseme is {peer / mine:.1f}x as fast")
-    print(f"  {speed:.1f} GF/s (6 K flop a non-zero) = {100 * speed / sgemm:.0f}% of sgemm's {sgemm:.0f} GF/s")
-    if installed("enstop") != "not installed":
-        peer = enstop_seconds(X, K)
-        print(f"  enstop PLSA           {peer * 1e3:8.1f} ms   polyseme is {peer / mine:.1f}x as fast")
+    what = f"one EM iteration, K = {K}, float32"
+    print(f"\nK = {K}: medians of {rounds} alternating rounds; fastest of ours {min(ours) * 1e3:.1f} ms")
+    compared(what, "scikit-learn NMF mu", mine, peer)
+    for kind in ("PLSA", "BlockParallelPLSA") if can_import("enstop") else ():
+        compared(what, f"enstop {kind}", mine, enstop_seconds(X, K, kind))
+    share = f"{100 * speed / sgemm:.0f}% ({speed:.1f} of {sgemm:.0f} GF/s; 6 K flop a non-zero)"
+    figure(f"share of sgemm's speed, K = {K}", share, "at least 10%")
+    figure(f"two threads over one, K = {K}", f"{single / mine:.2f}x ({single * 1e3:.1f} ms with one)")
 
 
 def slope(sizes: list[float], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def growth(X: sp.csr_array) -> None:
+def growth(X: sp.csr_array, picture: Path | None) -> None:
     fastest = lambda run: min(seconds_of(run.advance) for _ in range(7))  # noqa: E731
     parts = [sp.csr_array(X[: X.shape[0] // part]) for part in (8, 4, 2, 1)]
-    seconds = [fastest(our_run(part, 50, 2)) for part in parts]
-    print(f"\ngrowth with non-zeros (K = 50): exponent {slope([part.nnz for part in parts], seconds):.2f}")
+    sizes = [part.nnz for part in parts]
+    by_size = [fastest(our_run(part, 50, THREADS)) for part in parts]
+    figure("exponent of an iteration in non-zeros, K = 50", f"{slope(sizes, by_size):.2f}", "at most 1.1")
     widths = [64, 128, 256, 512]
-    seconds = [fastest(our_run(X, K, 2)) for K in widths]
-    times = ", ".join(f"K = {K}: {value * 1e3:.0f} ms" for K, value in zip(widths, seconds, strict=True))
-    print(f"growth with K from 64 to 512: exponent {slope(widths, seconds):.2f} ({times})")
+    by_width = [fastest(our_run(X, K, THREADS)) for K in widths]
+    times = ", ".join(f"{K}: {value * 1e3:.0f} ms" for K, value in zip(widths, by_width, strict=True))
+    figure("exponent of an iteration in K from 64 to 512", f"{slope(widths, by_width):.2f} ({times})", "at most 1.15")
+    if picture:
+        plot([("non-zeros (K = 50)", sizes, by_size), (f"K ({X.nnz} non-zeros)", widths, by_width)], picture)
+
+
+def plot(cases: list[tuple[str, list[int], list[float]]], path: Path) -> None:
+    """Milliseconds of an iteration, and the line on which they would grow in proportion."""
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(8, 3.4), layout="constrained")
+    for axes, (name, sizes, seconds) in zip(canvas.subplots(1, len(cases)), cases, strict=True):
+        milliseconds = 1e3 * np.array(seconds)
+        axes.loglog(sizes, milliseconds, "o-", label=f"measured: exponent {slope(sizes, seconds):.2f}")
+        axes.loglog(sizes, milliseconds[0] * np.array(sizes) / sizes[0], ":", color="grey", label="in proportion")
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+        axes.minorticks_off()
+        axes.set(xlabel=name, ylabel="ms an iteration")
+        axes.grid(True, alpha=0.3)
+        axes.legend(fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    canvas.savefig(path, dpi=90)
 
 
 def memory(K: int) -> None:
     """Peak memory of a fit beyond the process with the data loaded, in a process of its own."""
+    if not PROC.exists():
+        left_out("peak memory", f"it is read from {PROC}, which Linux has")
+        return
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]);"
         "from common import NEWSGROUPS, load_counts, peak_memory, reset_peak_memory; import warnings;"
@@ -117,23 +158,23 @@ def memory(K: int) -> None:
             [sys.executable, "-c", code, os.path.dirname(__file__), solver], capture_output=True, text=True, check=True
         ).stdout
         extra, data = (float(value) for value in output.split())
-        print(
-            f"peak memory, K = {K}, solver {solver}: {extra:.0f} MB beyond the input "
-            f"= {extra / data:.2f} x (CSR + factors)"
-        )
+        what = f"peak memory beyond the input, K = {K}, solver {solver}"
+        figure(what, f"{extra / data:.2f} x (CSR + factors), {extra:.0f} MB", "at most 3 x")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--k", type=int, nargs="+", default=[20, 50])
+    parser.add_argument("--picture", type=Path, help="where to save a plot of the growth")
     arguments = parser.parse_args()
     describe_machine("enstop")
     X = load_counts(NEWSGROUPS)
     print(f"newsgroups_df10: {X.shape[0]} x {X.shape[1]}, {X.nnz} non-zeros")
     for K in arguments.k:
         against_peers(X, K, arguments.rounds)
-    growth(X)
+    print()
+    growth(X, arguments.picture)
     memory(50)
 
 

@@ -1,0 +1,172 @@
+"""RESULTS.md and its bar chart, from what the benchmarks printed (their lines are described in common.py)."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from common import DATA, ROOT, SKIPPED, THREADS, installed, machine
+
+PACKAGES = ("polyseme", "numpy", "scipy", "scikit-learn", "polars", "dask", "distributed")
+PICTURES = {
+    "sweep.png": "One EM iteration, ours, by non-zeros and by topics",
+    "convergence.png": "Nats per token below the best likelihood, by seconds",
+    "overfitting.png": "Held-out perplexity, by iterations",
+}
+READING = (
+    "A ratio says how many times better ours is: less time, less memory or more a second; below 1x the peer is better. "
+    f"Ours and theirs had {THREADS} threads each, unless a line says otherwise, and ran in turn in one call. `>`: "
+    "the peer did not get there in its time. The settings of the peers are in the scripts' docstrings."
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a benchmark."""
+
+    name: str
+    title: str
+    command: str
+    """as it is typed in the repository's folder"""
+    output: str
+    seconds: float
+    code: int = 0
+    message: str = ""
+    """its last words, if it ended otherwise than with code 0"""
+
+    @property
+    def skipped(self) -> bool:
+        """Whether it lacked something that this machine does not have."""
+        return self.code == SKIPPED
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.code) and not self.skipped
+
+    def lines(self, kind: str) -> list[str]:
+        """The lines `kind: ...`, without that word."""
+        start = f"{kind}: "
+        return [line.removeprefix(start) for line in self.output.splitlines() if line.startswith(start)]
+
+
+class Ratio(NamedTuple):
+    """What ours is beside a peer's, as printed."""
+
+    benchmark: str
+    what: str
+    peer: str
+    ours: str
+    theirs: str
+    shown: str
+    """12.3x, or >12.3x"""
+
+    @property
+    def value(self) -> float:
+        return float(self.shown.strip(">x"))
+
+
+class Figure(NamedTuple):
+    """A figure without a peer, and the bar that it is held to."""
+
+    benchmark: str
+    what: str
+    value: str
+    bar: str
+
+
+def ratios(outcomes: Sequence[Outcome]) -> list[Ratio]:
+    return [Ratio(one.name, *line.split(" | ")) for one in outcomes for line in one.lines("ratio")]
+
+
+def figures(outcomes: Sequence[Outcome]) -> list[Figure]:
+    return [Figure(one.name, *line.split(" | ")) for one in outcomes for line in one.lines("figure")]
+
+
+def missing(outcomes: Sequence[Outcome]) -> list[str]:
+    """What was skipped, failed or left out, a sentence each."""
+    ends = [f"{one.name} {'was skipped' if one.skipped else 'failed'}: {one.message}" for one in outcomes if one.code]
+    parts = [f"{one.name} left out {line}" for one in outcomes for line in one.lines("left out")]
+    return [without_paths(line) for line in ends + parts]
+
+
+def report(
+    outcomes: Sequence[Outcome], full: bool, peers: Sequence[str], pictures: Sequence[str], date: str = ""
+) -> str:
+    """RESULTS.md: machine and versions, the ratios, the figures, what is missing, and all that was printed.
+
+    pictures: names of the files in the folder pictures/ beside it.
+    """
+    command = "`make bench BENCH_OPTIONS=--full` (the full form)" if full else "`make bench` (the small form)"
+    minutes = sum(one.seconds for one in outcomes) / 60
+    parts = [
+        "# Results of the benchmarks",
+        f"Written by {command} on {date or time.strftime('%Y-%m-%d')}, in {minutes:.1f} minutes. {READING}",
+        _table(("machine", ""), [*machine().items(), ("versions", _versions(peers))]),
+    ]
+    if found := ratios(outcomes):
+        parts += ["## Beside other packages"]
+        parts += [_picture(name, "All ratios") for name in pictures if name == "ratios.png"]
+        parts += [_table(("benchmark", "what", "peer", "ours", "theirs", "times better"), found)]
+    if own := figures(outcomes):
+        parts += ["## Figures of our own", _table(("benchmark", "what", "figure", "bar"), own)]
+    parts += ["## Left out", "\n".join(f"- {line}" for line in missing(outcomes)) or "Nothing."]
+    parts += [_picture(name, PICTURES[name]) for name in pictures if name in PICTURES]
+    return "\n\n".join([*parts, "## What was printed", *map(section, outcomes)]) + "\n"
+
+
+def section(outcome: Outcome) -> str:
+    """All that a benchmark printed, but for the machine, which is told above."""
+    head = f"### {outcome.title}\n`python {outcome.command}`, {outcome.seconds:.0f} seconds."
+    kept = [line for line in outcome.output.splitlines() if not re.match(r"(machine|versions|picture): ", line)]
+    printed = without_paths("\n".join(kept).strip())
+    return head + (f"\n\n```text\n{printed}\n```" if printed else "")
+
+
+def without_paths(text: str) -> str:
+    """Names no folder of this machine."""
+    for folder, name in ((DATA, "$POLYSEME_DATA"), (DATA.resolve(), "$POLYSEME_DATA"), (ROOT, "."), (Path.home(), "~")):
+        text = text.replace(str(folder), name)
+    return text
+
+
+def draw_ratios(found: Sequence[Ratio], path: Path) -> None:
+    """A bar for each ratio, on a logarithmic axis; one colour a benchmark."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(10, 0.9 + 0.23 * len(found)), layout="constrained")
+    axes = canvas.subplots()
+    names = list(dict.fromkeys(ratio.benchmark for ratio in found))
+    colours = [colormaps["tab10"](names.index(ratio.benchmark) % 10) for ratio in found]
+    places = range(len(found))
+    values = [ratio.value for ratio in found]
+    axes.barh(places, [value - 1 for value in values], left=1, color=colours, height=0.75)
+    for place, ratio in zip(places, found, strict=True):
+        axes.text(max(ratio.value, 1) * 1.05, place, ratio.shown, va="center", fontsize=7)
+    labels = [f"{ratio.benchmark}: {ratio.what} / {ratio.peer}" for ratio in found]
+    axes.set_yticks(places, labels, fontsize=7)
+    axes.set_xscale("log")
+    axes.set_xlim(min([*values, 1]) / 1.5, max([*values, 1]) * 2)
+    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.grid(True, axis="x", alpha=0.3)
+    axes.set_xlabel("times better than the peer (logarithmic)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    canvas.savefig(path, dpi=90)
+
+
+def _versions(peers: Sequence[str]) -> str:
+    return ", ".join(f"{name} {installed(name)}" for name in (*PACKAGES, *peers))
+
+
+def _picture(name: str, title: str) -> str:
+    return f"![{title}](pictures/{name})"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,189 @@
+"""Other packages fitted to a likelihood, for benchmarks/solvers.py: (seconds, log-likelihood per token) on the way.
+
+All get 2 threads, and their likelihoods are computed by our function, outside their clock.
+
+- scikit-learn mu: NMF's only solver for this loss, from our start, float32, without its test of convergence; ten
+  iterations a call, so that the loss that a call computes first is a small part.
+- scikit-learn mu, nndsvda: the same from the start that it documents as its default; the start is in the clock.
+- scikit-learn MiniBatchNMF: what it documents for larger data, from our start, with its default batches (1024) and
+  forgetting (0.7). Its own weights of documents lag behind its topics, so documents are folded in by us, for free.
+- enstop: PLSA with its random start; each point is a fit of its own, as it cannot go on from one, without its tests of
+  convergence, compiled before.
+- BigARTM: offline EM; one pass over a document a collection pass with reuse_theta, which is plain EM. Its default, ten
+  passes over a document, is measured too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.decomposition import MiniBatchNMF, non_negative_factorization
+
+from common import THREADS, can_import
+from polyseme.kernels import padded
+from polyseme.model import Model
+from polyseme.solvers.folding import fold_in
+from polyseme.sources.memory import MemorySource, counts_of
+
+Trace = list[tuple[float, float]]
+Factors = tuple[np.ndarray, np.ndarray]
+"""theta (documents x K) and phi (words x K)"""
+
+
+def source_of(X: sp.csr_array) -> MemorySource:
+    return MemorySource(counts_of(X, np.dtype(np.float32)), None, THREADS)
+
+
+def log_likelihood(source: MemorySource, theta: np.ndarray, phi: np.ndarray) -> float:
+    """Of factors theta (documents x K) and phi (words x K), once they are normalised."""
+    theta = theta / np.maximum(theta.sum(axis=1, keepdims=True), 1e-300)
+    phi = phi / np.maximum(phi.sum(axis=0, keepdims=True), 1e-300)
+    logs = source.sweep(padded(theta, np.float32), padded(phi, np.float32), rows=False, words=False).logs
+    return source.total_log(logs) / source.tokens
+
+
+def by_sklearn(X: sp.csr_array, K: int, factors: Factors | None, limit: float) -> Trace:
+    """Multiplicative updates from the factors, or from its own default start."""
+    source, trace, used = source_of(X), [], 0.0
+    W, H, init = None, None, "nndsvda"
+    if factors:
+        totals = np.asarray(X.sum(axis=1)).reshape(-1, 1)
+        W = np.maximum(factors[0] * totals, 1e-8).astype(np.float32)
+        H, init = np.ascontiguousarray(factors[1].T, dtype=np.float32), "custom"
+    while used < limit:
+        started = time.perf_counter()
+        W, H, _ = non_negative_factorization(
+            X, W, H, n_components=K, init=init, solver="mu", beta_loss="kullback-leibler", tol=0, max_iter=10
+        )
+        used, init = used + time.perf_counter() - started, "custom"
+        trace.append((used, log_likelihood(source, W * H.sum(axis=1), H.T)))
+    return trace
+
+
+class WatchedNMF(MiniBatchNMF):
+    """scikit-learn's estimator, which notes its topics after growing numbers of batches, until its time is over."""
+
+    def watch(self, limit: float) -> list[tuple[float, np.ndarray]]:
+        """The list that fit fills with (seconds, topics)."""
+        self.limit_, self.points_, self.used_, self.next_ = limit, [], 0.0, 10
+        self.started_ = time.perf_counter()
+        return self.points_
+
+    def _minibatch_convergence(self, X, batch_cost, H, H_buffer, n_samples, step, n_steps):
+        seconds = self.used_ + time.perf_counter() - self.started_
+        over = seconds > self.limit_
+        if step + 1 >= self.next_ or over:
+            self.points_.append((seconds, H.copy()))
+            self.next_ = 2 * (step + 1)
+        self.used_, self.started_ = seconds, time.perf_counter()
+        return over
+
+
+def by_minibatches(X: sp.csr_array, K: int, factors: Factors, limit: float) -> Trace:
+    source = source_of(X)
+    totals = np.asarray(X.sum(axis=1)).reshape(-1, 1)
+    W = np.maximum(factors[0] * totals, 1e-8).astype(np.float32)
+    model = WatchedNMF(K, init="custom", beta_loss="kullback-leibler", tol=0, max_no_improvement=None, max_iter=10**4)
+    points = model.watch(limit)
+    model._fit_transform(X, W=W, H=np.ascontiguousarray(factors[1].T, dtype=np.float32))
+    trace = []
+    for seconds, H in points:
+        topics = H / np.maximum(H.sum(axis=1, keepdims=True), 1e-30)
+        theta = fold_in(Model(K), source.counts, topics, None, n_threads=THREADS).doc_topic
+        trace.append((seconds, log_likelihood(source, theta, topics.T)))
+    return trace
+
+
+def by_enstop(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
+    from enstop import PLSA
+
+    source, matrix, trace = source_of(X), sp.csr_matrix(X), []
+    PLSA(n_components=K, n_iter=1, random_state=seed).fit(matrix)
+    for iterations in (10, 20, 40, 80, 160, 320):
+        model = PLSA(n_components=K, n_iter=iterations, n_iter_per_test=10**9, tolerance=0, random_state=seed)
+        started = time.perf_counter()
+        model.fit(matrix)
+        used = time.perf_counter() - started
+        trace.append((used, log_likelihood(source, model.embedding_, model.components_.T)))
+        if used > limit / 2:
+            break
+    return trace
+
+
+@cache
+def _quiet_bigartm() -> None:
+    """Its log files go to the temporary folder, not to where we are; it takes this setting once a process."""
+    import artm
+
+    logging = artm.messages.ConfigureLoggingArgs()
+    logging.log_dir = tempfile.gettempdir()
+    artm.wrapper.LibArtm(logging_config=logging)
+
+
+def by_bigartm(X: sp.csr_array, K: int, seed: int, limit: float, passes: int) -> Trace:
+    """passes: over a document in each pass over the collection."""
+    import artm
+
+    source, trace, used = source_of(X), [], 0.0
+    folder = tempfile.mkdtemp()
+    _quiet_bigartm()
+    try:
+        words = [f"w{word}" for word in range(X.shape[1])]
+        coo = X.tocoo()
+        rows = np.c_[coo.row + 1, coo.col + 1, coo.data].astype(int)
+        head = f"{X.shape[0]}\n{X.shape[1]}\n{X.nnz}"
+        np.savetxt(Path(folder, "docword.x.txt"), rows, "%d", header=head, comments="")
+        Path(folder, "vocab.x.txt").write_text("\n".join(words) + "\n")
+        batches = artm.BatchVectorizer(
+            data_path=folder, data_format="bow_uci", collection_name="x", target_folder=folder
+        )
+        model = artm.ARTM(
+            num_topics=K, dictionary=batches.dictionary, num_processors=THREADS, cache_theta=True, reuse_theta=True,
+            num_document_passes=passes, seed=seed,
+        )  # fmt: skip
+        while used < limit:
+            started = time.perf_counter()
+            model.fit_offline(batches, num_collection_passes=max(1, 5 // passes))
+            used += time.perf_counter() - started
+            theta = model.get_theta().T
+            theta.index = theta.index.astype(int)
+            theta = theta.reindex(range(1, X.shape[0] + 1)).fillna(1 / K).to_numpy()
+            trace.append((used, log_likelihood(source, theta, model.phi_.reindex(words).fillna(0).to_numpy())))
+    finally:
+        shutil.rmtree(folder)
+    return trace
+
+
+PEERS = ("scikit-learn", "enstop", "bigartm")
+
+
+def available(wanted: list[str]) -> list[str]:
+    """Those of PEERS that are wanted and can be imported; the others are told."""
+    modules = {"scikit-learn": "sklearn", "bigartm": "artm"}
+    return [name for name in PEERS if name in wanted and can_import(modules.get(name, name), name)]
+
+
+def peers(
+    X: sp.csr_array, K: int, seed: int, factors: Factors, limit: float, here: list[str]
+) -> dict[str, Callable[[], Trace]]:
+    """What each method of the packages does, by its name."""
+    work: dict[str, dict[str, Callable[[], Trace]]] = {
+        "scikit-learn": {
+            "scikit-learn mu": lambda: by_sklearn(X, K, factors, limit),
+            "scikit-learn mu, nndsvda": lambda: by_sklearn(X, K, None, limit),
+            "scikit-learn MiniBatchNMF": lambda: by_minibatches(X, K, factors, limit),
+        },
+        "enstop": {"enstop PLSA": lambda: by_enstop(X, K, seed, limit)},
+        "bigartm": {
+            "BigARTM, 1 pass": lambda: by_bigartm(X, K, seed, limit, 1),
+            "BigARTM, 10 passes": lambda: by_bigartm(X, K, seed, limit, 10),
+        },
+    }
+    return {name: run for package in here for name, run in work[package].items()}
