@@ -12,6 +12,7 @@ import json
 import tempfile
 import time
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 from common import anonymous_memory, describe_machine, figure
@@ -36,7 +37,9 @@ def main() -> None:
     describe_machine("polars")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.jsonl")
-        write(path, options.gigabytes)
+        writer = get_context("spawn").Process(target=write, args=(path, options.gigabytes))  # its memory is not ours
+        writer.start()
+        writer.join()
         before = peak = anonymous_memory()
         started, cpu = time.perf_counter(), time.process_time()
         reader = read(path)

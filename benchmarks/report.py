@@ -147,9 +147,10 @@ def draw_ratios(found: Sequence[Ratio], path: Path) -> None:
     axes.barh(places, [value - 1 for value in values], left=1, color=colours, height=0.75)
     for place, ratio in zip(places, found, strict=True):
         axes.text(max(ratio.value, 1) * 1.05, place, ratio.shown, va="center", fontsize=7)
-    labels = [f"{ratio.benchmark}: {ratio.what} / {ratio.peer}" for ratio in found]
+    labels = [f"{ratio.benchmark}: {ratio.what}, beside {ratio.peer}" for ratio in found]
     axes.set_yticks(places, labels, fontsize=7)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}x")
     axes.set_xlim(min([*values, 1]) / 1.5, max([*values, 1]) * 2)
     axes.set_ylim(len(found) - 0.4, -0.6)
     axes.axvline(1, color="black", linewidth=0.8)
