@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -54,25 +55,31 @@ def our_run(X: sp.csr_array, K: int, threads: int, dtype: type = np.float32):
     return run
 
 
-def sklearn_seconds(X: sp.csr_array, K: int, W: np.ndarray, H: np.ndarray, iterations: int = 4) -> float:
-    """Seconds of one multiplicative iteration: the difference of a longer and a shorter fit."""
+def sklearn_seconds(X: sp.csr_array, K: int, iterations: int = 4) -> Callable[[], float]:
+    """Seconds of one multiplicative iteration, when called."""
+    rng = np.random.default_rng(0)
+    W = rng.random((X.shape[0], K), dtype=np.float32)
+    H = rng.random((K, X.shape[1]), dtype=np.float32)
 
     def fit(n: int) -> float:
         model = SklearnNMF(K, init="custom", solver="mu", beta_loss="kullback-leibler", max_iter=n, tol=0)
         return seconds_of(lambda: model.fit_transform(X, W=W.copy(), H=H.copy()))
 
-    return (fit(1 + iterations) - fit(1)) / iterations
+    return lambda: (fit(1 + iterations) - fit(1)) / iterations
 
 
-def enstop_seconds(X: sp.csr_array, K: int, kind: str, iterations: int = 3) -> float:
+def enstop_seconds(X: sp.csr_array, K: int, kind: str, iterations: int = 4) -> Callable[[], float]:
+    """Seconds of one iteration of a class of enstop, when called; it is compiled before."""
     import enstop
+
+    matrix = sp.csr_matrix(X)
 
     def fit(n: int) -> float:
         model = getattr(enstop, kind)(n_components=K, n_iter=n, n_iter_per_test=10**9, tolerance=0, random_state=0)
-        return seconds_of(lambda: model.fit(sp.csr_matrix(X)))
+        return seconds_of(lambda: model.fit(matrix))
 
-    fit(1)  # compiles
-    return (fit(1 + iterations) - fit(1)) / iterations
+    fit(1)
+    return lambda: (fit(1 + iterations) - fit(1)) / iterations
 
 
 def sgemm_gigaflops(n: int = 2048) -> float:
@@ -81,23 +88,24 @@ def sgemm_gigaflops(n: int = 2048) -> float:
 
 
 def against_peers(X: sp.csr_array, K: int, rounds: int) -> None:
-    rng = np.random.default_rng(0)
-    W = rng.random((X.shape[0], K), dtype=np.float32)
-    H = rng.random((K, X.shape[1]), dtype=np.float32)
     one, two = our_run(X, K, 1), our_run(X, K, THREADS)
-    ours, ours_one, theirs, blas = [], [], [], []
-    for _ in range(rounds):
-        ours += [seconds_of(two.advance) for _ in range(8)]
-        ours_one += [seconds_of(one.advance) for _ in range(4)]
-        theirs.append(sklearn_seconds(X, K, W, H))
-        blas.append(sgemm_gigaflops())
-    mine, single, peer, sgemm = (float(np.median(values)) for values in (ours, ours_one, theirs, blas))
-    speed = 6 * K * X.nnz / mine / 1e9
     what = f"one EM iteration, K = {K}, float32"
-    print(f"\nK = {K}: medians of {rounds} alternating rounds; fastest of ours {min(ours) * 1e3:.1f} ms")
-    compared(what, "scikit-learn NMF mu", mine, peer)
+    print(f"\nK = {K}: medians of {rounds} alternating rounds")
+    ours, ours_one, blas = [], [], []
+    peers = {"scikit-learn NMF mu": sklearn_seconds(X, K)}
     for kind in ("PLSA", "BlockParallelPLSA") if can_import("enstop") else ():
-        compared(what, f"enstop {kind}", mine, enstop_seconds(X, K, kind))
+        peers[f"enstop {kind}"] = enstop_seconds(X, K, kind)
+    for name, peer in peers.items():
+        beside, theirs = [], []
+        for _ in range(rounds):
+            beside += [seconds_of(two.advance) for _ in range(8)]
+            theirs.append(peer())
+            ours_one += [seconds_of(one.advance) for _ in range(4)]
+            blas.append(sgemm_gigaflops())
+        compared(what, name, float(np.median(beside)), float(np.median(theirs)))
+        ours += beside
+    mine, single, sgemm = (float(np.median(values)) for values in (ours, ours_one, blas))
+    speed = 6 * K * X.nnz / mine / 1e9
     share = f"{100 * speed / sgemm:.0f}% ({speed:.1f} of {sgemm:.0f} GF/s; 6 K flop a non-zero)"
     figure(f"share of sgemm's speed, K = {K}", share, "at least 10%")
     figure(f"two threads over one, K = {K}", f"{single / mine:.2f}x ({single * 1e3:.1f} ms with one)")
