@@ -62,7 +62,7 @@ BENCHMARKS = {
     ),
     "solvers": Benchmark(
         "Seconds to a likelihood",
-        "--k 20 --seeds 1 --limit 10 --peer-limit 12 --picture {pictures}/convergence.png",
+        "--k 20 --seeds 1 --limit 8 --peer-limit 8 --picture {pictures}/convergence.png",
         "--k 20 50 --seeds 5 --limit 25 --peer-limit 75 --picture {pictures}/convergence.png",
     ),
     "lda": Benchmark("LDA by variational Bayes", "--k 20 --passes 1 --iterations 6", "--passes 5 --iterations 16"),
@@ -70,7 +70,7 @@ BENCHMARKS = {
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
     "fit_memory": Benchmark("Memory of a fit", "--documents 20000 --topics 20 --max-iter 2", ""),
-    "search": Benchmark("A query", "--queries 40 --iterations 3", "--queries 200"),
+    "search": Benchmark("A query", "--queries 40 --iterations 2", "--queries 200"),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
     "hierarchy": Benchmark("Topics in a tree", "--speed-only", ""),
     "tensor": Benchmark("Counts of three ways", "--largest 200000", ""),

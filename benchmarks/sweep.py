@@ -55,7 +55,7 @@ def our_run(X: sp.csr_array, K: int, threads: int, dtype: type = np.float32):
     return run
 
 
-def sklearn_seconds(X: sp.csr_array, K: int, iterations: int = 4) -> Callable[[], float]:
+def sklearn_seconds(X: sp.csr_array, K: int, iterations: int = 3) -> Callable[[], float]:
     """Seconds of one multiplicative iteration, when called."""
     rng = np.random.default_rng(0)
     W = rng.random((X.shape[0], K), dtype=np.float32)
@@ -68,7 +68,7 @@ def sklearn_seconds(X: sp.csr_array, K: int, iterations: int = 4) -> Callable[[]
     return lambda: (fit(1 + iterations) - fit(1)) / iterations
 
 
-def enstop_seconds(X: sp.csr_array, K: int, kind: str, iterations: int = 4) -> Callable[[], float]:
+def enstop_seconds(X: sp.csr_array, K: int, kind: str, iterations: int = 3) -> Callable[[], float]:
     """Seconds of one iteration of a class of enstop, when called; it is compiled before."""
     import enstop
 
