@@ -8,8 +8,8 @@ iterations of PLSA, whose topics are judged like all others; "same start" begins
 With --variants, where our fit ends without each of its parts instead.
 
 scikit-learn runs by both of its methods: batch, and online, which it documents as much faster on large data, with its
-default batches (128) and learning rate, and evaluate_every=-1, which spares it the perplexity. Passes are over all
-documents; n_jobs=2.
+default batches (128) and learning rate, on shuffled documents, as the file has them by newsgroup. evaluate_every=-1
+spares it the perplexity; n_jobs=2. A pass is over all documents.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def by_scikit_learn(X: sp.csr_array, K: int, passes: int, method: str) -> list[P
     )  # fmt: skip
     steps = 1 if method == "batch" else -(-X.shape[0] // model.batch_size) // POINTS_A_PASS
     points = model.watch(steps)
-    model.fit(sp.csr_matrix(X))
+    order = np.random.default_rng(0).permutation(X.shape[0])
+    model.fit(sp.csr_matrix(X)[order])
     return points
 
 

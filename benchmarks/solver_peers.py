@@ -6,7 +6,8 @@ All get 2 threads, and their likelihoods are computed by our function, outside t
   iterations a call, so that the loss that a call computes first is a small part.
 - scikit-learn mu, nndsvda: the same from the start that it documents as its default; the start is in the clock.
 - scikit-learn MiniBatchNMF: what it documents for larger data, from our start, with its default batches (1024) and
-  forgetting (0.7). Its own weights of documents lag behind its topics, so documents are folded in by us, for free.
+  forgetting (0.7), on shuffled documents, as the file has them by newsgroup. Its own weights of documents lag behind
+  its topics, so documents are folded in by us, for free.
 - enstop: PLSA with its random start; each point is a fit of its own, as it cannot go on from one, without its tests of
   convergence, compiled before.
 - BigARTM: offline EM; one pass over a document a collection pass with reuse_theta, which is plain EM. Its default, ten
@@ -87,12 +88,13 @@ class WatchedNMF(MiniBatchNMF):
 
 
 def by_minibatches(X: sp.csr_array, K: int, factors: Factors, limit: float) -> Trace:
-    source = source_of(X)
+    source, order = source_of(X), np.random.default_rng(0).permutation(X.shape[0])
     totals = np.asarray(X.sum(axis=1)).reshape(-1, 1)
-    W = np.maximum(factors[0] * totals, 1e-8).astype(np.float32)
+    W = np.maximum(factors[0] * totals, 1e-8).astype(np.float32)[order]
+    shuffled = sp.csr_array(X[order])
     model = WatchedNMF(K, init="custom", beta_loss="kullback-leibler", tol=0, max_no_improvement=None, max_iter=10**4)
     points = model.watch(limit)
-    model._fit_transform(X, W=W, H=np.ascontiguousarray(factors[1].T, dtype=np.float32))
+    model._fit_transform(shuffled, W=W, H=np.ascontiguousarray(factors[1].T, dtype=np.float32))
     trace = []
     for seconds, H in points:
         topics = H / np.maximum(H.sum(axis=1, keepdims=True), 1e-30)
