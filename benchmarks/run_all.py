@@ -83,13 +83,13 @@ BENCHMARKS = {
     ),
     "correlated": Benchmark("Correlated topics", "--k 5 --iterations 10", ""),
     **{
-        f"scale-{part}": Benchmark(title, f"{part} {more}{SMALL_SCALE}", f"{part} {more}{FULL_SCALE}", "scale")
-        for part, title, more in (
-            ("corpus", "Writing a corpus to disk", ""),
-            ("disk", "A fit from disk", ""),
-            ("online", "One pass online", "--peers "),
-            ("dask", "Workers of a cluster", ""),
-            ("plan", "Larger clusters, simulated", ""),
+        f"scale-{part}": Benchmark(title, f"{part} {SMALL_SCALE}{more}", f"{part} {full} {FULL_SCALE}{more}", "scale")
+        for part, title, full, more in (
+            ("corpus", "Writing a corpus to disk", "--documents 2000000", ""),
+            ("disk", "A fit from disk", "--documents 2000000", ""),
+            ("online", "One pass online", "--documents 100000", " --peers"),
+            ("dask", "Workers of a cluster", "--documents 1000000", ""),
+            ("plan", "Larger clusters, simulated", "--documents 1000000", ""),
         )
     },
     "explorer": Benchmark("The explorer page", "--corpus synthetic --documents 2000 --iterations 5", ""),

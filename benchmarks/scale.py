@@ -4,9 +4,9 @@
     python benchmarks/scale.py disk              speed per non-zero against memory, anonymous memory, growth
     python benchmarks/scale.py online            one pass against 20 sweeps; --peers adds BigARTM and gensim
     python benchmarks/scale.py dask              one worker, two workers, memory with two threads
-    python benchmarks/scale.py plan              a simulation of larger clusters from the rates measured here
+    python benchmarks/scale.py plan              the rates of this machine, and larger clusters simulated with them
 
-Sizes are a fiftieth of the full ones by default; the full ones: --documents 2000000 (dask: 1000000; online: 100000).
+Sizes are small by default; the full ones: --documents 2000000 (dask and plan: 1000000; online: 100000).
 Documents have about 100 tokens of 100,000 words, drawn from 100 topics whose words follow Zipf's law.
 """
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from common import describe_machine, installed
+import cluster_plan
+from common import THREADS, anonymous_memory, can_import, compared, describe_machine, figure, installed
+from online_peers import by_bigartm, by_gensim
 from polyseme import PLSA
 from polyseme.initialise import named_start
 from polyseme.model import Model
@@ -36,12 +37,14 @@ from polyseme.sampling import sample_chunks
 from polyseme.scale import Shards, open_shards, write_shards
 from polyseme.solvers import EM, Online
 from polyseme.solvers.online import START_VARIANCE
+from polyseme.sources.dask import ClusterShards
 from polyseme.sources.memory import MemorySource, counts_of
 
 warnings.filterwarnings("ignore")
 
 FLOAT32 = np.dtype(np.float32)
 HELD_OUT = 1000
+PEERS = (("BigARTM", "artm", by_bigartm, 3), ("gensim LdaMulticore", "gensim", by_gensim, 20))
 SEED = 0
 
 
@@ -105,8 +108,7 @@ class AnonymousMemory(threading.Thread):
 
     def run(self) -> None:
         while True:
-            lines = Path("/proc/self/status").read_text().splitlines()
-            self.most = max(self.most, 1024 * int(next(x.split()[1] for x in lines if x.startswith("RssAnon"))))
+            self.most = max(self.most, anonymous_memory())
             time.sleep(0.02)
 
 
@@ -153,8 +155,9 @@ def disk(arguments: argparse.Namespace) -> None:
     in_memory = measured(arguments, "_memory", min(arguments.documents, arguments.memory_documents))
     speeds = [run["nonzeros"] / run["seconds"] for run in (in_memory, found[-1])]
     growth = np.log(found[-1]["seconds"] / found[0]["seconds"]) / np.log(sizes[-1] / sizes[0])
-    print(f"disk at {speeds[1] / speeds[0]:.0%} of the speed of memory per non-zero (at least 60%)")
-    print(f"exponent of the time in documents, {sizes[0]:,} to {sizes[-1]:,}: {growth:.2f} (at most 1.1)")
+    figure("from disk, of the speed of memory per non-zero", f"{speeds[1] / speeds[0]:.0%}", "at least 60%")
+    figure(f"anonymous memory, {sizes[-1]:,} documents", f"{found[-1]['anonymous'] / 1e9:.2f} GB", "at most 2 GB")
+    figure(f"exponent of the time, {sizes[0]:,} to {sizes[-1]:,} documents", f"{growth:.2f}", "at most 1.1")
 
 
 def judge(arguments: argparse.Namespace, test: sp.csr_array, unigram: np.ndarray, topic_word: np.ndarray) -> float:
@@ -193,121 +196,49 @@ def online(arguments: argparse.Namespace) -> None:
     run = Online().begin(model, source, theta, phi)
     run.advance()
     ours = shown("one pass online", time.perf_counter() - started, run.phi[:, :K].T)
-    print(
-        f"online: perplexity {ours[1] / batch[1]:.3f} of the batch's (at most 1.03), "
-        f"time {ours[0] / batch[0]:.2f} of it (below 0.33)"
-    )
-    if arguments.peers:
-        for name, by_peer, bar in (("BigARTM", by_bigartm, 3), ("gensim LdaMulticore", by_gensim, 20)):
-            try:
-                found = by_peer(train, K)
-            except ModuleNotFoundError as error:
-                print(f"  {name} is left out: {error.name} is not installed")
-                continue
-            theirs = shown(f"{name} {installed(name.split()[0].lower())}", *found)
-            print(
-                f"  documents per second, ours over {name}'s: {theirs[0] / ours[0]:.1f} (at least {bar}); "
-                f"perplexity, ours over theirs: {ours[1] / theirs[1]:.3f} (at most 1)"
-            )
-
-
-def by_bigartm(X: sp.csr_array, K: int) -> tuple[float, np.ndarray]:
-    """Seconds of one online pass, 2 processors, ten passes of each document; its batches are made before."""
-    import artm
-
-    folder = Path(tempfile.mkdtemp())
-    try:
-        logging = artm.messages.ConfigureLoggingArgs()
-        logging.log_dir = str(folder)
-        artm.wrapper.LibArtm(logging_config=logging)
-        coo = X.tocoo()
-        rows = np.c_[coo.row + 1, coo.col + 1, coo.data].astype(int)
-        head = f"{X.shape[0]}\n{X.shape[1]}\n{X.nnz}"
-        np.savetxt(folder / "docword.x.txt", rows, "%d", header=head, comments="")
-        words = [f"w{word}" for word in range(X.shape[1])]
-        (folder / "vocab.x.txt").write_text("\n".join(words) + "\n")
-        batches = artm.BatchVectorizer(
-            data_path=str(folder), data_format="bow_uci", collection_name="x", target_folder=str(folder)
-        )
-        model = artm.ARTM(
-            num_topics=K, dictionary=batches.dictionary, num_processors=2, num_document_passes=10, seed=SEED,
-            cache_theta=False,
-        )  # fmt: skip
-        started = time.perf_counter()
-        model.fit_online(batches, update_every=2)
-        seconds = time.perf_counter() - started
-        phi = model.phi_.reindex(words).fillna(0).to_numpy().T
-    finally:
-        shutil.rmtree(folder)
-    return seconds, phi / np.maximum(phi.sum(axis=1, keepdims=True), 1e-30)
-
-
-def by_gensim(X: sp.csr_array, K: int) -> tuple[float, np.ndarray]:
-    """Seconds of one pass with 2 workers and gensim's other defaults."""
-    from gensim.matutils import Sparse2Corpus
-    from gensim.models import LdaMulticore
-
-    corpus = list(Sparse2Corpus(sp.csr_matrix(X), documents_columns=False))
-    words = {word: str(word) for word in range(X.shape[1])}
-    started = time.perf_counter()
-    model = LdaMulticore(corpus, num_topics=K, id2word=words, workers=2, passes=1, random_state=SEED)
-    return time.perf_counter() - started, model.get_topics()
+    figure("one pass online, perplexity over that of 20 sweeps", f"{ours[1] / batch[1]:.3f}", "at most 1.03")
+    figure("one pass online, time over that of 20 sweeps", f"{ours[0] / batch[0]:.2f}", "below 0.33")
+    for name, module, by_peer, bar in PEERS if arguments.peers else ():
+        if can_import(module, name):
+            theirs = shown(f"{name} {installed(name.split()[0].lower())}", *by_peer(train, K))
+            speeds = [train.shape[0] / run[0] for run in (ours, theirs)]
+            compared(f"one pass online, {train.shape[0]:,} documents", name, *speeds, "documents/s")
+            figure(f"speed, ours over {name}'s", f"{speeds[0] / speeds[1]:.1f}", f"at least {bar}")
+            figure(f"perplexity, ours over {name}'s", f"{ours[1] / theirs[1]:.3f}", "at most 1")
 
 
 def dask(arguments: argparse.Namespace) -> None:
-    import distributed
-
-    from polyseme.sources.dask import ClusterShards
-
     shards = shards_of(arguments, arguments.documents)
-    found = {}
-    for workers in (1, 2):
-        cluster = distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0
-        )
-        with cluster, distributed.Client(cluster) as client:
-            at_workers = ClusterShards(shards.folder, client, checkpoint_every=5)
-            with at_workers.only_writer():
-                source = at_workers.source(FLOAT32, 1).working_in("benchmark")
-                found[workers] = seconds_a_sweep(source, arguments.topics, arguments.sweeps)
-                source.forget()
-        print(f"dask, {workers} worker(s) of one thread: {found[workers]:.2f} s a sweep", flush=True)
+    found = {workers: at_workers(arguments, shards, workers) for workers in (1, 2)}
     memory = measured(arguments, "_memory", arguments.documents)["seconds"]
-    print(f"two workers over one: {found[1] / found[2]:.2f} (at least 1.4)")
-    print(f"two workers against memory with 2 threads: {found[2] / memory - 1:+.0%} (at most +40%)")
+    figure("two workers over one", f"{found[1] / found[2]:.2f}", "at least 1.4")
+    figure("two workers against memory with two threads", f"{found[2] / memory - 1:+.0%}", "at most +40%")
+
+
+def at_workers(arguments: argparse.Namespace, shards: Shards, workers: int) -> float:
+    """Seconds a sweep of so many worker processes of one thread."""
+    with cluster_plan.cluster(workers) as client:
+        here = ClusterShards(shards.folder, client, checkpoint_every=5)
+        with here.only_writer():
+            source = here.source(FLOAT32, 1).working_in("benchmark")
+            seconds = seconds_a_sweep(source, arguments.topics, arguments.sweeps)
+            source.forget()
+    print(f"dask, {workers} worker(s) of one thread: {seconds:.2f} s a sweep", flush=True)
+    return seconds
 
 
 def plan(arguments: argparse.Namespace) -> None:
-    """Seconds an iteration for 10^9 documents: visits as long as measured, sums and topics over the network."""
-    K, W, documents = arguments.topics, arguments.words, arguments.plan_documents
-    nonzeros = documents * arguments.nonzeros_a_document
-    width = -(-K // 16) * 16
-    word_bytes, topic_bytes = 8 * W * width, 4 * W * width
-    shard_nonzeros = arguments.shard_nonzeros
-    shards = -(-nonzeros // shard_nonzeros)
-    shard_documents = shard_nonzeros / arguments.nonzeros_a_document
-    visit = shard_nonzeros * arguments.nanoseconds * 1e-9
-    print(
-        f"{documents:.0e} documents: {16 * nonzeros / 1e12:.1f} TB of shards, {4 * width * documents / 1e12:.2f} TB of "
-        f"theta, {shards:,} shards of {shard_documents:,.0f} documents; sums of a shard {word_bytes / 1e6:.0f} MB"
-    )
-    rng = np.random.default_rng(SEED)
-    for workers in (16, 64, 256, 1024):
-        ends = np.zeros(workers)
-        each = rng.lognormal(np.log(visit), arguments.spread, shards)
-        for number in range(shards):  # neighbours at one worker, in their order
-            ends[number * workers // shards] += each[number]
-        merge = 3 * word_bytes / arguments.memory_rate
-        ends += merge * shards / workers
-        levels = int(np.ceil(np.log(workers) / np.log(4)))
-        tree = levels * 3 * (word_bytes / arguments.network_rate + merge)
-        spread = int(np.ceil(np.log2(workers))) * topic_bytes / arguments.network_rate
-        total = ends.max() + tree + spread
-        memory = 2 * 4 * width * documents / workers + 16 * shard_nonzeros + 5 * word_bytes + topic_bytes
-        print(
-            f"{workers:5} workers: {total:8.1f} s an iteration (visits {ends.max():.1f}, tree of sums {tree:.1f}, "
-            f"topics out {spread:.1f}), {memory / 1e9:.1f} GB a worker, efficiency {ends.mean() / total:.0%}"
-        )
+    """The rates of this machine; what they predict for one and two workers of it, and for larger clusters."""
+    shards = shards_of(arguments, arguments.documents)
+    rates = cluster_plan.measured_rates(shards, arguments.topics, SEED)
+    print(rates.told())
+    entries = shards.manifest.shards
+    for workers in (1, 2):
+        found = at_workers(arguments, shards, workers)
+        size = cluster_plan.Size(arguments.topics, arguments.words, arguments.documents, [e.nonzeros for e in entries])
+        predicted = cluster_plan.iteration(size, workers, rates, rates.transfer).seconds
+        figure(f"{workers} worker(s) here, predicted over measured", f"{predicted / found:.2f}")
+    cluster_plan.tell_plan(arguments, rates)
 
 
 PARTS = {"disk": disk, "online": online, "dask": dask, "plan": plan, "_disk": measure_one, "_memory": measure_one}
@@ -319,7 +250,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=40_000)
     parser.add_argument("--words", type=int, default=100_000)
     parser.add_argument("--topics", type=int, default=100)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--sweeps", type=int, default=3)
     parser.add_argument("--memory-documents", type=int, default=1_000_000, help="most for the fit in memory")
     parser.add_argument("--peers", action="store_true")
@@ -328,14 +259,12 @@ def main() -> None:
     group.add_argument("--plan-documents", type=int, default=10**9)
     group.add_argument("--nonzeros-a-document", type=int, default=85)
     group.add_argument("--shard-nonzeros", type=int, default=32_000_000)
-    group.add_argument("--nanoseconds", type=float, default=100.0, help="of one thread for a non-zero, as measured")
+    group.add_argument("--network-rate", type=float, default=1e9, help="bytes a second, at most")
     group.add_argument("--spread", type=float, default=0.1, help="of the workers' speeds (sigma of their logs)")
-    group.add_argument("--network-rate", type=float, default=1e9, help="bytes a second")
-    group.add_argument("--memory-rate", type=float, default=8e9, help="bytes a second of one thread")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if not arguments.part.startswith("_"):
-        describe_machine(*(("dask", "distributed") if arguments.part == "dask" else ()))
+        describe_machine(*(("dask", "distributed") if arguments.part in ("dask", "plan") else ()))
     if arguments.part == "corpus":
         shards_of(arguments, arguments.documents)
     else:
