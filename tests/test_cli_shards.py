@@ -14,6 +14,7 @@ import pytest
 
 from cli_runner import TEXTS, run, write_folder
 from polyseme import PLSA, ModelFileError
+from polyseme.cli import shards as shards_command
 from polyseme.factors import symmetric_view
 from polyseme.metrics import topic_fit
 from polyseme.runs import open_run, pieces, sharded, typical, whole_folder
@@ -105,6 +106,16 @@ def test_topics_are_those_of_memory_by_the_same_solver(place: Path) -> None:
     with pytest.warns(match="max_iter"):
         again = PLSA(3, random_state=0, max_iter=12).fit(open_shards(found.path / SHARDS_FOLDER))
     np.testing.assert_array_equal(found.model.components_, again.components_)
+
+
+def test_the_number_of_topics_is_chosen_by_a_sample(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards_command, "CHOSEN_FROM", 60)
+    result = run("fit", "lines.txt", "-o", "run", "--shards", "--no-page", "--max-iter", "3", cwd=place)
+    assert result.exit_code == 0, result.output
+    assert "It was chosen by 60 documents, drawn at random." in result.stderr
+    found = open_run(place / "run")
+    assert found.about["selection"]["documents"] == 60
+    assert found.about["selection"]["n_topics"] == found.model.n_components
 
 
 def test_standard_input_the_number_of_topics_and_no_texts(tmp_path: Path) -> None:
@@ -266,6 +277,25 @@ def test_a_fit_killed_at_random_moments_ends_with_the_same_bits(place: Path) -> 
         process.send_signal(signal.SIGKILL)
         process.wait()
     subprocess.run([*command, "--resume", "--overwrite"], cwd=place, check=True)
+    same_files(place / "run", place / "wanted")
+
+
+def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(place, "--no-page")
+    (place / "run").rename(place / "wanted")
+    with monkeypatch.context() as patch:
+        write_shard = writing.write_shard
+
+        def interrupted(folder: Path, number: int, counts: Any) -> Any:
+            if number == 2:
+                raise KeyboardInterrupt
+            return write_shard(folder, number, counts)
+
+        patch.setattr(writing, "write_shard", interrupted)
+        result = run("fit", "lines.txt", *MODEL, "--shards", "--no-page", cwd=place)
+    assert result.exit_code == 130
+    assert "the same command with --resume goes on" in result.stderr
+    fitted(place, "--no-page", "--resume")
     same_files(place / "run", place / "wanted")
 
 

@@ -22,7 +22,7 @@ def rewrite(
     quiet: bool,
 ) -> None:
     """Replaces a run by one with another model or other documents."""
-    about = {name: value for name, value in about.items() if name not in ("format_version", "stability")}
+    about = {name: value for name, value in about.items() if name not in ("format_version", "stability", "shards")}
     sizes = {"documents": counted.counts.shape[0], "tokens": int(counted.counts.sum())}
     with whole_folder(run.path, overwrite=True) as folder:
         write_into(folder, model, counted, {**about, **sizes}, texts)

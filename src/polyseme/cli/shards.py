@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,28 +59,48 @@ def fit_in_shards(
 ) -> Ended:
     """Makes the run in the folder `work`, which will be `folder`."""
     facts = (documents.facts_in(work) if resume else None) or _read_in(documents, work, notes, quiet=quiet)
-    vectorizer = read_vectorizer(work)
-    shards = _counted_shards(work, vectorizer, facts["documents"], notes, quiet=quiet)
-    facts = {**facts, "tokens": int(shards.manifest.tokens), "shards": len(shards.manifest.shards)}
-    choice: dict[str, Any] = {}
-    number, seed = documents.fitting["n_components"], documents.fitting["seed"]
-    if number is None:
-        sample = sampled_counts(shards, drawn_rows(shards.shape[0], CHOSEN_FROM, seed))
-        number, choice = chosen_number(sample, work, notes, seed=seed, resume=resume, quiet=quiet)
-    model, interrupted, seconds = _fitted(documents, shards, number, keep, work, notes, quiet=quiet)
-    about = about_fit(
-        documents, facts, model, choice, folder=folder, page_text=page_text, interrupted=interrupted, seconds=seconds
-    )
-    write_fitted_shards(work, model, shards, about)
-    forget_choice(work)
-    if not documents.keep_texts:
-        Texts(work).remove()
-    run = open_run(work)
-    if page:
-        write_explorer(run, work / PAGE_FILE, page_text, notes, quiet=quiet)
-    rows = topic_rows(model, run.vocabulary, run.names, run.label_numbers)
-    summary = _summary(model, shards, seconds)
-    return Ended(rows, summary, facts["counting"]["language"], model.n_iter_, model.converged_, interrupted)
+    with _kept_if_stopped(notes):
+        vectorizer = read_vectorizer(work)
+        shards = _counted_shards(work, vectorizer, facts["documents"], notes, quiet=quiet)
+        facts = {**facts, "tokens": int(shards.manifest.tokens), "shards": len(shards.manifest.shards)}
+        choice: dict[str, Any] = {}
+        number, seed = documents.fitting["n_components"], documents.fitting["seed"]
+        if number is None:
+            sample = sampled_counts(shards, drawn_rows(shards.shape[0], CHOSEN_FROM, seed))
+            number, choice = chosen_number(sample, work, notes, seed=seed, resume=resume, quiet=quiet)
+            choice = {**choice, "documents": sample.shape[0]}
+            if sample.shape[0] < shards.shape[0] and not quiet:
+                notes.print(f"It was chosen by {sample.shape[0]:,} documents, drawn at random.", highlight=False)
+        model, interrupted, seconds = _fitted(documents, shards, number, keep, work, notes, quiet=quiet)
+        about = about_fit(
+            documents,
+            facts,
+            model,
+            choice,
+            folder=folder,
+            page_text=page_text,
+            interrupted=interrupted,
+            seconds=seconds,
+        )
+        write_fitted_shards(work, model, shards, about)
+        forget_choice(work)
+        if not documents.keep_texts:
+            Texts(work).remove()
+        run = open_run(work)
+        if page:
+            write_explorer(run, work / PAGE_FILE, page_text, notes, quiet=quiet)
+        rows = topic_rows(model, run.vocabulary, run.names, run.label_numbers)
+        summary = _summary(model, shards, seconds)
+        return Ended(rows, summary, facts["counting"]["language"], model.n_iter_, model.converged_, interrupted)
+
+
+@contextmanager
+def _kept_if_stopped(notes: Console) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        notes.print("Stopped: what is done so far is kept; the same command with --resume goes on.")
+        raise
 
 
 def _read_in(documents: Documents, work: Path, notes: Console, *, quiet: bool) -> dict[str, Any]:

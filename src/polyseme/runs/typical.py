@@ -10,7 +10,7 @@ import numpy as np
 from polyseme.estimators.tables import largest
 from polyseme.kernels import Array, Floats
 
-_NUMBERS_AT_ONCE = 1 << 22
+_NUMBERS_AT_ONCE = 1 << 20
 
 
 class Labels(NamedTuple):
