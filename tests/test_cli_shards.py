@@ -1,6 +1,7 @@
 """``polyseme fit --shards``: the run of a plain fit from files, kills in every step, and runs too large for memory."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse as sp
 
 from cli_runner import TEXTS, run, write_folder
 from polyseme import PLSA, ModelFileError
@@ -144,16 +146,56 @@ def test_a_folder_that_spark_wrote(tmp_path: Path) -> None:
     assert found.texts == TEXTS * 2
 
 
-def test_a_run_that_fits_is_edited_updated_and_searched_as_a_plain_one(place: Path) -> None:
+def test_a_run_that_fits_is_edited_and_searched_as_a_plain_one(place: Path) -> None:
     fitted(place)
-    (place / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
     assert run("search", "run", "waax", cwd=place).exit_code == 0
     assert run("edit", "run", "--rename", "1=One", cwd=place).exit_code == 0
     assert open_run(place / "run").topic_names == {1: "One"}
-    fitted(place, "--overwrite")
-    result = run("update", "run", "new.txt", cwd=place)
+
+
+@pytest.mark.parametrize("refine", [(), ("--refine",)])
+@pytest.mark.parametrize("texts", [(), ("--no-texts",)])
+def test_more_documents_are_more_shards(refine: Any, texts: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fitted(place, *texts)
+    parts, topics, old = len(before.shards.manifest.shards), before.model.components_, before.counts
+    lines = (place / "lines.txt").read_text(encoding="utf-8").split("\n")
+    (place / "new.txt").write_text("\n".join(lines[:100]), encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded, "MOST_NUMBERS", 10)  # no step may need all in memory
+        result = run("update", "run", "new.txt", *refine, cwd=place)
     assert result.exit_code == 0, result.output
-    assert open_run(place / "run").counts.shape[0] == 305
+    assert "100 documents added; 0 were there." in result.stdout
+    found = open_run(place / "run")
+    assert len(found.shards.manifest.shards) > parts
+    assert (found.counts != sp.vstack([old, old[:100]])).nnz == 0
+    assert found.texts == (None if texts else [*lines, *lines[:100]])
+    assert found.column("id") == [*map(str, range(1, 301)), *map(str, range(1, 101))]
+    assert found.about["documents"] == len(found.documents) == 400
+    assert [entry["documents"] for entry in found.about["updates"]] == [100]
+    assert np.allclose(found.model.components_, topics, rtol=1e-5, atol=0) == (not refine)
+    np.testing.assert_array_equal(found.documents["topic_0"], found.model.doc_topic_[:, 0])
+    if not refine:
+        in_memory = found.model.with_topics(topics, found.counts)
+        np.testing.assert_allclose(found.model.doc_topic_, in_memory.doc_topic_, atol=1e-5)
+        np.testing.assert_allclose(found.model.topic_weights_, in_memory.topic_weights_, atol=1e-6)
+        np.testing.assert_allclose(found.model.unigram_, in_memory.unigram_, rtol=1e-12)
+    again = run("update", "run", "new.txt", cwd=place)
+    assert "nothing is changed" in again.stdout
+    assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run"]
+
+
+def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(place)
+    shutil.copytree(place / "run", place / "wanted")
+    (place / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("polyseme.cli.update_shards.write_fitted_shards", full)
+    assert "No space left" in run("update", "run", "new.txt", cwd=place).stderr
+    same_files(place / "run", place / "wanted")
+    assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run", "wanted"]
 
 
 def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,11 +400,8 @@ def test_a_sample_is_some_of_the_documents(large: Path) -> None:
         whole.names[300]
 
 
-@pytest.mark.parametrize(
-    "command", [("search", "run", "waax"), ("update", "run", "new.txt"), ("edit", "run", "--drop", "1")]
-)
+@pytest.mark.parametrize("command", [("search", "run", "waax"), ("edit", "run", "--drop", "1")])
 def test_what_a_large_run_cannot_do_is_one_sentence(command: tuple[str, ...], large: Path) -> None:
-    (large / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
     result = run(*command, cwd=large)
     assert result.exit_code == 1
     assert "run has 300 documents in shards, too many to take into memory" in result.stderr

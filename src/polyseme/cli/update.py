@@ -16,13 +16,18 @@ from polyseme.cli import options
 from polyseme.cli.fitting import end_if, fit_with_bar
 from polyseme.cli.reading import count_as_before
 from polyseme.cli.rewriting import rewrite
+from polyseme.cli.update_shards import NothingNew, update_shards
 from polyseme.cli.versions import now
 from polyseme.runs import Counted, open_run
+from polyseme.runs.sharded import ShardedRun
 from polyseme.runs.texts import TextWriter, read_texts
-from polyseme.text import read
+from polyseme.text import Reader, read
 
 MANY_UNKNOWN = 0.1
 """of the new documents; from there on a new fit is worth while"""
+
+
+NOTHING_NEW = "All of these documents are in the run already: nothing is changed."
 
 
 def update(
@@ -58,6 +63,10 @@ def update(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
         uncategorised=uncategorised,
     )  # fmt: skip
+    entry = {"when": now(), "inputs": inputs, "refine": refine}
+    if isinstance(opened, ShardedRun):
+        _update_shards(opened, reader, entry, screen, notes, quiet=quiet)
+        return
     old_texts = opened.texts
     with TemporaryDirectory() as place:
         writer = None if old_texts is None else TextWriter(Path(place))
@@ -65,7 +74,7 @@ def update(
         texts = read_texts(Path(place))
     new = _new_rows(opened.counted, added)
     if not len(new):
-        screen.print("All of these documents are in the run already: nothing is changed.")
+        screen.print(NOTHING_NEW)
         return
     counted = _together(opened.counted, added, new)
     interrupted = False
@@ -73,13 +82,25 @@ def update(
     if refine:
         model = clone(model).set_params(init=(model.doc_topic_, model.components_))
         interrupted, _ = fit_with_bar(model, counted.counts, notes, quiet=quiet)
-    entry = {"when": now(), "inputs": inputs, "documents": len(new), "refine": refine}
-    about = {**opened.about, "updates": [*opened.about.get("updates", []), entry]}
+    about = {**opened.about, "updates": [*opened.about.get("updates", []), {**entry, "documents": len(new)}]}
     all_texts = None if old_texts is None or texts is None else [*old_texts, *(texts[row] for row in new)]
     rewrite(opened, model, counted, about, all_texts, notes, quiet=quiet)
     if not quiet:
         _tell(opened.model, added, new, screen)
     end_if(interrupted, notes)
+
+
+def _update_shards(
+    run: ShardedRun, reader: Reader, entry: dict[str, Any], screen: Console, notes: Console, *, quiet: bool
+) -> None:
+    try:
+        done = update_shards(run, reader, entry, notes, quiet=quiet)
+    except NothingNew:
+        screen.print(NOTHING_NEW)
+        return
+    if not quiet:
+        screen.print(f"{done.added:,} documents added; {done.read - done.added:,} were there.", highlight=False)
+    end_if(done.interrupted, notes)
 
 
 def _new_rows(old: Counted, added: Counted) -> Any:

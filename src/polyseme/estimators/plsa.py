@@ -18,7 +18,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.scores import TopicScores
-from polyseme.estimators.sharded import check_shards, fit_shards, transform_shards
+from polyseme.estimators.sharded import check_shards, fit_shards, keep_folded, transform_shards
 from polyseme.estimators.streaming import read_more, takes_parts
 from polyseme.estimators.validation import (
     count_data,
@@ -226,15 +226,24 @@ class PLSA(TopicScores, CountDecomposition):
             raise InputError("components must have no topic of zeros.")
         model = copy(self)
         model.n_components = len(given)
-        X, weights = training_data(model, X, sample_weight)
+        source: Any
+        if isinstance(X, Shards):
+            check_shards(model, X, sample_weight)
+            source = X.source(self.components_.dtype, effective_threads(self.n_jobs))
+        else:
+            X, weights = training_data(model, X, sample_weight)
+            source, _, _ = training_sources(X, self.components_.dtype, weights, effective_threads(self.n_jobs))
         if X.shape[1] != given.shape[1] or X.shape[1] != self.components_.shape[1]:
             raise InputError(f"components and X must have the model's {self.components_.shape[1]} words.")
-        source, _, _ = training_sources(X, self.components_.dtype, weights, effective_threads(self.n_jobs))
         model.unigram_, model.n_tokens_ = source.unigram, source.tokens
         orphans = (given.sum(axis=0) == 0) & (model.unigram_ > 0)
         given = rows_to_one(rows_to_one(given) + np.where(orphans, model.unigram_, 0.0))
         model.components_ = given.astype(self.components_.dtype)
         model.active_topics_ = np.ones(len(given), dtype=bool)
+        if isinstance(X, Shards):
+            with X.only_writer():
+                keep_folded(model, X, source)
+            return model
         model.doc_weights_ = source.weighted_totals / source.tokens
         model._keep_documents(X, source)
         return model

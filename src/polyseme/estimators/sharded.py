@@ -84,17 +84,21 @@ def fit_shards(
                 fit_from(theta, phi) for theta, phi in estimator._starts(source, model, n_init, None)
             )
         estimator._keep_topics(best, source)
-        estimator.doc_weights_ = source.totals / source.tokens
         del best
-        folded = fold_shards(estimator, shards, None)
-        estimator.doc_topic_ = folded.doc_topic
-        estimator.log_likelihood_ = folded.log_likelihood
-        estimator.topic_weights_ = folded.topic_weights
-        share = 0.0 if model.background is None else model.background.share
-        estimator.doc_background_ = np.full(source.n_docs, share)
+        keep_folded(estimator, shards, source)
         if not interrupted:
             source.forget()
     return interrupted
+
+
+def keep_folded(estimator: PLSA, shards: Shards, source: Any) -> None:
+    """Sets the attributes that come from folding the training documents in."""
+    estimator.doc_weights_ = source.totals / source.tokens
+    folded = fold_shards(estimator, shards, None)
+    estimator.doc_topic_ = folded.doc_topic
+    estimator.log_likelihood_ = folded.log_likelihood
+    estimator.topic_weights_ = folded.topic_weights
+    estimator.doc_background_ = np.broadcast_to(np.float64(estimator.background_weight_), (source.n_docs,))
 
 
 def transform_shards(estimator: PLSA, shards: Shards) -> Array:

@@ -74,7 +74,8 @@ def whole_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -
             flush_all(work)
             take_place(work, path)
         except BaseException as error:
-            if not any((work / name).exists() for name in (CHECKPOINT_FILE, SHARDS_FOLDER)):
+            begun = any((work / name).exists() for name in (CHECKPOINT_FILE, SHARDS_FOLDER))
+            if not (begun and (work / UNFINISHED_FILE).exists()):
                 shutil.rmtree(work, ignore_errors=True)
             elif isinstance(error, OSError):
                 raise OSError(f"{error}; the fit so far is kept: repeat the command with --resume") from error

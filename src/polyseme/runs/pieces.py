@@ -17,14 +17,24 @@ _PIECES_AT_HAND = 8
 
 
 class DocumentWriter:
-    """Takes what a run knows of documents, one by one; `close` writes what is left."""
+    """Takes what a run knows of documents, one by one; `close` writes what is left.
 
-    def __init__(self, folder: Path) -> None:
+    more : whether to go on after the documents that are there.
+    """
+
+    def __init__(self, folder: Path, *, more: bool = False) -> None:
         self._folder = folder / DOCUMENTS_FILE
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir()
-        self._files = 0
         self._rows: list[Sequence[Any]] = []
+        if not more:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir()
+            self._files = 0
+            return
+        pieces = Pieces(folder)
+        last = pieces.frame(len(pieces) - 1, COLUMNS).select(COLUMNS)
+        if len(last) < DOCUMENTS_A_PIECE:
+            self._rows = last.rows()
+        self._files = len(pieces) - (len(last) < DOCUMENTS_A_PIECE)
 
     def add(self, row: Sequence[Any]) -> None:
         """row : a value for each of COLUMNS."""
@@ -35,7 +45,9 @@ class DocumentWriter:
     def close(self) -> None:
         if self._rows:
             columns = {name: [row[place] for row in self._rows] for place, name in enumerate(COLUMNS)}
-            column_frame(columns).write_parquet(self._folder / f"{self._files:06d}.parquet")
+            path = self._folder / f"{self._files:06d}.parquet"
+            path.unlink(missing_ok=True)  # it may be a link to the file of another run
+            column_frame(columns).write_parquet(path)
             self._files, self._rows = self._files + 1, []
 
 
@@ -47,6 +59,9 @@ class Pieces:
         self._paths = sorted(self._folder.glob("*.parquet"))
         if not self._paths:
             raise ModelFileError(f"{self._folder} is missing or empty.")
+
+    def __len__(self) -> int:
+        return len(self._paths)
 
     def __iter__(self) -> Iterator[Any]:
         """All frames, with all columns."""

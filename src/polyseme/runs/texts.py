@@ -8,19 +8,21 @@ from pathlib import Path
 
 from polyseme.errors import ModelFileError
 
-_FOLDER = "texts"
+FOLDER = "texts"
 _CHARACTERS_A_FILE = 2**25
 
 
 class TextWriter:
-    """Takes texts one by one; `close` writes what is left."""
+    """Takes texts one by one; `close` writes what is left. more : whether to go on after the texts that are there."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / _FOLDER
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir()
+    def __init__(self, folder: Path, *, more: bool = False) -> None:
+        self._folder = folder / FOLDER
+        if not more:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir()
         self._texts: list[str] = []
-        self._characters = self._files = 0
+        self._characters = 0
+        self._files = len(list(self._folder.glob("*.parquet")))
 
     def add(self, text: str) -> None:
         self._texts.append(text)
@@ -42,7 +44,7 @@ class Texts:
     """The texts that a TextWriter wrote to a run, in the order of the documents; read a file at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / _FOLDER
+        self._folder = folder / FOLDER
         self._paths = sorted(self._folder.glob("*.parquet"))
 
     def __bool__(self) -> bool:

@@ -74,6 +74,16 @@ def write_shards(
     return Shards(folder, checkpoint_every=checkpoint_every)
 
 
+def append_to_shards(texts: Iterable[Any], folder: str | PathLike[str], vectorizer: Any) -> Shards:
+    """Adds texts to a folder of shards, as more shards; the words stay those of the vectorizer."""
+    folder = Path(folder)
+    with only_writer(folder, "writer or fit"):
+        done = replace(read_manifest(folder), word_totals=None, vocabulary=None, complete=False)
+        chunks, vocabulary = _counted(texts, vectorizer, 0)
+        _Writer(folder, done, None).write(chunks, vocabulary)
+    return Shards(folder)
+
+
 def _counted(documents: Iterable[Any], vectorizer: Any, skip: int) -> tuple[Iterator[Any], list[str]]:
     """Counts of texts, a few thousand at a time, and the words."""
     if not hasattr(vectorizer, "vocabulary_"):
