@@ -74,7 +74,7 @@ class PLSA(TopicScores, CountDecomposition):
     callback : called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
     checkpoint : a file that the fit's state is written to every ten seconds, or a `polyseme.checkpoints.Checkpoint`,
         which says how often. A fit of the same data with the same parameters that finds it goes on from there, to the
-        same result bit for bit; the file stays until you remove it.
+        same result bit for bit; the file stays until you remove it. Fits from shards are kept beside them.
 
     Attributes
     ----------
