@@ -24,7 +24,7 @@ _DISTINCT = 20_000
 
 
 def write(path: Path, documents: int) -> None:
-    corpus = synthetic_corpus(_DISTINCT, n_words=30_000, length=100)
+    corpus = synthetic_corpus(min(documents, _DISTINCT), n_words=30_000, length=100)
     texts = [json.dumps(document.text) for document in corpus]
     with path.open("w", encoding="utf-8") as file:
         for number, text in enumerate(islice(cycle(texts), documents)):

@@ -12,20 +12,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 
 import oracles
 from polyseme import (
-    LDA,
-    LSA,
-    NMF,
     PLSA,
-    CorrelatedTopicModel,
-    HierarchicalPLSA,
     InputError,
     JointBackground,
-    RealTopicModel,
-    TensorPLSA,
     UnsupportedError,
     files,
 )
@@ -33,7 +25,6 @@ from polyseme.checkpoints import Checkpoint
 from polyseme.priors import TopicSelection
 from polyseme.sampling import sample_corpus
 from polyseme.scale import ShardError, open_shards, write_shards
-from polyseme.selection import choose_n_topics
 from polyseme.sources.disk import FIT_FOLDER
 from polyseme.sources.memory import MemorySource, counts_of
 from polyseme.sources.shards import read_manifest
@@ -209,31 +200,6 @@ def test_what_needs_all_documents_is_refused(shards):
         PLSA(2).fit(shards, sample_weight=np.ones(300))
     with pytest.raises(InputError, match="60 words, but the model has 5"):
         PLSA(2, max_iter=1).fit(np.ones((3, 5))).transform(shards)
-
-
-OTHERS = [LDA(2), LSA(2), HierarchicalPLSA(), CorrelatedTopicModel(2), TensorPLSA(2), RealTopicModel()]
-
-
-@pytest.mark.parametrize("estimator", OTHERS, ids=lambda estimator: type(estimator).__name__)
-def test_other_estimators_refuse_shards_and_say_what_to_do(estimator, shards):
-    sentence = f"{type(estimator).__name__} takes no shards, which are for PLSA's fit and transform: give the counts of"
-    with pytest.raises(UnsupportedError, match=sentence):
-        clone(estimator).fit(shards)
-
-
-def test_what_takes_no_shards_refuses_them_at_once(shards, monkeypatch):
-    looks = count_looks(monkeypatch)
-    with pytest.raises(UnsupportedError, match=r"fit PLSA to them, and take its to_nmf\(\)"):
-        NMF(2).fit(shards)
-    with pytest.raises(UnsupportedError, match="NMF takes no shards"):
-        NMF(2, loss="frobenius").fit(shards)
-    model = PLSA(2, random_state=0, max_iter=2).fit(X)
-    for method in (model.partial_fit, model.perplexity, model.score, choose_n_topics):
-        with pytest.raises(UnsupportedError, match="one shard after the other"):
-            method(shards)
-    assert not looks
-    nmf = PLSA(**SETTINGS).fit(shards).to_nmf()
-    np.testing.assert_allclose(nmf.doc_factor_.sum(axis=1), X.sum(axis=1), rtol=1e-9)
 
 
 # faults

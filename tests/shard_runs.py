@@ -1,0 +1,40 @@
+"""Runs of ``polyseme fit --shards``, as their tests make and compare them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cli_runner import run
+from polyseme.runs import open_run, pieces
+from polyseme.scale import writing
+
+MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "12")
+
+
+def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards and pieces of some documents each."""
+    monkeypatch.setattr(writing, "_LEAST_NONZEROS", 4000)
+    monkeypatch.setattr(writing, "_NONZEROS_A_WORD", 1)
+    monkeypatch.setattr(pieces, "DOCUMENTS_A_PIECE", 70)
+
+
+def fitted(place: Path, *more: str) -> Any:
+    result = run("fit", "lines.txt", *MODEL, "--shards", *more, cwd=place)
+    assert result.exit_code == 0, result.output
+    return open_run(place / "run")
+
+
+def same_files(first: Path, second: Path) -> None:
+    """All files of two runs but run.json and the page, which have times in them."""
+    names = [{path.relative_to(root) for path in root.rglob("*")} for root in (first, second)]
+    assert names[0] == names[1]
+    for name in names[0]:
+        if (first / name).is_file() and name.name not in ("run.json", "explorer.html", "model.safetensors"):
+            assert (first / name).read_bytes() == (second / name).read_bytes(), name
+    models = [open_run(root).model for root in (first, second)]
+    for attribute in ("components_", "doc_topic_", "topic_weights_", "doc_weights_", "unigram_", "log_likelihood_"):
+        np.testing.assert_array_equal(getattr(models[0], attribute), getattr(models[1], attribute))
+    for column in ("iteration", "objective", "log_likelihood", "residual"):
+        np.testing.assert_array_equal(models[0].history_[column], models[1].history_[column])
