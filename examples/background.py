@@ -41,9 +41,9 @@ def picture(path: Path, function_words: dict[float, list[int]]) -> None:
         ax.bar(
             np.arange(len(counts)) + place * width, sorted(counts, reverse=True), width, label=f"background {share:g}"
         )
-    ax.set(xlabel="topics, those with the most function words first", ylabel=f"of {N_TOP} top words", ylim=(0, N_TOP))
-    ax.set_title("Function words among the top words")
-    ax.legend(frameon=False, loc="upper right")
+    ax.set(xlabel="topics, those with the most function words first", ylabel=f"of {N_TOP} top words")
+    ax.set(title="Function words among the top words", xticks=[], ylim=(0, N_TOP + 2))
+    ax.legend(frameon=False, loc="upper right", ncols=2)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=90)
     plt.close(figure)

@@ -280,6 +280,32 @@ TERMS = ("tf", "tfidf")
 _BEST = {"PLSI*": "", "cos": "", "LSI": ", best dimension", "PLSI": ", best K"}
 
 
+def picture(folder: Path, collections: dict[str, dict[str, list[Figures]]]) -> None:
+    """9-point precision of each row: the median and range over seeds, and the published figure."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    size = (4.2 * len(collections) + 2.2, 4.6)
+    figure, axes = plt.subplots(1, len(collections), figsize=size, layout="constrained", sharey=True, squeeze=False)
+    places = np.arange(len(ROWS))[::-1]
+    for ax, (name, runs) in zip(axes[0], collections.items(), strict=True):
+        seen = [[figures.nine_points for figures in runs[row]] for row in ROWS]
+        ax.hlines(places, [min(values) for values in seen], [max(values) for values in seen], color="C0")
+        ax.plot([np.median(values) for values in seen], places, "o", color="C0", label="ours, median and range")
+        if name in COLLECTIONS:
+            published = [PUBLISHED[row][COLLECTIONS.index(name)] if row in PUBLISHED else np.nan for row in ROWS]
+            ax.plot(published, places, "x", color="C1", label="published (remembered)")
+        ax.set(title=name, xlabel="9-point precision, percent")
+        ax.set_yticks(places, ROWS)
+        ax.grid(axis="y", linewidth=0.3)
+    axes[0, 0].legend(loc="upper right", fontsize=8)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "hofmann_1999.png", dpi=110)
+    plt.close(figure)
+
+
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_of(__doc__ or "")
     parser.add_argument("--data", type=Path, default=DATA / "ir", help="folder with a folder for each collection")
@@ -316,6 +342,8 @@ def main(argv: Sequence[str] | None = None) -> list[Finding]:
     if not runs:
         return []
     found = findings(runs)
+    if options.pictures is not None:
+        picture(options.pictures, runs)
     conclude("hofmann_1999" if tuple(runs) == RECORDED else None, found, options)
     return found
 

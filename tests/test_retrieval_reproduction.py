@@ -38,9 +38,11 @@ def run(*options, **environment):
 
 
 def test_it_prints_the_table_of_any_collection(tmp_path):
+    pytest.importorskip("matplotlib")
     write_collection(tmp_path / "own")
     kept = tmp_path / "figures.json"
-    first = run("--data", str(tmp_path), "--collections", "own", "--seeds", "0", "--keep", str(kept))
+    common = ("--seeds", "0", "--keep", str(kept), "--pictures", str(tmp_path))
+    first = run("--data", str(tmp_path), "--collections", "own", *common)
     assert first.returncode == 0, first.stderr
     rows = [line.strip("| ").split(" | ") for line in first.stdout.splitlines() if line.startswith("| ")]
     names = [row[0] for row in rows]
@@ -50,7 +52,8 @@ def test_it_prints_the_table_of_any_collection(tmp_path):
         assert 50 < float(row[-1]) <= 100
     assert "### own: 60 documents" in first.stdout
     assert "| PLSI* beats LSI | (other collections) | tf: own " in first.stdout
-    again = run("--data", str(tmp_path), "--seeds", "0", "--keep", str(kept))
+    assert (tmp_path / "hofmann_1999.png").stat().st_size > 5000
+    again = run("--data", str(tmp_path), *common)
     assert "fitted" not in again.stdout
     assert first.stdout.endswith(again.stdout)
 
@@ -74,3 +77,4 @@ def test_the_readme_has_both_tables():
         block = readme.split(f"<!-- hofmann_1999 {name} -->\n")[1].split(f"<!-- end of hofmann_1999 {name} -->")[0]
         assert "| PLSI* + tf |" in block
         assert "| PLSI* + BM25 |" in block
+    assert (REPRODUCTIONS / "pictures" / "hofmann_1999.png").stat().st_size < 150_000
