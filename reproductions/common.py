@@ -46,7 +46,7 @@ def verdict(words: str, *checks: Any) -> str:
 def parser_of(description: str) -> argparse.ArgumentParser:
     """The options that every script has; a script adds its own."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller problems, a few seconds; no picture")
+    parser.add_argument("--quick", action="store_true", help="smaller problems, or one seed; no picture")
     parser.add_argument("--pictures", type=Path, help="folder for the picture (build/reproductions)")
     parser.add_argument("--readme", action="store_true", help="write tables and picture into this folder, too")
     return parser

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from common import HERE, table
 
 SCRIPTS = (
-    "shashanka_2009",
     "hofmann_1999",
+    "shashanka_2009",
     "saastamoinen_2016",
     "hong_2012",
     "zhang_ding_tang",
