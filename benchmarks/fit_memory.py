@@ -1,9 +1,9 @@
 """`polyseme fit` from JSON lines to a run, with and without --shards: seconds, and the most anonymous memory (Linux).
 
+    python benchmarks/fit_memory.py [--documents 400000] [--topics 50] [--max-iter 5] [--shards-only]
+
 The file holds synthetic documents, the same 20,000 over and over under other ids. Memory is RssAnon of the command's
 process, looked at fifty times a second.
-
-python benchmarks/fit_memory.py [--documents 400000] [--topics 50] [--max-iter 5] [--shards-only]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 
-from common import describe_machine
+from common import PROC, describe_machine, figure, skip
 from polyseme.datasets import synthetic_corpus
 
 _DISTINCT = 20_000
@@ -53,17 +53,18 @@ def measured(command: list[str], folder: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--documents", type=int, default=400_000)
     arguments.add_argument("--topics", type=int, default=50)
     arguments.add_argument("--max-iter", type=int, default=5)
     arguments.add_argument("--shards-only", action="store_true")
     options = arguments.parse_args()
-    if not Path("/proc/self/status").exists():
-        raise SystemExit("There is no /proc/self/status: memory is read there.")
+    if not PROC.exists():
+        skip(f"Memory is read from {PROC}, which Linux has.")
     describe_machine("polars")
     print(f"{options.topics} topics, {options.max_iter} iterations\n")
     print("| documents | MB of JSON lines | | seconds | MB of anonymous memory |\n|---|---|---|---|---|")
+    found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for documents in (options.documents // 4, options.documents):
@@ -74,6 +75,9 @@ def main() -> None:
                 more = ["--shards"] if name == "--shards" else []
                 seconds, peak = measured([*fit, *more, "-q", "--no-page", "--overwrite", "-o", "run"], folder)
                 print(f"| {documents:,} | {size:.0f} | {name} | {seconds:.0f} | {peak:.0f} |", flush=True)
+                found[name] = f"{peak:.0f} MB, {seconds:.1f} s"
+    for name, value in found.items():
+        figure(f"polyseme fit of {documents:,} documents ({size:.0f} MB), {name}: anonymous memory, time", value)
 
 
 if __name__ == "__main__":
