@@ -29,7 +29,7 @@ import scipy.sparse as sp
 
 import cluster_plan
 from common import THREADS, anonymous_memory, can_import, compared, describe_machine, figure, installed
-from online_peers import by_bigartm, by_gensim
+from scale_peers import by_bigartm, by_gensim
 from polyseme import PLSA
 from polyseme.initialise import named_start
 from polyseme.model import Model

@@ -5,10 +5,11 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-HELPERS = {"common", "report", "run_all", "solver_peers"}
+HELPERS = {"cluster_plan", "common", "report", "run_all", "scale_peers", "solver_peers"}
 
 PRINTED = """machine: processor X, cores 2
 versions: polyseme 0.1.0
@@ -193,3 +194,19 @@ def test_a_benchmark_is_run_and_reported(run_all, tmp_path):
         assert f"reading_memory was skipped: {outcome.message}" in text
     else:
         assert re.search(r"\| reading_memory \| reading JSON lines \| \d+ MB a CPU second \|  \|", text)
+
+
+def test_an_iteration_of_a_cluster_is_visits_sums_and_topics(modules):
+    plan = modules("cluster_plan")
+    rates = plan.Rates(nanoseconds=100.0, merge=1e9, finish=2e9, transfer=1e9)
+    size = plan.Size(topics=16, words=1000, documents=100, shard_nonzeros=[10**6] * 8)
+    sums = 8 * 1000 * 16
+    alone = plan.iteration(size, 1, rates, 1e9)
+    assert alone.visits == pytest.approx(8 * (0.1 + sums / 1e9))
+    assert (alone.tree, alone.topics_out) == (pytest.approx(sums / 2e9), 0)
+    four = plan.iteration(size, 4, rates, 1e8)
+    assert four.visits == pytest.approx(alone.visits / 4)
+    assert four.tree == pytest.approx(3 * (sums / 1e8 + sums / 1e9) + sums / 2e9)
+    assert four.topics_out == pytest.approx(2 * (sums / 2) / 1e8)
+    slow = plan.iteration(size, 4, rates, 1e8, np.r_[np.ones(6), 0.5, 0.5])
+    assert slow.seconds > four.seconds
