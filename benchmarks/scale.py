@@ -29,7 +29,6 @@ import scipy.sparse as sp
 
 import cluster_plan
 from common import THREADS, anonymous_memory, can_import, compared, describe_machine, figure, installed
-from scale_peers import by_bigartm, by_gensim
 from polyseme import PLSA
 from polyseme.initialise import named_start
 from polyseme.model import Model
@@ -39,6 +38,7 @@ from polyseme.solvers import EM, Online
 from polyseme.solvers.online import START_VARIANCE
 from polyseme.sources.dask import ClusterShards
 from polyseme.sources.memory import MemorySource, counts_of
+from scale_peers import by_bigartm, by_gensim
 
 warnings.filterwarnings("ignore")
 
