@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import polyseme
 from polyseme import PLSA, InputError, ModelFileError, UnsupportedError
-from polyseme.checkpoints import Checkpoint
+from polyseme.checkpoints import Checkpoint, Written, read_checkpoint, write_checkpoint
 from polyseme.priors import Decorrelation, Dirichlet
 
 
@@ -105,3 +105,14 @@ def test_solvers_without_checkpoints_say_so(X, tmp_path):
 def test_a_model_file_does_not_name_the_checkpoint(X, tmp_path):
     PLSA(3, random_state=0, checkpoint=tmp_path / "x", max_iter=500).fit(X).save(tmp_path / "m.safetensors")
     assert polyseme.load(tmp_path / "m.safetensors").checkpoint is None
+
+
+@pytest.mark.parametrize("folder", ["../elsewhere", "/elsewhere", "a/b", ".."])
+def test_a_checkpoint_leads_to_no_folder_but_those_beside_it(tmp_path, folder):
+    path = tmp_path / "checkpoint.safetensors"
+    numbers = {"numbers": {"passes": np.array(1.0)}}
+    write_checkpoint(path, "fit", Written(numbers, {"theta": "theta-x"}))
+    assert read_checkpoint(path, "fit").folders == {"theta": "theta-x"}
+    write_checkpoint(path, "fit", Written(numbers, {"theta": folder}))
+    with pytest.raises(ModelFileError, match="names folders that no fit writes"):
+        read_checkpoint(path, "fit")

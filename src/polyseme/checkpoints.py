@@ -87,11 +87,14 @@ def read_checkpoint(path: Path, fit: str) -> Written | None:
     folders = metadata.get(_FOLDERS, "")
     if metadata.get(_DIGEST) != digest_of(fit + folders, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match: remove it to begin anew.")
+    named = json.loads(folders)
+    if any(Path(folder).name != folder or folder == ".." for folder in named.values()):
+        raise ModelFileError(f"{path} names folders that no fit writes: remove it to begin anew.")
     arrays: dict[str, dict[str, Array]] = {}
     for name, array in tensors.items():
         part, _, own = name.partition(".")
         arrays.setdefault(part, {})[own] = array
-    return Written(arrays, json.loads(folders))
+    return Written(arrays, named)
 
 
 def _numbers(state: Snapshot) -> dict[str, Array]:
