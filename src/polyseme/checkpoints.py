@@ -174,6 +174,7 @@ class ShardSettings(NamedTuple):
 
 
 def name_of_shard_fit(solver: Any, model: Model, phi: Array, settings: ShardSettings) -> str:
+    """What tells a fit from shards from all others: its solver, model and start, the data, and when it ends."""
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         described = f"{solver!r} {model!r} {settings!r} {phi.dtype} {phi.shape}"
     digest = hashlib.sha256(described.encode())
