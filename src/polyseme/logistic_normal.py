@@ -10,12 +10,11 @@ concave in (lambda, v). All functions work on all documents at once; a document'
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, single_threaded_blas
+from polyseme.kernels import Array, Floats, side_by_side, single_threaded_blas
 
 _CG_STEPS, _HALVINGS, _VARIANCE_STEPS, _ROUNDS = 12, 12, 8, 1
 _DOCS_AT_ONCE = 1024
@@ -107,13 +106,8 @@ def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Norm
             part = _newton_step(part, expected[block], totals[block], prior)
         better.mean[block], better.variance[block] = part
 
-    with single_threaded_blas():
-        if n_threads == 1 or len(blocks) == 1:
-            for block in blocks:
-                one_block(block)
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(one_block, blocks))
+    for _ in side_by_side(one_block, blocks, n_threads):
+        pass
     return better
 
 

@@ -11,7 +11,7 @@ Multiplying the sums by A and by B gives the expected counts of EM. Operands are
 width the kernels know (`padded_width`); sums come back just as wide.
 """
 
-from polyseme.kernels.dense import DenseCounts, single_threaded_blas
+from polyseme.kernels.dense import DenseCounts, side_by_side, single_threaded_blas
 from polyseme.kernels.operands import (
     Array,
     Counts,
@@ -40,6 +40,7 @@ __all__ = [
     "inner",
     "padded",
     "padded_width",
+    "side_by_side",
     "single_threaded_blas",
     "take_rows",
     "weighted_sum",

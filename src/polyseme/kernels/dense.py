@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +14,8 @@ from threadpoolctl import ThreadpoolController
 
 from polyseme.kernels.operands import NUMBERS_AT_ONCE, Array, Floats, Sums, check_operands, weighted_sum
 from polyseme.kernels.sparse import SparseCounts
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,9 @@ class DenseCounts:
                 a = a * weights[block, np.newaxis].astype(a.dtype)
             return np.asarray(r.T @ a)
 
-        with single_threaded_blas(), ThreadPoolExecutor(max(1, min(n_threads, len(blocks)))) as pool:
-            for start in range(0, len(blocks), n_threads):
-                for block_sums in pool.map(one_block, blocks[start : start + n_threads]):
-                    if word_sums is not None and block_sums is not None:
-                        word_sums += block_sums
+        for block_sums in side_by_side(one_block, blocks, n_threads):
+            if word_sums is not None and block_sums is not None:
+                word_sums += block_sums
         return Sums(row_sums, word_sums, log_sums)
 
 
@@ -107,6 +108,17 @@ def _unexplained(dtype: np.dtype[Any]) -> float:
 @cache
 def _threadpools() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def side_by_side(function: Callable[[slice], Result], blocks: list[slice], n_threads: int) -> Iterator[Result]:
+    """What the function makes of each block, in order; n_threads at a time, each with a BLAS of one thread."""
+    with single_threaded_blas():
+        if n_threads == 1 or len(blocks) < 2:
+            yield from map(function, blocks)
+            return
+        with ThreadPoolExecutor(min(n_threads, len(blocks))) as pool:
+            for start in range(0, len(blocks), n_threads):  # no further ahead: results wait in memory
+                yield from pool.map(function, blocks[start : start + n_threads])
 
 
 def single_threaded_blas() -> Any:
