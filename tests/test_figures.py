@@ -7,9 +7,7 @@ import pytest
 
 import oracles
 from polyseme import LDA, LSA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MissingExtraError
-from polyseme.explore import plot_convergence, plot_map, plot_topics
-from polyseme.explore.topic_graphs import plot_topic_graph
-from polyseme.explore.tree_plots import plot_tree
+from polyseme.explore import plot_convergence, plot_map, plot_topic_graph, plot_topics, plot_tree
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -66,8 +64,6 @@ REFUSED = {
     "at least one topic": lambda model: plot_topics(model, WORDS, topics=[]),
     "PLSA is not fitted: call fit first": lambda model: plot_map(PLSA(2), WORDS),
     "LSA has no history_ of a fit to draw: give": lambda model: plot_convergence(LSA(2).fit(X)),
-    "draws a fitted CorrelatedTopicModel": lambda model: plot_topic_graph(model),
-    "draws a fitted HierarchicalPLSA": lambda model: plot_tree(model),
 }
 
 
