@@ -41,6 +41,12 @@ GIVEN_WORDS = Splitting(one_by_one(False))
 """For words that come from elsewhere."""
 
 
+def refuse_one_string(documents: Any) -> None:
+    """A string is iterable, but hardly meant as documents of one character each; scikit-learn's own words."""
+    if isinstance(documents, str):
+        raise ValueError("Iterable over raw text documents expected, string object received.")
+
+
 def batches(
     documents: Iterable[Any], decode: Callable[[Any], Any], *, strings_are_texts: bool = True
 ) -> Iterator[list[str]]:

@@ -19,18 +19,17 @@ from polyseme.estimators.validation import threads_of
 from polyseme.metrics.cooccurrence import TokenSequences
 from polyseme.sources.memory import effective_threads
 from polyseme.text import saving
+from polyseme.text.guessing import language_in
 from polyseme.text.kept_words import as_scikit_learn_returns_it, frequent, with_sorted_rows
-from polyseme.text.languages import OTHER, Language, guess, language_of
+from polyseme.text.languages import OTHER, Language, language_of
 from polyseme.text.phrases import DEFAULT_THRESHOLD, Pair, find_phrases, join_phrases
 from polyseme.text.splitting import splitting_of_language, splitting_of_scikit_learn
 from polyseme.text.stems import named, stems_of
-from polyseme.text.tokens import Columns, Sequences, Splitting, Tally, batches
+from polyseme.text.tokens import Columns, Sequences, Splitting, Tally, batches, refuse_one_string
 from polyseme.text.totals import Totals, TotalsByStem
 
 _DEFAULT_PATTERN = CountVectorizer().token_pattern
 _FITTED = ("language_", "forms_", "shown_", "phrases_")
-_DOCUMENTS_TO_GUESS_FROM = 1000
-_CHARACTERS_TO_GUESS_FROM = 2000
 
 
 class Vectorizer(CountVectorizer):
@@ -125,7 +124,7 @@ class Vectorizer(CountVectorizer):
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """The counts (documents x words) of the words that the vocabulary has."""
-        _refuse_one_string(raw_documents)
+        refuse_one_string(raw_documents)
         self._check_vocabulary()
         if self._is_left_to_scikit_learn():
             return with_sorted_rows(super().transform(raw_documents))
@@ -147,7 +146,7 @@ class Vectorizer(CountVectorizer):
 
         A word outside the vocabulary keeps its place, as -1; stop words have none.
         """
-        _refuse_one_string(raw_documents)
+        refuse_one_string(raw_documents)
         if self.analyzer != "word" or tuple(self.ngram_range) != (1, 1):
             raise UnsupportedError("Sequences are of single words: leave analyzer='word' and ngram_range=(1, 1).")
         self._check_vocabulary()
@@ -185,7 +184,7 @@ class Vectorizer(CountVectorizer):
             raise
 
     def _learn(self, raw_documents: Iterable[Any], *, keep: bool) -> Any:
-        _refuse_one_string(raw_documents)
+        refuse_one_string(raw_documents)
         self._validate_params()
         self._refuse_what_does_not_fit_together()
         for name in _FITTED:
@@ -369,12 +368,7 @@ class Vectorizer(CountVectorizer):
         if self.language != "auto":
             return language_of(self.language), documents
         first = list(islice(documents, 1))
-        sample = [text[:_CHARACTERS_TO_GUESS_FROM] for text in chain.from_iterable(first)][:_DOCUMENTS_TO_GUESS_FROM]
-        prepared = [OTHER.prepared(text) for text in sample]
-        tally = Tally(Splitting(OTHER.characters(True)), n_threads=1)
-        tally.add(prepared)
-        words = tally.words()
-        return guess(prepared, words, tally.totals(len(words))[0].tolist()), chain(first, documents)
+        return language_in(list(chain.from_iterable(first))), chain(first, documents)
 
     # checks
 
@@ -401,8 +395,3 @@ class Vectorizer(CountVectorizer):
                 "These entries will not be matched with any documents",
                 stacklevel=5,
             )
-
-
-def _refuse_one_string(raw_documents: Any) -> None:
-    if isinstance(raw_documents, str):
-        raise ValueError("Iterable over raw text documents expected, string object received.")
