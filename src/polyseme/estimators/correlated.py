@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.scores import TopicScores
+from polyseme.estimators.starts import best_fit, generators
 from polyseme.estimators.validation import (
     count_data,
     factor_dtype,
@@ -26,9 +26,8 @@ from polyseme.initialise import STARTS, given_pair, named_start
 from polyseme.kernels import Array, SparseCounts, padded, weighted_sum
 from polyseme.logistic_normal import Normal, correlation
 from polyseme.model import Model
-from polyseme.progress import fit_progress
 from polyseme.solvers.correlated import CorrelatedRun, Inferred, infer, start_point
-from polyseme.solvers.loop import Ended, advance_to_end, best_of
+from polyseme.solvers.loop import Ended
 from polyseme.solvers.plsa_start import fitted_factors
 from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
 
@@ -121,11 +120,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         X, weights = training_data(self, X, sample_weight)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, n_threads)
-        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
-            best, interrupted = best_of(
-                advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners)
-                for begin in self._beginnings(source, K, n_init, kept)
-            )
+        best, interrupted = best_fit(self, self._beginnings(source, K, n_init, kept), max_iter=max_iter, tol=tol)
         self._keep_topics(best, source, K)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best  # the documents are visited with the memory of the fit given back
@@ -156,10 +151,8 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         self, source: MemorySource, K: int, n_init: int, kept: Array | None
     ) -> Iterator[Callable[[], CorrelatedRun]]:
         """Functions that begin a run, one for each start; `kept` are the documents that the source has (None: all)."""
-        random_state = check_random_state(self.random_state)
         diagonal = self.covariance == "diagonal"
-        for _ in range(n_init if isinstance(self.init, str) else 1):
-            rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+        for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
 
             def begin(rng: np.random.Generator = rng) -> CorrelatedRun:
                 if not isinstance(self.init, str):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
@@ -14,6 +13,7 @@ from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.scores import TopicScores
+from polyseme.estimators.starts import best_fit, generators
 from polyseme.estimators.tables import frame, words_of_topics
 from polyseme.estimators.validation import (
     factor_dtype,
@@ -25,9 +25,8 @@ from polyseme.estimators.validation import (
 )
 from polyseme.factors import rows_to_one
 from polyseme.kernels import Array, SparseCounts
-from polyseme.progress import fit_progress
 from polyseme.solvers.hierarchical import TreePoint, TreeRun, begin, leaf_topics
-from polyseme.solvers.loop import Ended, advance_to_end, best_of
+from polyseme.solvers.loop import Ended
 from polyseme.solvers.tree_growth import Growth, grow
 from polyseme.solvers.tree_start import STARTS
 from polyseme.sources.memory import MemorySource, effective_threads, training_sources
@@ -134,11 +133,8 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         dtype = factor_dtype(self.dtype, X)
         whole, source, _ = training_sources(X, dtype, weights, n_threads)
         grown: dict[int, tuple[Tree, list[float]]] = {}
-        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
-            best, interrupted = best_of(
-                advance_to_end(start, max_iter=max_iter, tol=tol, listeners=listeners)
-                for start in self._beginnings(source, tree, growth, n_init, grown)
-            )
+        beginnings = self._beginnings(source, tree, growth, n_init, grown)
+        best, interrupted = best_fit(self, beginnings, max_iter=max_iter, tol=tol)
         tree, scores = grown[id(best.run)]
         self._keep_tree(best, tree, scores, source)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
@@ -210,9 +206,7 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         grown: dict[int, tuple[Tree, list[float]]],
     ) -> Iterator[Callable[[], TreeRun]]:
         """Functions that begin a run, one for each start; they note each run's tree and how it grew."""
-        random_state = check_random_state(self.random_state)
-        for _ in range(n_init):
-            rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+        for rng in generators(self.random_state, n_init):
 
             def start(rng: np.random.Generator = rng) -> TreeRun:
                 final, point, scores = tree, STARTS[self.init](source, tree, rng), list[float]()

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.dirichlet import topic_sums, topics_term, word_operands
@@ -16,6 +15,7 @@ from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.scores import TopicScores
+from polyseme.estimators.starts import best_fit, generators
 from polyseme.estimators.validation import (
     count_data,
     factor_dtype,
@@ -30,8 +30,7 @@ from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 from polyseme.model import Model
 from polyseme.priors import Dirichlet
 from polyseme.priors.concentration import ASYMMETRIC, SYMMETRIC, Concentration
-from polyseme.progress import fit_progress
-from polyseme.solvers.loop import Ended, advance_to_end, best_of
+from polyseme.solvers.loop import Ended
 from polyseme.solvers.stochastic import OnlineVariational
 from polyseme.solvers.variational import (
     Inferred,
@@ -156,11 +155,8 @@ class LDA(TopicScores, CountDecomposition):
             _concentration("doc_topic_prior", self.doc_topic_prior, K, 1.0 / K),
             _concentration("topic_word_prior", self.topic_word_prior, X.shape[1], 1.0 / K),
         )
-        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
-            best, interrupted = best_of(
-                advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners)
-                for begin in self._beginnings(solver, source, priors, n_init, kept)
-            )
+        beginnings = self._beginnings(solver, source, priors, n_init, kept)
+        best, interrupted = best_fit(self, beginnings, max_iter=max_iter, tol=tol)
         self._keep_topics(best, source)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best  # the documents are visited with the memory of the fit given back
@@ -191,9 +187,7 @@ class LDA(TopicScores, CountDecomposition):
         """Functions that begin a run, one for each start."""
         if isinstance(self.init, str) and self.init not in INITS:
             raise InputError(f"init must be one of {', '.join(map(repr, INITS))} or a pair, got {self.init!r}.")
-        random_state = check_random_state(self.random_state)
-        for _ in range(n_init if isinstance(self.init, str) else 1):
-            rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+        for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
 
             def begin(rng: np.random.Generator = rng) -> VariationalRun:
                 theta, phi = self._start(source, priors.alpha.values.size, kept, solver.start, rng)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.sharded import check_shards, fit_shards, keep_folded, transform_shards
+from polyseme.estimators.starts import generators
 from polyseme.estimators.streaming import read_more, takes_parts
 from polyseme.estimators.validation import (
     count_data,
@@ -299,13 +299,12 @@ class PLSA(TopicScores, CountDecomposition):
 
     def _starts(self, source: Any, model: Model, n_init: int, kept: Array | None) -> Any:
         """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the source has (None: all)."""
-        random_state = check_random_state(self.random_state)
+        rngs = generators(self.random_state, n_init)
         if isinstance(self.init, str):
             if self.init not in STARTS:
                 raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {self.init!r}.")
             variance = START_VARIANCE if isinstance(solver_of(self.solver), Online) else 1.0
-            for _ in range(n_init):
-                rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+            for rng in rngs:
                 yield named_start(self.init, source, model, rng, variance=variance)
             return
         if isinstance(self.init, tuple | list) and len(self.init) == 2 and self.init[0] is None:

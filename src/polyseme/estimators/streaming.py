@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from polyseme.background import as_background
 from polyseme.errors import UnsupportedError
+from polyseme.estimators.starts import generators
 from polyseme.estimators.validation import factor_dtype, forget_fit, threads_of, training_data, whole_number
 from polyseme.factors import columns_to_one
 from polyseme.initialise import random_topics
@@ -68,7 +68,7 @@ def _first_topics(estimator: PLSA, source: MemorySource, K: int) -> Floats:
     """phi (words x K): a random start that has all words, since those of later documents are not known."""
     if not isinstance(estimator.init, str):
         return np.asarray(estimator.init[1], dtype=np.float64).T
-    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
+    (rng,) = generators(estimator.random_state, 1)
     unseen = columns_to_one(rng.standard_gamma(1 / START_VARIANCE, (source.n_words, K)))
     seen = random_topics(source, K, rng, variance=START_VARIANCE)
     return (1 - _SHARE_OF_UNSEEN) * seen + _SHARE_OF_UNSEEN * unseen

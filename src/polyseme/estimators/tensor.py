@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
+from polyseme.estimators.starts import best_fit, generators
 from polyseme.estimators.tables import words_of_topics
 from polyseme.estimators.tensor_data import TensorData, array_data, is_table, table_data, with_known_labels
 from polyseme.estimators.validation import (
@@ -25,8 +25,7 @@ from polyseme.estimators.validation import (
 )
 from polyseme.factors import columns_to_one
 from polyseme.kernels import Array, inner, padded
-from polyseme.progress import fit_progress
-from polyseme.solvers.loop import Ended, advance_to_end, best_of
+from polyseme.solvers.loop import Ended
 from polyseme.solvers.tensor import TensorPoint, TensorRun, begin, fold_in, padded_point, random_start
 from polyseme.sources.memory import effective_threads
 from polyseme.sources.tensor import TensorSource, operand
@@ -120,11 +119,7 @@ class TensorPLSA(CountDecomposition):
         source = TensorSource(
             data.coords, data.values.astype(factor_dtype(self.dtype, data.values)), data.shape, n_threads
         )
-        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
-            best, interrupted = best_of(
-                advance_to_end(start, max_iter=max_iter, tol=tol, listeners=listeners)
-                for start in self._beginnings(source, K, n_init)
-            )
+        best, interrupted = best_fit(self, self._beginnings(source, K, n_init), max_iter=max_iter, tol=tol)
         self._keep(best, data, source, K)
         end_of_fit(self, interrupted, max_iter, tol)
         return self
@@ -238,9 +233,7 @@ class TensorPLSA(CountDecomposition):
             return
         if self.init != "random":
             raise InputError(f"init must be 'random' or a pair (topic_weights, factors), got {self.init!r}.")
-        random_state = check_random_state(self.random_state)
-        for _ in range(n_init):
-            rng = np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+        for rng in generators(self.random_state, n_init):
 
             def start_anew(rng: np.random.Generator = rng) -> TensorRun:
                 return begin(source, random_start(source, K, rng), extrapolate=extrapolate)
