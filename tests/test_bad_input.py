@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from polyseme import PLSA, InputError
+from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -26,17 +27,6 @@ def spoiled(value, layout):
     return layout(data)
 
 
-def sentence(error):
-    """The message, after checking that it is one line that a person would read to its end."""
-    message = str(error.value)
-    assert "\n" not in message
-    assert 20 < len(message) < 200
-    assert message[0].isupper() or message.split()[0].rstrip(":") in PARAMETERS
-    assert message.endswith(".")
-    return message
-
-
-PARAMETERS = {*PLSA().get_params(), "smoothing", "unseen", "vocabulary", "n_words", "sample_weight"}
 BAD_NUMBERS = pytest.mark.parametrize(
     ("value", "words"),
     [

@@ -5,7 +5,7 @@ import pytest
 
 from polyseme import PLSA, Background, InputError, JointBackground
 from polyseme.priors import Decorrelation, Dirichlet, SeedWords, Smoothing, Sparsing, TopicSelection
-from test_bad_input import sentence
+from sentences import sentence
 
 X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [1, 0, 2, 2]], dtype=np.float64)
 WORDS = ["ant", "bee", "iron", "zinc"]

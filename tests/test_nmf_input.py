@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 import oracles
 from polyseme import NMF, InputError, UnsupportedError
+from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -18,14 +19,6 @@ LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["de
 
 
 # what is refused
-
-
-def sentence(error):
-    message = str(error.value)
-    assert "\n" not in message
-    assert message.endswith(".")
-    assert len(message) < 250
-    return message
 
 
 @pytest.mark.parametrize("loss", ["itakura-saito", "KL", "", None, 1, ["frobenius"]], ids=repr)

@@ -1,0 +1,18 @@
+"""Errors as people read them: one sentence."""
+
+import re
+
+import polyseme
+
+PARAMETERS = {name for kind in polyseme._ESTIMATORS for name in kind().get_params()}
+PARAMETERS |= {"smoothing", "unseen", "vocabulary", "n_words", "sample_weight"}
+
+
+def sentence(error):
+    """The message, after checking that it is one line that a person would read to its end."""
+    message = str(error.value)
+    assert "\n" not in message
+    assert 20 < len(message) < 200
+    assert message[0].isupper() or re.match(r"\w+", message).group() in PARAMETERS
+    assert message.endswith(".")
+    return message
