@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.background import as_background
 from polyseme.checkpoints import Checkpoint, FileKeeper, name_of_fit
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.asked_model import asked_model
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.scores import TopicScores
@@ -25,7 +25,6 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     non_negative,
-    refuse_other_factors,
     solver_of,
     stopped_early,
     threads_of,
@@ -36,7 +35,6 @@ from polyseme.factors import rows_to_one
 from polyseme.initialise import STARTS, given_pair, given_topics, named_start
 from polyseme.kernels import Array, Floats, SparseCounts, weighted_sum
 from polyseme.model import FixedBackground, Model
-from polyseme.priors import DOCUMENTS, TOPICS, as_prior
 from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, run_to_end
 from polyseme.solvers.folding import FoldedIn, fold_in, folded_rows
@@ -163,7 +161,7 @@ class PLSA(TopicScores, CountDecomposition):
         X, weights = training_data(self, X, sample_weight)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, effective_threads(n_jobs))
-        model = self._asked_model(K, source)
+        model = asked_model(self, K, source)
         keeper = self._keeper(n_init, source)
         with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
@@ -256,35 +254,6 @@ class PLSA(TopicScores, CountDecomposition):
         if self._model().background is not None:
             raise UnsupportedError("A model with a background is no product of two factors: it has no NMF.")
         return NMF.from_plsa(self)
-
-    def _asked_model(self, K: int, source: Source) -> Model:
-        """The model that the parameters describe, checked against the data."""
-        background = as_background(self.background)
-        doc_prior, word_prior = as_prior(self.doc_topic_prior), as_prior(self.topic_word_prior)
-        names = getattr(self, "feature_names_in_", None)
-        if word_prior is not None and names is not None:
-            word_prior = word_prior.resolve(list(names))
-        sides = (
-            ("doc_topic_prior", doc_prior, DOCUMENTS, (source.n_docs, K)),
-            ("topic_word_prior", word_prior, TOPICS, (K, source.n_words)),
-        )
-        for name, prior, factor, shape in sides:
-            if prior is not None:
-                refuse_other_factors(name, prior, factor)
-                prior.check(shape)
-        if background is not None and background.joint and doc_prior is not None:
-            raise UnsupportedError(
-                "JointBackground leaves P(d|z) free, so there is no P(z|d) for doc_topic_prior: use Background."
-            )
-        fixed = None
-        if background is not None:
-            fixed = FixedBackground(background.share, background.probabilities(source.unigram), background.joint)
-        return Model(
-            K,
-            background=fixed,
-            doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
-            word_prior=None if word_prior is None or word_prior.neutral else word_prior,
-        )
 
     def _keeper(self, n_init: int, source: MemorySource) -> FileKeeper | None:
         """Keeps the fit in the checkpoint file, under a name made of all that decides where it goes."""

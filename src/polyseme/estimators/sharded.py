@@ -11,6 +11,7 @@ import numpy as np
 
 from polyseme.checkpoints import ShardKeeper, ShardSettings, name_of_shard_fit
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators.asked_model import asked_model
 from polyseme.estimators.validation import factor_dtype
 from polyseme.files import umask
 from polyseme.kernels import Array, Floats, weighted_sum
@@ -58,7 +59,7 @@ def fit_shards(
     seconds = None if estimator.checkpoint is None else estimator.checkpoint.seconds
     with shards.only_writer():
         source = shards.source(dtype, n_threads)
-        model = estimator._asked_model(estimator.n_components, source)
+        model = asked_model(estimator, estimator.n_components, source)
         if not model.is_separable:
             raise UnsupportedError(
                 "Shards are visited one by one: no JointBackground, and no prior that looks at all documents at once."

@@ -8,6 +8,7 @@ import numpy as np
 
 from polyseme.background import as_background
 from polyseme.errors import UnsupportedError
+from polyseme.estimators.asked_model import asked_model
 from polyseme.estimators.starts import generators
 from polyseme.estimators.validation import factor_dtype, forget_fit, threads_of, training_data, whole_number
 from polyseme.factors import columns_to_one
@@ -56,7 +57,7 @@ def read_more(estimator: PLSA, X: Any, sample_weight: Any) -> None:
         joint = (estimator._active_components() * estimator.topic_weights_[:, np.newaxis]).T
         seen, tokens, words = estimator.n_documents_seen_, estimator.n_tokens_, estimator.unigram_ * estimator.n_tokens_
     else:
-        model = estimator._asked_model(K, source)
+        model = asked_model(estimator, K, source)
         joint = _first_topics(estimator, source, K) / K
         seen, tokens, words = 0.0, 0.0, np.zeros(source.n_words)
     stream = Stream(settings, model, padded(_with_traces(joint), dtype, model.n_columns), seen, n_threads)
