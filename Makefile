@@ -6,8 +6,6 @@ PYTEST_OPTIONS ?=
 REPRODUCE_OPTIONS ?=
 BENCH_OPTIONS ?=
 BENCH_VENV := .venv-bench
-# Scripts are named after a paper and its year; the other files hold their parts.
-REPRODUCTIONS := $(wildcard reproductions/*_[12][0-9][0-9][0-9].py) reproductions/zhang_ding_tang.py
 
 # Directories are listed too: their times change when a file is removed.
 PACKAGE_SOURCES := $(shell find src -name __pycache__ -prune -o -print) pyproject.toml $(wildcard CMakeLists.txt)
@@ -60,9 +58,7 @@ docs: $(VENV)/.docs ## the documentation as a site, in build/site
 	@echo "Open build/site/index.html"
 
 reproduce: $(VENV)/.package $(VENV)/.tools ## what the papers claim, tried: all of reproductions/ (REPRODUCE_OPTIONS=--quick)
-	@set -e; for script in $(REPRODUCTIONS); do \
-		echo "== $$script $(REPRODUCE_OPTIONS)"; $(BIN)/python $$script $(REPRODUCE_OPTIONS); \
-	done
+	$(BIN)/python reproductions/run_all.py $(REPRODUCE_OPTIONS)
 
 bench: $(BENCH_VENV)/.package ## the benchmarks beside other packages, small; BENCH_OPTIONS=--full; writes benchmarks/RESULTS.md
 	$(BENCH_VENV)/bin/python benchmarks/run_all.py $(BENCH_OPTIONS)
