@@ -152,7 +152,8 @@ def plot(traces: dict[str, list[Trace]], title: str, path: Path) -> None:
     axes = canvas.subplots()
     for name, method in traces.items():
         points = np.array([(seconds, best - value) for seconds, value in method[0]])
-        axes.loglog(points[:, 0], np.maximum(points[:, 1], 1e-5), label=name, linewidth=2 if name == "auto" else 1.3)
+        style = {"linewidth": 2} if name == "auto" else {"linewidth": 1.3, "marker": "" if len(points) > 20 else "o"}
+        axes.loglog(points[:, 0], np.maximum(points[:, 1], 1e-5), label=name, markersize=4, **style)
     axes.set(xlabel="seconds", ylabel="nats per token below the best", title=title, ylim=(1e-4, 1))
     axes.grid(True, which="major", alpha=0.3)
     axes.legend(fontsize=8)

@@ -139,6 +139,7 @@ def plot(cases: list[tuple[str, list[int], list[float]]], path: Path) -> None:
         axes.loglog(sizes, milliseconds, "o-", label=f"measured: exponent {slope(sizes, seconds):.2f}")
         axes.loglog(sizes, milliseconds[0] * np.array(sizes) / sizes[0], ":", color="grey", label="in proportion")
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+        axes.set_yticks(milliseconds, [f"{value:.3g}" for value in milliseconds], fontsize=8)
         axes.minorticks_off()
         axes.set(xlabel=name, ylabel="ms an iteration")
         axes.grid(True, alpha=0.3)
