@@ -5,7 +5,7 @@
     python benchmarks/run_all.py [--full] [--only sweep text] [--output benchmarks/RESULTS.md]
 
 The small form takes less than ten minutes on two cores, and is there to see that all runs and what ratios are about;
-quote figures of the full form, which takes about two hours, from a machine that does nothing else. Peers get their best
+quote figures of the full form, some two hours by estimate, from a machine that does nothing else. Peers get their best
 documented settings (each script's docstring says which) and as many threads as ours: all is held to two cores. A
 benchmark that lacks its data or its browser is skipped by name, a peer that does not install or import here is left out
 by name, and the others go on.
@@ -153,7 +153,7 @@ def hold_to(cores: int) -> None:
 
 def main(argv: Sequence[str] | None = None) -> list[Outcome]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="the full form (about two hours)")
+    parser.add_argument("--full", action="store_true", help="the full form (some two hours)")
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), help="some of them")
     parser.add_argument("--limit", type=float, help="seconds for each (300 in the small form, 3600 in the full one)")
     parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
@@ -173,5 +173,6 @@ def main(argv: Sequence[str] | None = None) -> list[Outcome]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a benchmark ends with us
     hold_to(THREADS)
     sys.exit(any(outcome.failed for outcome in main()))
