@@ -62,7 +62,7 @@ BENCHMARKS = {
     ),
     "solvers": Benchmark(
         "Seconds to a likelihood",
-        "--k 20 --seeds 1 --limit 6 --peer-limit 6 --picture {pictures}/convergence.png",
+        "--k 20 --seeds 1 --limit 6 --peer-limit 6 --peers scikit-learn bigartm --picture {pictures}/convergence.png",
         "--k 20 50 --seeds 5 --limit 25 --peer-limit 75 --picture {pictures}/convergence.png",
     ),
     "lda": Benchmark("LDA by variational Bayes", "--k 10 --passes 1 --iterations 6", "--passes 5 --iterations 16"),
