@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
+
+import numpy as np
 
 from polyseme.errors import ModelFileError
 from polyseme.files import write_atomically
+from polyseme.kernels import Array
 from polyseme.runs.counted import COLUMNS, DOCUMENTS_FILE, column_frame, document_names
 
 DOCUMENTS_A_PIECE = 1 << 16
 _PIECES_AT_HAND = 8
+Part = TypeVar("Part")
 
 
 class DocumentWriter:
@@ -85,18 +89,25 @@ class Pieces:
         """One frame of these documents, in rising order."""
         import polars as pl
 
-        found = []
-        start = 0
-        for frame in self:
-            found.append(frame[[row - start for row in rows if start <= row < start + len(frame)]])
-            start += len(frame)
-        return pl.concat(found)
+        return pl.concat([frame[here.tolist()] for frame, here in in_parts(self, rows)])
 
     def replace(self, number: int, frame: Any) -> None:
         """Writes a piece anew, whole."""
         content = io.BytesIO()
         frame.write_parquet(content)
         write_atomically(self._paths[number], content.getvalue(), flush=False)
+
+
+def in_parts(parts: Iterable[Part], rows: Any) -> Iterator[tuple[Part, Array]]:
+    """Each part, and which of these rows it has: rows are rising and counted through all parts, here from its first."""
+    numbers = np.asarray(rows, dtype=np.int64)
+    start = 0
+    for part in parts:
+        sized: Any = part
+        end = start + (sized.shape[0] if hasattr(sized, "shape") else len(sized))
+        first, last = np.searchsorted(numbers, [start, end])
+        yield part, numbers[first:last] - start
+        start = end
 
 
 class Names(Sequence[str]):

@@ -17,7 +17,7 @@ import polyseme
 from polyseme.errors import InputError, ModelFileError
 from polyseme.kernels import Array
 from polyseme.runs.folder import SHARDS_FOLDER
-from polyseme.runs.pieces import Names, Pieces
+from polyseme.runs.pieces import Names, Pieces, in_parts
 from polyseme.runs.run import MODEL_FILE, Run
 from polyseme.runs.texts import Texts
 from polyseme.runs.typical import Labels
@@ -148,13 +148,7 @@ def drawn_rows(n_documents: int, size: int, seed: int) -> Array:
 
 def sampled_counts(shards: Shards, rows: Array) -> Any:
     """The counts of these documents (rising), CSR."""
-    parts = []
-    start = 0
-    for part in shards:
-        first, end = np.searchsorted(rows, [start, start + part.shape[0]])
-        if end > first:
-            parts.append(_whole_numbers(sp.csr_array(part)[rows[first:end] - start]))
-        start += part.shape[0]
+    parts = [_whole_numbers(sp.csr_array(part)[here]) for part, here in in_parts(shards, rows)]
     return sp.csr_array(sp.vstack(parts, format="csr"))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from polyseme.errors import ModelFileError
+from polyseme.runs.pieces import in_parts
 
 FOLDER = "texts"
 _CHARACTERS_A_FILE = 2**25
@@ -57,12 +58,7 @@ class Texts:
 
     def take(self, rows: Sequence[int]) -> list[str]:
         """Those of some documents, in rising order."""
-        found: list[str] = []
-        start = 0
-        for part in self._parts():
-            found += [part[row - start] for row in rows if start <= row < start + len(part)]
-            start += len(part)
-        return found
+        return [part[row] for part, here in in_parts(self._parts(), rows) for row in here.tolist()]
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
