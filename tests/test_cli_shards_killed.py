@@ -127,19 +127,24 @@ def test_a_fit_killed_at_random_moments_ends_with_the_same_bits(place: Path) -> 
     same_files(place / "run", place / "wanted")
 
 
-def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def stopped_at_the_third_shard(place: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Any:
+    """How the command ends if this comes while it writes; what it would have made else is in the folder wanted."""
     fitted(place, "--no-page")
     (place / "run").rename(place / "wanted")
     with monkeypatch.context() as patch:
         write_shard = writing.write_shard
 
-        def interrupted(folder: Path, number: int, counts: Any) -> Any:
+        def stopped(folder: Path, number: int, counts: Any) -> Any:
             if number == 2:
-                raise KeyboardInterrupt
+                raise error
             return write_shard(folder, number, counts)
 
-        patch.setattr(writing, "write_shard", interrupted)
-        result = run("fit", "lines.txt", *MODEL, "--shards", "--no-page", cwd=place)
+        patch.setattr(writing, "write_shard", stopped)
+        return run("fit", "lines.txt", *MODEL, "--shards", "--no-page", cwd=place)
+
+
+def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = stopped_at_the_third_shard(place, monkeypatch, KeyboardInterrupt())
     assert result.exit_code == 130
     assert "the same command with --resume goes on" in result.stderr
     fitted(place, "--no-page", "--resume")
@@ -147,18 +152,7 @@ def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: py
 
 
 def test_a_full_disk_keeps_the_shards_that_are_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted(place, "--no-page")
-    (place / "run").rename(place / "wanted")
-    with monkeypatch.context() as patch:
-        write_shard = writing.write_shard
-
-        def full(folder: Path, number: int, counts: Any) -> Any:
-            if number == 2:
-                raise OSError(28, "No space left on device")
-            return write_shard(folder, number, counts)
-
-        patch.setattr(writing, "write_shard", full)
-        result = run("fit", "lines.txt", *MODEL, "--shards", "--no-page", cwd=place)
+    result = stopped_at_the_third_shard(place, monkeypatch, OSError(28, "No space left on device"))
     assert result.exit_code == 1
     assert "No space left on device; the fit so far is kept: repeat the command with --resume." in result.stderr
     fitted(place, "--no-page", "--resume")

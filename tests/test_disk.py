@@ -28,7 +28,7 @@ from polyseme.scale import ShardError, open_shards, write_shards
 from polyseme.sources.disk import FIT_FOLDER
 from polyseme.sources.memory import MemorySource, counts_of
 from polyseme.sources.shards import read_manifest
-from polyseme.stats import FAN_IN, ShardStats, Tree, merged
+from polyseme.stats import FAN_IN, Tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -167,20 +167,6 @@ def test_threads_change_no_bit(tmp_path, dtype):
     fits = [PLSA(**SETTINGS, n_jobs=n_jobs).fit(shards) for n_jobs in (1, 3)]
     assert fits[0].components_.dtype == dtype
     same_bits(*fits)
-
-
-@pytest.mark.parametrize("n", [1, 3, 4, 5, 16, 17, 70])
-def test_the_tree_is_the_same_fed_one_by_one_and_level_by_level(n):
-    rng = np.random.default_rng(n)
-    leaves = [ShardStats(rng.random((3, 2)), *rng.random(3), rng.random(2), *rng.random(2)) for _ in range(n)]
-    level = leaves
-    while len(level) > 1:
-        level = [merged(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
-    tree = Tree()
-    for leaf in leaves:
-        tree.add(ShardStats(leaf.word_sums.copy(), *list(vars(leaf).values())[1:]))
-    for name, value in vars(tree.total()).items():
-        assert np.array_equal(value, getattr(level[0], name)), name
 
 
 def test_what_needs_all_documents_is_refused(shards):

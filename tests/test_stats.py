@@ -1,0 +1,20 @@
+"""What shards send home, added up."""
+
+import numpy as np
+import pytest
+
+from polyseme.stats import FAN_IN, ShardStats, Tree, merged
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 16, 17, 70])
+def test_the_tree_is_the_same_fed_one_by_one_and_level_by_level(n):
+    rng = np.random.default_rng(n)
+    leaves = [ShardStats(rng.random((3, 2)), *rng.random(3), rng.random(2), *rng.random(2)) for _ in range(n)]
+    level = leaves
+    while len(level) > 1:
+        level = [merged(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+    tree = Tree()
+    for leaf in leaves:
+        tree.add(ShardStats(leaf.word_sums.copy(), *list(vars(leaf).values())[1:]))
+    for name, value in vars(tree.total()).items():
+        assert np.array_equal(value, getattr(level[0], name)), name
