@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +17,7 @@ from polyseme.initialise import named_start
 from polyseme.kernels import padded_width
 from polyseme.model import Model, finish, visit
 from polyseme.scale import Shards
+from polyseme.sources.connection import connected
 from polyseme.stats import FAN_IN, merged
 
 FLOAT32 = np.dtype(np.float32)
@@ -115,7 +114,7 @@ def measured_rates(shards: Shards, topics: int, seed: int) -> Rates:
 
 def transfer_rate(size: int) -> float:
     """Bytes a second from one worker to the other."""
-    with cluster(2) as client:
+    with connected(2) as client:
         first, second = sorted(client.nthreads())
 
         def once(key: str) -> float:
@@ -128,17 +127,6 @@ def transfer_rate(size: int) -> float:
 
 def _numbers(n: int) -> Any:
     return np.ones(n)
-
-
-@contextmanager
-def cluster(workers: int) -> Iterator[Any]:
-    """A client of so many worker processes of one thread, here."""
-    import distributed as library
-
-    distributed: Any = library  # has no types
-    here = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0)
-    with here, distributed.Client(here) as client:
-        yield client
 
 
 def tell_plan(arguments: argparse.Namespace, rates: Rates) -> None:

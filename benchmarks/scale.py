@@ -36,7 +36,6 @@ from polyseme.sampling import sample_chunks
 from polyseme.scale import Shards, open_shards, write_shards
 from polyseme.solvers import EM, Online
 from polyseme.solvers.online import START_VARIANCE
-from polyseme.sources.dask import ClusterShards
 from polyseme.sources.memory import MemorySource, counts_of
 from scale_peers import by_bigartm, by_gensim
 
@@ -230,12 +229,11 @@ def dask(arguments: argparse.Namespace) -> None:
 
 def at_workers(arguments: argparse.Namespace, shards: Shards, workers: int) -> float:
     """Seconds a sweep of so many worker processes of one thread."""
-    with cluster_plan.cluster(workers) as client:
-        here = ClusterShards(shards.folder, client, checkpoint_every=5)
-        with here.only_writer():
-            source = here.source(FLOAT32, 1).working_in("benchmark")
-            seconds = seconds_a_sweep(source, arguments.topics, arguments.sweeps)
-            source.forget()
+    here = open_shards(shards.folder, cluster=workers)
+    with here.only_writer():
+        source = here.source(FLOAT32, 1).working_in("benchmark")
+        seconds = seconds_a_sweep(source, arguments.topics, arguments.sweeps)
+        source.forget()
     print(f"dask, {workers} worker(s) of one thread: {seconds:.2f} s a sweep", flush=True)
     return seconds
 

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from polyseme import PLSA, InputError
 from polyseme.sampling import sample_corpus
 from polyseme.scale import ShardError, open_shards, write_dask_shards, write_shards
+from polyseme.sources.connection import WORKER_ENVIRONMENT, connected
 from polyseme.sources.disk import FIT_FOLDER
 
 dask = pytest.importorskip("dask", reason="needs polyseme[dask]")
@@ -183,8 +184,26 @@ def test_a_frame_becomes_shards(tmp_path, client, of_dask):
 def test_the_cluster_must_be_one(shards):
     with pytest.raises(InputError, match="cluster must be"):
         PLSA(**SETTINGS).fit(open_shards(shards.folder, cluster="nowhere"))
+    with pytest.raises(InputError, match="at least one worker"):
+        PLSA(**SETTINGS).fit(open_shards(shards.folder, cluster=0))
     with pytest.raises(InputError, match="checkpoint_every"):
         open_shards(shards.folder, checkpoint_every=0)
+
+
+def test_workers_of_this_machine_keep_their_memory_and_end_with_the_block():
+    with connected(2) as client:
+        found = client.run(lambda: ({name: os.environ.get(name) for name in WORKER_ENVIRONMENT}, os.getpid()))
+        assert len(found) == 2
+        assert all(settings == {n: str(v) for n, v in WORKER_ENVIRONMENT.items()} for settings, _ in found.values())
+        assert set(client.nthreads().values()) == {1}
+    for _, pid in found.values():
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_the_embedded_cluster_gives_the_same_bits(shards):
+    settings = {**SETTINGS, "max_iter": 3}
+    same_bits(PLSA(**settings).fit(shards), PLSA(**settings).fit(open_shards(shards.folder, cluster="local")))
 
 
 # faults: worker processes

@@ -139,6 +139,18 @@ def test_words_with_more_documents_than_a_block_of_the_word_pass():
     assert_sums(dense(X).sweep(A, B, n_threads=2), expected)
 
 
+@pytest.mark.parametrize(("shape", "K"), [((22_000, 7), 100), ((45_000, 3), 40), ((5, 12_000), 100)])
+def test_operands_that_no_cache_holds(shape, K):
+    """More than 16 MB of them, which the pass by word takes in tiles of documents; or many words."""
+    X = oracles.random_counts(12, *shape, density=0.7, empty_rows=(1,), empty_words=(2,))
+    A, B = operands(13, X, K)
+    weights = np.random.default_rng(14).random(len(X))
+    one = sparse(X).sweep(A, B, n_threads=1, weights=weights)
+    assert_sums(one, oracles.sweep(X, A, B, weights), 1e-11)
+    for n_threads in (2, 5):
+        assert same_bits(one, sparse(X).sweep(A, B, n_threads=n_threads, weights=weights))
+
+
 @pytest.mark.parametrize("layout", [sparse, dense])
 def test_nothing_but_empty_documents(layout):
     X = np.zeros((4, 6))

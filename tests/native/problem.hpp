@@ -50,9 +50,9 @@ struct Problem {
             for (int k = 0; k < topics; ++k) u[at(k)] += static_cast<double>(B[at(w * width + k)]);
     }
 
-    polyseme::Counts<Index, T> counts() const { return {indptr.data(), indices.data(), values.data(), rows}; }
-    polyseme::Counts<Index, T> by_word() const { return {word_indptr.data(), word_rows.data(), word_values.data(), words}; }
-    polyseme::Counts<Index, T> weighted_by_word() const { return {word_indptr.data(), word_rows.data(), weighted_word_values.data(), words}; }
+    polyseme::Counts<Index, T> counts() const { return {indptr.data(), indices.data(), values.data(), rows, words}; }
+    polyseme::Counts<Index, T> by_word() const { return {word_indptr.data(), word_rows.data(), word_values.data(), words, rows}; }
+    polyseme::Counts<Index, T> weighted_by_word() const { return {word_indptr.data(), word_rows.data(), weighted_word_values.data(), words, rows}; }
 
     double dot(const T* a, int64_t w) const {
         double q = 0;

@@ -295,12 +295,25 @@ void test_all_sizes(const char* types) {
     test_all<Index, T>(1, 1, 2, types);
 }
 
+// Operands that do not stay in a cache: taken in tiles by the pass by word, and asked for ahead.
+template <class Index, class T>
+void test_far_operands() {
+    where = "far operands";
+    const int64_t rows = 6 + kTiledBytes / (208 * static_cast<int64_t>(sizeof(T)));
+    const Problem<Index, T> tall(rows, 4, 200, 5), wide(3, rows / 2, 200, 6);
+    check(tile_count(tall.by_word(), tall.width) == 2, "two tiles");
+    for (const Isa isa : {Isa::baseline, best_isa()}) {
+        test_sweep(tall, isa);
+        test_sweep(wide, isa);
+    }
+}
+
 void test_nothing_at_all() {
     where = "no non-zeros";
     const Problem<int32_t, double> p(4, 11, 3, 1);
     const std::vector<int32_t> indptr(5, 0), none;
     const std::vector<double> no_values;
-    const Counts<int32_t, double> counts{indptr.data(), none.data(), no_values.data(), 4};
+    const Counts<int32_t, double> counts{indptr.data(), none.data(), no_values.data(), 4, 0};
     std::vector<double> row_sums(at(4 * p.width), 7), logs(4, 7);
     sweep_rows(counts, p.A.data(), p.B.data(), p.width, row_sums.data(), logs.data(), 3, best_isa());
     check_same_bits(row_sums, std::vector<double>(at(4 * p.width), 0), "row sums are zero");
@@ -356,6 +369,8 @@ int main() {
     test_all_sizes<int64_t, float>("float, 64 bits");
     test_all_sizes<int32_t, double>("double, 32 bits");
     test_all_sizes<int64_t, double>("double, 64 bits");
+    test_far_operands<int32_t, float>();
+    test_far_operands<int64_t, double>();
     test_variational();
     test_nothing_at_all();
     test_threads();

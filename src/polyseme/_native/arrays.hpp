@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "counts.hpp"
 #include "row_table.hpp"
 
 namespace polyseme {
@@ -21,6 +22,11 @@ template <class T>
 using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class Index, class T>
+Counts<Index, T> counts_of(const In1<Index>& indptr, const In1<Index>& indices, const In1<T>& values, std::size_t columns) {
+    return {indptr.data(), indices.data(), values.data(), static_cast<int64_t>(indptr.shape(0)) - 1, static_cast<int64_t>(columns)};
+}
 
 template <class Array>
 auto* pointer_or_null(std::optional<Array>& array) {

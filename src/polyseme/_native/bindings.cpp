@@ -70,7 +70,7 @@ void bind(nb::module_& module) {
         "sweep_rows",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, std::optional<Out2<T>> row_sums,
            std::optional<Out1<double>> logs, int n_threads, std::optional<nb::str> isa) {
-            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(A.shape(0))};
+            const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, B.shape(0));
             T* const sums = pointer_or_null(row_sums);
             double* const log = pointer_or_null(logs);
             const Isa chosen = isa_from(isa);
@@ -84,7 +84,7 @@ void bind(nb::module_& module) {
         "sweep_words",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out2<double> word_sums, int n_threads,
            std::optional<nb::str> isa) {
-            const Counts<Index, T> by_word{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(B.shape(0))};
+            const Counts<Index, T> by_word = counts_of<Index, T>(indptr, indices, values, A.shape(0));
             const Isa chosen = isa_from(isa);
             const nb::gil_scoped_release released;
             sweep_words<Index, T>(by_word, A.data(), B.data(), static_cast<int>(B.shape(1)), word_sums.data(), n_threads, chosen);
@@ -95,7 +95,7 @@ void bind(nb::module_& module) {
     module.def(
         "products",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out1<T> q, int n_threads) {
-            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(A.shape(0))};
+            const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, B.shape(0));
             const nb::gil_scoped_release released;
             products<Index, T>(counts, A.data(), B.data(), static_cast<int>(B.shape(1)), q.data(), n_threads, best_isa());
         },
@@ -107,7 +107,7 @@ void bind(nb::module_& module) {
            Out1<int32_t> steps,
            double background, double temperature, double tol, int max_iter, bool by_coordinates, int n_threads,
            std::optional<nb::str> isa) {
-            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(theta.shape(0))};
+            const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, B.shape(0));
             const FoldInSettings settings{static_cast<int>(theta.shape(1)), background, temperature, tol, max_iter, by_coordinates};
             const Isa chosen = isa_from(isa);
             const nb::gil_scoped_release released;
@@ -122,7 +122,7 @@ void bind(nb::module_& module) {
         "coordinate",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, Out2<T> theta,
            Out1<double> gains, Out1<double> logs, int passes, double enough, int n_threads) {
-            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(theta.shape(0))};
+            const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, B.shape(0));
             const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, enough};
             const nb::gil_scoped_release released;
             coordinate<Index, T>(counts, B.data(), static_cast<int>(B.shape(1)), u.data(), settings, theta.data(), gains.data(), logs.data(),

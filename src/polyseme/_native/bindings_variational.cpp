@@ -31,7 +31,7 @@ void bind_documents(nb::module_& module) {
            std::optional<In1<double>> weights, Out2<T> n, Out2<T> A, std::optional<Out1<double>> terms,
            std::optional<Out1<double>> log_sums, Out1<int32_t> taken, int topics, int steps, double tol, int n_threads,
            std::optional<nb::str> isa) {
-            const Counts<Index, T> counts{indptr.data(), indices.data(), values.data(), static_cast<int64_t>(n.shape(0))};
+            const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, B.shape(0));
             const double* weight = pointer_or_null(weights);
             double* const term = pointer_or_null(terms);
             double* const logs = pointer_or_null(log_sums);

@@ -9,7 +9,7 @@ struct Counts {
     const Index* indptr;
     const Index* indices;
     const T* values;
-    int64_t rows;
+    int64_t rows, columns;
 };
 
 }  // namespace polyseme

@@ -17,6 +17,7 @@ struct RowBlock {
     int n;                  // at most kBlock
     T* row_sum;             // grows by sum r b
     double* log;            // grows by sum x log q
+    const int64_t* ahead = nullptr;  // where n operands start that will be needed next: they are asked for meanwhile
 };
 
 // A word whose q is at most this is not explained by any topic.

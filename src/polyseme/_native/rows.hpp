@@ -46,9 +46,18 @@ void dots(const T* a, const T* B, const int64_t* offset, int n, int width, T* q)
     }
 }
 
-// acc += sum_j r_j b_j over Columns numbers, kept in registers
+// Has Columns numbers brought to the second cache.
 template <class T, int Columns>
-inline void accumulate_columns(const T* B, const int64_t* offset, int n, const T* r, T* acc) {
+inline void ask_for(const T* numbers) {
+#if defined(__GNUC__)
+    constexpr int a_line = 64 / static_cast<int>(sizeof(T));
+    for (int i = 0; i < Columns; i += a_line) __builtin_prefetch(numbers + i, 0, 2);
+#endif
+}
+
+// acc += sum_j r_j b_j over Columns numbers, kept in registers
+template <class T, int Columns, bool Asking>
+inline void accumulate_columns(const T* B, const int64_t* offset, int n, const T* r, T* acc, const int64_t* ahead) {
     constexpr int L = lanes<T>;
     constexpr int P = Columns / L;
     Pack<T> total[P];
@@ -56,21 +65,29 @@ inline void accumulate_columns(const T* B, const int64_t* offset, int n, const T
     for (int j = 0; j < n; ++j) {
         const Pack<T> rj = splat(r[j]);
         const T* b = B + offset[j];
+        if constexpr (Asking) ask_for<T, Columns>(B + ahead[j]);
         for (int p = 0; p < P; ++p) total[p] = total[p] + rj * load(b + p * L);
     }
     for (int p = 0; p < P; ++p) store(acc + p * L, total[p]);
 }
 
+template <class T, int Width, bool Asking>
+inline void accumulate_any(const T* B, const int64_t* offset, int n, int width, const T* r, T* acc, const int64_t* ahead) {
+    if constexpr (Width > 0) {
+        accumulate_columns<T, Width, Asking>(B, offset, n, r, acc, ahead);
+    } else {
+        int column = 0;
+        for (; column + 64 <= width; column += 64)
+            accumulate_columns<T, 64, Asking>(B + column, offset, n, r, acc + column, ahead);
+        for (; column < width; column += 16)
+            accumulate_columns<T, 16, Asking>(B + column, offset, n, r, acc + column, ahead);
+    }
+}
+
 // acc += sum_j r_j b_j
 template <class T, int Width>
 void accumulate(const T* B, const int64_t* offset, int n, int width, const T* r, T* acc) {
-    if constexpr (Width > 0) {
-        accumulate_columns<T, Width>(B, offset, n, r, acc);
-    } else {
-        int column = 0;
-        for (; column + 64 <= width; column += 64) accumulate_columns<T, 64>(B + column, offset, n, r, acc + column);
-        for (; column < width; column += 16) accumulate_columns<T, 16>(B + column, offset, n, r, acc + column);
-    }
+    accumulate_any<T, Width, false>(B, offset, n, width, r, acc, nullptr);
 }
 
 // r_j = x_j / q_j, and 0 where q is so small that r might not be finite: no topic explains that word.
@@ -94,7 +111,10 @@ void sweep_block(const RowBlock<T>& block, int width) {
     }
     if (!block.row_sum) return;
     ratios(x, q, n, r);
-    accumulate<T, Width>(block.B, block.offset, n, width, r, block.row_sum);
+    if (block.ahead)
+        accumulate_any<T, Width, true>(block.B, block.offset, n, width, r, block.row_sum, block.ahead);
+    else
+        accumulate<T, Width>(block.B, block.offset, n, width, r, block.row_sum);
 }
 
 // The numbers that the words of a row have for some topics: columns (many x padded), zero behind the first n.

@@ -19,6 +19,8 @@
 namespace polyseme {
 
 constexpr int64_t kCachedBytes = 16384;
+constexpr int64_t kFarBytes = int64_t{8} << 20;   // operands of more bytes in all are asked for ahead of their use,
+constexpr int64_t kTiledBytes = 2 * kFarBytes;     // and those of more than these are taken in tiles of kFarBytes
 constexpr int64_t kPieces = 256;  // how finely the work is handed out; it does not affect results
 
 inline int64_t piece_count(int64_t rows) { return std::max<int64_t>(1, std::min<int64_t>(rows, kPieces)); }
@@ -26,14 +28,19 @@ inline int64_t piece_count(int64_t rows) { return std::max<int64_t>(1, std::min<
 // The non-zeros from begin to end of one row, added to what `block` points at.
 template <class Index, class T, class SweepBlock>
 void sweep_range(const Counts<Index, T>& counts, int64_t begin, int64_t end, int width, RowBlock<T> block, SweepBlock sweep_block) {
-    int64_t offset[kBlock];
+    int64_t offset[kBlock], ahead[kBlock];
     block.offset = offset;
     // The operands of a block are read twice; the second time they should still be in the first cache.
-    const int64_t step = std::max<int64_t>(8, std::min<int64_t>(kBlock, kCachedBytes / (width * static_cast<int>(sizeof(T)))));
+    const int64_t operand_bytes = width * static_cast<int64_t>(sizeof(T));
+    const int64_t step = std::max<int64_t>(8, std::min<int64_t>(kBlock, kCachedBytes / operand_bytes));
+    const bool far = counts.columns * operand_bytes > kFarBytes;
     for (int64_t j = begin; j < end; j += step) {
         block.n = static_cast<int>(std::min<int64_t>(step, end - j));
         block.x = counts.values + j;
         for (int i = 0; i < block.n; ++i) offset[i] = static_cast<int64_t>(counts.indices[j + i]) * width;
+        block.ahead = far && j + step < end ? ahead : nullptr;
+        if (block.ahead)
+            for (int i = 0; i < block.n; ++i) ahead[i] = static_cast<int64_t>(counts.indices[std::min(j + step + i, end - 1)]) * width;
         sweep_block(block, width);
     }
 }
@@ -56,6 +63,18 @@ void sweep_rows(const Counts<Index, T>& counts, const T* A, const T* B, int widt
     });
 }
 
+// How many tiles of documents the pass by word takes one after the other, so that the operands which it asks for in random
+// order stay in the last cache. A tile reads and writes word_sums once more, which pays where it has many non-zeros a word.
+// Only the sizes decide, so that threads change nothing.
+template <class Index, class T>
+int64_t tile_count(const Counts<Index, T>& by_word, int width) {
+    constexpr int64_t least_a_word = 16;
+    const int64_t bytes = by_word.columns * width * static_cast<int64_t>(sizeof(T));
+    if (bytes <= kTiledBytes) return 1;
+    const int64_t paying = by_word.indptr[by_word.rows] / (least_a_word * std::max<int64_t>(1, by_word.rows));
+    return std::max<int64_t>(1, std::min(bytes / kFarBytes, paying));
+}
+
 // word_sums (words x width, float64) from the counts by word. Sums of up to a thousand terms are of type T, sums of those
 // are float64.
 template <class Index, class T>
@@ -63,20 +82,28 @@ void sweep_words(const Counts<Index, T>& by_word, const T* A, const T* B, int wi
     const auto sweep_block = row_table<T>(isa, width).sweep_block;
     const int64_t pieces = piece_count(by_word.rows);
     const std::vector<int64_t> cut = cut_rows(by_word.indptr, by_word.rows, pieces);
+    const int64_t tiles = tile_count(by_word, width);
+    std::vector<Index> begin(by_word.indptr, by_word.indptr + by_word.rows);  // of each word's non-zeros in the tile
     constexpr int64_t most = 1024;
-    for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
-        std::vector<T> part(static_cast<std::size_t>(width));
-        for (int64_t w = cut[static_cast<std::size_t>(piece)]; w < cut[static_cast<std::size_t>(piece + 1)]; ++w) {
-            double* total = word_sums + w * width;
-            std::fill(total, total + width, 0.0);
-            const RowBlock<T> block{B + w * width, A, nullptr, nullptr, 0, part.data(), nullptr};
-            for (int64_t j = by_word.indptr[w], end = by_word.indptr[w + 1]; j < end; j += most) {
-                std::fill(part.begin(), part.end(), T(0));
-                sweep_range(by_word, j, std::min(end, j + most), width, block, sweep_block);
-                for (int k = 0; k < width; ++k) total[k] += static_cast<double>(part[static_cast<std::size_t>(k)]);
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+        const int64_t past = by_word.columns * (tile + 1) / tiles;  // the first document behind the tile
+        for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
+            std::vector<T> part(static_cast<std::size_t>(width));
+            for (int64_t w = cut[static_cast<std::size_t>(piece)]; w < cut[static_cast<std::size_t>(piece + 1)]; ++w) {
+                double* total = word_sums + w * width;
+                if (tile == 0) std::fill(total, total + width, 0.0);
+                int64_t j = begin[static_cast<std::size_t>(w)], end = by_word.indptr[w + 1];
+                if (tile + 1 < tiles) end = std::lower_bound(by_word.indices + j, by_word.indices + end, past) - by_word.indices;
+                begin[static_cast<std::size_t>(w)] = static_cast<Index>(end);
+                const RowBlock<T> block{B + w * width, A, nullptr, nullptr, 0, part.data(), nullptr};
+                for (; j < end; j += most) {
+                    std::fill(part.begin(), part.end(), T(0));
+                    sweep_range(by_word, j, std::min(end, j + most), width, block, sweep_block);
+                    for (int k = 0; k < width; ++k) total[k] += static_cast<double>(part[static_cast<std::size_t>(k)]);
+                }
             }
-        }
-    });
+        });
+    }
 }
 
 }  // namespace polyseme

@@ -17,8 +17,9 @@ def open_shards(folder: str | PathLike[str], *, cluster: Any = None, checkpoint_
     Parameters
     ----------
     cluster : None to visit them in this process; "local" for a Dask cluster of this machine that lives as long as the
-        fit; the address of a Dask scheduler, a `distributed.Client` or a cluster object. Workers must see the folder
-        by the same name. The same shards give the same bits on any of them.
+        fit, with a worker process for each core, or a number of them; the address of a Dask scheduler, a
+        `distributed.Client` or a cluster object. Workers must see the folder by the same name. The same shards give the
+        same bits on any of them.
     checkpoint_every : iterations after which the state of a fit is put on disk; the same fit goes on from there after
         a crash.
     """

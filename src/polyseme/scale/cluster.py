@@ -38,7 +38,8 @@ def write_dask_shards(
         other; fit it on a sample first where that is too slow.
     vocabulary : the words of an array, in the order of its columns.
     """
-    from polyseme.sources.dask import ClusterShards, connected
+    from polyseme.sources.connection import connected
+    from polyseme.sources.dask import ClusterShards
 
     folder = Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.errors import InputError, MissingExtraError
 from polyseme.factors import columns_to_one
 from polyseme.files import write_atomically
 from polyseme.kernels import Array, Floats
 from polyseme.model import Look, Model, Quality, background_sums, finish, visit
+from polyseme.sources.connection import connected
 from polyseme.sources.disk import Generation, ShardFolder, Shards, read_rows, write_rows
 from polyseme.sources.memory import Lengthen, MemorySource, Step, Streamed, uniform_rows
 from polyseme.sources.shards import Entry, ShardSource, bytes_of, npy_header, open_shard
@@ -39,8 +39,9 @@ _LINKS_OF_A_CHAIN = 32
 class ClusterShards(Shards):
     """Shards that the workers of a cluster visit; `open_shards(folder, cluster=...)` makes it.
 
-    cluster : "local" for worker processes of this machine, one for each core, that live as long as a fit; the address
-        of a scheduler; a `distributed.Client` or a cluster object. All workers must see the folder by the same name.
+    cluster : "local" for worker processes of this machine, one for each core, that live as long as a fit, or a number
+        of them; the address of a scheduler; a `distributed.Client` or a cluster object. All workers must see the
+        folder by the same name.
     """
 
     def __init__(self, folder: str | PathLike[str], cluster: Any, *, checkpoint_every: int = 5) -> None:
@@ -55,32 +56,6 @@ class ClusterShards(Shards):
     def only_writer(self) -> Iterator[None]:
         with super().only_writer(), connected(self._cluster) as self._client:
             yield
-
-
-@contextmanager
-def connected(cluster: Any) -> Iterator[Any]:
-    """A client of the cluster; what this makes ends with the block."""
-    try:
-        import dask
-        import distributed as cluster_library
-    except ImportError:
-        raise MissingExtraError("A fit on a cluster", "dask") from None
-    distributed: Any = cluster_library  # has no types
-    if isinstance(cluster, distributed.Client):
-        yield cluster
-        return
-    if cluster == "local":
-        with (
-            dask.config.set({"distributed.scheduler.allowed-failures": _RETRIES}),
-            distributed.LocalCluster(threads_per_worker=1, processes=True, dashboard_address=":0") as local,
-            distributed.Client(local) as client,
-        ):
-            yield client
-        return
-    if isinstance(cluster, str) and "://" not in cluster and ":" not in cluster:
-        raise InputError(f"cluster must be 'local', the address of a scheduler or a client, got {cluster!r}.")
-    with distributed.Client(cluster) as client:
-        yield client
 
 
 class ShardRef(NamedTuple):

@@ -1,0 +1,57 @@
+"""A client of a Dask cluster: one that is there, or worker processes of this machine for as long as they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from polyseme.errors import InputError, MissingExtraError
+
+WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": 0, "MALLOC_TRIM_THRESHOLD_": 1 << 46, "MALLOC_ARENA_MAX": 1}
+"""has the C library of Linux keep the memory that a worker frees: a worker makes arrays of the same sizes again and
+again, and to touch memory that is new can take, on a virtual machine, as long as the visit that fills it"""
+_FAILURES = 100
+
+
+@contextmanager
+def connected(cluster: Any) -> Iterator[Any]:
+    """A client of anything that `ClusterShards` takes for a cluster; what this makes ends with the block."""
+    try:
+        import distributed as library
+    except ImportError:
+        raise MissingExtraError("A fit on a cluster", "dask") from None
+    distributed: Any = library  # has no types
+    if isinstance(cluster, distributed.Client):
+        yield cluster
+        return
+    if isinstance(cluster, str) and cluster != "local" and ":" not in cluster:
+        raise InputError(
+            "cluster must be 'local', a number of workers of this machine, the address of a scheduler or a client, "
+            f"got {cluster!r}."
+        )
+    if cluster == "local" or isinstance(cluster, int):
+        with _workers_here(None if cluster == "local" else cluster) as here, distributed.Client(here) as client:
+            yield client
+        return
+    with distributed.Client(cluster) as client:
+        yield client
+
+
+@contextmanager
+def _workers_here(n_workers: int | None) -> Iterator[Any]:
+    """So many worker processes of one thread; one for each core if None."""
+    import dask
+    import distributed as library
+
+    distributed: Any = library  # has no types
+    if n_workers is not None and n_workers < 1:
+        raise InputError(f"A cluster needs at least one worker, got {n_workers}.")
+    environment = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in WORKER_ENVIRONMENT.items()}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": _FAILURES, **environment}),
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as here,
+    ):
+        yield here
