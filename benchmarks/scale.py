@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import cluster_plan
-from common import THREADS, anonymous_memory, can_import, compared, describe_machine, figure, installed
+from common import THREADS, anonymous_memory, can_import, compared, describe_machine, figure, installed, seconds_of
 from polyseme import PLSA
 from polyseme.initialise import named_start
 from polyseme.model import Model
@@ -36,6 +36,8 @@ from polyseme.sampling import sample_chunks
 from polyseme.scale import Shards, open_shards, write_shards
 from polyseme.solvers import EM, Online
 from polyseme.solvers.online import START_VARIANCE
+from polyseme.sources.connection import connected
+from polyseme.sources.dask import DaskSource
 from polyseme.sources.memory import MemorySource, counts_of
 from scale_peers import by_bigartm, by_gensim
 
@@ -89,15 +91,17 @@ def matrix_of(arguments: argparse.Namespace, documents: int) -> sp.csr_array:
     return sp.csr_array(sp.vstack(list(shards_of(arguments, documents)), format="csr"))
 
 
-def seconds_a_sweep(source: Any, K: int, sweeps: int) -> float:
-    """Wall clock of one iteration of EM, after a first one."""
+def begun(source: Any, K: int) -> Any:
+    """A run of EM after its first iteration."""
     model = Model(K)
     theta, phi = named_start("random", source, model, np.random.default_rng(SEED))
-    run = EM().begin(model, source, theta, source.at_hand(phi) if hasattr(source, "at_hand") else phi)
-    started = time.perf_counter()
-    for _ in range(sweeps):
-        run.advance()
-    return (time.perf_counter() - started) / sweeps
+    return EM().begin(model, source, theta, source.at_hand(phi) if hasattr(source, "at_hand") else phi)
+
+
+def seconds_a_sweep(source: Any, K: int, sweeps: int) -> float:
+    """Wall clock of one iteration of EM, after a first one."""
+    run = begun(source, K)
+    return seconds_of(lambda: [run.advance() for _ in range(sweeps)]) / sweeps
 
 
 class AnonymousMemory(threading.Thread):
@@ -219,23 +223,36 @@ def online(arguments: argparse.Namespace) -> None:
 
 
 def dask(arguments: argparse.Namespace) -> None:
-    shards = shards_of(arguments, arguments.documents)
-    found = {workers: at_workers(arguments, shards, workers) for workers in (1, 2)}
-    memory = {n: measured(arguments, "_memory", arguments.documents, n)["seconds"] for n in (1, 2)}
-    held(arguments, "two workers over one", f"{found[1] / found[2]:.2f}", "at least 1.4")
-    figure("two threads over one in memory: what this machine gives", f"{memory[1] / memory[2]:.2f}")
-    held(arguments, "two workers against memory with two threads", f"{found[2] / memory[2] - 1:+.0%}", "at most +40%")
+    """Sweeps of all alternate, so that a machine that is slower for a while is so for all; medians are compared."""
+    shards, K = shards_of(arguments, arguments.documents), arguments.topics
+    counts = counts_of(matrix_of(arguments, arguments.documents), FLOAT32)
+    with connected(1) as one, connected(2) as two:
+        sources: dict[str, Any] = {
+            "dask, 1 worker": at_workers(shards, one),
+            "dask, 2 workers": at_workers(shards, two),
+            "memory, 1 thread": MemorySource(counts, None, 1),
+            "memory, 2 threads": MemorySource(counts, None, 2),
+        }
+        runs = {name: begun(source, K) for name, source in sources.items()}
+        rounds = [{name: seconds_of(run.advance) for name, run in runs.items()} for _ in range(arguments.sweeps)]
+        sources["dask, 1 worker"].forget()
+    found = {name: float(np.median([seconds[name] for seconds in rounds])) for name in runs}
+    for name, seconds in found.items():
+        each = " ".join(f"{seconds[name]:.2f}" for seconds in rounds)
+        print(f"{name:18} {seconds:6.2f} s a sweep ({each}), {1e9 * seconds / counts.values.size:5.1f} ns a non-zero")
+    one_worker, two_workers, one_thread, two_threads = found.values()
+    held(arguments, "two workers over one", f"{one_worker / two_workers:.2f}", "at least 1.4")
+    figure("two threads over one in memory: what this machine gives", f"{one_thread / two_threads:.2f}")
+    held(
+        arguments,
+        "two workers against memory with two threads",
+        f"{two_workers / two_threads - 1:+.0%}",
+        "at most +40%",
+    )
 
 
-def at_workers(arguments: argparse.Namespace, shards: Shards, workers: int) -> float:
-    """Seconds a sweep of so many worker processes of one thread."""
-    here = open_shards(shards.folder, cluster=workers)
-    with here.only_writer():
-        source = here.source(FLOAT32, 1).working_in("benchmark")
-        seconds = seconds_a_sweep(source, arguments.topics, arguments.sweeps)
-        source.forget()
-    print(f"dask, {workers} worker(s) of one thread: {seconds:.2f} s a sweep", flush=True)
-    return seconds
+def at_workers(shards: Shards, client: Any) -> DaskSource:
+    return DaskSource(shards, FLOAT32, 1, client=client).working_in("benchmark")
 
 
 def plan(arguments: argparse.Namespace) -> None:
@@ -245,7 +262,8 @@ def plan(arguments: argparse.Namespace) -> None:
     print(rates.told())
     entries = shards.manifest.shards
     for workers in (1, 2):
-        found = at_workers(arguments, shards, workers)
+        with connected(workers) as client:
+            found = seconds_a_sweep(at_workers(shards, client), arguments.topics, arguments.sweeps)
         size = cluster_plan.Size(arguments.topics, arguments.words, arguments.documents, [e.nonzeros for e in entries])
         predicted = cluster_plan.iteration(size, workers, rates, rates.transfer).seconds
         figure(f"{workers} worker(s) here, predicted over measured", f"{predicted / found:.2f}")
@@ -262,7 +280,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=100_000)
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--threads", type=int, default=THREADS)
-    parser.add_argument("--sweeps", type=int, default=3)
+    parser.add_argument("--sweeps", type=int, default=5)
     parser.add_argument("--memory-documents", type=int, default=1_000_000, help="most for the fit in memory")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "polyseme-scale")

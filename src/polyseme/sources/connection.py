@@ -11,7 +11,13 @@ from polyseme.errors import InputError, MissingExtraError
 WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": 0, "MALLOC_TRIM_THRESHOLD_": 1 << 46, "MALLOC_ARENA_MAX": 1}
 """has the C library of Linux keep the memory that a worker frees: a worker makes arrays of the same sizes again and
 again, and to touch memory that is new can take, on a virtual machine, as long as the visit that fills it"""
-_FAILURES = 100
+_SETTINGS = {
+    "distributed.scheduler.allowed-failures": 100,
+    # What workers do beside their tasks takes a twentieth of a machine all of whose cores are at work.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    **{f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in WORKER_ENVIRONMENT.items()},
+}
 
 
 @contextmanager
@@ -47,9 +53,8 @@ def _workers_here(n_workers: int | None) -> Iterator[Any]:
     distributed: Any = library  # has no types
     if n_workers is not None and n_workers < 1:
         raise InputError(f"A cluster needs at least one worker, got {n_workers}.")
-    environment = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in WORKER_ENVIRONMENT.items()}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": _FAILURES, **environment}),
+        dask.config.set(_SETTINGS),
         distributed.LocalCluster(
             n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as here,
