@@ -152,6 +152,17 @@ def test_operands_that_no_cache_holds(shape, K):
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
+def test_word_sums_take_the_memory_that_they_are_given(counts, layout):
+    A, B = operands(17, counts, 5)
+    memory = np.full(B.shape, np.nan)
+    sums = layout(counts).sweep(A, B, n_threads=2, memory=memory)
+    assert sums.word_sums is memory
+    assert same_bits(sums, layout(counts).sweep(A, B, n_threads=2))
+    with pytest.raises(TypeError, match="does not fit"):
+        layout(counts).sweep(A, B, n_threads=2, memory=memory[1:])
+
+
+@pytest.mark.parametrize("layout", [sparse, dense])
 def test_nothing_but_empty_documents(layout):
     X = np.zeros((4, 6))
     A, B = operands(11, X, 3)

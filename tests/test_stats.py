@@ -14,7 +14,13 @@ def test_the_tree_is_the_same_fed_one_by_one_and_level_by_level(n):
     while len(level) > 1:
         level = [merged(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
     tree = Tree()
+    new = 0
     for leaf in leaves:
-        tree.add(ShardStats(leaf.word_sums.copy(), *list(vars(leaf).values())[1:]))
+        spare = tree.spare()
+        new += spare is None
+        memory = np.empty((3, 2)) if spare is None else spare
+        memory[:] = leaf.word_sums
+        tree.add(ShardStats(memory, *list(vars(leaf).values())[1:]))
+    assert new <= 2 + np.log(n) / np.log(FAN_IN)  # one for each level, and one for the shard
     for name, value in vars(tree.total()).items():
         assert np.array_equal(value, getattr(level[0], name)), name

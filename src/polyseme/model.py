@@ -39,7 +39,16 @@ class Shard(Protocol):
     def tokens(self) -> float: ...
     @property
     def n_threads(self) -> int: ...
-    def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums: ...
+    def sweep(
+        self,
+        A: Array,
+        B: Array,
+        *,
+        rows: bool = True,
+        words: bool = True,
+        logs: bool = True,
+        memory: Floats | None = None,
+    ) -> Sums: ...
     def total_log(self, logs: Floats) -> float: ...
 
 
@@ -182,13 +191,13 @@ class Visit(NamedTuple):
     stats: ShardStats
 
 
-def visit(model: Model, shard: Shard, theta: Array, phi: Array) -> Visit:
+def visit(model: Model, shard: Shard, theta: Array, phi: Array, memory: Floats | None = None) -> Visit:
     """One E-step over a shard, and the M-step of its documents: the next theta, and what the shard sends home.
 
     theta_dk ∝ n_dk, the expected counts n = operand * row_sums. The statistics describe the point (theta, phi) that
-    came in.
+    came in; their word sums take the memory (of phi's shape), if there is one.
     """
-    theta, A, sums = _explaining(model, shard, theta, phi)
+    theta, A, sums = _explaining(model, shard, theta, phi, memory)
     assert sums.row_sums is not None
     assert sums.word_sums is not None
     assert sums.logs is not None
@@ -277,20 +286,22 @@ def improve_words(model: Model, words: Words, phi: Array, stats: ShardStats) -> 
     return next_phi, inner(_log_growth(next_phi, phi), words.word_totals)
 
 
-def _explaining(model: Model, shard: Shard, theta: Array, phi: Array) -> tuple[Array, Array, Sums]:
+def _explaining(
+    model: Model, shard: Shard, theta: Array, phi: Array, memory: Floats | None
+) -> tuple[Array, Array, Sums]:
     """theta, its operand and the sweep.
 
     A prior that makes factors sparse can leave a document with a word that none of its topics has, and so with no
     likelihood at all: such a document gets a little of every topic back.
     """
     A, B = model.operands(theta, phi)
-    sums = shard.sweep(A, B)
+    sums = shard.sweep(A, B, memory=memory)
     assert sums.logs is not None
     lost = np.flatnonzero(np.isneginf(sums.logs)) if model._priors else ()
     if len(lost):
         theta = with_reminder(theta, lost, model.n_topics)
         A = model.doc_operand(theta)
-        sums = shard.sweep(A, B)
+        sums = shard.sweep(A, B, memory=memory)
     return theta, A, sums
 
 

@@ -69,18 +69,28 @@ def merged(stats: Iterable[ShardStats]) -> ShardStats:
 
 
 class Tree:
-    """The same tree, fed with one shard after the other; it keeps what it is given, and adds in place."""
+    """The same tree, fed with one shard after the other; it keeps what it is given, and adds in place.
+
+    New memory is dear, since the operating system clears it: `spare` gives that of word sums which have been added to
+    others, for those of the next shard.
+    """
 
     def __init__(self) -> None:
         self._levels: list[tuple[ShardStats, int] | None] = []
+        self._spare: list[Floats] = []
+
+    def spare(self) -> Floats | None:
+        return self._spare.pop() if self._spare else None
 
     def add(self, stats: ShardStats, level: int = 0) -> None:
         if level == len(self._levels):
             self._levels.append(None)
         begun = self._levels[level]
-        total, children = (
-            (stats, 1) if begun is None else (begun[0].merge_into(begun[0].word_sums, stats), begun[1] + 1)
-        )
+        if begun is None:
+            total, children = stats, 1
+        else:
+            total, children = begun[0].merge_into(begun[0].word_sums, stats), begun[1] + 1
+            self._spare.append(stats.word_sums)
         self._levels[level] = (total, children)
         if children == FAN_IN:
             self._levels[level] = None

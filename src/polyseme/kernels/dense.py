@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-from polyseme.kernels.operands import NUMBERS_AT_ONCE, Array, Floats, Sums, check_operands, weighted_sum
+from polyseme.kernels.operands import NUMBERS_AT_ONCE, Array, Floats, Sums, check_operands, sums_in, weighted_sum
 from polyseme.kernels.sparse import SparseCounts
 
 Result = TypeVar("Result")
@@ -67,10 +67,13 @@ class DenseCounts:
         rows: bool = True,
         words: bool = True,
         logs: bool = True,
+        memory: Floats | None = None,
     ) -> Sums:
         check_operands(self, A, B, weights)
         row_sums = np.empty_like(A) if rows else None
-        word_sums = np.zeros(B.shape) if words else None
+        word_sums = sums_in(memory, B) if words else None
+        if word_sums is not None:
+            word_sums.fill(0)
         log_sums = np.empty(self.n_docs) if logs else None
         step = max(1, NUMBERS_AT_ONCE // max(1, self.n_words))
         blocks = [slice(start, min(start + step, self.n_docs)) for start in range(0, self.n_docs, step)]

@@ -99,7 +99,17 @@ class Counts(Protocol):
         rows: bool = True,
         words: bool = True,
         logs: bool = True,
+        memory: Floats | None = None,
     ) -> Sums: ...
+
+
+def sums_in(memory: Floats | None, B: Array) -> Floats:
+    """An uninitialised array for the word sums, in this memory if there is one."""
+    if memory is None:
+        return np.empty(B.shape)
+    if memory.shape != B.shape or memory.dtype != np.float64:
+        raise TypeError(f"memory {memory.shape} {memory.dtype} does not fit word sums {B.shape} float64")
+    return memory
 
 
 def check_operands(counts: Counts, A: Array, B: Array, weights: Floats | None) -> None:

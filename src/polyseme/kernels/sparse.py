@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from polyseme import _kernels
-from polyseme.kernels.operands import NUMBERS_AT_ONCE, Array, Floats, Sums, aligned_empty, check_operands
+from polyseme.kernels.operands import NUMBERS_AT_ONCE, Array, Floats, Sums, aligned_empty, check_operands, sums_in
 
 _ENOUGH = 1e-3  # a row's passes end when one moves less than this share of its total
 
@@ -78,11 +78,12 @@ class SparseCounts:
         rows: bool = True,
         words: bool = True,
         logs: bool = True,
+        memory: Floats | None = None,
         isa: str | None = None,
     ) -> Sums:
         check_operands(self, A, B, weights)
         row_sums = aligned_empty(A.shape, A.dtype) if rows else None
-        word_sums = np.empty(B.shape) if words else None
+        word_sums = sums_in(memory, B) if words else None
         log_sums = np.empty(self.n_docs) if logs else None
         if rows or logs:
             _kernels.sweep_rows(

@@ -291,7 +291,7 @@ class DiskSource(ShardFolder):
         generation, tree = self.new_generation(), Tree()
         for number in range(self.n_shards):
             shard = self.shard(number)
-            visited = visit(model, shard, theta.of(number, shard), phi)
+            visited = visit(model, shard, theta.of(number, shard), phi, tree.spare())
             generation.write(number, visited.next_theta)
             tree.add(visited.stats)
         next_phi, quality = finish(model, self, phi, tree.total())

@@ -148,10 +148,19 @@ class MemorySource:
             self.__dict__.pop("by_doc").release()
         self.counts.release()
 
-    def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
+    def sweep(
+        self,
+        A: Array,
+        B: Array,
+        *,
+        rows: bool = True,
+        words: bool = True,
+        logs: bool = True,
+        memory: Floats | None = None,
+    ) -> Sums:
         """The kernel over all documents: see `kernels`."""
         return self.counts.sweep(
-            A, B, n_threads=self.n_threads, weights=self.weights, rows=rows, words=words, logs=logs
+            A, B, n_threads=self.n_threads, weights=self.weights, rows=rows, words=words, logs=logs, memory=memory
         )
 
     def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
