@@ -117,20 +117,29 @@ class DaskSource(ShardFolder):
         key = f"polyseme-{function.__name__.strip('_')}-{self._token}-{self._tasks}"
         return self.client.submit(function, *arguments, key=key, **place)
 
-    def _per_shard(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """function(ref, *arguments) of each shard, neighbours at one worker if all goes well.
-
-        An argument that is a list has one item for each shard.
-        """
+    def _places(self) -> list[dict[str, Any]]:
+        """Where each shard is best visited: neighbours at one worker."""
         workers = sorted(self.client.nthreads())
+        if not workers:
+            return [{}] * self.n_shards
+        chosen = (workers[i * len(workers) // self.n_shards] for i in range(self.n_shards))
+        return [{"workers": [worker], "allow_other_workers": True} for worker in chosen]
+
+    def _per_shard(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """function(ref, *arguments) of each shard; an argument that is a list has one item for each shard."""
         tasks = []
-        for i in range(self.n_shards):
-            place: dict[str, Any] = {}
-            if workers:
-                place = {"workers": [workers[i * len(workers) // self.n_shards]], "allow_other_workers": True}
+        for i, place in enumerate(self._places()):
             own = [item[i] if isinstance(item, list) else item for item in arguments]
             tasks.append(self._submit(function, self._ref(i), *own, **place))
         return tasks
+
+    def _added_up(self, stats: list[Any]) -> Any:
+        """The root of the tree of sums; a node is where its first shard is, which spares sums the way to a worker."""
+        level = list(zip(stats, self._places(), strict=True))
+        while len(level) > 1:
+            nodes = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
+            level = [(self._submit(_merged, *(child for child, _ in node), **node[0][1]), node[0][1]) for node in nodes]
+        return level[0][0]
 
     def _results(self, futures: list[Any]) -> list[Any]:
         """Their results; a task whose workers died is tried again."""
@@ -176,13 +185,11 @@ class DaskSource(ShardFolder):
         self._looks += 1
         visits = self._per_shard(_visit, model, theta.futures, phi.future)
         next_theta = [self._submit(_first, pair) for pair in visits]
-        level = [self._submit(_second, pair) for pair in visits]
+        stats = self._added_up([self._submit(_second, pair) for pair in visits])
         del visits
-        while len(level) > 1:
-            level = [self._submit(_merged, *level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
-        done = self._submit(_finish, model, self.shards.folder, self.n_words, phi.future, level[0])
+        done = self._submit(_finish, model, self.shards.folder, self.n_words, phi.future, stats)
         next_phi, quality = self._submit(_first, done), self._submit(_second, done)
-        del level, done
+        del stats, done
         (found,) = self._results([quality])
         return Look(theta, phi, FutureRows(next_theta), FutureWords(next_phi), found)
 
