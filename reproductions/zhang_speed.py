@@ -22,9 +22,9 @@ class CountingSource(MemorySource):
 
     passes = 0
 
-    def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, logs: bool = True) -> Sums:
+    def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, **others: Any) -> Sums:
         self.passes += 1 + rows + words
-        return super().sweep(A, B, rows=rows, words=words, logs=logs)
+        return super().sweep(A, B, rows=rows, words=words, **others)
 
 
 class Course(NamedTuple):
