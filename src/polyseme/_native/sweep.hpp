@@ -30,8 +30,8 @@ template <class Index, class T, class SweepBlock>
 void sweep_range(const Counts<Index, T>& counts, int64_t begin, int64_t end, int width, RowBlock<T> block, SweepBlock sweep_block) {
     int64_t offset[kBlock], ahead[kBlock];
     block.offset = offset;
-    // The operands of a block are read twice; the second time they should still be in the first cache.
     const int64_t operand_bytes = width * static_cast<int64_t>(sizeof(T));
+    // The operands of a block are read twice; the second time they should still be in the first cache.
     const int64_t step = std::max<int64_t>(8, std::min<int64_t>(kBlock, kCachedBytes / operand_bytes));
     const bool far = counts.columns * operand_bytes > kFarBytes;
     for (int64_t j = begin; j < end; j += step) {

@@ -37,7 +37,8 @@ def connected(cluster: Any) -> Iterator[Any]:
             f"got {cluster!r}."
         )
     if cluster == "local" or isinstance(cluster, int):
-        with _workers_here(None if cluster == "local" else cluster) as here, distributed.Client(here) as client:
+        n_workers = None if cluster == "local" else cluster
+        with _workers_here(distributed, n_workers) as here, distributed.Client(here) as client:
             yield client
         return
     with distributed.Client(cluster) as client:
@@ -45,12 +46,10 @@ def connected(cluster: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _workers_here(n_workers: int | None) -> Iterator[Any]:
+def _workers_here(distributed: Any, n_workers: int | None) -> Iterator[Any]:
     """So many worker processes of one thread; one for each core if None."""
     import dask
-    import distributed as library
 
-    distributed: Any = library  # has no types
     if n_workers is not None and n_workers < 1:
         raise InputError(f"A cluster needs at least one worker, got {n_workers}.")
     with (
