@@ -1,6 +1,9 @@
 """The kernel against the naive dense sums, whatever the width, layout, instruction set or number of threads."""
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -199,6 +202,25 @@ def test_an_instruction_set_the_processor_lacks_is_refused(counts):
     A, B = operands(12, counts, 4)
     with pytest.raises(ValueError, match="instruction set"):
         sparse(counts).sweep(A, B, n_threads=1, isa="sse9")
+
+
+def imported_with(isa):
+    """What a new process says of its instruction set when POLYSEME_ISA names this one."""
+    code = "from polyseme import _kernels; print(_kernels.chosen_isa())"
+    environment = {**os.environ, "POLYSEME_ISA": isa}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+def test_the_environment_chooses_the_instruction_set(isa):
+    assert imported_with(isa).stdout.strip() == isa
+
+
+def test_an_unknown_instruction_set_in_the_environment_is_refused_by_name():
+    ended = imported_with("sse9")
+    assert ended.returncode == 1
+    assert "POLYSEME_ISA: instruction set 'sse9'" in ended.stderr
+    assert "choose from baseline" in ended.stderr
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)

@@ -4,7 +4,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
-#include <cstring>
 #include <optional>
 
 #include "counts.hpp"
@@ -33,13 +32,7 @@ auto* pointer_or_null(std::optional<Array>& array) {
     return array ? array->data() : nullptr;
 }
 
-inline Isa isa_from(const std::optional<nb::str>& name) {
-    if (!name) return best_isa();
-    const Isa best = best_isa();
-    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
-        if (std::strcmp(name->c_str(), isa_name(isa)) == 0 && isa <= best) return isa;
-    throw nb::value_error("this processor does not have that instruction set");
-}
+inline Isa isa_from(const std::optional<nb::str>& name) { return name ? isa_named(name->c_str()) : chosen_isa(); }
 
 void bind_variational(nb::module_& module);  // bindings_variational.cpp
 

@@ -97,7 +97,7 @@ void bind(nb::module_& module) {
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out1<T> q, int n_threads) {
             const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, B.shape(0));
             const nb::gil_scoped_release released;
-            products<Index, T>(counts, A.data(), B.data(), static_cast<int>(B.shape(1)), q.data(), n_threads, best_isa());
+            products<Index, T>(counts, A.data(), B.data(), static_cast<int>(B.shape(1)), q.data(), n_threads, chosen_isa());
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("A").noconvert(), nb::arg("B").noconvert(), nb::arg("q").noconvert(), nb::arg("n_threads"));
@@ -126,7 +126,7 @@ void bind(nb::module_& module) {
             const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, enough};
             const nb::gil_scoped_release released;
             coordinate<Index, T>(counts, B.data(), static_cast<int>(B.shape(1)), u.data(), settings, theta.data(), gains.data(), logs.data(),
-                                 n_threads, best_isa());
+                                 n_threads, chosen_isa());
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("theta").noconvert(),
@@ -138,7 +138,9 @@ void bind(nb::module_& module) {
 
 NB_MODULE(_kernels, module) {
     module.doc() = "Compiled kernels of polyseme; use them through polyseme.kernels.";
+    chosen_isa();  // fails here, when the package is imported, if POLYSEME_ISA names what the processor lacks
     module.def("best_isa", [] { return isa_name(best_isa()); });
+    module.def("chosen_isa", [] { return isa_name(chosen_isa()); });
     bind_mstep<float>(module);
     bind_mstep<double>(module);
     bind_blend<float>(module);

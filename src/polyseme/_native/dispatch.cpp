@@ -1,6 +1,8 @@
 // Chooses the instruction set at run time.
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 #include "dirichlet_table.hpp"
 #include "row_table.hpp"
@@ -56,6 +58,26 @@ Isa detect() {
 
 Isa best_isa() {
     static const Isa isa = detect();
+    return isa;
+}
+
+Isa isa_named(const char* name) {
+    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+        if (std::strcmp(name, isa_name(isa)) == 0 && isa <= best_isa()) return isa;
+    throw std::invalid_argument("instruction set '" + std::string(name) + "' is not one that this processor has: choose from baseline" +
+                                (best_isa() >= Isa::avx2 ? ", avx2" : "") + (best_isa() >= Isa::avx512 ? ", avx512" : ""));
+}
+
+Isa chosen_isa() {
+    static const Isa isa = [] {
+        const char* const name = std::getenv("POLYSEME_ISA");
+        if (!name || !*name) return best_isa();
+        try {
+            return isa_named(name);
+        } catch (const std::invalid_argument& error) {
+            throw std::invalid_argument(std::string("POLYSEME_ISA: ") + error.what());
+        }
+    }();
     return isa;
 }
 

@@ -51,7 +51,9 @@ struct RowTable {
 
 enum class Isa { baseline, avx2, avx512 };
 
-Isa best_isa();                  // what this processor can run
+Isa best_isa();                  // the widest one that this processor can run
+Isa isa_named(const char* name);  // throws std::invalid_argument if the processor lacks it
+Isa chosen_isa();                // best_isa(), or what POLYSEME_ISA names; throws if the processor lacks it
 const char* isa_name(Isa isa);
 
 template <class T>
