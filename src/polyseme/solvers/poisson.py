@@ -70,9 +70,13 @@ def duality_gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats
 
 
 def _filled_scales(source: MemorySource, point: Unnormalised) -> Floats:
-    """s_d of the documents that have words and weight."""
-    scales = np.einsum("dk,k->d", point.docs, column_sums(point.words).astype(point.docs.dtype), dtype=point.docs.dtype)
-    return scales[source.weighted_totals > 0].astype(np.float64)
+    """s_d of the documents that have words and weight.
+
+    In float64: rounding a topic's sum to float32 would shift the likelihood of all its documents alike, by more than
+    late iterations gain, and whether an extrapolated point is kept would depend on the order of rounding.
+    """
+    scales = np.einsum("dk,k->d", point.docs, column_sums(point.words), dtype=np.float64)
+    return np.asarray(scales[source.weighted_totals > 0])
 
 
 def _weighted(source: MemorySource, values: Floats) -> float:
