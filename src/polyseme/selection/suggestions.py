@@ -69,14 +69,18 @@ def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[Merge]:
     return sorted(found, key=lambda merge: (merge.divergence, merge.first, merge.second))
 
 
-def suggest_splits(model: Any, X: Any, *, random_state: int = 0, n_jobs: int | None = None) -> list[Split]:
+def suggest_splits(
+    model: Any, X: Any, *, min_gain: float = 0.02, random_state: int = 0, n_jobs: int | None = None
+) -> list[Split]:
     """Topics of a model fitted on X whose own tokens have structure, those that gain most first.
 
     The tokens that the fit gives to a topic, x P(z|d,w), are a corpus of their own: if two topics predict its held-out
     words better than its unigram does, by the same rule that finds a corpus structured (`select_n_topics`), the topic
-    holds more than one subject.
+    holds more than one subject. Two topics must gain more than `min_gain` nats per token: where topics overlap, the
+    tokens of a topic with one subject show a little structure too, which is significant in a large corpus.
     """
     check_is_fitted(model)
+    least = non_negative("min_gain", min_gain)
     model = probabilistic(model)
     counts = sparse_counts(count_data(model, X, reset=False), model.components_.dtype)
     if counts.n_docs != len(model.doc_topic_):
@@ -92,6 +96,7 @@ def suggest_splits(model: Any, X: Any, *, random_state: int = 0, n_jobs: int | N
         seen = select_n_topics(own.matrix(), [2], refine=False, n_jobs=n_jobs, random_state=random_state)
         if seen.structured:
             found.append(_split(topic, seen))
+    found = [split for split in found if split.gain > least]
     return sorted(found, key=lambda split: -split.gain)
 
 
