@@ -198,38 +198,45 @@ def test_correlations_do_not_see_a_shift_of_all():
 
 
 def planted(seed, n_docs=600, K=6, n_words=200, length=60):
-    """Documents from a logistic-normal law with two strong factors."""
+    """Documents from a logistic-normal law with two strong factors.
+
+    The draws use a Cholesky factor, which is unique. The default, a singular value decomposition, leaves the signs of
+    its vectors to the BLAS kernels, so that another processor would draw another corpus.
+    """
     rng = np.random.default_rng(seed)
     loadings = rng.normal(size=(K, 2))
     sigma = loadings @ loadings.T + 0.5 * np.eye(K)
     sigma *= 2.5 / np.diag(sigma).mean()
-    theta = softmax(rng.multivariate_normal(np.zeros(K), sigma, n_docs), axis=1)
+    theta = softmax(rng.multivariate_normal(np.zeros(K), sigma, n_docs, method="cholesky"), axis=1)
     phi = rng.dirichlet(np.full(n_words, 0.05), K)
     return np.array([rng.multinomial(length, p) for p in theta @ phi]), sigma, phi, theta
 
 
 def test_known_correlations_are_found_better_than_by_plsa():
-    """Median of 5 seeds: rank and sign of the correlations, the topics, and the weights."""
-    ours, theirs = [], []
+    """Medians of 5 seeds: ranks and signs of the correlations; errors of the topics, weights and correlations.
+
+    Over ten other groups of 5 seeds the ratios to PLSA's errors are 0.82 to 0.98 for the topics, 0.82 to 0.88 for the
+    weights and 0.17 to 0.4 for the correlations; the rank correlations are 0.96 to 0.99 and all signs are right.
+    """
+    agreement, ours, theirs = [], [], []
     for seed in range(5):
         data, sigma, phi, theta = planted(seed)
         pairs = np.triu_indices(6, 1)
         truth = correlation(sigma)[pairs]
+        strong = np.abs(truth) > 0.2
         model = CorrelatedTopicModel(6, random_state=seed).fit(data)
         plain = PLSA(6, random_state=seed, tol=1e-3, max_iter=500).fit(data)
         logs = np.log(np.maximum(plain.doc_topic_.astype(np.float64), 1e-3))
-        for name, found, sigma_found in ((ours, model, model.covariance_), (theirs, plain, np.cov(logs.T))):
+        for errors, found, sigma_found in ((ours, model, model.covariance_), (theirs, plain, np.cov(logs.T))):
             order, distance = align(phi, found.components_)
             estimate = correlation(sigma_found)[np.ix_(order, order)][pairs]
-            strong = np.abs(truth) > 0.2
-            name.append([
-                spearmanr(truth, estimate)[0], (np.sign(truth) == np.sign(estimate))[strong].mean(),
-                -distance.mean(), -np.abs(found.doc_topic_[:, order] - theta).sum(axis=1).mean(),
-            ])  # fmt: skip
-    ours, theirs = np.median(ours, axis=0), np.median(theirs, axis=0)
-    assert ours[0] > 0.9
-    assert ours[1] > 0.9
-    assert (ours > theirs).all()
+            apart = np.abs(found.doc_topic_[:, order] - theta).sum(axis=1)
+            errors.append([distance.mean(), apart.mean(), np.abs(truth - estimate).mean()])
+            if found is model:
+                same_sign = np.sign(truth) == np.sign(estimate)
+                agreement.append([spearmanr(truth, estimate)[0], same_sign[strong].mean()])
+    assert (np.median(agreement, axis=0) > 0.9).all()
+    assert (np.median(ours, axis=0) < [1, 0.95, 0.6] * np.median(theirs, axis=0)).all()
 
 
 @COVARIANCES
