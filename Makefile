@@ -7,6 +7,8 @@ REPRODUCE_OPTIONS ?=
 BENCH_OPTIONS ?=
 BENCH_VENV := .venv-bench
 
+FAST_TESTS = $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile $(PYTEST_OPTIONS)
+
 # Directories are listed too: their times change when a file is removed.
 PACKAGE_SOURCES := $(shell find src -name __pycache__ -prune -o -print) pyproject.toml $(wildcard CMakeLists.txt)
 
@@ -40,13 +42,14 @@ demo: $(VENV)/.package ## build, then fit topics on a corpus that every install 
 	$(BIN)/polyseme demo
 
 test: lint ## lint and the tests, without the long ones
-	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile $(PYTEST_OPTIONS)
+	$(FAST_TESTS)
 
-test-all: test native-sanitize ## all tests, also the long ones and the sanitizers
+test-all: lint native-sanitize ## all tests under each instruction set, then the long ones and the sanitizers
+	$(BIN)/python tools/each_instruction_set.py $(FAST_TESTS)
 	$(BIN)/python -m pytest -m slow $(PYTEST_OPTIONS)
 
 coverage: $(VENV)/.package $(VENV)/.tools ## the same tests, with the lines that they miss; fails below 95 %
-	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile --cov --cov-report=term $(PYTEST_OPTIONS)
+	$(FAST_TESTS) --cov --cov-report=term
 
 lint: $(VENV)/.package $(VENV)/.tools ## style and types
 	$(BIN)/ruff check
