@@ -197,7 +197,7 @@ def test_merging_takes_the_cheapest_pair():
 
 
 def test_merges_are_suggested_for_too_many_topics_and_splits_for_too_few(six):
-    """Topics of one subject gain at most 0.007 nats per token, one of two at least 0.2 (15 seeds); the limit is 0.02."""
+    """Topics of one subject gain at most 0.007 nats per token, one of two at least 0.2; the limit is 0.02."""
     right = PLSA(6, random_state=0, n_init=3, n_jobs=1).fit(six)
     assert suggest_merges(right) == []
     assert suggest_splits(right, six, n_jobs=1) == []
