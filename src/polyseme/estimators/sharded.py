@@ -20,7 +20,7 @@ from polyseme.progress import fit_progress
 from polyseme.solvers import Fit, Solver
 from polyseme.solvers.folding import fold_in
 from polyseme.solvers.loop import best_of, chosen_solver, run_to_end
-from polyseme.sources.disk import Shards
+from polyseme.sources.disk import Shards, remove_unused
 from polyseme.sources.memory import effective_threads
 from polyseme.sources.shards import ShardSource, bytes_of, npy_header
 
@@ -89,6 +89,7 @@ def fit_shards(
         keep_folded(estimator, shards, source)
         if not interrupted:
             source.forget()
+        remove_unused()
     return interrupted
 
 

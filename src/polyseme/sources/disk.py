@@ -2,14 +2,17 @@
 
 theta is not an array here, but something that knows the rows of each shard: uniform, a folder with a file for each
 shard (a generation), or what lies further along the way from one generation to the next. Every visit writes the next
-generation; what nobody refers to any more is removed.
+generation; what nobody refers to anymore is removed.
 """
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
+import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -83,13 +86,17 @@ class RowsAhead:
 
 
 class Generation:
-    """theta as a folder of files, one for each shard; the folder goes with the last reference, unless it is kept."""
+    """theta as a folder of files, one for each shard, which is removed after the last reference, unless it is kept.
+
+    No finalizer removes the folder: Python only prints an exception that is raised in a finalizer, so a Ctrl-C that
+    arrived during the removal would be lost. When a generation dies it is only noted, by a function that runs no Python
+    code; `remove_unused` removes its folder later.
+    """
 
     def __init__(self, folder: Path, *, kept: bool = False) -> None:
         self.folder = folder
-        self.let_go()
-        if kept:
-            self.keep()
+        if not kept:
+            self.let_go()
 
     def of(self, number: int, shard: ShardSource) -> Array:
         return read_rows(self.path(number), shard.n_docs, shard.dtype)
@@ -104,14 +111,37 @@ class Generation:
 
     def keep(self) -> None:
         """From now on the folder stays, also when this process ends."""
-        self._removal.detach()
+        _removable.pop(weakref.ref(self), None)
 
     def let_go(self) -> None:
-        """From now on the folder goes with the last reference, or with this process."""
-        self._removal = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        """From now on the folder is removed after the last reference, or when this process ends."""
+        _removable[weakref.ref(self, _unused.append)] = self.folder
 
     def path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.npy"
+
+
+_removable: dict[weakref.ref[Generation], Path] = {}
+_unused: deque[weakref.ref[Generation]] = deque()
+_removing = threading.Lock()
+
+
+def remove_unused() -> None:
+    """Removes the folders of generations that nobody refers to anymore."""
+    with _removing:
+        while _unused:
+            if _unused[0] in _removable:
+                shutil.rmtree(_removable[_unused[0]], ignore_errors=True)
+                # Only now: after a Ctrl-C in rmtree the next call removes the rest of the folder.
+                del _removable[_unused[0]]
+            _unused.popleft()
+
+
+@atexit.register
+def _remove_all() -> None:
+    """Removes all folders that are not kept."""
+    for folder in list(_removable.values()):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_rows(path: Path, rows: Array, *, flush: bool = False) -> None:
@@ -250,6 +280,7 @@ class ShardFolder:
 
     def new_generation(self) -> Generation:
         assert self.work is not None
+        remove_unused()
         return Generation(Path(tempfile.mkdtemp(dir=self.work, prefix="theta-")))
 
 
