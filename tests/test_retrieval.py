@@ -1,5 +1,8 @@
 """Searching an index: scores against other packages and naive formulas, results, reasons and bad input."""
 
+import pickle
+
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -214,6 +217,27 @@ def test_results_are_a_sequence_and_plain_values(index):
     assert plain["method"] == "plsi*"
     assert [len(hit["words"]) for hit in plain["hits"]] == [2, 2, 2]
     assert set(plain["hits"][0]["words"][0]) == {"word", "weight", "in_query", "in_document"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_results_are_the_same_after_pickle(index, method):
+    found = index.search("jaguar engine", 3, method=method)
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found
+    assert again.to_dict() == found.to_dict()
+    assert len(pickle.dumps(found)) < 20_000  # without the index
+    assert pickle.loads(pickle.dumps(again)).to_dict() == found.to_dict()
+
+
+def test_hits_of_a_topic_are_the_same_after_pickle(index):
+    hits = index.of_topic(0, 2)
+    assert [hit.to_dict() for hit in pickle.loads(pickle.dumps(hits))] == [hit.to_dict() for hit in hits]
+
+
+@pytest.mark.slow
+def test_joblib_searches_in_other_processes(index):
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(index.search)(query, 3) for query in QUERIES)
+    assert [results.to_dict() for results in found] == [index.search(query, 3).to_dict() for query in QUERIES]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, overload
 
 import numpy as np
@@ -41,6 +41,10 @@ class Hit:
     def words(self) -> list[Reason]:
         """The words that matter, weightiest first; over all words of query and document weights sum to the score."""
         return self._explain(self.row)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: the words themselves, since what explains them refers to the whole index."""
+        return {**vars(self), "_explain": partial(_stored, self.words)}
 
     def to_dict(self, n_words: int = 10) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -79,6 +83,11 @@ class Results(Sequence[Hit]):
     def to_dict(self, n_words: int = 10) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {"method": self.method, "note": self.note, "hits": [hit.to_dict(n_words) for hit in self.hits]}
+
+
+def _stored(words: list[Reason], row: int) -> list[Reason]:
+    """The explanation of a hit that was pickled."""
+    return words
 
 
 def best_rows(scores: Array, k: int) -> Array:
