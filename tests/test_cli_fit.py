@@ -100,7 +100,7 @@ def test_topics_as_a_table_as_json_and_as_csv(finished: Path) -> None:
     assert [len(row["documents"]) for row in rows] == [1, 1]
     assert rows[0]["weight"] > rows[1]["weight"]
     assert rows[0]["fit"] > 0.9
-    with (finished / "topics.csv").open(encoding="utf-8-sig", newline="") as file:
+    with (finished / "topics.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [int(line["topic"]) for line in lines] == [row["topic"] for row in rows]
     assert lines[0]["words"].split()[:3] == rows[0]["words"]

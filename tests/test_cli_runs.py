@@ -108,7 +108,7 @@ def test_names_are_kept_and_shown(place: Path) -> None:
     assert "Space flight" in run("topics", "run", cwd=place).stdout
     rows = {row["topic"]: row for row in json.loads(run("topics", "run", "--json", cwd=place).stdout)}
     assert rows[1]["name"] == "Space flight"
-    with (place / "run" / "topics.csv").open(encoding="utf-8-sig", newline="") as file:
+    with (place / "run" / "topics.csv").open(encoding="utf-8", newline="") as file:
         assert {row["name"] for row in csv.DictReader(file)} == {"Space flight", "'=SUM(A1)", ""}
     assert run("edit", "run", "--rename", "1=", "-q", cwd=place).exit_code == 0
     assert open_run(place / "run").topic_names == {0: "=SUM(A1)"}

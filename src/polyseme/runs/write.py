@@ -62,8 +62,7 @@ def write_topics(
     found = typical(model.doc_topic_, model.doc_weights_, DOCUMENTS_SHOWN)
     topic_names = about.get("topic_names", {})
     topics = topics_csv(model.components_, model.topic_weights_, found, vocabulary, names, topic_names)
-    # the mark at the beginning tells Excel that the file is UTF-8; other readers skip it
-    (folder / "topics.csv").write_text(topics, encoding="utf-8-sig")
+    (folder / "topics.csv").write_text(topics, encoding="utf-8")
 
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
