@@ -22,6 +22,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 X = sp.csr_array(sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts)
 
 
+@pytest.fixture(autouse=True)
+def default_handler():
+    """A shell starts background jobs with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def shards(tmp_path):
     return write_shards([X], tmp_path / "shards", shard_nonzeros=400)

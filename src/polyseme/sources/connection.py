@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
@@ -57,7 +58,7 @@ def _workers_here(distributed: Any, n_workers: int | None) -> Iterator[Any]:
     A worker runs whatever code it is sent. Therefore all ports are on the loopback interface and demand the temporary
     certificate that this function makes, and files that workers spill, which they unpickle, are in a private folder.
     """
-    import dask
+    import dask.system
 
     if n_workers is not None and n_workers < 1:
         raise InputError(f"A cluster needs at least one worker, got {n_workers}.")
@@ -65,18 +66,36 @@ def _workers_here(distributed: Any, n_workers: int | None) -> Iterator[Any]:
         security = distributed.Security.temporary()
     except ImportError:  # cryptography
         raise MissingExtraError("A cluster of worker processes of this machine", "dask") from None
+    if n_workers is None:
+        n_workers = dask.system.CPU_COUNT
+    # LocalCluster cannot bind the HTTP port of a worker without a dashboard to one interface.
+    common = {
+        "host": _LOOPBACK,
+        "protocol": "tls://",
+        "security": security,
+        "dashboard": False,
+        "dashboard_address": f"{_LOOPBACK}:0",
+    }
     with (
         TemporaryDirectory(prefix="polyseme-", dir=dask.config.get("temporary-directory", None)) as private,
         dask.config.set(_SETTINGS),
-        distributed.LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            processes=True,
-            host=_LOOPBACK,
+        distributed.SpecCluster(
+            scheduler={"cls": distributed.Scheduler, "options": {**common, "port": 0}},
+            workers={
+                number: {
+                    "cls": distributed.Nanny,
+                    "options": {
+                        **common,
+                        "nthreads": 1,
+                        "memory_limit": 1.0 / n_workers,
+                        "local_directory": private,
+                        "silence_logs": logging.WARNING,
+                    },
+                }
+                for number in range(n_workers)
+            },
             security=security,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": f"{_LOOPBACK}:0"},  # any free port rather than the default 8787
-            local_directory=private,
+            silence_logs=logging.WARNING,
         ) as here,
     ):
         yield here
