@@ -1,6 +1,9 @@
 """What a fit of PLSA leaves behind: attributes, history, topics, progress; also when it is interrupted."""
 
+import io
+import multiprocessing
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -168,8 +171,62 @@ def test_progress_without_rich(capsys, monkeypatch):
     assert [line.split(":")[0] for line in output.err.splitlines()] == ["PLSA 0/12", "PLSA 10/12", "PLSA 12/12"]
 
 
-def test_progress_with_rich(capsys):
-    pytest.importorskip("rich")
+def test_progress_without_a_terminal(capfd):
+    fitted(max_iter=12, tol=0, verbose=1)
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert [line.split(":")[0] for line in output.err.splitlines()] == ["PLSA 0/12", "PLSA 10/12", "PLSA 12/12"]
+
+
+def test_the_last_line_is_of_the_last_iteration_of_every_start(capfd):
+    model = fitted(max_iter=300, tol=0.5, n_init=2, verbose=1)
+    lines = [line.split(":")[0] for line in capfd.readouterr().err.splitlines()]
+    assert lines.count("PLSA 0/300") == 2
+    before = lines[lines.index("PLSA 0/300", 1) - 1]
+    assert f"PLSA {model.n_iter_}/300" in (before, lines[-1])
+
+
+def terminal(monkeypatch):
+    """Makes standard error a terminal; returns what is written to it. (Not a fixture: pytest would replace it.)"""
+    rich = pytest.importorskip("rich.console")
+    written = io.StringIO()
+    monkeypatch.setattr(written, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setenv("TERM", "xterm")
+    assert rich.Console(stderr=True).is_terminal
+    return written
+
+
+def test_progress_on_a_terminal(monkeypatch, capsys):
+    written = terminal(monkeypatch)
     fitted(max_iter=12, tol=0, verbose=2)
-    output = capsys.readouterr()
-    assert "12/12" in output.out + output.err
+    assert "12/12" in written.getvalue()
+    assert "PLSA 10/12:" not in written.getvalue()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_fit_beside_a_bar_prints_lines(monkeypatch):
+    """Nested, in other threads, and again with a bar when the first has ended."""
+
+    def others(entry):
+        if entry["iteration"] == 2:
+            fitted(max_iter=3, tol=0, verbose=1)
+            with ThreadPoolExecutor(3) as pool:
+                list(pool.map(lambda _: fitted(max_iter=4, tol=0, verbose=1), range(3)))
+
+    written = terminal(monkeypatch)
+    fitted(max_iter=12, tol=0, verbose=2, callback=others)
+    text = written.getvalue()
+    assert "12/12" in text
+    assert "PLSA 3/3: log-likelihood" in text
+    assert text.count("PLSA 4/4: log-likelihood") == 3
+    fitted(max_iter=5, tol=0, verbose=2)
+    assert "5/5" in written.getvalue()
+    assert "PLSA 5/5:" not in written.getvalue()
+
+
+def test_a_fit_in_a_worker_process_prints_lines(monkeypatch):
+    written = terminal(monkeypatch)
+    monkeypatch.setattr(multiprocessing, "parent_process", object)
+    fitted(max_iter=5, tol=0, verbose=1)
+    assert "PLSA 5/5: log-likelihood" in written.getvalue()

@@ -73,7 +73,7 @@ def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
         index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(run.counts.shape) - 1)))
     if method == "plsi*":
         notes.print("Fitting the models of plsi*, once for this run ...")
-        index.fit_models(verbose=int(not notes.quiet)).save(saved)
+        index.fit_models(verbose=int(notes.is_terminal and not notes.quiet)).save(saved)
     return index
 
 

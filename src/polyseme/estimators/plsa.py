@@ -68,7 +68,8 @@ class PLSA(TopicScores, CountDecomposition):
     n_jobs : threads; None for all cores this process may use. Results do not depend on it.
     dtype : None for float32 factors of integer and float32 data, float64 of float64 data.
     random_state : seed of the start.
-    verbose : 1 shows a progress bar, 2 leaves it on the screen.
+    verbose : 1 shows a progress bar, 2 leaves it on the screen. Without a terminal, and for a fit inside or beside one
+        that shows a bar, the progress is printed as lines on standard error.
     callback : called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
     checkpoint : a file that the fit's state is written to every ten seconds, or a `polyseme.checkpoints.Checkpoint`,
         which says how often. A fit of the same data with the same parameters that finds it goes on from there, to the
