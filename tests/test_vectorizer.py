@@ -240,7 +240,9 @@ def test_many_tiny_documents_and_a_long_one():
 def test_parameters_have_count_vectorizers_defaults():
     theirs, ours = CountVectorizer().get_params(), Vectorizer().get_params()
     assert {name: ours[name] for name in theirs} == theirs
-    assert set(ours) - set(theirs) == {"language", "stem", "phrases", "n_jobs"}
+    assert set(ours) - set(theirs) == {
+        "language", "stem", "phrases", "keep_numbers", "extra_stop_words", "n_jobs",
+    }  # fmt: skip
 
 
 BAD_PARAMETERS = [

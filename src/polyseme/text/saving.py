@@ -51,7 +51,7 @@ def _plain(name: str, value: Any) -> Any:
     if name == "vocabulary" and value is not None:
         terms = value.items() if hasattr(value, "items") else zip(_terms(value), range(len(value)), strict=True)
         return [term for term, _ in sorted(terms, key=lambda item: item[1])]
-    if name in ("stop_words", "ngram_range") and value is not None and not isinstance(value, str):
+    if name in ("stop_words", "extra_stop_words", "ngram_range") and value is not None and not isinstance(value, str):
         return list(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value

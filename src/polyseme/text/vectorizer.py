@@ -20,7 +20,7 @@ from polyseme.metrics.cooccurrence import TokenSequences
 from polyseme.sources.memory import effective_threads
 from polyseme.text import saving
 from polyseme.text.guessing import language_in
-from polyseme.text.kept_words import as_scikit_learn_returns_it, frequent, with_sorted_rows
+from polyseme.text.kept_words import as_scikit_learn_returns_it, frequent, is_number, with_sorted_rows
 from polyseme.text.languages import OTHER, Language, language_of
 from polyseme.text.phrases import DEFAULT_THRESHOLD, Pair, find_phrases, join_phrases
 from polyseme.text.splitting import splitting_of_language, splitting_of_scikit_learn
@@ -52,6 +52,10 @@ class Vectorizer(CountVectorizer):
     stem : whether words of a language are stemmed. Each stem is shown by its most frequent form.
     phrases : True, or a threshold between 0 and 1: neighbours whose NPMI reaches it (True: 0.5), and that occur ten
         times, become one word, such as "san_francisco".
+    keep_numbers : whether words of digits alone are counted. None counts them without a language and leaves them out
+        with one. Years from 1000 to 2099 are always counted.
+    extra_stop_words : words to leave out besides `stop_words`, or None. With stems, a word leaves out all forms of its
+        stem.
     n_jobs : threads; None for all cores this process may use. Results do not depend on it.
     input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer, stop_words, token_pattern,
     ngram_range, analyzer, max_df, min_df, max_features, vocabulary, binary, dtype : as CountVectorizer's.
@@ -74,6 +78,8 @@ class Vectorizer(CountVectorizer):
         "language": [str, None],
         "stem": ["boolean"],
         "phrases": ["boolean", Interval(RealNotInt, 0, 1, closed="both")],
+        "keep_numbers": ["boolean", None],
+        "extra_stop_words": ["array-like", set, frozenset, None],
         "n_jobs": [Integral, None],
     }
 
@@ -100,6 +106,8 @@ class Vectorizer(CountVectorizer):
         language: str | None = None,
         stem: bool = True,
         phrases: bool | float = False,
+        keep_numbers: bool | None = None,
+        extra_stop_words: Iterable[str] | None = None,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -111,6 +119,8 @@ class Vectorizer(CountVectorizer):
         self.language = language
         self.stem = stem
         self.phrases = phrases
+        self.keep_numbers = keep_numbers
+        self.extra_stop_words = extra_stop_words
         self.n_jobs = n_jobs
 
     def fit(self, raw_documents: Iterable[Any], y: Any = None) -> Self:
@@ -307,7 +317,7 @@ class Vectorizer(CountVectorizer):
         if not words:
             raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
         tokens, documents = tally.totals(len(words))
-        kept = frequent(self, tokens, documents, tally.n_documents)
+        kept = frequent(self, tokens, documents, tally.n_documents, allowed=self._allowed(words))
         columns: Columns = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
         names = words if kept.all() else [words[word] for word in np.flatnonzero(kept).tolist()]
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
@@ -315,6 +325,21 @@ class Vectorizer(CountVectorizer):
             self.shown_ = {stem: name for stem, name in self.shown_.items() if name in self.vocabulary_}
             self.forms_ = {form: stem for form, stem in self.forms_.items() if stem in self.shown_}
         return self._matrix(tally, columns) if keep else None
+
+    def _allowed(self, words: Sequence[str]) -> Any:
+        """A mask of the words that are neither numbers to leave out nor extra stop words."""
+        allowed = np.ones(len(words), dtype=bool)
+        if self.keep_numbers is False or (self.keep_numbers is None and self.language_ is not None):
+            allowed &= np.fromiter((not is_number(word) for word in words), dtype=bool, count=len(words))
+        if self.extra_stop_words is not None:
+            language = None if self.language_ is None else language_of(self.language_)
+            stops = [word.lower() if self.lowercase else word for word in self.extra_stop_words]
+            if language is not None:
+                stems = self._stems([language.prepared(word, self.lowercase) for word in stops], language)
+                stops += [self.shown_[stem] for stem in stems if stem in self.shown_]
+            left_out = frozenset(stops)
+            allowed &= np.fromiter((word not in left_out for word in words), dtype=bool, count=len(words))
+        return allowed
 
     def _known_counts(self, tally: Tally, words: Sequence[str | None]) -> Any:
         columns = (self.vocabulary_.get(word, -1) for word in words)
@@ -373,6 +398,14 @@ class Vectorizer(CountVectorizer):
     # checks
 
     def _refuse_what_does_not_fit_together(self) -> None:
+        if self.keep_numbers is False or self.extra_stop_words is not None:
+            if self.analyzer != "word":
+                raise UnsupportedError("keep_numbers and extra_stop_words are for words: leave analyzer='word'.")
+            if self.vocabulary is not None:
+                raise InputError("keep_numbers and extra_stop_words change the vocabulary: do not give one as well.")
+            given = self.extra_stop_words
+            if isinstance(given, str) or not all(isinstance(word, str) for word in given or ()):
+                raise InputError("extra_stop_words must be a list of strings.")
         if self.language is None and self.phrases is False:
             return
         if self.analyzer != "word":
