@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from polyseme import storage as _storage
-from polyseme.background import Background, JointBackground
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError, UnsupportedError
-from polyseme.estimators import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, RealTopicModel, TensorPLSA
-from polyseme.estimators.lda import VARIATIONAL_SOLVERS as _VARIATIONAL_SOLVERS
-from polyseme.priors import MEMBERS as _PRIORS
-from polyseme.solvers import SOLVERS as _SOLVERS
-from polyseme.solvers import EarlyStopping as _EarlyStopping
-from polyseme.solvers import Growth as _Growth
+
+if TYPE_CHECKING:
+    from polyseme.background import Background, JointBackground
+    from polyseme.estimators import (
+        LDA,
+        LSA,
+        NMF,
+        PLSA,
+        CorrelatedTopicModel,
+        HierarchicalPLSA,
+        RealTopicModel,
+        TensorPLSA,
+    )
 
 __version__ = "0.1.0"
 
-_ESTIMATORS = (LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, RealTopicModel, TensorPLSA)
+_ESTIMATORS = ("LDA", "LSA", "NMF", "PLSA", "CorrelatedTopicModel", "HierarchicalPLSA", "RealTopicModel", "TensorPLSA")
+_MODULES = {
+    **dict.fromkeys(_ESTIMATORS, "polyseme.estimators"),
+    "Background": "polyseme.background",
+    "JointBackground": "polyseme.background",
+}
 
 __all__ = [
     "LDA",
@@ -39,10 +50,28 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> Any:
+    """Import the estimators when they are first used, so that the command line can report errors at once."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
+
+
 def load(path: str | PathLike[str]) -> Any:
     """The model that `save` wrote to `path`."""
-    named = (*_SOLVERS.values(), *_VARIATIONAL_SOLVERS.values(), *_PRIORS)
-    parts = (*named, _EarlyStopping, _Growth, Background, JointBackground)
+    from polyseme import estimators, storage
+    from polyseme.background import Background, JointBackground
+    from polyseme.estimators.lda import VARIATIONAL_SOLVERS
+    from polyseme.priors import MEMBERS
+    from polyseme.solvers import SOLVERS, EarlyStopping, Growth
+
+    named = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
+    parts = (*named, EarlyStopping, Growth, Background, JointBackground)
     settings = {part.__name__: part for part in parts}
-    estimators = {estimator.__name__: estimator for estimator in _ESTIMATORS}
-    return _storage.restore(path, estimators, settings)
+    return storage.restore(path, {name: getattr(estimators, name) for name in _ESTIMATORS}, settings)

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from polyseme.runs.folder import check_is_run
+from polyseme.text.readers.files import places
+
+
+def _existing_run(folder: str) -> str:
+    check_is_run(Path(folder))
+    return folder
+
+
+def _existing_inputs(paths: list[str] | None) -> list[str] | None:
+    """Checked here, before a command imports what it computes with, so that a typing error is reported at once."""
+    if paths:
+        places(paths)
+    return paths
+
 
 Inputs = Annotated[
     list[str],
@@ -12,9 +29,12 @@ Inputs = Annotated[
         metavar="INPUT...",
         help="Folders of text files, .csv .tsv .jsonl .parquet, MediaWiki dumps .xml[.bz2|.gz], .pdf .docx .html; "
         "a text file alone, and - for standard input, hold one document a line.",
+        callback=_existing_inputs,
     ),
 ]
-RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A folder that polyseme fit wrote.")]
+RunFolder = Annotated[
+    str, typer.Argument(metavar="RUN", help="A folder that polyseme fit wrote.", callback=_existing_run)
+]
 Format = Annotated[
     str | None, typer.Option("--format", help="Read every file so, whatever its name: lines, csv, jsonl, wiki ...")
 ]

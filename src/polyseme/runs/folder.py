@@ -25,6 +25,13 @@ FITTED_FILE = "fitted.json"
 """marks a folder of shards whose fit is done, and whose files are not all written"""
 
 
+def check_is_run(path: Path) -> None:
+    """Raises InputError if the folder is not a run."""
+    recover(path.absolute())
+    if not (path / RUN_FILE).is_file():
+        raise InputError(f"{path} is not a run: make one with polyseme fit.")
+
+
 def check_free(path: Path, *, overwrite: bool) -> None:
     """Raises InputError if a run cannot be written to `path`; only another run may be overwritten."""
     recover(path)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from polyseme.errors import InputError, ModelFileError
+from polyseme.errors import ModelFileError
 from polyseme.runs.counted import read_json
-from polyseme.runs.exchange import recover
-from polyseme.runs.folder import RUN_FILE, SHARDS_FOLDER
+from polyseme.runs.folder import RUN_FILE, SHARDS_FOLDER, check_is_run
 from polyseme.runs.run import FORMAT_VERSION, Run
 from polyseme.runs.sharded import ShardedRun
 
@@ -16,9 +15,7 @@ from polyseme.runs.sharded import ShardedRun
 def open_run(path: str | PathLike[str]) -> Run:
     """The run in a folder, checked to be one that this version can read."""
     path = Path(path)
-    recover(path.absolute())
-    if not (path / RUN_FILE).is_file():
-        raise InputError(f"{path} is not a run: make one with polyseme fit.")
+    check_is_run(path)
     about = read_json(path / RUN_FILE)
     if not isinstance(about.get("format_version"), int):
         raise ModelFileError(f"{path / RUN_FILE} is damaged: it names no format.")

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from polyseme.text.tokens import Integers
 
-
 _YEARS = range(1000, 2100)
 
 
