@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli_runner import FRUIT, METAL, here
-from polyseme.cli.search import INDEX_FILE, unique_ids
+from polyseme.cli.search import INDEX_FILE
+from polyseme.runs.counted import unique_ids
 
 
 @pytest.fixture(autouse=True)
@@ -73,5 +74,5 @@ def test_nothing_to_find(arguments: tuple[str, ...], code: int, sentence: str) -
 
 def test_ids_that_files_share_are_told_apart() -> None:
     assert unique_ids(["1", "2"], ["a", "a"]) == ["1", "2"]
-    assert unique_ids(["1", "1"], ["x/a", "x/b"]) == ["a:1", "b:1"]
-    assert unique_ids(["1", "1"], ["x/a", "y/a"]) == ["0:a:1", "1:a:1"]
+    assert unique_ids(["1", "1"], ["x/a", "x/b"]) == ["x/a:1", "x/b:1"]
+    assert unique_ids(["1", "1", "b"], ["a", "a", "b"]) == ["a:1", "a:1#2", "b"]

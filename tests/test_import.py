@@ -8,13 +8,14 @@ PROGRAM = """
 import json, sys, time
 import sklearn.base, sklearn.utils.metaestimators, sklearn.utils.validation
 if {fit}:
-    import numpy, polyseme
+    import numpy
+    from polyseme import PLSA
 before = set(sys.modules)
 started = time.perf_counter()
 if {fit}:
-    polyseme.PLSA(2, random_state=0, tol=1.0).fit(numpy.eye(3))
+    PLSA(2, random_state=0, tol=1.0).fit(numpy.eye(3))
 else:
-    import polyseme
+    from polyseme import PLSA
 seconds = time.perf_counter() - started
 new = [name for name in set(sys.modules) - before if getattr(sys.modules[name], "__spec__", None)]
 json.dump({{"seconds": seconds, "modules": sorted(new)}}, sys.stdout)
@@ -40,6 +41,12 @@ def test_importing_polyseme_brings_little_beyond_scikit_learn():
     assert "polyseme.estimators.plsa" in packages["polyseme"]
     assert set(packages) <= {"polyseme", "safetensors", "scipy"}
     assert not [name for name in packages["polyseme"] if name.startswith(("polyseme.cli", "polyseme.explore"))]
+
+
+def test_importing_polyseme_alone_does_not_import_scikit_learn():
+    program = "import sys, polyseme; print('sklearn' in sys.modules, 'numpy' in sys.modules, 'PLSA' in dir(polyseme))"
+    output = subprocess.run([sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True).stdout
+    assert output.split() == ["False", "False", "True"]
 
 
 def test_the_first_fit_brings_nothing():

@@ -79,7 +79,7 @@ def test_docx(tmp_path):
     write_docx(tmp_path / "a.docx", body, {"word/footnotes.xml": notes})
     (document,) = read(tmp_path)
     assert document.text == "First paragraph\ncell\t& more\nshown\n\n\nA note"
-    assert document.title == "a"
+    assert document.title == "First paragraph"
 
 
 def test_damaged_and_hostile_docx_are_named(tmp_path, monkeypatch):

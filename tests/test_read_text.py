@@ -14,7 +14,7 @@ import pytest
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text import Limits, read
-from polyseme.text.readers import compressed, inputs
+from polyseme.text.readers import compressed, inputs, plain
 from polyseme.text.readers.encodings import detect, line_blocks
 from polyseme.text.readers.problems import EXAMPLES_KEPT, Problems
 
@@ -38,13 +38,42 @@ def test_a_folder_is_read_in_order_with_labels_and_without_hidden_files(tmp_path
     documents = list(reader)
     assert [d.text for d in documents] == ["first text", "second text"]
     assert [d.label for d in documents] == [None, "b"]
-    assert [d.title for d in documents] == ["a", "two"]
+    assert [d.title for d in documents] == ["first text", "two"]  # "a" says nothing
     assert [d.id for d in documents] == ["a.md", str(Path("b", "two.txt"))]
     assert reader.dropped == {"empty file": 1}
     assert not reader.problems
     assert reader.documents == 2
     assert reader.bytes_read == reader.total_bytes == len("first textsecond text \n")
     assert list(reader) == documents
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title"),
+    [
+        ("491", "\n  Stocks fall in London \nMore.", "Stocks fall in London"),
+        ("001.txt", "--- 12 ---\nA real line", "A real line"),
+        ("doc_0017.txt", "Rain and harvest", "Rain and harvest"),
+        ("harvest-17.txt", "Rain", "harvest-17"),
+        ("1871/june.txt", "Rain", "june"),
+        ("UK.txt", "Rain", "UK"),
+        ("7", "From: a@b.c\nSubject: Re: Hard drives\nLines: 3\n\nText", "Re: Hard drives"),
+        ("7", "Note: this is text\nwithout headers\nSubject: no", "Note: this is text"),
+        ("7", "12 34\n56", "7"),
+        ("7", "word " * 40, "word " * 14 + "word…"),
+        ("東京", "雨", "東京"),
+    ],
+)
+def test_a_file_whose_name_says_nothing_is_titled_by_its_first_line(name, text, title):
+    assert plain.title_of(name, text) == title
+
+
+def test_files_of_several_folders_have_ids_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("north", "south"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.txt").write_text(f"from the {folder}", encoding="utf-8")
+    assert [document.id for document in read(["north", "south"])] == [str(Path(f, "1.txt")) for f in ("north", "south")]
+    assert [document.id for document in read("north")] == ["1.txt"]
 
 
 def test_binary_and_unreadable_files_are_skipped_and_named(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -66,8 +65,7 @@ def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
     saved = run.path / INDEX_FILE
     if method == "plsi*" and saved.is_file():
         return SearchIndex.load(saved, vectorizer=run.vectorizer).use_model(run.model)
-    ids = unique_ids(run.documents["id"].to_list(), run.documents["source"].to_list())
-    index = SearchIndex(run.counts, run.vocabulary, ids=ids, titles=run.names, vectorizer=run.vectorizer)
+    index = SearchIndex(run.counts, run.vocabulary, ids=run.ids, titles=run.names, vectorizer=run.vectorizer)
     index.use_model(run.model)
     if method == "lsi":
         index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(run.counts.shape) - 1)))
@@ -75,14 +73,6 @@ def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
         notes.print("Fitting the models of plsi*, once for this run ...")
         index.fit_models(verbose=int(notes.is_terminal and not notes.quiet)).save(saved)
     return index
-
-
-def unique_ids(ids: list[str], sources: list[str]) -> list[str]:
-    """The ids; where files repeat each other's, with the file's name before them."""
-    if len(set(ids)) == len(ids):
-        return ids
-    named = [f"{Path(source).name}:{name}" for source, name in zip(sources, ids, strict=True)]
-    return named if len(set(named)) == len(named) else [f"{row}:{name}" for row, name in enumerate(named)]
 
 
 def _table(results: Results, run: Run) -> Table:

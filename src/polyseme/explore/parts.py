@@ -141,7 +141,7 @@ def of_run(run: Any, *, texts: bool = True) -> Parts:
     frame, about = run.documents, run.about
     times = frame["time"].to_list()
     parts = of_model(
-        run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=frame["id"].to_list(),
+        run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=run.ids,
         titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None,
         texts=run.texts if texts else None,
         title=str(about.get("title") or run.path.resolve().name),

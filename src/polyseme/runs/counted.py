@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,22 @@ class Counted:
 def document_names(titles: list[str | None], ids: list[str]) -> list[str]:
     """What a reader calls each document: its title, or else its id."""
     return [title or name for title, name in zip(titles, ids, strict=True)]
+
+
+def unique_ids(ids: list[str], sources: list[str]) -> list[str]:
+    """The ids or, if some of them repeat, the ids with the names of their files before them.
+
+    An id that repeats within one file gets a number: a:7, a:7#2.
+    """
+    if len(set(ids)) == len(ids):
+        return ids
+    named = [name if name == source else f"{source}:{name}" for source, name in zip(sources, ids, strict=True)]
+    met: Counter[str] = Counter()
+    unique = []
+    for name in named:
+        met[name] += 1
+        unique.append(name if met[name] == 1 else f"{name}#{met[name]}")
+    return unique
 
 
 def column_frame(columns: dict[str, list[Any]]) -> Any:

@@ -16,6 +16,7 @@ from polyseme.runs.counted import (
     read_counts,
     read_documents,
     read_vectorizer,
+    unique_ids,
 )
 from polyseme.runs.texts import read_texts
 from polyseme.runs.typical import Labels
@@ -51,6 +52,11 @@ class Run:
     def documents(self) -> Any:
         """A polars frame: id, title, label, time, source, excerpt, tokens, topic, share, topic_0 ..."""
         return read_documents(self.path)
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The id of each document, with the name of its file where several files use the same ids."""
+        return unique_ids(self.column("id"), self.column("source"))
 
     @cached_property
     def names(self) -> Sequence[str]:

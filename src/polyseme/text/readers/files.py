@@ -22,7 +22,8 @@ class File:
 
     path: Path | None
     name: str
-    """How the user knows it: the path as given, or the path within the given folder."""
+    """How the user knows it: the path as given, or the path within the folder. If several inputs were given, the path
+    within a folder begins with the folder's name."""
     label: str | None = None
     """The subfolder of the given folder that it lies in."""
     size: int = 0
@@ -77,12 +78,15 @@ def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-def files_of(place: Place, on_problem: Callable[[str, str, str], None]) -> Iterator[File]:
-    """The files of one place; those of a folder and of its subfolders in a fixed order, without hidden ones."""
+def files_of(place: Place, on_problem: Callable[[str, str, str], None], *, alone: bool = True) -> Iterator[File]:
+    """The files of one place; those of a folder and of its subfolders in a fixed order, without hidden ones.
+
+    alone : whether it is the only place. If not, names of files in a folder begin with the folder's name.
+    """
     if place.path is None:
         yield File(None, place.name)
     elif place.is_folder:
-        yield from _walk(place.path, on_problem)
+        yield from _walk(place.path, on_problem, "" if alone else place.name)
     else:
         try:
             yield File(place.path, place.name, size=place.path.stat().st_size)
@@ -90,7 +94,7 @@ def files_of(place: Place, on_problem: Callable[[str, str, str], None]) -> Itera
             on_problem("unreadable file", place.name, _reason(error))
 
 
-def _walk(folder: Path, on_problem: Callable[[str, str, str], None]) -> Iterator[File]:
+def _walk(folder: Path, on_problem: Callable[[str, str, str], None], prefix: str) -> Iterator[File]:
     def unreadable(error: OSError) -> None:
         on_problem("unreadable folder", str(error.filename), _reason(error))
 
@@ -100,7 +104,7 @@ def _walk(folder: Path, on_problem: Callable[[str, str, str], None]) -> Iterator
         for name in sorted(names):
             if name.startswith("."):
                 continue
-            path, shown = Path(root, name), _printable(str(within / name))
+            path, shown = Path(root, name), _printable(str(Path(prefix, within, name)))
             try:
                 status = path.stat()
             except OSError as error:

@@ -123,8 +123,9 @@ class Reader:
             raise InputError(f"No documents were found in {self._named()}: {_reasons(current)}.")
 
     def _all(self, current: Pass) -> Iterator[Document]:
+        alone = len(self._places) == 1
         for place in self._places:
-            for file in files_of(place, current.problems.add):
+            for file in files_of(place, current.problems.add, alone=alone):
                 yield from FORMATS[self._format_of(file, place)](Input(file, self._settings, current))
 
     def _format_of(self, file: File, place: Place) -> str:
