@@ -38,9 +38,10 @@ def small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_demo_on_the_real_corpus() -> None:
     result = here("demo", "-k", "3", "--max-iter", "5")
     assert result.exit_code == 0, result.output
-    for part in ("sklearn", "most typical documents", "documents,", "tokens", "Perplexity", "Try next"):
+    for part in ("sklearn", "topic  weight", "documents,", "tokens", "Perplexity", "Try next"):
         assert part in result.stdout
-    assert "Cut at 5 iterations" in result.stderr
+    assert result.stdout.endswith(f"Page to explore: {Path('polyseme-demo', 'explorer.html')}\n")
+    assert "Stopped after 5 iterations" in result.stderr
 
 
 def test_demo_is_repeatable(small_corpus: None) -> None:
@@ -81,7 +82,7 @@ def test_interrupt_shows_what_was_fitted(small_corpus: None, monkeypatch: pytest
     monkeypatch.setattr(polyseme.PLSA, "fit", interrupted_fit)
     result = here("demo", "-k", "2")
     assert result.exit_code == 130
-    assert "most typical documents" in result.stdout
+    assert "mine 100%" in result.stdout
     assert "as far as they were fitted" in result.stderr
     assert "Try next" not in result.stdout
 
@@ -97,7 +98,7 @@ def test_interrupt_inside_the_fit(small_corpus: None, monkeypatch: pytest.Monkey
     monkeypatch.setattr(fitting, "exp", interrupt_at_the_second_iteration)
     result = here("demo", "-k", "2")
     assert result.exit_code == 130
-    assert "most typical documents" in result.stdout
+    assert "topic  weight" in result.stdout
 
 
 def test_interrupt_before_there_is_a_model(monkeypatch: pytest.MonkeyPatch) -> None:

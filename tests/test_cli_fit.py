@@ -145,7 +145,7 @@ def test_tables_and_lines(name: str, write: Any, tmp_path: Path) -> None:
 def test_standard_input_holds_a_document_a_line(tmp_path: Path) -> None:
     result = run("fit", "-", "-k", "2", "-q", cwd=tmp_path, stdin="\n".join(TEXTS))
     assert result.exit_code == 0, result.output
-    assert result.stdout == "Written to polyseme-run.\n"
+    assert result.stdout == "Run: polyseme-run\n"
 
 
 def test_one_document_is_enough(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ OPTIONS = ("--language", "none", "--max-df", "1")
 def test_the_number_is_chosen_with_a_table_and_a_picture(folder: Path) -> None:
     result = run("select", "letters.txt", "-k", "2:12", *OPTIONS, cwd=folder)
     assert result.exit_code == 0, result.output
-    assert "4 <" in result.output
-    assert "Picture in letters-topics.png." in result.output
+    assert "> 4 " in result.output
+    assert "Plot: letters-topics.png" in result.output
     assert (folder / "letters-topics.png").read_bytes().startswith(b"\x89PNG")
     assert not list(folder.glob("*.part"))
 

@@ -74,7 +74,7 @@ def test_what_is_no_article_is_dropped_and_counted(tmp_path):
         "page without a category": 1,
         "page that is no wikitext": 1,
     }
-    kept, reader = read_dump(tmp_path, dump(*PAGES, *others), uncategorised=True)
+    kept, reader = read_dump(tmp_path, dump(*PAGES, *others), uncategorized=True)
     assert len(kept) == 5
     assert "page without a category" not in reader.dropped
 

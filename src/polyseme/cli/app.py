@@ -61,6 +61,7 @@ class OneSentenceErrors(TyperGroup):
 app = typer.Typer(
     cls=OneSentenceErrors,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (demo, fit, topics, transform, search, select, evaluate, explore, update, edit, compare):

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from polyseme import PLSA
 from polyseme.cli.bars import bar
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
+from polyseme.cli.outcome import print_topics, stopped_early
 from polyseme.cli.reading import excerpt
-from polyseme.cli.topic_table import topic_rows, topic_table
+from polyseme.cli.topic_table import topic_rows
 from polyseme.cli.versions import versions
 from polyseme.datasets import Corpus, docstrings
 from polyseme.runs import Counted, open_run, whole_folder
@@ -27,19 +27,6 @@ WORDS_OF_LETTERS = r"\b[^\W\d_]{3,}\b"
 MOST_DOCUMENTS_WITH_A_WORD = 0.3
 
 TITLE = "Docstrings of Python, numpy, scipy and scikit-learn"
-
-NEXT_STEPS = """\
-from polyseme import PLSA
-from polyseme.datasets import docstrings
-from polyseme.text import Vectorizer
-
-corpus = docstrings()
-counter = Vectorizer(stop_words="english", min_df=5, max_df=0.3)
-X = counter.fit_transform(corpus.texts)
-model = PLSA(n_components={k}, random_state={seed}).fit(X)
-print(model.topics(counter.get_feature_names_out()))
-print(model.transform(counter.transform(["solve a sparse linear system"])))
-"""
 
 
 def demo(
@@ -72,12 +59,12 @@ def demo(
         write_into(work, model, Counted(counts, _columns(corpus), counter), about, corpus.texts)
         write_explorer(open_run(work), work / PAGE_FILE, "full", notes)
     rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, Labels.of(corpus.labels))
-    output.print(topic_table(rows))
+    if not (model.converged_ or interrupted):
+        notes.print(stopped_early(model.n_iter_))
+    print_topics(rows, output, folder)
     output.print(fit_summary(model, counts, seconds), highlight=False)
     end_if(interrupted, notes)
-    if not model.converged_:
-        notes.print(f"Cut at {model.n_iter_} iterations; a larger --max-iter makes the topics sharper.")
-    _print_next_steps(output, folder, k, seed)
+    _print_next_steps(output, folder)
 
 
 def _read(notes: Console) -> Corpus:
@@ -105,12 +92,12 @@ def _counter() -> Vectorizer:
     return Vectorizer(stop_words="english", min_df=5, max_df=MOST_DOCUMENTS_WITH_A_WORD, token_pattern=WORDS_OF_LETTERS)
 
 
-def _print_next_steps(output: Console, folder: Path, k: int, seed: int) -> None:
-    output.print(f"Written to {folder}.", highlight=False, markup=False)
-    output.print(f"To explore the topics, open {folder / PAGE_FILE} in a browser.", highlight=False, markup=False)
+def _print_next_steps(output: Console, folder: Path) -> None:
     output.print("\n[bold]Try next[/bold]")
-    commands = (f'polyseme search {folder} "solve a linear system"', "polyseme fit --help", f"polyseme demo -k {2 * k}")
-    for command in commands:
+    for command in (
+        f"polyseme topics {folder}",
+        f"polyseme search {folder} solve a linear system",
+        "polyseme fit --help",
+    ):
         output.print(command, highlight=False, markup=False)
-    output.print("\nor in Python:\n")
-    output.print(escape(NEXT_STEPS.format(k=k, seed=seed)), highlight=False, soft_wrap=True)
+    output.print(f"\nPage to explore: {folder / PAGE_FILE}", highlight=False, markup=False, soft_wrap=True)

@@ -28,7 +28,7 @@ class Documents:
     reading: dict[str, Any]
     """arguments of `polyseme.text.read`"""
     counting: dict[str, Any]
-    """language, phrases, min_df, max_df"""
+    """arguments of `Vectorizer`"""
     fitting: dict[str, Any]
     """n_components, background, seed, max_iter"""
     keep_texts: bool
@@ -56,8 +56,7 @@ class Documents:
         return read(self.inputs, **self.reading)
 
     def vectorizer(self) -> Vectorizer:
-        language = self.counting["language"]
-        return Vectorizer(**{**self.counting, "language": None if language == "none" else language})
+        return Vectorizer(**self.counting)
 
     def facts_in(self, work: Path) -> dict[str, Any] | None:
         """What `keep_facts` put there; None if it did not, InputError if it was asked for something else."""

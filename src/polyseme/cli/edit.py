@@ -11,8 +11,9 @@ from sklearn.base import clone
 
 from polyseme.cli import options
 from polyseme.cli.fitting import end_if, fit_with_bar
+from polyseme.cli.outcome import print_topics
 from polyseme.cli.rewriting import rewrite
-from polyseme.cli.topic_table import topic_rows, topic_table
+from polyseme.cli.topic_table import topic_rows
 from polyseme.cli.versions import now
 from polyseme.errors import InputError
 from polyseme.runs import open_run
@@ -72,7 +73,7 @@ def edit(
     rewrite(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes, quiet=quiet)
     if not quiet:
         rows = topic_rows(model, opened.vocabulary, opened.names, opened.label_numbers, edited.names)
-        Console().print(topic_table(rows))
+        print_topics(rows, Console(), opened.path)
     end_if(interrupted, notes)
 
 

@@ -50,7 +50,7 @@ def evaluate(
     sample: options.Sample = None,
     category: options.Category = None,
     noise: options.Noise = 0,
-    uncategorised: options.Uncategorised = False,
+    uncategorized: options.Uncategorized = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -67,11 +67,13 @@ def evaluate(
       polyseme evaluate letters-run new-letters/ --json
     """
     notes = Console(stderr=True, quiet=quiet)
+    if inputs:
+        options.check_inputs(inputs)
     whole = open_run(run)
     opened = whole if inputs else whole.at_hand()
     reading: dict[str, Any] = {
         "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
-        "sample": sample, "categories": category, "noise": noise, "uncategorised": uncategorised,
+        "sample": sample, "categories": category, "noise": noise, "uncategorized": uncategorized,
     }  # fmt: skip
     if windows and ("-" in inputs if inputs else opened.texts is None):
         raise InputError("Windows need texts: give files as INPUT, or a run that was fitted without --no-texts.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -18,7 +18,6 @@ from polyseme.metrics import bootstrap_stability
 from polyseme.runs import Run, open_run
 from polyseme.runs.write import change_about
 
-PageText = Literal["excerpt", "full", "none"]
 PAGE_FILE = "explorer.html"
 """where a run keeps its page"""
 
@@ -26,23 +25,25 @@ PAGE_FILE = "explorer.html"
 def explore(
     run: options.RunFolder,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="F", help="File to write.", show_default="in the run")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write, by default in the run.")
     ] = None,
     text: Annotated[
-        PageText, typer.Option("--text", help="Of each document: how it begins, all of it, or nothing.")
+        options.PageText, typer.Option("--text", help="How much of each document's text the page holds.")
     ] = "excerpt",
     samples: Annotated[
         int,
         typer.Option(
-            "--stability", min=0, metavar="N", help="Fit N samples of the documents first: are the topics found again?"
+            "--stability", min=0, metavar="N", help="Fit N bootstrap samples to measure how stable each topic is."
         ),
     ] = 0,
-    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write the explorer of a run: one HTML page that needs no server and no network, to open and to hand on.
+    """Write the explorer page of a run.
 
-    The page holds the counts of words in every document, whatever --text says. --stability is kept in the run.
+    It is one HTML file that needs no server and no network.
+
+    The page holds the word counts of every document, even with --text none. --stability is stored in the run.
 
     Examples:
 

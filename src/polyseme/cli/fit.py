@@ -13,7 +13,7 @@ from polyseme.checkpoints import Checkpoint
 from polyseme.cli import options
 from polyseme.cli.choosing import chosen_number, forget_choice
 from polyseme.cli.documents import Documents
-from polyseme.cli.explore import PAGE_FILE, PageText, write_explorer
+from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
 from polyseme.cli.outcome import Ended, about_fit
 from polyseme.cli.shards import fit_in_shards
@@ -26,12 +26,13 @@ from polyseme.runs.typical import Labels
 def fit(
     inputs: options.Inputs,
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help="Number of topics.", show_default="chosen by held-out documents")
+        int | None,
+        typer.Option("-k", min=1, metavar="N", help="Number of topics, by default chosen with held-out documents."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="RUN", help="Folder to write.", show_default="by input")
+        Path | None, typer.Option("-o", "--output", metavar="RUN", help="Folder to write, by default INPUT-run.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
     format: options.Format = None,
     text: options.Text = None,
     id: options.Id = None,
@@ -42,39 +43,40 @@ def fit(
     sample: options.Sample = None,
     category: options.Category = None,
     noise: options.Noise = 0,
-    uncategorised: options.Uncategorised = False,
+    uncategorized: options.Uncategorized = False,
     language: options.Language = "auto",
     phrases: options.Phrases = False,
+    keep_numbers: options.KeepNumbers = False,
+    stop_words: options.StopWords = None,
     min_df: options.MinDf = 2,
     max_df: options.MaxDf = 0.5,
     background: Annotated[
-        float, typer.Option("--background", min=0.0, max=0.99, help="Share of each text that is common language.")
+        float,
+        typer.Option("--background", min=0.0, max=0.99, metavar="SHARE", help="Share of common words in each text."),
     ] = 0.0,
-    max_iter: Annotated[
-        int | None, typer.Option("--max-iter", min=1, help="Most iterations.", show_default="the estimator's")
-    ] = None,
+    max_iter: options.MaxIter = None,
     keep_texts: Annotated[
-        bool, typer.Option("--texts/--no-texts", help="Keep the texts in the run, for the explorer page.")
+        bool, typer.Option("--texts/--no-texts", help="Store the texts in the run, for the explorer page.")
     ] = True,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write the explorer page too.")] = True,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write the explorer page.")] = True,
     page_text: Annotated[
-        PageText,
-        typer.Option("--page-text", help="Of each document in the page: its beginning, all, or nothing."),
+        options.PageText,
+        typer.Option("--page-text", help="How much of each document's text the page holds."),
     ] = "excerpt",
     shards: Annotated[
         bool,
-        typer.Option("--shards", help="Keep counts and weights in files, not in memory: for millions of documents."),
+        typer.Option("--shards", help="Fit from files instead of memory: for millions of documents."),
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with this very command where it was killed, to the same result.")
+        bool, typer.Option("--resume", help="Resume the same command after it was killed, with the same result.")
     ] = False,
     checkpoint: Annotated[
-        float, typer.Option("--checkpoint", min=0.0, metavar="SECONDS", help="Time between two checkpoints.")
+        float, typer.Option("--checkpoint", min=0.0, metavar="SECONDS", help="Seconds between two checkpoints.")
     ] = 10.0,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit topics to texts, and write them to a run folder.
+    """Fit topics to texts and write a run folder.
 
     Examples:
 
@@ -93,11 +95,13 @@ def fit(
     screen, notes = Console(), Console(stderr=True)
     folder = output or default_folder(inputs)
     check_free(folder, overwrite=overwrite)
+    if not resume:
+        options.check_inputs(inputs)
     reading = {
         "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
-        "sample": sample, "categories": category, "noise": noise, "uncategorised": uncategorised, "seed": seed,
+        "sample": sample, "categories": category, "noise": noise, "uncategorized": uncategorized, "seed": seed,
     }  # fmt: skip
-    counting = {"language": language, "phrases": phrases, "min_df": min_df, "max_df": max_df}
+    counting = options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df)
     fitting = {"n_components": k, "background": background, "seed": seed, "max_iter": max_iter}
     documents = Documents(inputs, reading, counting, fitting, keep_texts, shards)
     with whole_folder(folder, overwrite=overwrite, resume=resume) as work:
@@ -107,10 +111,10 @@ def fit(
             documents, work, keep, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
         )
     if not quiet:
-        ended.tell(screen, notes, guessed=language == "auto")
-    screen.print(f"Written to {folder}.", highlight=False, markup=False)
+        ended.show(screen, notes, folder, detected=language == "auto")
+    screen.print(f"Run: {folder}", highlight=False, markup=False, soft_wrap=True)
     if page and not quiet:
-        screen.print(f"To explore the topics, open {folder / PAGE_FILE} in a browser.", highlight=False, markup=False)
+        screen.print(f"Page to explore: {folder / PAGE_FILE}", highlight=False, markup=False, soft_wrap=True)
     end_if(ended.interrupted, notes)
 
 
@@ -122,7 +126,7 @@ def _fit_in_memory(
     *,
     folder: Path,
     page: bool,
-    page_text: PageText,
+    page_text: options.PageText,
     resume: bool,
     quiet: bool,
 ) -> Ended:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
+from polyseme.errors import InputError
 from polyseme.runs.folder import check_is_run
 from polyseme.text.readers.files import places
 
@@ -16,48 +17,98 @@ def _existing_run(folder: str) -> str:
     return folder
 
 
-def _existing_inputs(paths: list[str] | None) -> list[str] | None:
-    """Checked here, before a command imports what it computes with, so that a typing error is reported at once."""
-    if paths:
-        places(paths)
-    return paths
+def check_inputs(paths: list[str]) -> None:
+    """Raise InputError for a missing input. A command calls this before it imports what it computes with."""
+    places(paths)
 
 
 Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT...",
-        help="Folders of text files, .csv .tsv .jsonl .parquet, MediaWiki dumps .xml[.bz2|.gz], .pdf .docx .html; "
-        "a text file alone, and - for standard input, hold one document a line.",
-        callback=_existing_inputs,
+        help="Folders of text files, .csv .tsv .jsonl .parquet tables, MediaWiki dumps .xml[.bz2|.gz], .pdf .docx "
+        ".html files. A single text file and - (standard input) hold one document per line.",
     ),
 ]
 RunFolder = Annotated[
-    str, typer.Argument(metavar="RUN", help="A folder that polyseme fit wrote.", callback=_existing_run)
+    str, typer.Argument(metavar="RUN", help="A folder written by polyseme fit.", callback=_existing_run)
 ]
+PageText = Literal["excerpt", "full", "none"]
 Format = Annotated[
-    str | None, typer.Option("--format", help="Read every file so, whatever its name: lines, csv, jsonl, wiki ...")
+    str | None,
+    typer.Option("--format", help="Format of all files, regardless of their names: lines, csv, jsonl, wiki, ..."),
 ]
-Text = Annotated[list[str] | None, typer.Option("--text", help="Column with the text; repeat it to join several.")]
-Id = Annotated[str | None, typer.Option("--id", help="Column that names a document.")]
-Title = Annotated[str | None, typer.Option("--title", help="Column with the title.")]
-Label = Annotated[str | None, typer.Option("--label", help="Column with a label, such as a category.")]
-Time = Annotated[str | None, typer.Option("--time", help="Column with a date or time.")]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="Of text files; else detected in each file.")]
-Sample = Annotated[int | None, typer.Option("--sample", min=1, help="So many documents, drawn at random.")]
+Text = Annotated[
+    list[str] | None, typer.Option("--text", metavar="COLUMN", help="Column with the text. Repeat it to join several.")
+]
+Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column with the id of a document.")]
+Title = Annotated[str | None, typer.Option("--title", metavar="COLUMN", help="Column with the title.")]
+Label = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="Column with a label, such as a category.")
+]
+Time = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column with a date or time.")]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Encoding of text files. By default it is detected for each file.")
+]
+Sample = Annotated[int | None, typer.Option("--sample", min=1, metavar="N", help="Draw N documents at random.")]
 Category = Annotated[
-    list[str] | None, typer.Option("--category", help="Only documents with this label; repeat it for several.")
+    list[str] | None,
+    typer.Option("--category", metavar="LABEL", help="Only documents with this label. Repeat it for several."),
 ]
-Noise = Annotated[int, typer.Option("--noise", min=0, help="With --category: so many random other documents too.")]
-Uncategorised = Annotated[bool, typer.Option("--uncategorised", help="Keep articles of a dump without a category.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of all random choices.")]
+Noise = Annotated[
+    int, typer.Option("--noise", min=0, metavar="N", help="With --category: add N random other documents.")
+]
+Uncategorized = Annotated[bool, typer.Option("--uncategorized", help="Keep articles of a dump without a category.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed of all random choices.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and errors.")]
-Language = Annotated[str, typer.Option("--language", help="Language of the texts: a name or ISO code, auto, or none.")]
-Phrases = Annotated[bool, typer.Option("--phrases", help="Join words that belong together: san_francisco.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
+Language = Annotated[
+    str, typer.Option("--language", help="Language of the texts: a name, an ISO code, auto (detected) or none.")
+]
+Phrases = Annotated[bool, typer.Option("--phrases", help="Join words that form a phrase: san_francisco.")]
+KeepNumbers = Annotated[
+    bool,
+    typer.Option(
+        "--keep-numbers",
+        help="Count numbers as words. Years are always counted; so are all numbers with --language none.",
+    ),
+]
+StopWords = Annotated[
+    Path | None,
+    typer.Option("--stop-words", metavar="FILE", help="Text file with words to leave out, besides the language's own."),
+]
 MinDf = Annotated[
-    int, typer.Option("--min-df", min=1, help="Leave out words of fewer documents (of 20 documents and more).")
+    int,
+    typer.Option("--min-df", min=1, metavar="N", help="Leave out words of fewer than N documents (if there are 20)."),
 ]
 MaxDf = Annotated[
-    float, typer.Option("--max-df", min=0.0, max=1.0, help="Leave out words of a larger share of the documents.")
+    float,
+    typer.Option("--max-df", min=0.0, max=1.0, metavar="SHARE", help="Leave out words of a larger share of documents."),
 ]
+MaxIter = Annotated[
+    int | None, typer.Option("--max-iter", min=1, metavar="N", help="Most iterations of the fit.", show_default=False)
+]
+
+
+def counting_settings(
+    language: str, phrases: bool, keep_numbers: bool, stop_words: Path | None, min_df: int, max_df: float
+) -> dict[str, Any]:
+    """The arguments of a Vectorizer that the options stand for, as plain data."""
+    return {
+        "language": None if language == "none" else language,
+        "phrases": phrases,
+        "keep_numbers": True if keep_numbers else None,
+        "extra_stop_words": None if stop_words is None else read_stop_words(stop_words),
+        "min_df": min_df,
+        "max_df": max_df,
+    }
+
+
+def read_stop_words(path: Path) -> list[str]:
+    """The words of a UTF-8 text file, separated by white space."""
+    try:
+        return path.read_text(encoding="utf-8-sig").split()
+    except OSError as error:
+        raise InputError(f"--stop-words: {path} cannot be read ({error.strerror or error}).") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--stop-words: {path} is not a text file in UTF-8.") from None

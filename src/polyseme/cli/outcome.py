@@ -10,13 +10,13 @@ from typing import Any
 from rich.console import Console
 
 from polyseme.cli.documents import Documents
-from polyseme.cli.topic_table import TopicRow, topic_table
+from polyseme.cli.topic_table import TopicRow, more_topics, short_topic_table
 from polyseme.cli.versions import versions
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What is left to tell when the run is written."""
+    """What is left to print when the run is written."""
 
     rows: list[TopicRow]
     summary: str
@@ -25,14 +25,26 @@ class Ended:
     converged: bool
     interrupted: bool
 
-    def tell(self, screen: Console, notes: Console, *, guessed: bool) -> None:
-        """guessed : whether the language was."""
-        screen.print(topic_table(self.rows))
-        screen.print(self.summary, highlight=False)
-        if self.language is not None and guessed:
-            notes.print(f"Language: {self.language} (guessed; --language says otherwise).", highlight=False)
+    def show(self, screen: Console, notes: Console, folder: Path, *, detected: bool) -> None:
+        """Print at most one screen. detected : whether the language was."""
+        if self.language is not None and detected:
+            notes.print(f"Language: {self.language} (detected; --language sets another).", highlight=False)
         if not self.converged and not self.interrupted:
-            notes.print(f"Cut at {self.iterations} iterations; a larger --max-iter makes the topics sharper.")
+            notes.print(stopped_early(self.iterations))
+        print_topics(self.rows, screen, folder)
+        screen.print(self.summary, highlight=False)
+
+
+def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
+    """The heaviest topics, a line each, and how to see the others."""
+    screen.print(short_topic_table(rows, screen.width))
+    if more := more_topics(rows, str(folder)):
+        screen.print(more, highlight=False, markup=False)
+
+
+def stopped_early(iterations: int) -> str:
+    """For a fit that has not converged."""
+    return f"Stopped after {iterations} iterations, before convergence: a larger --max-iter makes the topics sharper."
 
 
 def about_fit(

@@ -24,33 +24,36 @@ LSI_DIMENSIONS = 128
 
 def search(
     run: options.RunFolder,
-    query: Annotated[str, typer.Argument(metavar="WORDS", help="What to look for; with --like, a document's id.")],
-    number: Annotated[int, typer.Option("-n", "--number", min=1, help="Documents shown.")] = 10,
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORDS...", help="Words to search for or, with --like, the id of a document.")
+    ],
+    number: Annotated[int, typer.Option("-n", "--number", min=1, metavar="N", help="Documents shown.")] = 10,
     method: Annotated[
         str,
         typer.Option(
             "--method",
-            help="plsi-q and plsi-u (the run's own topics), bm25, tfidf, tf, lsi, or plsi* (the best, by models of its "
-            "own, which are fitted the first time and kept in the run).",
+            help="plsi-q or plsi-u (the run's topics), bm25, tfidf, tf, lsi, or plsi* (most accurate; fits its own "
+            "models on first use and stores them in the run).",
         ),
     ] = "plsi-q",
-    like: Annotated[bool, typer.Option("--like", help="Documents like the one with this id.")] = False,
+    like: Annotated[bool, typer.Option("--like", help="Find documents similar to the one with this id.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Search the documents of a run.
 
-    Words in the reasons: bold ones are in the query; those in (brackets) the document does not contain, its topics
-    speak for them.
+    Each hit lists the words that explain its score. Words of the query are bold; words in (parentheses) do not occur
+    in the document but are likely given its topics.
 
     Examples:
 
-      polyseme search letters-run "harvest and weather"
+      polyseme search letters-run harvest and weather
 
       polyseme search letters-run 1871/june.txt --like --json
     """
     opened = open_run(run)
     index = index_of(opened, method, Console(stderr=True, quiet=quiet))
+    query = " ".join(words)
     results = index.like(query, number, method=method) if like else index.search(query, number, method=method)
     if as_json:
         typer.echo(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))

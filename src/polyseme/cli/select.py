@@ -31,16 +31,16 @@ def select(
         typer.Option(
             "-k",
             metavar="RANGE",
-            help="Numbers to try: 5:60 (about ten), 5:60:5 (in steps), or 5,10,20.",
-            show_default="2 to about twice the root of the number of documents",
+            help="Numbers to try: 5:60 (about ten of them), 5:60:5 (with a step), or 5,10,20. By default 2 to about "
+            "twice the square root of the number of documents.",
         ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, help="Parts of the documents.")] = 5,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="How many of the parts are held out, in turn.")] = 2,
+    folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Folds of the documents.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", min=1, metavar="N", help="Folds that are held out in turn.")] = 2,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Picture to write.", show_default="by input")
+        Path | None, typer.Option("--plot", metavar="FILE", help="Plot to write, by default INPUT-topics.png.")
     ] = None,
-    refine: Annotated[bool, typer.Option("--refine/--no-refine", help="Look between the numbers too.")] = True,
+    refine: Annotated[bool, typer.Option("--refine/--no-refine", help="Also try numbers between those given.")] = True,
     format: options.Format = None,
     text: options.Text = None,
     id: options.Id = None,
@@ -51,16 +51,20 @@ def select(
     sample: options.Sample = None,
     category: options.Category = None,
     noise: options.Noise = 0,
-    uncategorised: options.Uncategorised = False,
+    uncategorized: options.Uncategorized = False,
     language: options.Language = "auto",
     phrases: options.Phrases = False,
+    keep_numbers: options.KeepNumbers = False,
+    stop_words: options.StopWords = None,
     min_df: options.MinDf = 2,
     max_df: options.MaxDf = 0.5,
     seed: options.Seed = 0,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Choose the number of topics by how well held-out documents are predicted, with a table and a picture.
+    """Choose the number of topics with held-out documents.
+
+    Prints a table of how well each number of topics predicts held-out documents, and writes a plot of it.
 
     Examples:
 
@@ -70,6 +74,7 @@ def select(
 
       polyseme select itwiki.xml.bz2 --sample 2000 --language italian --json
     """
+    options.check_inputs(inputs)
     screen, notes = Console(), Console(stderr=True)
     numbers = numbers_of(k)
     picture = plot or default_picture(inputs)
@@ -80,11 +85,9 @@ def select(
         raise InputError(f"There is no folder {picture.parent} to write the picture to: make it first.")
     reader = read(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding, sample=sample,
-        categories=category, noise=noise, uncategorised=uncategorised, seed=seed,
+        categories=category, noise=noise, uncategorized=uncategorized, seed=seed,
     )  # fmt: skip
-    vectorizer = Vectorizer(
-        language=None if language == "none" else language, phrases=phrases, min_df=min_df, max_df=max_df
-    )
+    vectorizer = Vectorizer(**options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df))
     counts = count_anew(reader, vectorizer, notes, quiet=quiet).counts
     with bar(notes, "Choosing the number of topics", quiet=quiet) as update:
         found = select_n_topics(
@@ -97,7 +100,7 @@ def select(
         typer.echo(json.dumps({**found.as_dict(), "plot": str(picture)}, indent=2))
         return
     screen.print(selection_table(found))
-    screen.print(f"{found.reason} Picture in {picture}.", highlight=False, markup=False)
+    screen.print(f"{found.reason}\nPlot: {picture}", highlight=False, markup=False)
 
 
 def numbers_of(text: str | None) -> list[int] | None:
@@ -127,27 +130,16 @@ def default_picture(inputs: list[str]) -> Path:
 
 
 def selection_table(found: Selection) -> Table:
-    """A row for each number, the chosen one marked."""
-    table = Table(title="Number of topics")
-    for name in (
-        "topics",
-        "perplexity",
-        "± s.e.",
-        "behind best",
-        "± s.e.",
-        "coherence",
-        "stability",
-        "AIC",
-        "BIC",
-        "s",
-    ):
-        table.add_column(name, justify="right")
+    """A row for each number of topics, with the chosen one marked. `behind` is in nats per token."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("topics", "perplexity", "±", "behind", "±", "npmi", "stability", "AIC", "BIC"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in found.rows:
         mark = row.n_topics == found.chosen
         table.add_row(
-            f"{row.n_topics}{' <' if mark else ''}", f"{row.perplexity:.1f}", f"{row.standard_error:.1f}",
-            f"{row.behind:.4f}", f"{row.behind_error:.4f}", f"{row.coherence:.3f}",
+            f"{'> ' if mark else ''}{row.n_topics}", f"{row.perplexity:.1f}", f"{row.standard_error:.1f}",
+            f"{row.behind:.3f}", f"{row.behind_error:.3f}", f"{row.coherence:.2f}",
             "-" if row.stability != row.stability else f"{row.stability:.2f}",
-            f"{row.aic:.4g}", f"{row.bic:.4g}", f"{row.seconds:.1f}", style="bold" if mark else "",
+            f"{row.aic:.3g}", f"{row.bic:.3g}", style="bold" if mark else "",
         )  # fmt: skip
     return table

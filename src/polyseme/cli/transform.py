@@ -37,7 +37,7 @@ def transform(
     label: options.Label = None,
     time: options.Time = None,
     encoding: options.Encoding = None,
-    uncategorised: options.Uncategorised = False,
+    uncategorized: options.Uncategorized = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -52,11 +52,12 @@ def transform(
 
       polyseme transform letters-run new.csv --text body > topics.csv
     """
+    options.check_inputs(inputs)
     kind = _kind(output, as_json)
     opened = open_run(run)
     reader = read(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
-        uncategorised=uncategorised,
+        uncategorized=uncategorized,
     )  # fmt: skip
     counted = count_as_before(reader, opened.vectorizer, Console(stderr=True), quiet=quiet)
     columns = {name: counted.columns[name] for name in TEXT_COLUMNS}

@@ -43,7 +43,7 @@ def update(
     label: options.Label = None,
     time: options.Time = None,
     encoding: options.Encoding = None,
-    uncategorised: options.Uncategorised = False,
+    uncategorized: options.Uncategorized = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Add documents to a run: their topics are found, and the run's own topics stay, or are refined.
@@ -57,11 +57,12 @@ def update(
 
       polyseme update news-run today.jsonl --refine
     """
+    options.check_inputs(inputs)
     screen, notes = Console(), Console(stderr=True)
     opened = open_run(run)
     reader = read(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
-        uncategorised=uncategorised,
+        uncategorized=uncategorized,
     )  # fmt: skip
     entry = {"when": now(), "inputs": inputs, "refine": refine}
     if isinstance(opened, ShardedRun):

@@ -18,11 +18,11 @@ def wikipedia(
     categories: Sequence[str] | None = None,
     noise: int = 0,
     seed: int = 0,
-    uncategorised: bool = False,
+    uncategorized: bool = False,
 ) -> Reader:
     """The articles of one or more MediaWiki dumps: ``read`` with the format "wiki".
 
-    Redirects, pages of other namespaces, empty pages and, unless ``uncategorised``, articles without a category are
+    Redirects, pages of other namespaces, empty pages and, unless ``uncategorized``, articles without a category are
     left out and counted. ``wikipedia(dump, categories=["mathematics"], sample=200, noise=300)`` draws 200 articles of
     categories with this word in their name and 300 others.
     """
@@ -33,7 +33,7 @@ def wikipedia(
         categories=categories,
         noise=noise,
         seed=seed,
-        uncategorised=uncategorised,
+        uncategorized=uncategorized,
     )
 
 

@@ -40,7 +40,7 @@ class Settings:
     columns: ColumnNames = field(default_factory=ColumnNames)
     encoding: str | None = None
     limits: Limits = field(default_factory=Limits)
-    uncategorised: bool = False
+    uncategorized: bool = False
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def read(
     categories: Sequence[str] | None = None,
     noise: int = 0,
     seed: int = 0,
-    uncategorised: bool = False,
+    uncategorized: bool = False,
     limits: Limits | None = None,
 ) -> Reader:
     """Documents from files, folders or standard input, one by one, in constant memory.
@@ -180,7 +180,7 @@ def read(
         then is of these.
     noise : with ``categories``, so many random other documents too.
     seed : of the random choices.
-    uncategorised : whether to keep the articles of a dump that name no category themselves.
+    uncategorized : whether to keep the articles of a dump that name no category themselves.
     limits : see ``Limits``.
     """
     if format is not None and format not in FORMATS:
@@ -201,7 +201,7 @@ def read(
         columns=ColumnNames(texts, id, title, label, time),
         encoding=None if encoding is None else check_encoding(encoding),
         limits=limits or Limits(),
-        uncategorised=uncategorised,
+        uncategorized=uncategorized,
     )
 
     def choose(documents: Iterator[Document], drop: Callable[[str], None]) -> Iterator[Document]:

@@ -44,7 +44,7 @@ def read_wiki(source: Input) -> Iterator[Document]:
             text, categories = markup.prose(page.text)
             if not _WORD.search(text):
                 source.drop("empty page")
-            elif not (categories or source.settings.uncategorised):
+            elif not (categories or source.settings.uncategorized):
                 source.drop("page without a category")
             else:
                 yield Document(page.id, text, page.title, categories, page.timestamp or None, source.name)
