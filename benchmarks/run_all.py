@@ -55,6 +55,11 @@ SMALL_SCALE = "--documents 4000 --words 20000 --topics 20 --folder build/scale-s
 FULL_SCALE = "--folder build/scale-full"
 
 BENCHMARKS = {
+    "tools": Benchmark(
+        "Whole fits",
+        "--documents 1000 --k 10 --picture {pictures}/tools.png",
+        "--picture {pictures}/tools.png",
+    ),
     "sweep": Benchmark(
         "One EM iteration",
         "--rounds 1 --k 50 --picture {pictures}/sweep.png",

@@ -23,6 +23,7 @@ from polyseme.cli.select import select
 from polyseme.cli.topics import topics
 from polyseme.cli.transform import transform
 from polyseme.cli.update import update
+from polyseme.cli.wording import in_options
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError
 
 
@@ -47,7 +48,7 @@ class OneSentenceErrors(TyperGroup):
         except typer.Abort:
             sys.exit(exit_codes.INTERRUPTED)
         except (InputError, ModelFileError, ShardError, MissingExtraError, OSError) as error:
-            typer.echo(f"polyseme: {str(error).rstrip('.')}.", err=True)
+            typer.echo(f"polyseme: {in_options(str(error)).rstrip('.')}.", err=True)
             sys.exit(exit_codes.FAILED)
         except Exception as error:
             # The class of usage errors moved between releases of typer: known here by what it can do.
