@@ -29,18 +29,18 @@ class CoordinateRow {
 
     template <class Index>
     void load(const Index* indices, const T* values, int64_t n) {
-        n_ = static_cast<int>(n);
+        n_ = n;
         padded_ = (n_ + 15) / 16 * 16;
         offset_.resize(as_size(padded_));
         for (auto* numbers : {&x_, &q_, &r_, &inverse_}) numbers->resize(as_size(padded_));
         double total = 0;
-        for (int j = 0; j < n_; ++j) {
+        for (int64_t j = 0; j < n_; ++j) {
             offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
             x_[as_size(j)] = values[j];
             total += static_cast<double>(values[j]);
         }
         total_ = total;
-        for (int j = n_; j < padded_; ++j) {
+        for (int64_t j = n_; j < padded_; ++j) {
             x_[as_size(j)] = T(0);
             q_[as_size(j)] = T(1);
             inverse_[as_size(j)] = T(1);
@@ -59,7 +59,7 @@ class CoordinateRow {
             mass += u_[k] * static_cast<double>(theta[k]);
         }
         all_explained_ = true;
-        for (int j = 0; j < n_; ++j) all_explained_ = all_explained_ && q_[as_size(j)] > unexplained<T>();
+        for (int64_t j = 0; j < n_; ++j) all_explained_ = all_explained_ && q_[as_size(j)] > unexplained<T>();
         if (!all_explained_) return std::numeric_limits<double>::infinity();
         return total_ * std::log(steepest) - total_ + mass;
     }
@@ -93,7 +93,7 @@ class CoordinateRow {
     double total() const { return total_; }
 
   private:
-    static std::size_t as_size(int i) { return static_cast<std::size_t>(i); }
+    static std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
 
     void choose_active(const T* theta) {
         active_.clear();
@@ -141,7 +141,7 @@ class CoordinateRow {
     std::vector<T> acc_, x_, q_, r_, inverse_, before_, gathered_, weights_;
     std::vector<int64_t> offset_;
     std::vector<int> active_;
-    int n_ = 0, padded_ = 0;
+    int64_t n_ = 0, padded_ = 0;
     double total_ = 0;
     bool all_explained_ = true;
 };

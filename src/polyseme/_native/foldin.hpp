@@ -49,16 +49,16 @@ class FoldByEM {
     }
 
   private:
-    static std::size_t as_size(int i) { return static_cast<std::size_t>(i); }
+    static std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
 
     template <class Index>
     void load(const Index* indices, const T* x, int64_t n) {
-        n_ = static_cast<int>(n);
+        n_ = n;
         offset_.resize(as_size(n_));
         q_.resize(as_size(n_));
         r_.resize(as_size(n_));
         total_ = 0;
-        for (int j = 0; j < n_; ++j) {
+        for (int64_t j = 0; j < n_; ++j) {
             offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
             total_ += static_cast<double>(x[j]);
         }
@@ -99,7 +99,7 @@ class FoldByEM {
     std::vector<T> a_, acc_, q_, r_;
     std::vector<int64_t> offset_;
     std::vector<double> theta_;
-    int n_ = 0;
+    int64_t n_ = 0;
     double total_ = 0;
 };
 

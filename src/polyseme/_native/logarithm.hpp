@@ -54,11 +54,11 @@ inline Pack<double> as_doubles(const float* from) {
 }
 
 template <class T>
-inline double weighted_log_sum(const T* q, const T* x, int n) {
+inline double weighted_log_sum(const T* q, const T* x, int64_t n) {
     constexpr int L = lanes<double>;
     constexpr int kTerms = sizeof(T) == 4 ? 5 : kExact;  // a float32 q is not known to more than 6e-8 relative
     Pack<double> total = splat(0.0);
-    for (int j = 0; j < n; j += L) {
+    for (int64_t j = 0; j < n; j += L) {
         total += as_doubles(x + j) * log_pack<kTerms>(as_doubles(q + j));
     }
     return sum<double>(total);
@@ -67,9 +67,9 @@ inline double weighted_log_sum(const T* q, const T* x, int n) {
 #else
 
 template <class T>
-inline double weighted_log_sum(const T* q, const T* x, int n) {
+inline double weighted_log_sum(const T* q, const T* x, int64_t n) {
     double total = 0;
-    for (int j = 0; j < n; ++j) total += static_cast<double>(x[j]) * std::log(static_cast<double>(q[j]));
+    for (int64_t j = 0; j < n; ++j) total += static_cast<double>(x[j]) * std::log(static_cast<double>(q[j]));
     return total;
 }
 

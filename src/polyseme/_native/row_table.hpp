@@ -38,15 +38,15 @@ struct Shifted {
 
 template <class T>
 struct RowTable {
-    void (*dots)(const T* a, const T* B, const int64_t* offset, int n, int width, T* q);
-    void (*accumulate)(const T* B, const int64_t* offset, int n, int width, const T* r, T* acc);
+    void (*dots)(const T* a, const T* B, const int64_t* offset, int64_t n, int width, T* q);
+    void (*accumulate)(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc);
     void (*sweep_block)(const RowBlock<T>& block, int width);
-    void (*ratios)(const T* x, const T* q, int n, T* r);
-    double (*weighted_log_sum)(const T* q, const T* x, int n);
-    void (*gather)(const T* B, const int64_t* offset, int n, int padded, const int* topic, int many, T* columns);
-    void (*mix)(const T* columns, const T* weight, int many, const T* x, int n, int padded, T* q, T* inverse);
-    Slope (*slope)(const T* x, const T* inverse, const T* b, int n);
-    Shifted (*shift)(T* q, T* inverse, const T* x, const T* b, double step, int n);
+    void (*ratios)(const T* x, const T* q, int64_t n, T* r);
+    double (*weighted_log_sum)(const T* q, const T* x, int64_t n);
+    void (*gather)(const T* B, const int64_t* offset, int64_t n, int64_t padded, const int* topic, int many, T* columns);
+    void (*mix)(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse);
+    Slope (*slope)(const T* x, const T* inverse, const T* b, int64_t n);
+    Shifted (*shift)(T* q, T* inverse, const T* x, const T* b, double step, int64_t n);
 };
 
 enum class Isa { baseline, avx2, avx512 };

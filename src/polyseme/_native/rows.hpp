@@ -17,10 +17,10 @@ inline int packs(int width) {
 
 // q_j = a . b_j
 template <class T, int Width>
-void dots(const T* a, const T* B, const int64_t* offset, int n, int width, T* q) {
+void dots(const T* a, const T* B, const int64_t* offset, int64_t n, int width, T* q) {
     const int P = packs<T, Width>(width);
     constexpr int L = lanes<T>;
-    int j = 0;
+    int64_t j = 0;
     for (; j + 4 <= n; j += 4) {
         const T* b0 = B + offset[j];
         const T* b1 = B + offset[j + 1];
@@ -57,12 +57,12 @@ inline void ask_for(const T* numbers) {
 
 // acc += sum_j r_j b_j over Columns numbers, kept in registers
 template <class T, int Columns, bool Asking>
-inline void accumulate_columns(const T* B, const int64_t* offset, int n, const T* r, T* acc, const int64_t* ahead) {
+inline void accumulate_columns(const T* B, const int64_t* offset, int64_t n, const T* r, T* acc, const int64_t* ahead) {
     constexpr int L = lanes<T>;
     constexpr int P = Columns / L;
     Pack<T> total[P];
     for (int p = 0; p < P; ++p) total[p] = load(acc + p * L);
-    for (int j = 0; j < n; ++j) {
+    for (int64_t j = 0; j < n; ++j) {
         const Pack<T> rj = splat(r[j]);
         const T* b = B + offset[j];
         if constexpr (Asking) ask_for<T, Columns>(B + ahead[j]);
@@ -72,7 +72,7 @@ inline void accumulate_columns(const T* B, const int64_t* offset, int n, const T
 }
 
 template <class T, int Width, bool Asking>
-inline void accumulate_any(const T* B, const int64_t* offset, int n, int width, const T* r, T* acc, const int64_t* ahead) {
+inline void accumulate_any(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc, const int64_t* ahead) {
     if constexpr (Width > 0) {
         accumulate_columns<T, Width, Asking>(B, offset, n, r, acc, ahead);
     } else {
@@ -86,14 +86,14 @@ inline void accumulate_any(const T* B, const int64_t* offset, int n, int width, 
 
 // acc += sum_j r_j b_j
 template <class T, int Width>
-void accumulate(const T* B, const int64_t* offset, int n, int width, const T* r, T* acc) {
+void accumulate(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc) {
     accumulate_any<T, Width, false>(B, offset, n, width, r, acc, nullptr);
 }
 
 // r_j = x_j / q_j, and 0 where q is so small that r might not be finite: no topic explains that word.
 template <class T>
-void ratios(const T* x, const T* q, int n, T* r) {
-    for (int j = 0; j < n; ++j) r[j] = q[j] > unexplained<T>() ? x[j] / q[j] : T(0);
+void ratios(const T* x, const T* q, int64_t n, T* r) {
+    for (int64_t j = 0; j < n; ++j) r[j] = q[j] > unexplained<T>() ? x[j] / q[j] : T(0);
 }
 
 template <class T, int Width>
@@ -119,10 +119,10 @@ void sweep_block(const RowBlock<T>& block, int width) {
 
 // The numbers that the words of a row have for some topics: columns (many x padded), zero behind the first n.
 template <class T>
-void gather(const T* B, const int64_t* offset, int n, int padded, const int* topic, int many, T* columns) {
+void gather(const T* B, const int64_t* offset, int64_t n, int64_t padded, const int* topic, int many, T* columns) {
     constexpr int L = lanes<T>;
-    const int whole = n / L * L;
-    for (int j = 0; j < whole; j += L) {
+    const int64_t whole = n / L * L;
+    for (int64_t j = 0; j < whole; j += L) {
         const int64_t* from = offset + j;
 #if defined(__GNUC__)
         if (many > 0 && j + 2 * L <= whole)
@@ -138,24 +138,24 @@ void gather(const T* B, const int64_t* offset, int n, int padded, const int* top
     }
     T* to = columns;
     for (int a = 0; a < many; ++a, to += padded) {
-        for (int j = whole; j < n; ++j) to[j] = B[offset[j] + topic[a]];
-        for (int j = n; j < padded; ++j) to[j] = T(0);
+        for (int64_t j = whole; j < n; ++j) to[j] = B[offset[j] + topic[a]];
+        for (int64_t j = n; j < padded; ++j) to[j] = T(0);
     }
 }
 
 // q = sum_a weight_a column_a and its inverse; q = 1 behind the first n. q is at least a tiny part of x, so that slopes
 // stay finite and one step explains a word that nothing explained.
 template <class T>
-void mix(const T* columns, const T* weight, int many, const T* x, int n, int padded, T* q, T* inverse) {
+void mix(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse) {
     constexpr int L = lanes<T>;
     const T part = sizeof(T) == 4 ? T(1e-12) : T(1e-100);
-    for (int j = 0; j < padded; j += L) {
+    for (int64_t j = 0; j < padded; j += L) {
         Pack<T> total = splat(T(0));
         for (int a = 0; a < many; ++a) total = total + splat(weight[a]) * load(columns + a * padded + j);
         store(q + j, total);
     }
-    for (int j = n; j < padded; ++j) q[j] = T(1);
-    for (int j = 0; j < padded; ++j) {
+    for (int64_t j = n; j < padded; ++j) q[j] = T(1);
+    for (int64_t j = 0; j < padded; ++j) {
         q[j] = q[j] > part * x[j] ? q[j] : part * x[j];
         inverse[j] = T(1) / q[j];
     }
@@ -164,10 +164,10 @@ void mix(const T* columns, const T* weight, int many, const T* x, int n, int pad
 // The arrays of the next two are padded to whole packs with x = 0, b = 0, q = 1.
 
 template <class T>
-Slope slope(const T* x, const T* inverse, const T* b, int n) {
+Slope slope(const T* x, const T* inverse, const T* b, int64_t n) {
     constexpr int L = lanes<T>;
     Pack<T> g0 = splat(T(0)), h0 = g0, g1 = g0, h1 = g0;
-    int j = 0;
+    int64_t j = 0;
     for (; j + 2 * L <= n; j += 2 * L) {
         const Pack<T> t0 = load(b + j) * load(inverse + j), t1 = load(b + j + L) * load(inverse + j + L);
         const Pack<T> xt0 = load(x + j) * t0, xt1 = load(x + j + L) * t1;
@@ -187,11 +187,11 @@ Slope slope(const T* x, const T* inverse, const T* b, int n) {
 
 // q += step b, inverse = 1 / q
 template <class T>
-Shifted shift(T* q, T* inverse, const T* x, const T* b, double step, int n) {
+Shifted shift(T* q, T* inverse, const T* x, const T* b, double step, int64_t n) {
     constexpr int L = lanes<T>;
     const Pack<T> delta = splat(static_cast<T>(step)), one = splat(T(1));
     Pack<T> g = splat(T(0)), least = splat(T(1e30));
-    for (int j = 0; j < n; j += L) {
+    for (int64_t j = 0; j < n; j += L) {
         const Pack<T> bj = load(b + j);
         const Pack<T> qj = load(q + j) + delta * bj;
         const Pack<T> ij = one / qj;

@@ -38,13 +38,12 @@ class GammaRow {
     // Improves the expected counts n (width numbers, in place) and leaves their operand in a. Returns the steps taken,
     // negative if the limit came first.
     template <class Index>
-    int improve(const Index* indices, const T* x, int64_t words, T* n, T* a) {
-        const int many = static_cast<int>(words);
+    int improve(const Index* indices, const T* x, int64_t many, T* n, T* a) {
         offset_.resize(as_size(many));
         q_.resize(as_size(many));
         r_.resize(as_size(many));
         double total = 0;
-        for (int j = 0; j < many; ++j) {
+        for (int64_t j = 0; j < many; ++j) {
             offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
             total += static_cast<double>(x[j]);
         }
@@ -82,7 +81,7 @@ class GammaRow {
     const double* logs() const { return logs_.data(); }
 
   private:
-    static std::size_t as_size(int i) { return static_cast<std::size_t>(i); }
+    static std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
 
     void operand(const T* n, T* a) {
         for (int k = 0; k < settings_.topics; ++k) gamma_[as_size(k)] = static_cast<T>(alpha_[k]) + n[k];
