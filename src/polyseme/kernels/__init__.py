@@ -11,13 +11,15 @@ Multiplying the sums by A and by B gives the expected counts of EM. Operands are
 width the kernels know (`padded_width`); sums come back just as wide.
 """
 
-from polyseme.kernels.dense import DenseCounts, side_by_side, single_threaded_blas
+from polyseme.kernels.checks import check_topics, checked_sparse, counts_fault
+from polyseme.kernels.dense import DenseCounts
 from polyseme.kernels.operands import (
     Array,
     Counts,
     Floats,
     Sums,
     aligned_empty,
+    check_operands,
     inner,
     padded,
     padded_width,
@@ -25,6 +27,7 @@ from polyseme.kernels.operands import (
     without_negligible,
 )
 from polyseme.kernels.sparse import SparseCounts, add_rows, em_rows, em_words, take_rows
+from polyseme.kernels.threads import openmp_threads, side_by_side, single_threaded_blas
 
 __all__ = [
     "Array",
@@ -35,9 +38,14 @@ __all__ = [
     "Sums",
     "add_rows",
     "aligned_empty",
+    "check_operands",
+    "check_topics",
+    "checked_sparse",
+    "counts_fault",
     "em_rows",
     "em_words",
     "inner",
+    "openmp_threads",
     "padded",
     "padded_width",
     "side_by_side",

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from polyseme.kernels.operands import NUMBERS_AT_ONCE, Array, Floats, Sums, check_operands, sums_in, weighted_sum
 from polyseme.kernels.sparse import SparseCounts
-
-Result = TypeVar("Result")
+from polyseme.kernels.threads import side_by_side
 
 
 @dataclass(frozen=True)
@@ -106,24 +101,3 @@ class DenseCounts:
 def _unexplained(dtype: np.dtype[Any]) -> float:
     """A word whose q is at most this is not explained by any topic: it adds nothing to the sums."""
     return 1e-24 if dtype == np.float32 else 1e-280
-
-
-@cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def side_by_side(function: Callable[[slice], Result], blocks: list[slice], n_threads: int) -> Iterator[Result]:
-    """What the function makes of each block, in order; n_threads at a time, each with a BLAS of one thread."""
-    with single_threaded_blas():
-        if n_threads == 1 or len(blocks) < 2:
-            yield from map(function, blocks)
-            return
-        with ThreadPoolExecutor(min(n_threads, len(blocks))) as pool:
-            for start in range(0, len(blocks), n_threads):  # no further ahead: results wait in memory
-                yield from pool.map(function, blocks[start : start + n_threads])
-
-
-def single_threaded_blas() -> Any:
-    """BLAS sums depend on its number of threads, so it gets one; the blocks run side by side instead."""
-    return _threadpools().limit(limits=1, user_api="blas")

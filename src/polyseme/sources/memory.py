@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 
 from polyseme.factors import columns_to_one
-from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums, inner, padded
+from polyseme.kernels import (
+    Array,
+    Counts,
+    DenseCounts,
+    Floats,
+    SparseCounts,
+    Sums,
+    checked_sparse,
+    inner,
+    openmp_threads,
+    padded,
+)
 from polyseme.model import Look, Model, background_sums, look
 
 _DENSE_NUMBERS_AT_ONCE = 1 << 22
 
 
 def effective_threads(n_jobs: int | None) -> int:
-    """None: all cores this process may use; a negative number counts back from them, as in scikit-learn."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    if n_jobs is None:
-        return cores
-    return max(1, n_jobs if n_jobs > 0 else cores + 1 + n_jobs)
+    """How many threads to use.
+
+    None: as many as there are cores for this process (its affinity and cgroup limits, as joblib counts them), but no
+    more than OpenMP would use (OMP_NUM_THREADS, `threadpool_limits`, joblib's `inner_max_num_threads`). A negative
+    number counts back from there, as in scikit-learn. A positive number is taken as it is, up to four times the cores:
+    beyond that threads cost memory and gain nothing, and results do not depend on their number.
+    """
+    if n_jobs == 1:
+        return 1
+    cores = joblib.cpu_count()
+    if n_jobs is not None and n_jobs > 0:
+        return min(n_jobs, 4 * cores)
+    usable = min(cores, openmp_threads() or cores)
+    return usable if n_jobs is None else max(1, usable + 1 + n_jobs)
 
 
 def sparse_counts(X: Any, dtype: np.dtype[Any]) -> SparseCounts:
     """CSR counts of `dtype`, sorted, without duplicates or stored zeros; arrays are shared where they can be."""
-    matrix = sp.csr_array(X)
+    matrix = sp.csr_array(checked_sparse(X))
+    if matrix.indices.size > matrix.nnz:
+        matrix.prune()
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     if matrix.nnz and matrix.data.min() <= 0:
         matrix = matrix.copy()
         matrix.eliminate_zeros()
-    index = np.int64 if np.int64 in (matrix.indptr.dtype, matrix.indices.dtype) else np.int32
+    large = np.int64 in (matrix.indptr.dtype, matrix.indices.dtype) or max(matrix.shape) > np.iinfo(np.int32).max
+    index = np.int64 if large else np.int32
     return SparseCounts(
         np.ascontiguousarray(matrix.indptr, dtype=index),
         np.ascontiguousarray(matrix.indices, dtype=index),

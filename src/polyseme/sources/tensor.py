@@ -7,19 +7,17 @@ large as non-zeros x K.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.kernels import Array, Floats, SparseCounts, inner
+from polyseme.kernels import Array, Floats, SparseCounts, inner, side_by_side
 
 _NUMBERS_AT_ONCE = 1 << 19
-R = TypeVar("R")
 
 
 class Groups(NamedTuple):
@@ -138,19 +136,12 @@ class TensorSource:
             by_item = {mode: groups.members @ by_tuple for mode, groups in chunk.groups.items()}
             return by_item, B * sums.word_sums, float(sums.logs.sum())
 
-        for chunk, (by_item, by_column, part) in zip(chunks, self.side_by_side(visit, chunks), strict=True):
+        for chunk, (by_item, by_column, part) in zip(chunks, side_by_side(visit, chunks, self.n_threads), strict=True):
             for mode, sums in by_item.items():
                 expected[mode][chunk.groups[mode].indices] += sums
             expected[c][chunk.columns] += by_column
             log += part
         return Swept(expected, log)
-
-    def side_by_side(self, work: Callable[[Chunk], R], chunks: list[Chunk]) -> Iterator[R]:
-        """What `work` gives for each chunk, in their order; a few chunks at a time."""
-        at_once = max(1, min(self.n_threads, len(chunks)))
-        with ThreadPoolExecutor(at_once) as pool:
-            for start in range(0, len(chunks), at_once):
-                yield from pool.map(work, chunks[start : start + at_once])
 
     def release(self) -> None:
         """Lets go of the chunks."""

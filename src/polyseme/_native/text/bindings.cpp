@@ -1,7 +1,10 @@
-// Python strings in, arrays out. Settings are checked by the caller (text/tokens.py).
+// Python strings in, arrays out, whose sizes are checked here. Settings are checked by the caller (text/tokens.py).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <stdexcept>
 
 #include "sequences.hpp"
 
@@ -14,6 +17,19 @@ template <class T>
 using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+constexpr std::size_t kCodes = 0x110000;  // entries of a table of characters: one for each code point
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
+}
+
+// One more than the largest of some numbers, of which those below 0 stand for nothing.
+std::size_t past_largest(const In<int32_t>& numbers) {
+    int64_t past = 0;
+    for (std::size_t i = 0; i < numbers.shape(0); ++i) past = std::max<int64_t>(past, int64_t{numbers.data()[i]} + 1);
+    return static_cast<std::size_t>(past);
+}
 
 Text text_of(nb::handle object) {
     PyObject* const string = object.ptr();
@@ -84,17 +100,20 @@ nb::list strings_of(const std::vector<std::string_view>& words) {
     return strings;
 }
 
-// The table of characters belongs to Python and must outlive what reads it.
+// The table of characters belongs to Python and must outlive what reads it. Words have numbers below `numbers`: 0 before
+// `words` has given them any.
 struct BoundCounter {
     In<uint32_t> characters;
     std::vector<uint32_t> peculiar;
     Counter counter;
+    std::size_t numbers = 0;
 };
 
 struct BoundSequences {
     In<uint32_t> characters;
     std::vector<uint32_t> peculiar;
     Sequences sequences;
+    std::size_t numbers = 0;
 };
 
 template <class Value>
@@ -102,6 +121,10 @@ void bind_write(nb::class_<BoundCounter>& type) {
     type.def(
         "write",
         [](BoundCounter& self, Out<int64_t> indptr, Out<int32_t> indices, Out<Value> values, int n_threads) {
+            const auto rows = static_cast<std::size_t>(self.counter.rows());
+            const auto nonzeros = static_cast<std::size_t>(self.counter.nonzeros());
+            require(indptr.shape(0) == rows + 1 && indices.shape(0) == nonzeros && values.shape(0) == nonzeros,
+                    "the arrays of write do not fit the counts");
             const nb::gil_scoped_release released;
             self.counter.write<Value>(indptr.data(), indices.data(), values.data(), n_threads);
         },
@@ -114,6 +137,8 @@ void bind_counter(nb::module_& module) {
             "__init__",
             [](BoundCounter* self, In<uint32_t> characters, std::vector<uint32_t> peculiar, int unit, int64_t min_length,
                std::size_t least, std::size_t most, nb::list stops, bool keep) {
+                require(characters.shape(0) == kCodes, "the table of characters has the wrong size");
+                require(0 <= unit && unit <= 2 && 1 <= least && least <= most, "unit or the range of n-grams is wrong");
                 const Shape shape{static_cast<Unit>(unit), min_length, least, most};
                 new (self) BoundCounter{characters, std::move(peculiar), Counter(characters.data(), shape, table_of(stops), keep)};
             },
@@ -145,15 +170,26 @@ void bind_counter(nb::module_& module) {
                      const nb::gil_scoped_release released;
                      words = &self.counter.merge(n_threads);
                  }
+                 self.numbers = words->size();
                  return strings_of(*words);
              })
-        .def("totals", [](BoundCounter& self, Out<int64_t> tokens, Out<int64_t> documents) { self.counter.totals(tokens.data(), documents.data()); },
-             nb::arg("tokens").noconvert(), nb::arg("documents").noconvert())
+        .def(
+            "totals",
+            [](BoundCounter& self, Out<int64_t> tokens, Out<int64_t> documents) {
+                require(tokens.shape(0) >= self.numbers && documents.shape(0) >= self.numbers, "totals needs an entry for each word");
+                self.counter.totals(tokens.data(), documents.data());
+            },
+            nb::arg("tokens").noconvert(), nb::arg("documents").noconvert())
         .def(
             "renumber",
             [](BoundCounter& self, In<int32_t> column, int n_threads) {
-                const nb::gil_scoped_release released;
-                self.counter.renumber(column.data(), n_threads);
+                require(column.shape(0) >= self.numbers, "renumber needs a number for each word");
+                const std::size_t numbers = past_largest(column);
+                {
+                    const nb::gil_scoped_release released;
+                    self.counter.renumber(column.data(), n_threads);
+                }
+                self.numbers = numbers;
             },
             nb::arg("column").noconvert(), nb::arg("n_threads"))
         .def_prop_ro("rows", [](const BoundCounter& self) { return self.counter.rows(); })
@@ -169,6 +205,7 @@ void bind_sequences(nb::module_& module) {
         .def(
             "__init__",
             [](BoundSequences* self, In<uint32_t> characters, std::vector<uint32_t> peculiar, int64_t min_length, nb::list stops) {
+                require(characters.shape(0) == kCodes, "the table of characters has the wrong size");
                 new (self) BoundSequences{characters, std::move(peculiar), Sequences(characters.data(), min_length, table_of(stops))};
             },
             nb::arg("characters").noconvert(), nb::arg("peculiar"), nb::arg("min_length"), nb::arg("stops"))
@@ -187,22 +224,34 @@ void bind_sequences(nb::module_& module) {
                      const nb::gil_scoped_release released;
                      words = &self.sequences.merge(n_threads);
                  }
+                 self.numbers = words->size();
                  return strings_of(*words);
              })
         .def(
-            "totals", [](BoundSequences& self, Out<int64_t> tokens) { self.sequences.totals(tokens.data()); },
+            "totals",
+            [](BoundSequences& self, Out<int64_t> tokens) {
+                require(tokens.shape(0) >= self.numbers, "totals needs an entry for each word");
+                self.sequences.totals(tokens.data());
+            },
             nb::arg("tokens").noconvert())
         .def(
             "renumber",
             [](BoundSequences& self, In<int32_t> to, int n_threads) {
-                const nb::gil_scoped_release released;
-                self.sequences.renumber(to.data(), n_threads);
+                require(to.shape(0) >= self.numbers, "renumber needs a number for each word");
+                const std::size_t numbers = past_largest(to);
+                {
+                    const nb::gil_scoped_release released;
+                    self.sequences.renumber(to.data(), n_threads);
+                }
+                self.numbers = numbers;
             },
             nb::arg("to").noconvert(), nb::arg("n_threads"))
         .def_prop_ro("size", [](BoundSequences& self) { return self.sequences.size(); })
         .def(
             "write",
             [](BoundSequences& self, Out<int32_t> numbers, Out<int64_t> indptr) {
+                require(numbers.shape(0) == self.sequences.size() && indptr.shape(0) == self.sequences.documents() + 1,
+                        "the arrays of write do not fit the documents");
                 const nb::gil_scoped_release released;
                 self.sequences.write(numbers.data(), indptr.data());
             },
@@ -221,12 +270,15 @@ void bind_sequences(nb::module_& module) {
         .def(
             "join",
             [](BoundSequences& self, In<int32_t> first, In<int32_t> second, In<int32_t> joined, int n_threads) {
+                require(second.shape(0) == first.shape(0) && joined.shape(0) == first.shape(0), "the arrays of join differ in length");
+                self.numbers = std::max(self.numbers, past_largest(joined));
                 const nb::gil_scoped_release released;
                 self.sequences.join(first.data(), second.data(), joined.data(), first.shape(0), n_threads);
             },
             nb::arg("first").noconvert(), nb::arg("second").noconvert(), nb::arg("joined").noconvert(), nb::arg("n_threads"))
         .def("count_into", [](BoundSequences& self, BoundCounter& counter, nb::list names, int n_threads) {
             const WordTable table = table_of(names);
+            require(table.size() >= self.numbers, "count_into needs a different name for each word");
             const nb::gil_scoped_release released;
             self.sequences.count_into(counter.counter, table, n_threads);
         });
@@ -236,6 +288,7 @@ void bind_sequences(nb::module_& module) {
 
 NB_MODULE(_counting, module) {
     module.doc() = "Compiled counting of words; use it through polyseme.text.";
+    module.def("threads_started", [] { return polyseme::threads_started().load(); });
     bind_counter(module);
     bind_sequences(module);
 }

@@ -57,7 +57,7 @@ class Counter {
         const std::vector<std::size_t> cut = cut_texts(texts);
         const std::size_t first = pieces_.size();
         pieces_.resize(first + cut.size() - 1);
-        hire(n_threads);
+        hire(n_threads, cut.size() - 1);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
             Piece piece;  // the thread's own: neighbours in pieces_ share lines of the cache
             piece.worker = w;
@@ -77,7 +77,9 @@ class Counter {
         constexpr std::size_t at_once = 64;
         const std::size_t first = pieces_.size(), count = (documents + at_once - 1) / at_once;
         pieces_.resize(first + count);
-        hire(n_threads);
+        constexpr double counting_a_document = 4096;  // in multiply-adds
+        n_threads = threads_for(n_threads, counting_a_document * static_cast<double>(documents));
+        hire(n_threads, count);
         for_each_piece(static_cast<int64_t>(count), n_threads, [&](int w, int64_t p) {
             Piece piece;
             piece.worker = w;
@@ -124,6 +126,8 @@ class Counter {
         std::vector<std::vector<int32_t>> of_worker(plain_numbers_ ? 0 : workers_.size());
         for (std::size_t w = 0; w < of_worker.size(); ++w)
             for (const int32_t word : merged_.new_number[w]) of_worker[w].push_back(column[word]);
+        constexpr double sorting_a_count = 32;  // in multiply-adds
+        n_threads = threads_for(n_threads, sorting_a_count * static_cast<double>(nonzeros()));
         for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int, int64_t p) {
             Piece& piece = pieces_[static_cast<std::size_t>(p)];
             const int32_t* const new_number = plain_numbers_ ? column : of_worker[static_cast<std::size_t>(piece.worker)].data();
@@ -164,6 +168,7 @@ class Counter {
             count += static_cast<int64_t>(piece.counts.size());
         }
         indptr[0] = 0;
+        n_threads = threads_for(n_threads, 8 * static_cast<double>(count));
         constexpr int64_t counts_at_once = 1 << 23;
         for (std::size_t start = 0, end = 0; start < pieces_.size(); start = end) {
             while (end < pieces_.size() && first_count[end] - first_count[start] < counts_at_once) ++end;
@@ -248,8 +253,10 @@ class Counter {
         return static_cast<std::size_t>(merged_.new_number[static_cast<std::size_t>(piece.worker)][number]);
     }
 
-    void hire(int n_threads) {
-        if (workers_.size() < static_cast<std::size_t>(n_threads)) workers_.resize(static_cast<std::size_t>(n_threads));
+    // A table for each thread that may take one of these pieces.
+    void hire(int n_threads, std::size_t pieces) {
+        const std::size_t wanted = std::min(pieces, static_cast<std::size_t>(std::max(1, n_threads)));
+        if (workers_.size() < wanted) workers_.resize(wanted);
     }
 
     void begin(Worker& worker, Piece& piece) const {

@@ -19,7 +19,11 @@ struct MergedWords {
 // The order of the result does not depend on which table holds which words.
 inline MergedWords merged(const std::vector<const WordTable*>& tables, int n_threads) {
     std::vector<std::vector<uint32_t>> sorted(tables.size());
-    for_each_piece(static_cast<int64_t>(tables.size()), n_threads, [&](int, int64_t t) {
+    std::size_t words = 0;
+    for (const WordTable* table : tables) words += table->size();
+    constexpr double sorting_a_word = 512;  // in multiply-adds
+    const int threads = threads_for(n_threads, sorting_a_word * static_cast<double>(words));
+    for_each_piece(static_cast<int64_t>(tables.size()), threads, [&](int, int64_t t) {
         const WordTable& table = *tables[static_cast<std::size_t>(t)];
         struct Key {
             uint64_t start;  // the first bytes, so that most comparisons need no look at the word

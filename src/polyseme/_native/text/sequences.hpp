@@ -24,7 +24,7 @@ class Sequences {
         const std::vector<std::size_t> cut = cut_texts(texts);
         const std::size_t first = pieces_.size();
         pieces_.resize(first + cut.size() - 1);
-        hire(n_threads);
+        hire(n_threads, cut.size() - 1);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
             Piece piece;  // the thread's own: neighbours in pieces_ share lines of the cache
             piece.worker = w;
@@ -41,7 +41,7 @@ class Sequences {
 
     // Documents that come as their words.
     void add_words(const std::vector<std::vector<Text>>& documents) {
-        hire(1);
+        hire(1, 1);
         Piece& piece = pieces_.emplace_back();
         Sink sink{*this, workers_[0], piece};
         for (const auto& words : documents) {
@@ -84,6 +84,12 @@ class Sequences {
         return n;
     }
 
+    std::size_t documents() const {
+        std::size_t n = 0;
+        for (const Piece& piece : pieces_) n += piece.ends.size();
+        return n;
+    }
+
     // The words' numbers, document after document, without barriers; document d begins at indptr[d].
     void write(int32_t* numbers, int64_t* indptr) const {
         int64_t written = 0;
@@ -101,8 +107,9 @@ class Sequences {
     // Neighbours that occur at least min_count times, sorted.
     std::vector<PairCount> pairs(int64_t min_count, int n_threads) const {
         using Counts = std::unordered_map<uint64_t, int64_t, PairHash>;
-        std::vector<Counts> parts(static_cast<std::size_t>(n_threads));
-        for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int w, int64_t p) {
+        const std::size_t n_parts = std::min(pieces_.size(), static_cast<std::size_t>(std::max(1, n_threads)));
+        std::vector<Counts> parts(std::max<std::size_t>(1, n_parts));
+        for_each_piece(static_cast<int64_t>(pieces_.size()), threads_of(n_threads), [&](int w, int64_t p) {
             const Piece& piece = pieces_[static_cast<std::size_t>(p)];
             std::size_t start = 0;
             for (const std::size_t end : piece.ends) {
@@ -127,7 +134,7 @@ class Sequences {
     void join(const int32_t* first, const int32_t* second, const int32_t* joined, std::size_t n, int n_threads) {
         std::unordered_map<uint64_t, int32_t, PairHash> phrases;
         for (std::size_t i = 0; i < n; ++i) phrases[pair_key(first[i], second[i])] = joined[i];
-        for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int, int64_t p) {
+        for_each_piece(static_cast<int64_t>(pieces_.size()), threads_of(n_threads), [&](int, int64_t p) {
             Piece& piece = pieces_[static_cast<std::size_t>(p)];
             std::size_t start = 0, written = 0;
             for (std::size_t& end : piece.ends) {
@@ -202,13 +209,23 @@ class Sequences {
         return static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(second);
     }
 
-    void hire(int n_threads) {
-        if (workers_.size() < static_cast<std::size_t>(n_threads)) workers_.resize(static_cast<std::size_t>(n_threads));
+    // A table for each thread that may take one of these pieces.
+    void hire(int n_threads, std::size_t pieces) {
+        const std::size_t wanted = std::min(pieces, static_cast<std::size_t>(std::max(1, n_threads)));
+        if (workers_.size() < wanted) workers_.resize(wanted);
+    }
+
+    // How many threads a pass over all words is worth.
+    int threads_of(int n_threads) const {
+        std::size_t n = 0;
+        for (const Piece& piece : pieces_) n += piece.numbers.size();
+        constexpr double visiting_a_word = 16;  // in multiply-adds
+        return threads_for(n_threads, visiting_a_word * static_cast<double>(n));
     }
 
     template <class New>
     void for_each_number(int n_threads, New new_number) {
-        for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int, int64_t p) {
+        for_each_piece(static_cast<int64_t>(pieces_.size()), threads_of(n_threads), [&](int, int64_t p) {
             Piece& piece = pieces_[static_cast<std::size_t>(p)];
             for (int32_t& number : piece.numbers)
                 if (number >= 0) number = new_number(piece, number);
