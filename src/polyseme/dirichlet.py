@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.special import gammaln, psi
 
 from polyseme import _kernels
-from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty
+from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands
 
 
 class DocumentSide(NamedTuple):
@@ -62,6 +62,7 @@ def improve_documents(
     A step is n_dk <- a_k sum_w x b_wk / (a . b_w) with a = exp(psi(alpha + n_d)). A document stops when a step moves at
     most the share `tol` of its tokens, or after `steps`.
     """
+    check_operands(counts, expected, B, weights)
     operand = aligned_empty(expected.shape, expected.dtype)
     terms, log_sums = np.empty(counts.n_docs), np.empty(expected.shape[1])
     taken = np.empty(counts.n_docs, dtype=np.int32)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels import Array, Floats, SparseCounts, checked_sparse
 
 
 class Mask(Protocol):
@@ -33,7 +33,7 @@ class SparseMask:
     """Any entries, as a sparse table; its memory is that of its entries."""
 
     def __init__(self, hidden: Any) -> None:
-        pattern = sp.csr_array(hidden)
+        pattern = sp.csr_array(checked_sparse(hidden, "hidden"))
         pattern.sum_duplicates()
         pattern.eliminate_zeros()
         pattern.data = np.ones(pattern.nnz)

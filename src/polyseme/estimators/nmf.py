@@ -13,7 +13,7 @@ from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import count_data, factor_dtype, forget_fit, training_data, whole_number
 from polyseme.factors import nmf_to_plsa
 from polyseme.initialise import pair_of_factors
-from polyseme.kernels import Array, Floats, SparseCounts, inner, padded, weighted_sum
+from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.sources.disk import Shards
 from polyseme.sources.memory import effective_threads, sparse_counts
 
@@ -215,7 +215,9 @@ class NMF(CountDecomposition):
 
 def _known_totals(counts: SparseCounts, H: Array) -> Floats:
     """The tokens of each document whose words H knows: no W can make the others."""
-    return counts.with_values(np.where((H.sum(axis=0) > 0)[counts.indices], counts.values, 0)).totals
+    word_sums = H.sum(axis=0)
+    check_topics(word_sums)
+    return counts.with_values(np.where((word_sums > 0)[counts.indices], counts.values, 0)).totals
 
 
 def _kl_divergence(counts: SparseCounts, weights: Floats, W: Array, H: Array) -> float:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from polyseme.errors import InputError
 from polyseme.estimators.validation import count_data
-from polyseme.kernels import Array
+from polyseme.kernels import Array, checked_sparse
 from polyseme.sources.tensor import new_tuples
 
 
@@ -35,7 +35,7 @@ def array_data(estimator: Any, X: Any, *, reset: bool) -> TensorData:
     if getattr(X, "ndim", 2) <= 2:
         X = count_data(estimator, X, reset=reset)
     if sp.issparse(X):
-        tensor = sp.coo_array(X)
+        tensor = sp.coo_array(checked_sparse(X))
         indices = tensor.coords if hasattr(tensor, "coords") else (tensor.row, tensor.col)  # scipy before 1.13
         coords, values = tuple(np.asarray(index, dtype=np.int64) for index in indices), tensor.data
     else:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, checked_sparse
 from polyseme.priors import Prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
 from polyseme.sources.disk import Shards
@@ -112,12 +112,17 @@ def refuse_shards(estimator: Any, X: Any) -> None:
 
 
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit."""
+    """X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit.
+
+    Sparse data may have unsorted entries, duplicates (which are added up) and unused memory after its entries. Indices
+    that do not fit its shape raise InputError, before scipy or a kernel reads memory by them.
+    """
     refuse_shards(estimator, X)
     _refuse_what_is_no_number(X)
+    given = checked_sparse(X)
     X = validate_data(
         estimator,
-        X,
+        given,
         reset=reset,
         accept_sparse="csr",
         accept_large_sparse=True,
@@ -125,6 +130,11 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
         order="C",
         ensure_all_finite=False,  # scikit-learn's own message is a page long
     )
+    if sp.issparse(X):
+        if X is not given:
+            checked_sparse(X)  # made from a format that is not checked itself, or from a data frame
+        if X.indices.size > X.nnz:
+            X = type(X)((X.data[: X.nnz], X.indices[: X.nnz], X.indptr), X.shape)
     values = X.data if sp.issparse(X) else X
     for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
         if values.dtype.kind == "f" and wrong(values).any():

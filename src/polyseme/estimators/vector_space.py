@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats
+from polyseme.kernels import Floats, checked_sparse
 
 _PAIRS_AT_ONCE = 1 << 16
 _NEARLY_PARALLEL = 0.999  # beyond this cosine its arc is found from the difference of the vectors
@@ -37,7 +37,7 @@ def angles(X: Any, Y: Any = None) -> Floats:
 
 def unit_rows(X: Any) -> sp.csr_array:
     """Rows of length one, in float64; a row of zeros stays."""
-    matrix = sp.csr_array(X, dtype=np.float64)
+    matrix = sp.csr_array(checked_sparse(X), dtype=np.float64)
     lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     return sp.csr_array(matrix.multiply(1 / np.where(lengths > 0, lengths, 1)[:, np.newaxis]))
 

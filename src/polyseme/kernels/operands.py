@@ -112,13 +112,15 @@ def sums_in(memory: Floats | None, B: Array) -> Floats:
     return memory
 
 
-def check_operands(counts: Counts, A: Array, B: Array, weights: Floats | None) -> None:
-    same_kind = A.dtype == B.dtype == counts.dtype
-    same_width = A.shape[1] == B.shape[1] and A.shape[1] % _WIDTH_STEP == 0
-    if not (same_kind and same_width and A.shape[0] == counts.n_docs and B.shape[0] == counts.n_words):
-        raise TypeError(
-            f"operands {A.shape} {A.dtype} and {B.shape} {B.dtype} do not fit counts "
-            f"({counts.n_docs}, {counts.n_words}) {counts.dtype}"
-        )
+def check_operands(counts: Counts, A: Array | None, B: Array, weights: Floats | None) -> None:
+    """Raises TypeError unless the operands fit the counts; the kernels could not tell that B has too few rows."""
+    for operand, rows in ((A, counts.n_docs), (B, counts.n_words)):
+        if operand is None:
+            continue
+        if operand.dtype != counts.dtype or operand.shape != (rows, B.shape[1]) or B.shape[1] % _WIDTH_STEP != 0:
+            raise TypeError(
+                f"an operand {operand.shape} {operand.dtype} does not fit counts ({counts.n_docs}, {counts.n_words}) "
+                f"{counts.dtype} and a width of {B.shape[1]}"
+            )
     if weights is not None and (weights.shape != (counts.n_docs,) or weights.dtype != np.float64):
         raise TypeError("weights must be one float64 number a document")

@@ -142,6 +142,7 @@ class SparseCounts:
         Raises sum_w x log q - sum_k u_k factor_k of every row, q = factor . B_w. Returns the duality gap of each row
         before, and sum_w x log q after.
         """
+        check_operands(self, factor, B, None)
         gains, logs = np.empty(self.n_docs), np.empty(self.n_docs)
         _kernels.coordinate(
             self.indptr, self.indices, self.values, B, u, factor, gains, logs,
@@ -167,6 +168,7 @@ class SparseCounts:
         Column K of B, with weight `background`, stays fixed; empty rows get the weights `empty`. u is the sum of each
         topic over all words (K numbers), where B has not all of them.
         """
+        check_operands(self, None, B, None)
         theta = np.empty((self.n_docs, n_topics), dtype=B.dtype)
         steps = np.empty(self.n_docs, dtype=np.int32)
         if u is None:
@@ -190,6 +192,7 @@ class SparseCounts:
         temperature: float = 1.0,
     ) -> Array:
         """Topic weights (documents x K) of every row after n_steps of EM from uniform ones, B fixed as in `fold_in`."""
+        check_operands(self, None, B, None)
         theta = np.empty((self.n_docs, n_topics), dtype=B.dtype)
         uniform = np.full(n_topics, 1 / n_topics, dtype=B.dtype)
         _kernels.fold_in(

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, checked_sparse
 
 _FLAGS_AT_ONCE = 1 << 25
 
@@ -67,7 +67,7 @@ class Cooccurrence:
 
 def cooccurrence_in_documents(topic_words: Array, counts: Any) -> Cooccurrence:
     """Counted in the documents of a matrix of counts (documents x words, dense or sparse): boolean documents."""
-    X = sp.csr_array(counts) if sp.issparse(counts) else sp.csr_array(np.asarray(counts))
+    X = sp.csr_array(checked_sparse(counts, "counts") if sp.issparse(counts) else np.asarray(counts))
     topic_words = checked_topic_words(topic_words, X.shape[1])
     words, places = np.unique(topic_words, return_inverse=True)
     places = places.reshape(topic_words.shape)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from polyseme.errors import InputError
 from polyseme.factors import rows_to_one
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, checked_sparse
 
 METRICS = ("symmetric-kl", "hellinger", "cosine")
 
@@ -59,7 +59,7 @@ def _distributions(rows: Any) -> Any:
         _refuse_negative(values)
         empty = values.sum(axis=1) == 0
         return rows_to_one(np.where(empty[:, np.newaxis], 1.0, values))
-    P = sp.csr_array(rows, dtype=np.float64)
+    P = sp.csr_array(checked_sparse(rows, "The table"), dtype=np.float64)
     _refuse_negative(P.data)
     sums = np.asarray(P.sum(axis=1)).ravel()
     if (sums == 0).any():

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, checked_sparse
 from polyseme.metrics.clustering import Agreement, agreement
 from polyseme.metrics.coherence import WINDOWS, CoherenceReport, coherence
 from polyseme.metrics.cooccurrence import TokenSequences
@@ -110,7 +110,7 @@ def evaluate(
     unknown = [measure for measure in measures if measure not in WINDOWS]
     if unknown:
         raise InputError(f"measures must be among {', '.join(WINDOWS)}, got {unknown[0]!r}.")
-    counts = sp.csr_array(X)
+    counts = sp.csr_array(checked_sparse(X))
     tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     if not tokens.sum() > 0:
         raise InputError("The documents have none of the words that the model knows: there is nothing to judge.")

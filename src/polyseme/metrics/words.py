@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, checked_sparse
 from polyseme.metrics.labels import label_numbers
 
 
@@ -37,7 +37,7 @@ def words_apart(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple[list[
     """
     if not prior > 0:
         raise InputError(f"prior must be above 0, got {prior}.")
-    X = sp.csr_array(counts)
+    X = sp.csr_array(checked_sparse(counts, "counts"))
     names, numbers = label_numbers(labels, X.shape[0])
     known = np.flatnonzero(numbers >= 0)
     membership = sp.csr_array(

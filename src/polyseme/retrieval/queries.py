@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array
+from polyseme.kernels import Array, checked_sparse
 
 
 class Row(NamedTuple):
@@ -28,8 +28,10 @@ def row_of(matrix: Any, row: int) -> Row:
 def checked_counts(counts: Any, n_words: int, what: str) -> Any:
     """`counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
     try:
-        given = counts if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
+        given = checked_sparse(counts, what) if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
         matrix = sp.csr_array(given, copy=False).astype(np.float64, copy=False)
+    except InputError:
+        raise
     except (TypeError, ValueError):
         raise InputError(f"{what} must be counts: a matrix of numbers with a column for each word.") from None
     if matrix.shape[1] != n_words:

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as to_safetensors
 
 from polyseme.errors import ModelFileError
+from polyseme.kernels import counts_fault
 from polyseme.text import Vectorizer
 
 COUNTS_FILE, VECTORIZER_FILE, DOCUMENTS_FILE = "counts.safetensors", "vectorizer.json", "documents.parquet"
@@ -104,10 +105,14 @@ def read_counts(folder: Path) -> Any:
     path = folder / COUNTS_FILE
     try:
         parts = load_file(path)
-        shape = tuple(int(size) for size in parts["shape"])
-        return sp.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape)
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        rows, columns = (int(size) for size in parts["shape"].ravel())
+        values, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
+    except (SafetensorError, OSError, KeyError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path} is missing or damaged ({error}).") from None
+    fault = counts_fault(indptr, indices, values, (rows, columns))
+    if fault is not None:
+        raise ModelFileError(f"{path} is damaged ({fault}): restore it from a copy, or fit the run again.")
+    return sp.csr_array((values, indices, indptr), (rows, columns))
 
 
 def read_vectorizer(folder: Path) -> Vectorizer:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from polyseme.errors import InputError
 from polyseme.files import only_writer
+from polyseme.kernels import checked_sparse
 from polyseme.sources.disk import Shards
 from polyseme.sources.memory import sparse_counts
 from polyseme.sources.shards import (
@@ -180,7 +181,7 @@ class _Writer:
 
 def checked_counts(chunk: Any) -> sp.csr_array:
     """Counts of some documents, if they are finite and not negative."""
-    matrix = sp.csr_array(chunk)
+    matrix = sp.csr_array(checked_sparse(chunk, "A chunk"))
     if matrix.data.dtype.kind not in "fiub" or not np.isfinite(matrix.data).all() or (matrix.data < 0).any():
         raise InputError("Every count must be a finite number of at least 0.")
     return matrix

@@ -14,6 +14,7 @@ from polyseme.errors import InputError
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.tables import frame
 from polyseme.estimators.validation import count_data, share, whole_number
+from polyseme.kernels import checked_sparse
 from polyseme.metrics import coherence, stability, top_words
 from polyseme.selection.folds import document_folds
 from polyseme.selection.path import Fitted, Path, unigram_fit
@@ -194,7 +195,7 @@ def choose_n_topics(
     n_documents = X.shape[0]
     if n_documents > max_documents:
         rows = np.random.default_rng(random_state).choice(n_documents, max_documents, replace=False)
-        X = X.tocsr()[np.sort(rows)] if hasattr(X, "tocsr") else X[np.sort(rows)]
+        X = checked_sparse(X).tocsr()[np.sort(rows)] if hasattr(X, "tocsr") else X[np.sort(rows)]
     return select_n_topics(
         X,
         n_topics,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, SparseCounts, em_words
+from polyseme.kernels import Array, Floats, SparseCounts, check_topics, em_words
 from polyseme.logistic_normal import (
     Normal,
     Posterior,
@@ -112,7 +112,9 @@ def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) ->
     phi is words x width; words that no topic has are left out. A document without others gets the prior's mean and, of
     diagonal posteriors, the one nearest to the prior.
     """
-    known: Array = phi.max(axis=1) > 0
+    word_sums = phi.sum(axis=1)
+    check_topics(word_sums)
+    known: Array = word_sums > 0
     kept, _ = without_words(counts, known)
     K, totals = prior.mean.size, kept.totals
     variances = np.tile(1 / np.diag(prior.precision), (counts.n_docs, 1))

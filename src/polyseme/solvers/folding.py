@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.errors import UnsupportedError
-from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+from polyseme.kernels import Array, Floats, SparseCounts, check_topics, padded, weighted_sum
 from polyseme.model import Model, improve_docs, with_reminder
 from polyseme.sources.memory import MemorySource
 
@@ -48,7 +48,9 @@ def fold_in(
     `topic_weights` is P(z), for documents without known words; None takes it from the other documents, by their
     lengths.
     """
-    known = topic_word.sum(axis=0) > 0
+    word_sums = topic_word.sum(axis=0)
+    check_topics(word_sums)
+    known = word_sums > 0
     if model.background is not None:
         known |= model.background.distribution > 0
     kept, unseen_tokens = without_words(counts, known)

@@ -20,7 +20,7 @@ import numpy as np
 from polyseme.dirichlet import DocumentSide, WordSide, improve_documents, topic_sums, topics_term, word_operands
 from polyseme.errors import InputError
 from polyseme.initialise import named_start
-from polyseme.kernels import Array, Floats, SparseCounts, inner, padded
+from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded
 from polyseme.model import Model
 from polyseme.priors.concentration import Concentration
 from polyseme.solvers.accelerate import Momentum
@@ -290,7 +290,9 @@ def infer(counts: SparseCounts, lambda_: Array, alpha: Floats, *, n_threads: int
     lambda_ is words x width. A document's result depends on that document alone.
     """
     K, totals = alpha.size, counts.totals
-    words = word_operands(lambda_, np.ones(len(lambda_)), topic_sums(lambda_, K), n_threads=n_threads)
+    sums = topic_sums(lambda_, K)
+    check_topics(sums)
+    words = word_operands(lambda_, np.ones(len(lambda_)), sums, n_threads=n_threads)
     expected = uniform_counts(totals, K, counts.dtype)
     docs = improve_documents(
         counts, words.operand, alpha, expected, totals=totals, steps=_FOLD_STEPS, tol=_FOLD_TOLERANCE,

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from polyseme.errors import InputError, ShardError
 from polyseme.files import write_atomically
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels import Array, Floats, SparseCounts, counts_fault
 from polyseme.sources.memory import MemorySource
 
 FORMAT_VERSION = 1
@@ -86,6 +87,11 @@ def read_manifest(folder: Path) -> Manifest:
             plain = [entry.name for entry in manifest.shards]
             if manifest.dtype not in ("float32", "float64") or any(Path(name).name != name for name in plain):
                 raise ValueError("names or types that no writer gives")
+            sizes = [manifest.words, *(size for entry in manifest.shards for size in (entry.documents, entry.nonzeros))]
+            if any(type(size) is not int or not 0 <= size <= _MOST for size in sizes):
+                raise ValueError("a size that no writer gives")
+            if not all(isinstance(entry.tokens, int | float) and isfinite(entry.tokens) for entry in manifest.shards):
+                raise ValueError("a number of tokens that no writer gives")
             return manifest
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
@@ -157,9 +163,9 @@ def open_shard(folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n
         by_word = _csr(arrays, "word_", transposed, entry.nonzeros, dtype)
         counts = _csr(arrays, "", shape, entry.nonzeros, dtype, by_word)
         totals = arrays["totals"]
-        if totals.shape != (entry.documents,):
-            raise ValueError("the number of documents is not the manifest's")
-    except (KeyError, ValueError, TypeError) as error:
+        if totals.shape != (entry.documents,) or totals.dtype != np.float64 or not np.isfinite(totals).all():
+            raise ValueError("the documents' lengths do not fit the manifest")
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise ShardError(f"{folder / entry.name} is not a shard ({error}): write the shards again.") from None
     return ShardSource(counts, totals, n_threads)
 
@@ -173,9 +179,11 @@ def _csr(
     transpose: SparseCounts | None = None,
 ) -> SparseCounts:
     indptr, indices, values = (arrays[prefix + name] for name in ("indptr", "indices", "values"))
-    sizes = (indptr.size, indices.size, values.size)
-    if sizes != (shape[0] + 1, nonzeros, nonzeros) or indptr[0] != 0 or indptr[-1] != nonzeros:
-        raise ValueError("its arrays do not fit together")
+    if indptr.dtype != np.int32 or indices.dtype != np.int32 or indices.shape != (nonzeros,):
+        raise ValueError("its arrays do not fit the manifest")
+    fault = counts_fault(indptr, indices, values, shape)
+    if fault is not None:
+        raise ValueError(fault)
     known: list[tuple[Floats | None, SparseCounts]] = [] if transpose is None else [(None, transpose)]
     return SparseCounts(indptr, indices, values.astype(dtype, copy=False), *shape, known)
 
