@@ -8,14 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, add_rows, take_rows
+from polyseme.kernels import Array, Floats, SparseCounts, add_rows, take_rows, weighted_sum
 
 FAN_IN = 4
 """children of a node of the tree; memory holds at most one sum for each of its log(shards) levels"""
 _LEAST_SCALE = 1e-12
+
+
+class Additive(Protocol):
+    """Statistics of some documents that add up; `word_sums` is their large part, added in place where it can be."""
+
+    @property
+    def word_sums(self) -> Floats: ...
+    def merge(self, other: Self) -> Self: ...
+    def merge_into(self, memory: Floats, other: Self) -> Self: ...
+
+
+Stats = TypeVar("Stats", bound=Additive)
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,60 @@ class ShardStats:
         )
 
 
-def merged(stats: Iterable[ShardStats]) -> ShardStats:
+@dataclass(frozen=True)
+class DocumentSums:
+    """Expected numbers of documents, each document with its weight: what the words shown for a topic are ranked by."""
+
+    word_sums: Floats
+    """n_zw = sum of P(z|d,w) over the documents that contain w (words x width; columns behind the topics are unused)"""
+    topics: Floats
+    """D_z = sum_d P(z|d) over the documents that have a word of the model (K numbers)"""
+    words: Floats
+    """df_w, the number of documents that contain w"""
+
+    def merge(self, other: DocumentSums) -> DocumentSums:
+        """The sums over the documents of both."""
+        return self._plus(other, None)
+
+    def merge_into(self, memory: Floats, other: DocumentSums) -> DocumentSums:
+        """`merge`, with the word sums in `memory`, which may be those of this object."""
+        return self._plus(other, memory)
+
+    def _plus(self, other: DocumentSums, memory: Floats | None) -> DocumentSums:
+        return DocumentSums(
+            np.add(self.word_sums, other.word_sums, out=memory),
+            self.topics + other.topics,
+            self.words + other.words,
+        )
+
+
+def document_sums(
+    counts: SparseCounts,
+    operands: tuple[Array, Array],
+    doc_topic: Array,
+    weights: Floats | None = None,
+    *,
+    n_threads: int = 1,
+    memory: Floats | None = None,
+) -> DocumentSums:
+    """One sweep with every count set to 1: P(z|d,w) = A_dz B_wz / (A_d . B_w), summed over the documents.
+
+    operands : A (documents x width) and B (words x width), topics first; one more column may be a background.
+    doc_topic : P(z|d), documents x K.
+    """
+    A, B = operands
+    present = counts.presence()
+    sums = present.sweep(A, B, n_threads=n_threads, weights=weights, rows=False, logs=False, memory=memory).word_sums
+    assert sums is not None
+    sums *= B
+    known = np.asarray((B > 0).any(axis=1))
+    counted = counts.sums_by_row(known[counts.indices].astype(np.float32)) > 0
+    per_document = np.where(counted, 1.0 if weights is None else weights, 0.0)
+    topics = weighted_sum(per_document, doc_topic, n_threads=n_threads)
+    return DocumentSums(sums, topics, present.word_totals(weights))
+
+
+def merged(stats: Iterable[Stats]) -> Stats:
     """One node of the tree: its children added from left to right; none of them changes."""
     first, *others = stats
     if not others:
@@ -68,21 +134,20 @@ def merged(stats: Iterable[ShardStats]) -> ShardStats:
     return total
 
 
-class Tree:
+class Tree(Generic[Stats]):
     """The same tree, fed with one shard after the other; it keeps what it is given, and adds in place.
 
-    New memory is dear, since the operating system clears it: `spare` gives that of word sums which have been added to
-    others, for those of the next shard.
+    Allocating new pages is slow: `spare` gives the memory of word sums that were already added, for the next shard.
     """
 
     def __init__(self) -> None:
-        self._levels: list[tuple[ShardStats, int] | None] = []
+        self._levels: list[tuple[Stats, int] | None] = []
         self._spare: list[Floats] = []
 
     def spare(self) -> Floats | None:
         return self._spare.pop() if self._spare else None
 
-    def add(self, stats: ShardStats, level: int = 0) -> None:
+    def add(self, stats: Stats, level: int = 0) -> None:
         if level == len(self._levels):
             self._levels.append(None)
         begun = self._levels[level]
@@ -96,7 +161,7 @@ class Tree:
             self._levels[level] = None
             self.add(total, level + 1)
 
-    def total(self) -> ShardStats:
+    def total(self) -> Stats:
         """The root; the tree is used up."""
         level = 0
         while level < len(self._levels) - 1:

@@ -130,10 +130,11 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 
 def _put_together(header: dict[str, Any], tensors: dict[str, Array], prefix: str) -> Parts:
-    """The other way."""
+    """Inverse of `_taken_apart`: the parts of an estimator from its header and tensors."""
     attributes = dict(header["attributes"])
-    if "feature_names_in_" in attributes:
-        attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
+    for name in ("feature_names_in_", "vocabulary_"):
+        if attributes.get(name) is not None:
+            attributes[name] = np.array(attributes[name], dtype=object)
     own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
     attributes.update({name: array for name, array in own.items() if "." not in name})
     if header["history"]:

@@ -58,7 +58,7 @@ def demo(
     with whole_folder(folder, overwrite=True) as work:
         write_into(work, model, Counted(counts, _columns(corpus), counter), about, corpus.texts)
         write_explorer(open_run(work), work / PAGE_FILE, "full", notes)
-    rows = topic_rows(model, counter.get_feature_names_out(), corpus.titles, Labels.of(corpus.labels))
+    rows = topic_rows(model, [counts], counter.get_feature_names_out(), corpus.titles, Labels.of(corpus.labels))
     if not (model.converged_ or interrupted):
         notes.print(stopped_early(model.n_iter_))
     print_topics(rows, output, folder)

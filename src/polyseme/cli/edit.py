@@ -72,7 +72,7 @@ def edit(
     }
     rewrite(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes, quiet=quiet)
     if not quiet:
-        rows = topic_rows(model, opened.vocabulary, opened.names, opened.label_numbers, edited.names)
+        rows = topic_rows(model, [edited.counts], opened.vocabulary, opened.names, opened.label_numbers, edited.names)
         print_topics(rows, Console(), opened.path)
     end_if(interrupted, notes)
 

@@ -147,7 +147,7 @@ def _fit_in_memory(
     forget_choice(work)
     if page:
         write_explorer(open_run(work), work / PAGE_FILE, page_text, notes, quiet=quiet)
-    rows = topic_rows(model, counted.vocabulary, counted.names, Labels.of(counted.labels))
+    rows = topic_rows(model, [counted.counts], counted.vocabulary, counted.names, Labels.of(counted.labels))
     summary = "" if quiet else fit_summary(model, counted.counts, seconds)
     return Ended(rows, summary, counted.vectorizer.language_, model.n_iter_, model.converged_, interrupted)
 

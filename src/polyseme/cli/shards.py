@@ -89,7 +89,7 @@ def fit_in_shards(
         run = open_run(work)
         if page:
             write_explorer(run, work / PAGE_FILE, page_text, notes, quiet=quiet)
-        rows = topic_rows(model, run.vocabulary, run.names, run.label_numbers)
+        rows = topic_rows(model, run.count_parts(), run.vocabulary, run.names, run.label_numbers)
         summary = _summary(model, shards, seconds)
         return Ended(rows, summary, facts["counting"]["language"], model.n_iter_, model.converged_, interrupted)
 

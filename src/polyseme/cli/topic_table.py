@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +12,12 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from polyseme.estimators.tables import largest, words_of_topic
-from polyseme.runs.typical import Labels, typical
+from polyseme.estimators.tables import largest, words_of_model
+from polyseme.runs.typical import Labels, TopicModel, typical
 
 SMALLEST_SHARE_SHOWN = 0.1
 TOPICS_ON_A_SCREEN = 15
 LABEL_WIDTH = 24
-
-
-class TopicModel(Protocol):
-    """What a table of topics needs of a fitted model."""
-
-    @property
-    def components_(self) -> NDArray[Any]: ...
-
-    @property
-    def topic_weights_(self) -> NDArray[Any]: ...
-
-    @property
-    def doc_weights_(self) -> NDArray[Any]: ...
-
-    @property
-    def doc_topic_(self) -> NDArray[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -51,14 +35,15 @@ class TopicRow:
     """of the labels"""
     documents: list[str]
     coherence: float | None = None
-    """NPMI of its ten most probable words in the run's documents, where it was asked for"""
+    """NPMI of its first ten words in the run's documents, if requested"""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "shares": dict(self.shares)}
 
 
 def topic_rows(
-    model: TopicModel,
+    model: Any,
+    counts: Iterable[Any],
     vocabulary: Sequence[str],
     titles: Sequence[str],
     labels: Labels,
@@ -68,11 +53,12 @@ def topic_rows(
     n_documents: int = 2,
     coherence: NDArray[Any] | None = None,
 ) -> list[TopicRow]:
-    """Summarise each topic, the heaviest first; a label's share is the sum of P(d|z) over its documents.
+    """Summarize each topic, the heaviest first; a label's share is the sum of P(d|z) over its documents.
 
-    A document without a label has the label "".
+    counts : of the documents, in one or more parts. A document without a label has the label "".
     """
-    found = typical(model.doc_topic_, model.doc_weights_, n_documents, labels)
+    found = typical(TopicModel.of(model), counts, n_documents, labels)
+    shown = words_of_model(model, vocabulary, n_words)
     rows = []
     for topic in np.argsort(-model.topic_weights_, kind="stable"):
         shares = found.shares[topic]
@@ -82,7 +68,7 @@ def topic_rows(
                 name=(topic_names or {}).get(int(topic), ""),
                 weight=float(model.topic_weights_[topic]),
                 fit=float(found.fit[topic]),
-                words=words_of_topic(model.components_[topic], vocabulary, n_words),
+                words=shown[topic],
                 shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
                 documents=[titles[document] for document in found.documents[topic]],
                 coherence=None if coherence is None else float(coherence[topic]),

@@ -12,7 +12,7 @@ from rich.console import Console
 from polyseme.cli import options
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.kernels import Array
-from polyseme.metrics import top_words
+from polyseme.metrics import shown_words
 from polyseme.metrics.coherence import coherence_of
 from polyseme.metrics.cooccurrence import Cooccurrence, cooccurrence_in_documents
 from polyseme.runs import Run, open_run
@@ -35,13 +35,14 @@ def topics(
     opened = open_run(run)
     rows = topic_rows(
         opened.model,
+        opened.count_parts(),
         opened.vocabulary,
         opened.names,
         opened.label_numbers,
         opened.topic_names,
         n_words=words,
         n_documents=documents,
-        coherence=coherence_of(_together(opened, top_words(opened.model.components_))).topics,
+        coherence=coherence_of(_together(opened, shown_words(opened.model))).topics,
     )
     if as_json:
         typer.echo(json.dumps([row.as_dict() for row in rows], ensure_ascii=False, indent=2))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme import storage
+from polyseme.estimators.validation import word_names
 from polyseme.kernels import Array
 
 
@@ -16,6 +17,7 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """A transformer to weights of components_ (K x features), which keeps float32."""
 
     components_: Array
+    vocabulary_: Array | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -40,3 +42,13 @@ class CountDecomposition(Decomposition):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+    def set_vocabulary(self, vocabulary: Any) -> Self:
+        """Names the words of a fitted model: one name for each column, or the fitted vectorizer that made the counts.
+
+        The names are those of `topics()` and of plots, and they are saved with the model. `fit(X, feature_names=...)`
+        and a fit of a frame set them, too. After scikit-learn's Pipeline: `pipe[-1].set_vocabulary(pipe[:-1])`.
+        """
+        check_is_fitted(self)
+        self.vocabulary_ = word_names("vocabulary", vocabulary, int(self.components_.shape[1]))
+        return self

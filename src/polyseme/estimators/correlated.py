@@ -22,6 +22,7 @@ from polyseme.estimators.validation import (
     training_data,
     whole_number,
 )
+from polyseme.estimators.word_documents import WordDocuments
 from polyseme.initialise import STARTS, given_pair, named_start
 from polyseme.kernels import Array, SparseCounts, padded, weighted_sum
 from polyseme.logistic_normal import Normal, correlation
@@ -64,7 +65,8 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
     bound_ : lower bound of the log evidence of the training documents, in nats (not per token).
     topic_weights_, doc_weights_, topic_doc_, unigram_, log_likelihood_ : as in LDA.
     history_ : equally long arrays iteration, seconds, bound, gain (nats per token).
-    n_tokens_, n_iter_, converged_, n_features_in_, feature_names_in_ : as in PLSA.
+    vocabulary_, word_documents_, topic_documents_, document_frequency_, n_tokens_, n_iter_, converged_, n_features_in_,
+    feature_names_in_ : as in PLSA.
 
     Examples
     --------
@@ -103,7 +105,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fits topics and their law to counts X (documents x words, dense or sparse).
 
         A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
@@ -117,7 +119,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
             if (isinstance(value, str) or name == "covariance") and value not in known:
                 raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
         n_threads = effective_threads(threads_of(self.n_jobs))
-        X, weights = training_data(self, X, sample_weight)
+        X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, n_threads)
         best, interrupted = best_fit(self, self._beginnings(source, K, n_init, kept), max_iter=max_iter, tol=tol)
@@ -129,9 +131,9 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         end_of_fit(self, interrupted, max_iter, tol)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
         """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
-        return self.fit(X, y, sample_weight).doc_topic_
+        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
         """P(z|d) (documents x K, rows sum to one): softmax of the mean of q(eta_d), topics and their law fixed.
@@ -182,15 +184,19 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         """Sets the attributes that come from inference on the training documents."""
         n_threads = effective_threads(self.n_jobs)
         means, variances, weights, bounds, logs = [], [], [], [], []
+        found = WordDocuments(source.weights, n_threads)
         for counts in row_batches(X, self.components_.dtype):
             part = self._inferred(counts)
             means.append(part.posterior.mean)
             variances.append(part.posterior.variance)
             weights.append(self._weights(part))
             bounds.append(part.bounds)
-            swept = counts.sweep(*self._operands(weights[-1]), n_threads=n_threads, rows=False, words=False)
+            operands = self._operands(weights[-1])
+            swept = counts.sweep(*operands, n_threads=n_threads, rows=False, words=False)
+            found.add(counts, operands, weights[-1])
             assert swept.logs is not None
             logs.append(swept.logs)
+        found.keep_in(self)
         self.doc_mean_, self.doc_variance_ = np.concatenate(means), np.concatenate(variances)
         self.doc_topic_ = np.concatenate(weights)
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)

@@ -14,7 +14,7 @@ from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.starts import best_fit, generators
-from polyseme.estimators.tables import frame, words_of_topics
+from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
 from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
@@ -23,13 +23,15 @@ from polyseme.estimators.validation import (
     training_data,
     whole_number,
 )
+from polyseme.estimators.word_documents import WordDocuments
 from polyseme.factors import rows_to_one
-from polyseme.kernels import Array, SparseCounts
+from polyseme.kernels import Array, SparseCounts, padded, single_threaded_blas
+from polyseme.metrics.words import WordAmounts, token_amounts
 from polyseme.solvers.hierarchical import TreePoint, TreeRun, begin, leaf_topics
 from polyseme.solvers.loop import Ended
 from polyseme.solvers.tree_growth import Growth, grow
 from polyseme.solvers.tree_start import STARTS
-from polyseme.sources.memory import MemorySource, effective_threads, training_sources
+from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
 from polyseme.tree import Tree, as_tree, node_weights
 
 SOLVERS = ("accelerated-em", "em")
@@ -66,8 +68,10 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
     active_topics_ : which leaves have documents.
     labels_ : the likeliest leaf (its position in leaves_) of each training document.
     held_out_ : with growth, the held-out log-likelihood a token of each tree on the way.
-    topic_weights_, doc_weights_, topic_doc_, unigram_, log_likelihood_, history_, n_tokens_, n_iter_, converged_,
-    n_features_in_, feature_names_in_ : as in PLSA, with leaves as topics.
+    node_word_documents_ : nodes x words, the expected number of documents that contain a word and have it from a node.
+    topic_weights_, doc_weights_, topic_doc_, unigram_, log_likelihood_, history_, vocabulary_, word_documents_,
+    topic_documents_, document_frequency_, n_tokens_, n_iter_, converged_, n_features_in_, feature_names_in_ : as in
+    PLSA, with leaves as topics.
 
     Examples
     --------
@@ -114,7 +118,7 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fits the tree's topics to counts X (documents x words, dense or sparse).
 
         A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
@@ -129,7 +133,7 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         max_iter = whole_number("max_iter", self.max_iter, least=1)
         tol = non_negative("tol", self.tol)
         n_threads = effective_threads(threads_of(self.n_jobs))
-        X, weights = training_data(self, X, sample_weight)
+        X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         whole, source, _ = training_sources(X, dtype, weights, n_threads)
         grown: dict[int, tuple[Tree, list[float]]] = {}
@@ -144,9 +148,9 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         end_of_fit(self, interrupted, max_iter, tol)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
         """`fit`, and P(leaf|d) of the same documents: what `transform(X)` would give."""
-        return self.fit(X, y, sample_weight).doc_topic_
+        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
         """P(leaf|d) (documents x leaves, rows sum to one) by folding in: tree fixed, each document to convergence."""
@@ -191,11 +195,15 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         return Tree(tuple(int(parent) for parent in self.parents_), names, tuple(int(node) for node in self.silent_))
 
     def _node_words(self, vocabulary: Sequence[str] | None, n_words: int) -> list[list[str]]:
-        """The most probable words of each node; none of a silent one."""
-        if vocabulary is None:
-            vocabulary = getattr(self, "feature_names_in_", None)
-        words = words_of_topics(self.node_word_, vocabulary, whole_number("n_words", n_words, least=1))
-        return [row if topic.any() else [] for row, topic in zip(words, self.node_word_, strict=True)]
+        """The words shown for each node; none of a silent one."""
+        documents = getattr(self, "node_word_documents_", None)
+        if documents is None:
+            amounts = token_amounts(self.node_word_, self.node_weights_, self.unigram_, self.n_tokens_)
+        else:
+            sizes = np.einsum("k,kv->v", self.topic_documents_, self.leaf_node_, dtype=np.float64)
+            amounts = WordAmounts("documents", documents, sizes, self.document_frequency_, self.node_word_)
+        names = names_of_words(self, vocabulary)
+        return words_of_amounts(amounts, names, whole_number("n_words", n_words, least=1))
 
     def _beginnings(
         self,
@@ -249,10 +257,23 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         plsa = self._as_plsa()
         plsa.doc_weights_ = self.doc_weights_
         plsa._keep_documents(X, source)
-        self.doc_topic_, self.topic_weights_ = plsa.doc_topic_, plsa.topic_weights_
+        for name in ("doc_topic_", "topic_weights_", "word_documents_", "topic_documents_", "document_frequency_"):
+            setattr(self, name, getattr(plsa, name))
+        self.node_word_documents_ = self._node_documents(X, source)
         self.log_likelihood_ = plsa.log_likelihood_
         self.labels_ = self.doc_topic_.argmax(axis=1)
         self.node_weights_ = node_weights(self.leaf_node_, self.topic_weights_)
+
+    def _node_documents(self, X: Any, source: MemorySource) -> Array:
+        """n_vw of every node v: a document is a mixture of nodes, too, P(v|d) = sum_a P(a|d) P(v|a)."""
+        dtype, start = self.components_.dtype, 0
+        found = WordDocuments(source.weights, source.n_threads)
+        for counts in row_batches(X, dtype):
+            with single_threaded_blas():
+                doc_node = self.doc_topic_[start : start + counts.n_docs] @ self.leaf_node_
+            found.add(counts, (padded(doc_node, dtype), padded(self.node_word_.T, dtype)), doc_node)
+            start += counts.n_docs
+        return found.topic_words(len(self.node_word_))
 
     def _as_plsa(self) -> PLSA:
         """The fitted PLSA whose topics are the leaves, with all their words."""
@@ -264,6 +285,7 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
             "topic_weights_",
             "n_features_in_",
             "feature_names_in_",
+            "vocabulary_",
             "unigram_",
         ):
             if hasattr(self, name):

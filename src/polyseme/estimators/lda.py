@@ -25,6 +25,7 @@ from polyseme.estimators.validation import (
     training_data,
     whole_number,
 )
+from polyseme.estimators.word_documents import WordDocuments
 from polyseme.initialise import STARTS, given_pair, named_start
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 from polyseme.model import Model
@@ -89,7 +90,8 @@ class LDA(TopicScores, CountDecomposition):
     unigram_ : P(w) of the training documents.
     log_likelihood_ : mean log P(w|d) of a training token at the means, natural log.
     history_ : equally long arrays iteration, seconds, bound, gain (nats per token; solver="map": as PLSA's).
-    n_tokens_, n_iter_, converged_, n_features_in_, feature_names_in_ : as in PLSA.
+    vocabulary_, word_documents_, topic_documents_, document_frequency_, n_tokens_, n_iter_, converged_, n_features_in_,
+    feature_names_in_ : as in PLSA.
 
     With solver="map" there is no variational posterior: no bound_, topic_word_dirichlet_ and doc_topic_dirichlet_.
 
@@ -134,21 +136,21 @@ class LDA(TopicScores, CountDecomposition):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fits the topics to counts X (documents x words, dense or sparse).
 
         A document of weight v counts as v equal documents (with solver="online" only nearly so). Ctrl-C keeps the best
         model so far in the estimator and then raises KeyboardInterrupt.
         """
         if isinstance(self.solver, str) and self.solver == MAP:
-            return self._fit_map(X, sample_weight)
+            return self._fit_map(X, sample_weight, feature_names)
         K = whole_number("n_components", self.n_components, least=1)
         n_init = whole_number("n_init", self.n_init, least=1)
         max_iter = whole_number("max_iter", self.max_iter, least=1)
         tol = _TOLERANCE if self.tol is None else non_negative("tol", self.tol)
         solver = _variational_solver(self.solver)
         n_threads = effective_threads(threads_of(self.n_jobs))
-        X, weights = training_data(self, X, sample_weight)
+        X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, n_threads)
         priors = Priors(
@@ -165,9 +167,9 @@ class LDA(TopicScores, CountDecomposition):
         end_of_fit(self, interrupted, max_iter, tol)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
         """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
-        return self.fit(X, y, sample_weight).doc_topic_
+        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
         """P(z|d) (documents x K, rows sum to one): the mean of q(theta_d), topics fixed, each document to convergence.
@@ -232,6 +234,11 @@ class LDA(TopicScores, CountDecomposition):
         bounds = np.concatenate([part.bounds for _, part in parts])
         self.bound_ = source.total_log(bounds) + topics_term(words, eta, sums)
         logs = np.concatenate([self._log_rows(counts, _means(part.gamma)) for counts, part in parts])
+        found = WordDocuments(source.weights, source.n_threads)
+        for counts, part in parts:
+            doc_topic = _means(part.gamma)
+            found.add(counts, self._mean_operands(doc_topic), doc_topic)
+        found.keep_in(self)
         self.log_likelihood_ = source.total_log(logs) / source.tokens
 
     def _inferred(self, counts: SparseCounts) -> Inferred:
@@ -272,9 +279,9 @@ class LDA(TopicScores, CountDecomposition):
             topic_word_prior=Dirichlet(tuple(eta)),
         )
 
-    def _fit_map(self, X: Any, sample_weight: Any) -> Self:
+    def _fit_map(self, X: Any, sample_weight: Any, feature_names: Any) -> Self:
         K = whole_number("n_components", self.n_components, least=1)
-        X = count_data(self, X, reset=True)
+        X, _ = training_data(self, X, sample_weight, feature_names=feature_names)
         default = 1.0 + 1.0 / K
         alpha = _concentration("doc_topic_prior", self.doc_topic_prior, K, default)
         eta = _concentration("topic_word_prior", self.topic_word_prior, X.shape[1], default)
@@ -282,7 +289,7 @@ class LDA(TopicScores, CountDecomposition):
             raise UnsupportedError("solver='map' cannot learn priors: give numbers, or use solver='variational'.")
         plsa = self._plsa(alpha.values, eta.values)
         try:
-            plsa.fit(X, sample_weight=sample_weight)
+            plsa.fit(X, sample_weight=sample_weight, feature_names=self.vocabulary_)
         finally:
             if hasattr(plsa, "doc_topic_"):  # also after Ctrl-C
                 forget_fit(self)

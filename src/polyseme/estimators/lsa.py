@@ -43,6 +43,7 @@ class LSA(CountDecomposition):
     word_vectors_ : V S, words x K.
     word_weights_ : what each word's local weight is multiplied by.
     n_components_ : K.
+    vocabulary_ : the word of each column, or None, as in PLSA.
     n_features_in_, feature_names_in_ : as usual in scikit-learn.
 
     Nothing is random: the same data give the same vectors, and the number of threads changes no bit, for linear algebra
@@ -63,12 +64,12 @@ class LSA(CountDecomposition):
         self.weights = weights
         self.dtype = dtype
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Decomposes counts X (documents x words, dense or sparse)."""
+    def fit(self, X: Any, y: Any = None, feature_names: Any = None) -> Self:
+        """Decomposes counts X (documents x words, dense or sparse); feature_names is the word of each column."""
         if self.weights not in WEIGHTS:
             raise InputError(f"weights must be one of {', '.join(map(repr, WEIGHTS))}, got {self.weights!r}.")
         wanted, share = self._wanted()
-        X, _ = training_data(self, X, None)
+        X, _ = training_data(self, X, None, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         counts = _sparse(X)
         forget_fit(self)
@@ -84,9 +85,9 @@ class LSA(CountDecomposition):
         self.doc_vectors_ = self._vectors(counts)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, feature_names: Any = None) -> Array:
         """`fit`, and the vectors of the same documents: what `transform(X)` would give."""
-        return self.fit(X, y).doc_vectors_
+        return self.fit(X, y, feature_names).doc_vectors_
 
     def transform(self, X: Any) -> Array:
         """Documents or queries (rows of counts) in the latent space, n x K, by folding in: A V."""

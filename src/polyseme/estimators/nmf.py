@@ -41,6 +41,7 @@ class NMF(CountDecomposition):
     reconstruction_err_ : sum x log(x / (WH)) - x + WH, or the Frobenius norm of X - WH (of a fit to data; not of a
         model that comes from `PLSA.to_nmf`).
     history_, log_likelihood_ : as in PLSA (KL loss).
+    vocabulary_ : the word of each column, or None, as in PLSA.
     n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
 
     Examples
@@ -85,25 +86,25 @@ class NMF(CountDecomposition):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fits W and H to non-negative X (documents x words, dense or sparse)."""
         if self.loss not in LOSSES:
             raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
         if self.loss == "frobenius":
-            return self._fit_frobenius(X, sample_weight)
+            return self._fit_frobenius(X, sample_weight, feature_names)
         if isinstance(X, Shards):
             raise UnsupportedError("NMF takes no shards: fit PLSA to them, and take its to_nmf().")
         plsa = PLSA(**self._plsa_parameters())
         try:
-            plsa.fit(X, sample_weight=sample_weight)
+            plsa.fit(X, sample_weight=sample_weight, feature_names=feature_names)
         finally:
             if hasattr(plsa, "doc_topic_"):  # also after Ctrl-C
                 self._take(plsa, X, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
         """`fit`, and W of the same documents: what `transform(X)` would give."""
-        return self.fit(X, y, sample_weight).doc_factor_
+        return self.fit(X, y, sample_weight, feature_names).doc_factor_
 
     def transform(self, X: Any) -> Array:
         """W (documents x K) of documents, with H fixed."""
@@ -178,12 +179,12 @@ class NMF(CountDecomposition):
         )
         return plsa
 
-    def _fit_frobenius(self, X: Any, sample_weight: Any) -> Self:
+    def _fit_frobenius(self, X: Any, sample_weight: Any, feature_names: Any) -> Self:
         from sklearn.decomposition import NMF as SklearnNMF  # a heavy import that the KL loss does without
 
         if sample_weight is not None:
             raise UnsupportedError("loss='frobenius' does not take sample_weight: use loss='kullback-leibler'.")
-        X, _ = training_data(self, X, None)
+        X, _ = training_data(self, X, None, feature_names=feature_names)
         X = X.astype(factor_dtype(self.dtype, X), copy=False)
         K = whole_number("n_components", self.n_components, least=1)
         init, start = self.init, {}

@@ -31,6 +31,7 @@ from polyseme.estimators.validation import (
     training_data,
     whole_number,
 )
+from polyseme.estimators.word_documents import WordDocuments, tempered
 from polyseme.factors import rows_to_one
 from polyseme.initialise import STARTS, given_pair, given_topics, named_start
 from polyseme.kernels import Array, Floats, SparseCounts, weighted_sum
@@ -91,6 +92,11 @@ class PLSA(TopicScores, CountDecomposition):
     active_topics_ : which topics are on; a topic that lost all its documents has the unigram as its words.
     annealing_ : with solver Annealed, a row (beta, number of distinct topics) for each stage.
     held_out_ : with early_stopping, mean log-probability of a held-out token at the start and after each iteration.
+    vocabulary_ : the word of each column, or None: from a frame, from feature_names in `fit`, or `set_vocabulary`.
+    word_documents_ : K x words, the expected number of documents that contain a word and use it in a topic, the sum of
+        P(z|d,w) over the training documents that contain it; topic_documents_ : sum_d P(z|d) over the documents;
+        document_frequency_ : in how many of them each word occurs. `topics` ranks words by these; a model after
+        `partial_fit` has none of them.
     n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
 
     Examples
@@ -140,11 +146,12 @@ class PLSA(TopicScores, CountDecomposition):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fits the topics to counts X (documents x words, dense or sparse), or to shards (`polyseme.scale`).
 
-        A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
-        then raises KeyboardInterrupt.
+        A document of weight v counts as v equal documents. feature_names is the word of each column, or the fitted
+        vectorizer that made X; a frame has its own. Ctrl-C keeps the best model so far in the estimator and then raises
+        KeyboardInterrupt.
         """
         K = whole_number("n_components", self.n_components, least=1)
         n_init = whole_number("n_init", self.n_init, least=1)
@@ -153,13 +160,13 @@ class PLSA(TopicScores, CountDecomposition):
         solver = stopped_early(self.early_stopping, solver_of(self.solver))
         n_jobs = threads_of(self.n_jobs)
         if isinstance(X, Shards):
-            check_shards(self, X, sample_weight)
+            check_shards(self, X, sample_weight, feature_names)
             interrupted = fit_shards(
                 self, X, solver, max_iter=max_iter, tol=tol, n_init=n_init, n_threads=effective_threads(n_jobs)
             )
             end_of_fit(self, interrupted, max_iter, tol)
             return self
-        X, weights = training_data(self, X, sample_weight)
+        X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, effective_threads(n_jobs))
         model = asked_model(self, K, source)
@@ -199,9 +206,9 @@ class PLSA(TopicScores, CountDecomposition):
         read_more(self, X, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
         """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
-        return self.fit(X, y, sample_weight).doc_topic_
+        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
         """P(z|d) (documents x K, rows sum to one) by folding in: topics fixed, each document to convergence."""
@@ -227,10 +234,10 @@ class PLSA(TopicScores, CountDecomposition):
         model.n_components = len(given)
         source: Any
         if isinstance(X, Shards):
-            check_shards(model, X, sample_weight)
+            check_shards(model, X, sample_weight, getattr(self, "vocabulary_", None))
             source = X.source(self.components_.dtype, effective_threads(self.n_jobs))
         else:
-            X, weights = training_data(model, X, sample_weight)
+            X, weights = training_data(model, X, sample_weight, feature_names=getattr(self, "vocabulary_", None))
             source, _, _ = training_sources(X, self.components_.dtype, weights, effective_threads(self.n_jobs))
         if X.shape[1] != given.shape[1] or X.shape[1] != self.components_.shape[1]:
             raise InputError(f"components and X must have the model's {self.components_.shape[1]} words.")
@@ -327,10 +334,14 @@ class PLSA(TopicScores, CountDecomposition):
 
     def _keep_documents(self, X: Any, source: MemorySource) -> None:
         """Sets the attributes that come from folding the training documents in."""
-        parts = [  # a part's counts are let go with it
-            (part.doc_topic, part.background, self._log_rows(part), np.diff(part.counts.indptr) == 0)
-            for part in self._folded(X, None)
-        ]
+        parts, found = [], WordDocuments(source.weights, source.n_threads)
+        for part in self._folded(X, None):  # a part's counts are released with it
+            operands = self._model().token_operands(part.doc_topic, self.components_, part.background)
+            logs = part.counts.sweep(*operands, n_threads=source.n_threads, rows=False, words=False).logs
+            found.add(part.counts, tempered(operands, self.temperature_), part.doc_topic)
+            parts.append((part.doc_topic, part.background, logs, np.diff(part.counts.indptr) == 0))
+            del part, operands
+        found.keep_in(self)
         self.doc_topic_, self.doc_background_, logs, unknown = map(np.concatenate, zip(*parts, strict=True))
         self.log_likelihood_ = source.total_log(logs) / source.tokens
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
@@ -364,13 +375,6 @@ class PLSA(TopicScores, CountDecomposition):
         """X folded in, dense rows a few at a time: a row's result does not depend on its batch."""
         for counts in row_batches(X, self.components_.dtype):
             yield self._fold(counts, topic_weights)
-
-    def _log_rows(self, folded: FoldedIn) -> Floats:
-        operands = self._model().token_operands(folded.doc_topic, self.components_, folded.background)
-        n_threads = effective_threads(self.n_jobs)
-        logs = folded.counts.sweep(*operands, n_threads=n_threads, rows=False, words=False).logs
-        assert logs is not None
-        return logs
 
     def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
         folded = self._fold(observed, self.topic_weights_)

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
-from polyseme.estimators.tables import frame, topic_columns, topics_html
+from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.estimators.validation import count_data, share, whole_number
 from polyseme.factors import symmetric_view
 from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, topic_fit
+from polyseme.metrics.words import RELEVANCE, word_amounts
 from polyseme.sources.memory import sparse_counts
 from polyseme.split import split_tokens
 
@@ -84,20 +85,35 @@ class TopicScores:
         """P(d|z), K x documents, rows sum to one."""
         return symmetric_view(self.doc_topic_, self.doc_weights_).topic_doc
 
-    def topics(self, vocabulary: Any = None, *, n_words: int = 10) -> Any:
-        """A frame (polars or pandas) with a row for each topic: id, weight P(z), fit, and its top words.
+    def topics(self, vocabulary: Any = None, *, n_words: int = 10, relevance: float = RELEVANCE) -> TopicTable:
+        """A table with a row for each topic: id, weight P(z), fit, and its words by relevance (`metrics.words`).
+
+        Parameters
+        ----------
+        vocabulary : sequence of str, a fitted vectorizer, or None
+            The word of each column. None for those that the model knows: from a frame, from `fit(feature_names=)` or
+            from `set_vocabulary`.
+        n_words : int, default=10
+            Words of each topic.
+        relevance : float, default=0.5
+            lambda: 1 ranks words by how many of the topic's documents have them, 0 by how much more frequent they are
+            there than in all documents.
 
         `fit` is how much of its own documents the topic carries: sum_d P(d|z) P(z|d).
         """
         check_is_fitted(self)
-        return frame(self._topic_columns(vocabulary, whole_number("n_words", n_words, least=1)))
-
-    def _topic_columns(self, vocabulary: Any, n_words: int) -> dict[str, list[Any]]:
+        n_words = whole_number("n_words", n_words, least=1)
+        amounts, names = word_amounts(self), names_of_words(self, vocabulary)
+        words = words_of_amounts(amounts, names, n_words, relevance=share("relevance", relevance))
         known = hasattr(self, "doc_topic_")  # not after partial_fit
         fit = topic_fit(self.doc_topic_, self.topic_doc_) if known else np.full(len(self.components_), np.nan)
-        if vocabulary is None:
-            vocabulary = getattr(self, "feature_names_in_", None)
-        return topic_columns(self.components_, self.topic_weights_, fit, vocabulary, n_words)
+        notes = []
+        if amounts.unit != "documents":
+            notes.append("Words by relevance on tokens, since the model has no document counts.")
+        if vocabulary is None and getattr(self, "vocabulary_", None) is None:
+            notes.append("The model does not know its words: name them with set_vocabulary.")
+        rows = zip(map(float, self.topic_weights_), map(float, fit), words, strict=True)
+        return TopicTable(tuple(Topic(topic, *row) for topic, row in enumerate(rows)), tuple(notes))
 
     # In a notebook: scikit-learn's diagram, and below it the topics of a fitted model.
 
@@ -113,7 +129,7 @@ class TopicScores:
         return bundle
 
     def _topics_html(self) -> str:
-        return topics_html(self._topic_columns(None, 10)) if hasattr(self, "doc_topic_") else ""
+        return self.topics()._repr_html_() if hasattr(self, "doc_topic_") else ""
 
     def _unseen_probability(self, unseen: Any) -> float | None:
         """The probability of each word not seen in training, which together must leave some for the others."""

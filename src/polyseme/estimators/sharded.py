@@ -12,7 +12,8 @@ import numpy as np
 from polyseme.checkpoints import ShardKeeper, ShardSettings, name_of_shard_fit
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.asked_model import asked_model
-from polyseme.estimators.validation import factor_dtype
+from polyseme.estimators.validation import factor_dtype, word_names
+from polyseme.estimators.word_documents import keep_word_documents, tempered
 from polyseme.files import umask
 from polyseme.kernels import Array, Floats, weighted_sum
 from polyseme.model import Model
@@ -23,6 +24,7 @@ from polyseme.solvers.loop import best_of, chosen_solver, run_to_end
 from polyseme.sources.disk import Shards, remove_unused
 from polyseme.sources.memory import effective_threads
 from polyseme.sources.shards import ShardSource, bytes_of, npy_header
+from polyseme.stats import DocumentSums, document_sums
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 DOC_TOPIC = "doc_topic.npy"
 
 
-def check_shards(estimator: PLSA, shards: Shards, sample_weight: Any = None) -> None:
+def check_shards(estimator: PLSA, shards: Shards, sample_weight: Any = None, feature_names: Any = None) -> None:
     """Sets the features of an estimator by those of the shards."""
     if sample_weight is not None:
         raise UnsupportedError("Shards have no weights: leave sample_weight out, or repeat the documents.")
@@ -41,10 +43,10 @@ def check_shards(estimator: PLSA, shards: Shards, sample_weight: Any = None) -> 
     if shards.shape[0] == 0 or not shards.manifest.tokens > 0:
         raise InputError("There is nothing to fit: the shards have no words.")
     estimator.n_features_in_ = shards.shape[1]
-    if shards.vocabulary is not None:
-        estimator.feature_names_in_ = np.array(shards.vocabulary, dtype=object)
-    elif hasattr(estimator, "feature_names_in_"):
+    if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+    names = shards.vocabulary if feature_names is None else feature_names
+    estimator.vocabulary_ = None if names is None else word_names("feature_names", names, shards.shape[1])
 
 
 def fit_shards(
@@ -97,6 +99,8 @@ def keep_folded(estimator: PLSA, shards: Shards, source: Any) -> None:
     """Sets the attributes that come from folding the training documents in."""
     estimator.doc_weights_ = source.totals / source.tokens
     folded = fold_shards(estimator, shards, None)
+    assert folded.documents is not None
+    keep_word_documents(estimator, folded.documents)
     estimator.doc_topic_ = folded.doc_topic
     estimator.log_likelihood_ = folded.log_likelihood
     estimator.topic_weights_ = folded.topic_weights
@@ -119,10 +123,15 @@ class FoldedShards(NamedTuple):
     log_likelihood: float
     """mean log P(w|d) of a token"""
     topic_weights: Floats
+    documents: DocumentSums | None
+    """of the training documents; None where topic_weights was given"""
 
 
 def fold_shards(estimator: PLSA, shards: Shards, topic_weights: Floats | None) -> FoldedShards:
-    """Folds every shard in, and puts the weights into one file. Documents without known words get P(z)."""
+    """Folds every shard in, and puts the weights into one file. Documents without known words get P(z).
+
+    topic_weights : P(z); None for the training documents, which are also counted by topic and word.
+    """
     dtype, K = estimator.components_.dtype, len(estimator.components_)
     source = shards.source(dtype, effective_threads(estimator.n_jobs))
     out, topics = shards.folder / f"{DOC_TOPIC}.part", shards.folder / "topics.npy.part"
@@ -135,6 +144,7 @@ def fold_shards(estimator: PLSA, shards: Shards, topic_weights: Floats | None) -
             file.truncate(len(header) + shards.shape[0] * K * dtype.itemsize)
         job = _FoldJob(estimator._model(), topics, out, len(header), _first_rows(shards), topic_weights)
         parts: list[_Folded] = source.map(fold_shard, job)
+        documents = source.total(count_shard, job) if topic_weights is None else None
         totals = np.sum([part.mass for part in parts], axis=0)
         weights = totals / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         if topic_weights is None:
@@ -145,7 +155,7 @@ def fold_shards(estimator: PLSA, shards: Shards, topic_weights: Floats | None) -
         out.unlink(missing_ok=True)
         topics.unlink(missing_ok=True)
     doc_topic = np.load(shards.folder / DOC_TOPIC, mmap_mode="r").view(np.ndarray)
-    return FoldedShards(doc_topic, sum(part.log_sum for part in parts) / source.tokens, weights)
+    return FoldedShards(doc_topic, sum(part.log_sum for part in parts) / source.tokens, weights, documents)
 
 
 @dataclass(frozen=True)
@@ -185,6 +195,18 @@ def fold_shard(number: int, shard: ShardSource, job: _FoldJob) -> _Folded:
     totals = np.where(np.diff(folded.counts.indptr) == 0, 0.0, shard.totals)
     mass = weighted_sum(totals, folded.doc_topic, n_threads=shard.n_threads)
     return _Folded(float(logs.sum()), mass, first + unknown)
+
+
+def count_shard(number: int, shard: ShardSource, job: _FoldJob) -> DocumentSums:
+    """The expected numbers of documents of a shard that `fold_shard` has folded in."""
+    topic_word = np.load(job.topics, mmap_mode="r")
+    theta = np.memmap(
+        job.out, dtype=topic_word.dtype, mode="r", shape=(shard.n_docs, len(topic_word)),
+        offset=job.offset + job.first_rows[number] * len(topic_word) * topic_word.itemsize,
+    ).view(np.ndarray)  # fmt: skip
+    shares = job.model.background_shares(theta)  # not joint: shards take no JointBackground
+    operands = tempered(job.model.token_operands(theta, topic_word, shares), job.model.temperature)
+    return document_sums(shard.by_doc, operands, theta, n_threads=shard.n_threads)
 
 
 def _first_rows(shards: Shards) -> list[int]:

@@ -13,7 +13,7 @@ from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.starts import best_fit, generators
-from polyseme.estimators.tables import words_of_topics
+from polyseme.estimators.tables import largest_items
 from polyseme.estimators.tensor_data import TensorData, array_data, is_table, table_data, with_known_labels
 from polyseme.estimators.validation import (
     factor_dtype,
@@ -182,7 +182,7 @@ class TensorPLSA(CountDecomposition):
         mode = self._mode(mode)
         if labels is None and self.mode_labels_ is not None:
             labels = self.mode_labels_[mode]
-        return words_of_topics(self.factors_[mode], labels, whole_number("n", n, least=1))
+        return largest_items(self.factors_[mode], labels, whole_number("n", n, least=1))
 
     @property
     def factors_(self) -> tuple[Array, ...]:

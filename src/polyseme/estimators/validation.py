@@ -46,8 +46,21 @@ def threads_of(n_jobs: Any) -> int | None:
 def forget_fit(estimator: Any) -> None:
     """Removes what an earlier fit left, but for what validation has just set."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
-        if name not in ("n_features_in_", "feature_names_in_"):
+        if name not in ("n_features_in_", "feature_names_in_", "vocabulary_"):
             delattr(estimator, name)
+
+
+def word_names(name: str, vocabulary: Any, size: int) -> Array:
+    """The word of each column as strings, from a sequence of names, or from a fitted vectorizer or Pipeline."""
+    if hasattr(vocabulary, "get_feature_names_out"):
+        vocabulary = vocabulary.get_feature_names_out()
+    if isinstance(vocabulary, str) or len(vocabulary) != size:
+        raise InputError(f"{name} must have one name for each of the {size} words, got {_how_many(vocabulary)}.")
+    return np.array([str(word) for word in vocabulary], dtype=object)
+
+
+def _how_many(vocabulary: Any) -> str:
+    return repr(vocabulary) if isinstance(vocabulary, str) else str(len(vocabulary))
 
 
 def refuse_other_factors(name: str, prior: Prior, factor: str) -> None:
@@ -143,9 +156,17 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-def training_data(estimator: Any, X: Any, sample_weight: Any, *, reset: bool = True) -> tuple[Any, Floats | None]:
-    """`count_data` of a fit, with its weights (None: all one); at least one token of weight is needed."""
+def training_data(
+    estimator: Any, X: Any, sample_weight: Any, *, feature_names: Any = None, reset: bool = True
+) -> tuple[Any, Floats | None]:
+    """`count_data` of a fit, with its weights (None: all one); at least one token of weight is needed.
+
+    Sets vocabulary_ from `feature_names`, or else from the columns of a frame.
+    """
     X = count_data(estimator, X, reset=reset)
+    if reset or feature_names is not None:
+        names = getattr(estimator, "feature_names_in_", None) if feature_names is None else feature_names
+        estimator.vocabulary_ = None if names is None else word_names("feature_names", names, X.shape[1])
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

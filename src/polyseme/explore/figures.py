@@ -15,7 +15,7 @@ from polyseme.explore.parts import words_of
 from polyseme.explore.topic_map import classical_scaling
 from polyseme.factors import rows_to_one
 from polyseme.kernels import Floats
-from polyseme.metrics import distances
+from polyseme.metrics import distances, shown_words
 
 _COURSES = (
     ("log_likelihood", "log-likelihood per token"),
@@ -32,11 +32,12 @@ def plot_topics(
     n_words: int = 8,
     columns: int = 4,
 ) -> Any:
-    """The most probable words of topics as bars, a panel for each topic, the heaviest first; returns the figure.
+    """The words of topics by relevance, with bars for P(w|z), a panel for each topic, the heaviest first.
 
-    topics : which ones, by the model's own numbers; None for all, at most 24.
+    Returns the figure. topics : which ones, by the model's own numbers; None for all, at most 24.
     """
     words, phi, weights = words_of(model, vocabulary, None), _topics_of(model), _weights_of(model)
+    shown = shown_words(model, n_words)
     chosen = list(np.argsort(-weights, kind="stable")[:24]) if topics is None else [_checked(t, phi) for t in topics]
     if not chosen:
         raise InputError("topics must name at least one topic.")
@@ -49,7 +50,7 @@ def plot_topics(
             ax.set_axis_off()
             continue
         topic = chosen[place]
-        top = np.argsort(-phi[topic], kind="stable")[:n_words][::-1]
+        top = shown[topic][::-1]
         ax.barh([_literal(words[word]) for word in top], phi[topic, top], color=f"C{place % 10}", height=0.7)
         ax.set_title(f"topic {topic}   {weights[topic]:.1%}", fontsize=10)
         ax.tick_params(labelsize=8, length=0)
@@ -62,12 +63,11 @@ def plot_topics(
 def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = None) -> Any:
     """The topics in a plane that keeps their Hellinger distances as well as it can; areas are weights P(z)."""
     words, phi, weights = words_of(model, vocabulary, None), _topics_of(model), _weights_of(model)
-    places = classical_scaling(distances(phi))
+    places, shown = classical_scaling(distances(phi)), shown_words(model, 2)
     ax = pyplot().subplots()[1] if ax is None else ax
     ax.scatter(*places.T, s=4000 * weights / max(weights.max() * len(weights) ** 0.5, 1e-12), alpha=0.45)
     for topic, place in enumerate(places):
-        top = np.argsort(-phi[topic], kind="stable")[:2]
-        label = f"{topic} {', '.join(_literal(words[word]) for word in top)}"
+        label = f"{topic} {', '.join(_literal(words[word]) for word in shown[topic])}"
         ax.annotate(label, place, ha="center", va="center", fontsize=8)
     ax.margins(0.15)
     ax.set_aspect("equal", adjustable="datalim")

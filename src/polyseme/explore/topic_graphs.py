@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.estimators.tables import words_of_topics
+from polyseme.estimators.tables import words_of_model
 from polyseme.explore.figures import pyplot
 from polyseme.explore.topic_map import classical_scaling
 from polyseme.kernels import Floats
@@ -28,9 +28,7 @@ def plot_topic_graph(
     if not hasattr(model, "correlation_"):
         raise InputError("plot_topic_graph draws a fitted CorrelatedTopicModel.")
     correlations = model.correlation_
-    if vocabulary is None:
-        vocabulary = getattr(model, "feature_names_in_", None)
-    words = words_of_topics(model.components_, vocabulary, n_words)
+    words = words_of_model(model, vocabulary, n_words)
     places = _places(correlations)
     if ax is None:
         ax = pyplot().figure(figsize=(7, 5), layout="constrained").add_subplot()

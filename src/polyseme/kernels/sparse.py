@@ -51,6 +51,13 @@ class SparseCounts:
         """The same counts as CSR."""
         return self
 
+    def presence(self) -> SparseCounts:
+        """1 where these counts have a number: which document has which word."""
+        known = [(None, transpose.presence()) for weights, transpose in self._transposes if weights is None]
+        return SparseCounts(
+            self.indptr, self.indices, np.ones_like(self.values), self.n_docs, self.n_words, [*known]
+        )  # fmt: skip
+
     def matrix(self) -> Any:
         """The same counts as a scipy array."""
         return sp.csr_array((self.values, self.indices, self.indptr), (self.n_docs, self.n_words))

@@ -18,7 +18,7 @@ from polyseme.metrics.evaluation import Evaluation, evaluate
 from polyseme.metrics.fit import FitReport, effective_topics, fit_report, topic_fit
 from polyseme.metrics.perplexity import PerplexityReport, perplexity_of, pooled, score_tokens
 from polyseme.metrics.stability import Stability, bootstrap_stability, stability
-from polyseme.metrics.words import top_words, words_apart
+from polyseme.metrics.words import relevance, shown_words, top_words, words_apart
 
 __all__ = [
     "Agreement",
@@ -45,7 +45,9 @@ __all__ = [
     "hard_labels",
     "perplexity_of",
     "pooled",
+    "relevance",
     "score_tokens",
+    "shown_words",
     "stability",
     "token_sequences",
     "top_words",

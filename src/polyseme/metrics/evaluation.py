@@ -18,7 +18,7 @@ from polyseme.metrics.cooccurrence import TokenSequences
 from polyseme.metrics.distinct import Redundancy, exclusivity, topic_diversity, topic_redundancy
 from polyseme.metrics.fit import FitReport, effective_topics, fit_report
 from polyseme.metrics.perplexity import PerplexityReport
-from polyseme.metrics.words import top_words
+from polyseme.metrics.words import shown_words
 
 Step = Callable[[str], None]
 
@@ -43,7 +43,7 @@ class Evaluation:
     topic_weights: Floats
     """P(z) in these documents"""
     topic_words: Array
-    """topics x n word numbers: what coherence, diversity and redundancy look at"""
+    """topics x n word numbers, the words shown: what coherence, diversity and redundancy look at"""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data for JSON; a figure that is not a number is None."""
@@ -126,7 +126,7 @@ def evaluate(
     step("completion perplexity")
     completion = model.completion_report(X, smoothing)
     step("coherence")
-    words = top_words(model.components_, n_words)
+    words = shown_words(model, n_words)
     reference = counts if texts is None else texts
     coherent = {measure: coherence(words, reference, measure) for measure in measures}
     step("topics")

@@ -1,8 +1,18 @@
-"""Words that speak for a topic or a label."""
+"""The words shown for a topic, and words that set labels apart.
+
+All tables, plots and pages show the words of a topic by relevance (Sievert and Shirley 2014) on documents:
+
+    lambda log(n_zw / D_z) + (1 - lambda) log[(n_zw / D_z) / (df_w / D)]
+
+n_zw is the expected number of documents that contain the word w and use it in the topic z, the sum of P(z|d,w) over the
+documents that contain w; D_z = sum_d P(z|d); df_w is the number of documents that contain w, and D that of all.
+A model that has no document counts (after `partial_fit`) is ranked by the same formula on tokens: n_zw = N P(z) P(w|z),
+D_z = N P(z), df_w = N P(w).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +20,98 @@ import scipy.sparse as sp
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, checked_sparse
 from polyseme.metrics.labels import label_numbers
+
+RELEVANCE = 0.5
+"""lambda: 1 ranks by frequency in the topic, 0 by the ratio to the frequency in all documents"""
+LEAST_AMOUNT = 3.0
+"""expected documents (or tokens) from which on a word is shown before all rarer ones"""
+DECIMALS = 4
+"""of a relevance: smaller differences are rounding errors of the fit, and the first column goes first"""
+_TINY = np.finfo(np.float64).tiny
+
+
+class WordAmounts(NamedTuple):
+    """How much of each word every topic has."""
+
+    unit: str
+    """"documents" or "tokens"; "weights" where a model knows neither, and words are ranked by their weight alone"""
+    amounts: Array
+    """n_zw, K x words"""
+    topics: Floats
+    """D_z, K numbers; their sum is D"""
+    words: Floats
+    """df_w"""
+    topic_word: Array
+    """P(w|z): ranks the words of which the topic has no amount, such as those of a topic without documents"""
+
+
+def word_amounts(model: Any) -> WordAmounts:
+    """What the words of a fitted model's topics are ranked by."""
+    topic_word = np.asarray(model.components_)
+    documents = getattr(model, "word_documents_", None)
+    if documents is not None:
+        frequency = np.asarray(model.document_frequency_)
+        return WordAmounts("documents", documents, np.asarray(model.topic_documents_), frequency, topic_word)
+    return token_amounts(
+        topic_word, getattr(model, "topic_weights_", None), getattr(model, "unigram_", None),
+        getattr(model, "n_tokens_", None),
+    )  # fmt: skip
+
+
+def token_amounts(topic_word: Array, weights: Any, unigram: Any, n_tokens: float | None) -> WordAmounts:
+    """The amounts in tokens of topics with weights P(z); "weights" where P(z), P(w) or the number of tokens is None."""
+    if weights is None or unigram is None or n_tokens is None:
+        return WordAmounts("weights", topic_word, np.ones(len(topic_word)), np.ones(topic_word.shape[1]), topic_word)
+    tokens = n_tokens * np.asarray(weights, dtype=np.float64)
+    return WordAmounts(
+        "tokens", topic_word * tokens[:, np.newaxis], tokens, n_tokens * np.asarray(unigram), topic_word
+    )  # fmt: skip
+
+
+def relevance(
+    amounts: Array, topics: Floats, words: Floats, *, weight: float = RELEVANCE, total: float | None = None
+) -> Floats:
+    """The relevance of each word to each topic (see the top of this module), K x words; -inf where the amount is zero.
+
+    amounts : n_zw, K x words. topics : D_z, K numbers. words : df_w. weight : lambda. total : D, by default the sum of
+    `topics`.
+    """
+    if isinstance(weight, bool) or not 0 <= weight <= 1:
+        raise InputError(f"relevance must be a number between 0 and 1, got {weight!r}.")
+    n, D_z = np.asarray(amounts, dtype=np.float64), np.asarray(topics, dtype=np.float64)[:, np.newaxis]
+    share = np.divide(n, D_z, out=np.zeros_like(n), where=D_z > 0)
+    common = np.asarray(words, dtype=np.float64) / max(float(D_z.sum()) if total is None else total, _TINY)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(share) - (1 - weight) * np.log(np.where(common > 0, common, 1.0)))
+
+
+def shown_words(model: Any, n_words: int = 10, *, relevance: float = RELEVANCE) -> Array:
+    """The columns of the words shown for each topic, K x n_words (fewer if there are fewer words), best first.
+
+    model : a fitted model, or WordAmounts. relevance : lambda. Words of at least three documents are ranked by
+    relevance; where a topic has too few of them the rarer ones follow, also by relevance.
+    """
+    if n_words < 1:
+        raise InputError(f"n_words must be at least 1, got {n_words}.")
+    found = model if isinstance(model, WordAmounts) else word_amounts(model)
+    if found.unit == "weights":
+        return top_words(found.topic_word, n_words)
+    return np.array([_ranked(found, topic, n_words, relevance) for topic in range(len(found.amounts))])
+
+
+def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Array:
+    """The first n_words columns of one topic."""
+    amounts = np.asarray(found.amounts[topic], dtype=np.float64)
+    columns = np.flatnonzero(amounts >= LEAST_AMOUNT)
+    if columns.size < n_words:
+        columns = np.arange(amounts.size)
+    n = amounts[columns]
+    total = float(found.topics.sum())
+    scores = relevance(
+        n[np.newaxis], found.topics[[topic]], found.words[columns], weight=weight, total=total
+    )[0]  # fmt: skip
+    without = np.where(n > 0, 0.0, found.topic_word[topic, columns])
+    return np.asarray(columns[np.lexsort((-without, -np.round(scores, DECIMALS), n < LEAST_AMOUNT))[:n_words]])
 
 
 def top_words(scores: Array, n_words: int = 10) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.estimators.tables import words_of_topic
+from polyseme.estimators.tables import words_of_model
 from polyseme.factors import align, rows_to_one
 from polyseme.kernels import Array, Floats
 from polyseme.runs.run import Run
@@ -60,7 +60,7 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
         rows_to_one(a.components_[:, a_columns].astype(np.float64)),
         rows_to_one(b.components_[:, b_columns].astype(np.float64)),
     )
-    a_tops, b_tops = (_tops(run, n_words) for run in (first, second))
+    a_tops, b_tops = (words_of_model(run.model, run.vocabulary, n_words) for run in (first, second))
     pairs = []
     for topic, partner in enumerate(order.tolist()):
         if partner < 0:
@@ -74,10 +74,6 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
     pairs.sort(key=lambda pair: -max(pair.first_weight, pair.second_weight))
     shared_documents, moved = _moved(first, second, order)
     return Comparison(pairs, len(shared), len(first.vocabulary), len(second.vocabulary), shared_documents, moved)
-
-
-def _tops(run: Run, n_words: int) -> list[list[str]]:
-    return [words_of_topic(topic, run.vocabulary, n_words) for topic in run.model.components_]
 
 
 def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

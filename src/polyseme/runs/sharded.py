@@ -153,12 +153,9 @@ def sampled_counts(shards: Shards, rows: Array) -> Any:
 
 
 def without_documents(model: Any) -> Any:
-    """The model without what it has of each document, which may be too much for one file.
-
-    The words go too: a run has them in its vectorizer.
-    """
+    """The model without what it has of each document, which may be too much for one file."""
     small = copy(model)
-    for name in ("doc_topic_", "doc_weights_", "doc_background_", "feature_names_in_"):
+    for name in ("doc_topic_", "doc_weights_", "doc_background_"):
         delattr(small, name)
     return small
 

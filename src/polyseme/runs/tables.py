@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.estimators.tables import largest, words_of_topic
+from polyseme.estimators.tables import largest, words_of_model
 from polyseme.kernels import Array, Floats
 from polyseme.runs.typical import Typical
 
@@ -23,8 +23,7 @@ def harmless(cell: str) -> str:
 
 
 def topics_csv(
-    components: Array,
-    weights: Floats,
+    model: Any,
     found: Typical,
     vocabulary: Sequence[str],
     documents: Sequence[str],
@@ -34,8 +33,9 @@ def topics_csv(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
+    weights, shown = model.topic_weights_, words_of_model(model, vocabulary, WORDS_SHOWN)
     for topic in largest(weights, len(weights)):
-        words = " ".join(words_of_topic(components[topic], vocabulary, WORDS_SHOWN))
+        words = " ".join(shown[topic])
         typical = "; ".join(documents[document] for document in found.documents[topic])
         numbers = (f"{weights[topic]:.6f}", f"{found.fit[topic]:.6f}")
         writer.writerow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from polyseme.runs.opening import open_run
 from polyseme.runs.run import FORMAT_VERSION, MODEL_FILE, Run
 from polyseme.runs.tables import DOCUMENTS_SHOWN, topics_csv, with_topics
 from polyseme.runs.texts import TextWriter
-from polyseme.runs.typical import typical
+from polyseme.runs.typical import TopicModel, typical
 
 
 def write_run(
@@ -48,20 +48,24 @@ def write_into(folder: Path, model: Any, counted: Counted, about: dict[str, Any]
 
 def write_fitted(folder: Path, model: Any, counted: Counted, about: dict[str, Any]) -> None:
     """Writes the files that a fit adds to those of the counted documents; run.json, which makes it a run, is last."""
-    model.save(folder / MODEL_FILE)
-    write_topics(folder, model, counted.vocabulary, counted.names, about)
+    model.set_vocabulary(counted.vocabulary).save(folder / MODEL_FILE)
+    write_topics(folder, model, [counted.counts], counted.vocabulary, counted.names, about)
     documents = with_topics(column_frame(counted.columns), counted.tokens, model.doc_topic_)
     documents.write_parquet(folder / DOCUMENTS_FILE)
     write_about(folder, about)
 
 
 def write_topics(
-    folder: Path, model: Any, vocabulary: Sequence[str], names: Sequence[str], about: dict[str, Any]
+    folder: Path,
+    model: Any,
+    counts: Iterable[Any],
+    vocabulary: Sequence[str],
+    names: Sequence[str],
+    about: dict[str, Any],
 ) -> None:
-    """Writes topics.csv."""
-    found = typical(model.doc_topic_, model.doc_weights_, DOCUMENTS_SHOWN)
-    topic_names = about.get("topic_names", {})
-    topics = topics_csv(model.components_, model.topic_weights_, found, vocabulary, names, topic_names)
+    """Writes topics.csv. counts : of the documents, in one or more parts."""
+    found = typical(TopicModel.of(model), counts, DOCUMENTS_SHOWN)
+    topics = topics_csv(model, found, vocabulary, names, about.get("topic_names", {}))
     (folder / "topics.csv").write_text(topics, encoding="utf-8")
 
 

@@ -38,7 +38,7 @@ def write_fitted_shards(folder: Path, model: Any, shards: Shards, about: dict[st
         pieces.replace(number, with_topics(frame.select(COLUMNS), tokens[rows], np.asarray(model.doc_topic_[rows])))
         start += len(frame)
     vocabulary = [str(word) for word in read_vectorizer(folder).get_feature_names_out()]
-    write_topics(folder, model, vocabulary, Names(pieces, shards.shape[0]), about)
+    write_topics(folder, model, shards, vocabulary, Names(pieces, shards.shape[0]), about)
     shutil.rmtree(shards.folder / FIT_FOLDER, ignore_errors=True)  # of a fit that Ctrl-C cut short
     write_about(folder, about)
 

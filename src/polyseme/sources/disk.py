@@ -40,7 +40,7 @@ from polyseme.sources.shards import (
     read_checked,
     read_manifest,
 )
-from polyseme.stats import Tree
+from polyseme.stats import ShardStats, Tree
 
 FIT_FOLDER = "fit"
 
@@ -291,6 +291,13 @@ class DiskSource(ShardFolder):
         """function(number, shard, *arguments) of every shard."""
         return [function(number, self.shard(number), *arguments) for number in range(self.n_shards)]
 
+    def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The sum of the statistics (stats.py) function(number, shard, *arguments) of all shards."""
+        tree = Tree[Any]()
+        for number in range(self.n_shards):
+            tree.add(function(number, self.shard(number), *arguments))
+        return tree.total()
+
     def saved(self, theta: Rows) -> Generation:
         """theta as files that outlive this process."""
         if isinstance(theta, Generation):
@@ -319,7 +326,7 @@ class DiskSource(ShardFolder):
 
     def look(self, model: Model, theta: Rows, phi: Array) -> Look:
         """An iteration of EM: visits every shard, and writes the next generation."""
-        generation, tree = self.new_generation(), Tree()
+        generation, tree = self.new_generation(), Tree[ShardStats]()
         for number in range(self.n_shards):
             shard = self.shard(number)
             visited = visit(model, shard, theta.of(number, shard), phi, tree.spare())
