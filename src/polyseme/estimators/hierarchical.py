@@ -196,14 +196,16 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
 
     def _node_words(self, vocabulary: Sequence[str] | None, n_words: int) -> list[list[str]]:
         """The words shown for each node; none of a silent one."""
+        names = names_of_words(self, vocabulary)
+        return words_of_amounts(self._node_amounts(), names, whole_number("n_words", n_words, least=1))
+
+    def _node_amounts(self) -> WordAmounts:
+        """What the words of the nodes are ranked by."""
         documents = getattr(self, "node_word_documents_", None)
         if documents is None:
-            amounts = token_amounts(self.node_word_, self.node_weights_, self.unigram_, self.n_tokens_)
-        else:
-            sizes = np.einsum("k,kv->v", self.topic_documents_, self.leaf_node_, dtype=np.float64)
-            amounts = WordAmounts("documents", documents, sizes, self.document_frequency_, self.node_word_)
-        names = names_of_words(self, vocabulary)
-        return words_of_amounts(amounts, names, whole_number("n_words", n_words, least=1))
+            return token_amounts(self.node_word_, self.node_weights_, self.unigram_, self.n_tokens_)
+        sizes = np.einsum("k,kv->v", self.topic_documents_, self.leaf_node_, dtype=np.float64)
+        return WordAmounts("documents", documents, sizes, self.document_frequency_, self.node_word_)
 
     def _beginnings(
         self,

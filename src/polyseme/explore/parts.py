@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.estimators.tables import largest
+from polyseme.estimators.word_documents import tempered, topic_words
 from polyseme.factors import rows_to_one, symmetric_view
 from polyseme.kernels import Array, Floats
+from polyseme.metrics.words import WordAmounts, shown_words, word_amounts
+from polyseme.model import FixedBackground, Model
 from polyseme.retrieval.queries import checked_counts
+from polyseme.runs.typical import TopicModel, Typical, typical
+from polyseme.sources.memory import effective_threads, sparse_counts
+from polyseme.stats import document_sums
 
 _NODE_WORDS = 12
 
@@ -71,6 +77,8 @@ class Parts:
     tree: Sequence[Mapping[str, Any]] = ()
     """of topics in a tree: for each node its name, parent (-1: root), topic (of a leaf), weight and the columns of its
     words"""
+    amounts: WordAmounts | None = None
+    """expected documents by topic and word, which words are ranked by; None counts these documents"""
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.topic_word.shape
@@ -98,6 +106,36 @@ class Parts:
         tokens = self.tokens
         return tokens / tokens.sum() if tokens.sum() > 0 else np.full(tokens.size, 1 / max(tokens.size, 1))
 
+    @cached_property
+    def word_documents(self) -> WordAmounts:
+        """What the words of the topics are ranked by: the model's own counts of documents, or those of this page."""
+        if self.amounts is not None:
+            return self.amounts
+        counts = sparse_counts(self.counts, np.dtype(np.float64))
+        model = Model(self.topic_word.shape[0], background=self._background)
+        shares = np.full(counts.n_docs, self.inference.background_share)
+        operands = model.token_operands(np.asarray(self.doc_topic), self.topic_word, shares)
+        operands = tempered(operands, self.inference.temperature)
+        sums = document_sums(counts, operands, np.asarray(self.doc_topic), n_threads=effective_threads(None))
+        return WordAmounts(
+            "documents", topic_words(sums, len(self.topic_word)), sums.topics, sums.words, self.topic_word
+        )  # fmt: skip
+
+    def typical_documents(self, n_documents: int) -> Typical:
+        """See runs/typical.py."""
+        background = self.inference.background
+        model = TopicModel(
+            self.topic_word, np.asarray(self.counts.sum(axis=0)).ravel() / max(self.tokens.sum(), 1.0), self.doc_topic,
+            self.tokens, self.inference.temperature, background,
+            None if background is None else np.full(len(self.doc_topic), self.inference.background_share),
+        )  # fmt: skip
+        return typical(model, [self.counts], n_documents)
+
+    @property
+    def _background(self) -> FixedBackground | None:
+        found = self.inference.background
+        return None if found is None else FixedBackground(self.inference.background_share, found, False)
+
     @property
     def topic_weights(self) -> Floats:
         """P(z) of these documents."""
@@ -120,7 +158,7 @@ def of_model(
 ) -> Parts:
     """Parts of a fitted polyseme model and the counts it was fitted to (or others of the same words).
 
-    vocabulary : the word of each column; None asks the vectorizer, or takes feature_names_in_.
+    vocabulary : the word of each column; by default those of the vectorizer or of the model.
     vectorizer : what made the counts; with it the page counts new texts in the same way.
     labels : a name for each document, several in a list, or None.
     more : other fields of `Parts`.
@@ -132,7 +170,7 @@ def of_model(
         topics, doc_topic, matrix, words, type(model).__name__, title, inference, vectorizer,
         ids=strings(ids), titles=strings(titles), labels=label_lists(labels),
         times=None if times is None else list(times), texts=strings(texts),
-        history=getattr(model, "history_", {}), facts=_facts(model), tree=_tree(model), **more,
+        history=getattr(model, "history_", {}), facts=_facts(model), tree=_tree(model), amounts=_amounts(model), **more,
     )  # fmt: skip
 
 
@@ -167,10 +205,11 @@ def words_of(model: Any, vocabulary: Sequence[str] | None, vectorizer: Any) -> l
     """The word of each column, from whatever knows it."""
     if vocabulary is None and vectorizer is not None:
         vocabulary = vectorizer.get_feature_names_out()
+    for name in ("vocabulary_", "feature_names_in_"):  # the latter of scikit-learn's own models
+        if vocabulary is None:
+            vocabulary = getattr(model, name, None)
     if vocabulary is None:
-        vocabulary = getattr(model, "feature_names_in_", None)
-    if vocabulary is None:
-        raise InputError("The page needs the word of each column: give vocabulary or vectorizer.")
+        raise InputError("The page needs the word of each column: give vocabulary or vectorizer, or name the model's words with set_vocabulary.")
     return [str(word) for word in vocabulary]
 
 
@@ -255,6 +294,7 @@ def _tree(model: Any) -> list[dict[str, Any]]:
     if not hasattr(model, "node_word_"):
         return []
     tree = model.tree_
+    shown = shown_words(model._node_amounts(), _NODE_WORDS)
     topic_of = {leaf: topic for topic, leaf in enumerate(tree.leaves)}
     return [
         {
@@ -262,12 +302,16 @@ def _tree(model: Any) -> list[dict[str, Any]]:
             "parent": parent,
             "topic": topic_of.get(node),
             "weight": float(model.node_weights_[node]),
-            "words": [
-                word for word in largest(model.node_word_[node], _NODE_WORDS) if model.node_word_[node, word] > 0
-            ],
+            "words": [int(word) for word in shown[node] if model.node_word_[node, word] > 0],
         }
         for node, parent in enumerate(tree.parents)
     ]
+
+
+def _amounts(model: Any) -> WordAmounts | None:
+    """The document counts that the model keeps of its fit; None if it keeps none."""
+    found = word_amounts(model)
+    return found if found.unit == "documents" else None
 
 
 def _facts(model: Any) -> dict[str, Any]:

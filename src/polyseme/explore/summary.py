@@ -9,19 +9,24 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_topics, packed_weights
+from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_topics, packed_weights, varints
 from polyseme.explore.parts import Parts
 from polyseme.explore.times import periods
 from polyseme.explore.topic_map import classical_scaling
 from polyseme.explore.word_rules import word_rules
 from polyseme.factors import symmetric_view
 from polyseme.kernels import Array, single_threaded_blas
-from polyseme.metrics import coherence, distances, top_words, topic_fit
+from polyseme.metrics import coherence, distances, shown_words, topic_fit
+from polyseme.metrics.words import LEAST_AMOUNT, RELEVANCE, WordAmounts
 
 FORMAT_VERSION = 1
 TEXTS = ("excerpt", "full", "none")
 EXCERPT_LENGTH = 300
 MOST_LABELS = 200
+CANDIDATES, LAMBDAS = 30, 21
+"""words of a topic that the page shows, and steps of its slider for lambda"""
+TYPICAL = 10
+"""documents of a topic"""
 _CHARACTERS_IN_A_CHUNK = 400_000
 
 
@@ -59,7 +64,7 @@ def _core(parts: Parts, text: str, firsts: list[int]) -> Section:
     view = symmetric_view(parts.doc_topic, parts.doc_weights)
     with single_threaded_blas():
         between = distances(parts.topic_word)
-    measures = {"coherence": coherence(top_words(parts.topic_word), parts.counts).topics, **parts.measures}
+    measures = {"coherence": coherence(shown_words(parts.word_documents), parts.counts).topics, **parts.measures}
     inference = parts.inference
     n_docs, n_words = parts.counts.shape
     values = {
@@ -73,6 +78,8 @@ def _core(parts: Parts, text: str, firsts: list[int]) -> Section:
         "log_step": LOG_STEP,
         "shares": SHARES,
         "words": parts.vocabulary,
+        "relevance": RELEVANCE,
+        "least_documents": LEAST_AMOUNT,
         "topic_names": {str(topic): str(name) for topic, name in parts.topic_names.items()},
         "measures": {name: numbers(values) for name, values in measures.items()},
         "text": text,
@@ -97,12 +104,32 @@ def _core(parts: Parts, text: str, firsts: list[int]) -> Section:
         "distances": between.astype(np.float32),
         "word_totals": np.asarray(parts.counts.sum(axis=0), dtype=np.float64).ravel(),
         **packed_topics(parts.topic_word),
+        **_candidates(parts.word_documents),
     }
     for name in ("background", "alpha", "totals"):
         array = getattr(inference, name)
         if array is not None:
             arrays[name] = np.asarray(array, dtype=np.float64)
     return Section(values, {name: np.ascontiguousarray(array).ravel() for name, array in arrays.items()})
+
+
+def _candidates(amounts: WordAmounts) -> dict[str, Array]:
+    """The words of each topic that are among the first at some lambda of the page's slider, with their documents."""
+    topics: list[Array] = []
+    lambdas = np.linspace(0, 1, LAMBDAS)
+    at_lambda = [shown_words(amounts, CANDIDATES, relevance=value) for value in lambdas]
+    for topic, row in enumerate(amounts.topic_word):
+        found = np.unique(np.concatenate([words[topic] for words in at_lambda]))
+        topics.append(found[row[found] > 0])
+    numbers = np.repeat(np.arange(len(topics)), [len(words) for words in topics])
+    words = np.concatenate(topics)
+    return {
+        "topic_documents": amounts.topics,
+        "candidates_of_topic": varints(np.array([len(found) for found in topics])),
+        "candidate_words": words.astype(np.uint32),
+        "candidate_documents": np.asarray(amounts.amounts)[numbers, words].astype(np.float32),
+        "candidate_frequency": amounts.words[words].astype(np.float32),
+    }
 
 
 def _documents(parts: Parts) -> Section:
@@ -112,7 +139,13 @@ def _documents(parts: Parts) -> Section:
     values: dict[str, Any] = {"titles": [title or name for title, name in zip(titles, ids, strict=True)]}
     if parts.ids is not None and values["titles"] != parts.ids:
         values["ids"] = parts.ids
-    arrays = packed_weights(parts.doc_topic)
+    typical = parts.typical_documents(TYPICAL)
+    arrays = {
+        **packed_weights(parts.doc_topic),
+        "typical_of_topic": varints(np.array([len(rows) for rows in typical.documents])),
+        "typical_documents": np.array([row for rows in typical.documents for row in rows], dtype=np.uint32),
+        "typical_nats": np.array([nats for row in typical.scores for nats in row], dtype=np.float32),
+    }
     if parts.labels is not None:
         values["labels"], arrays["labels_of_document"], arrays["document_labels"] = _labels(parts.labels)
     found = None if parts.times is None else periods(parts.times)

@@ -104,6 +104,8 @@ def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Arra
     amounts = np.asarray(found.amounts[topic], dtype=np.float64)
     columns = np.flatnonzero(amounts >= LEAST_AMOUNT)
     if columns.size < n_words:
+        columns = np.flatnonzero(amounts > 0)
+    if columns.size < n_words:
         columns = np.arange(amounts.size)
     n = amounts[columns]
     total = float(found.topics.sum())

@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from polyseme.errors import InputError
 from polyseme.estimators.validation import whole_number
 from polyseme.kernels import Floats
+from polyseme.metrics.words import WordAmounts
 from polyseme.retrieval import senses as _senses
 from polyseme.retrieval import store
 from polyseme.retrieval.combined import SIZES, Recipe, fitted_models, recipe_of
@@ -77,6 +78,7 @@ class SearchIndex:
         self.counts, self.vocabulary, self.ids, self.titles = counts, vocabulary, ids, titles
         self.scoring = Scoring(counts, terms)
         self.vectorizer = vectorizer
+        self._word_documents: WordAmounts | None = None
         self._rows = {name: row for row, name in enumerate(ids)}
         if len(self._rows) != n_docs:
             raise InputError("ids must differ from each other.")
@@ -84,6 +86,7 @@ class SearchIndex:
     def use_model(self, model: Any) -> Self:
         """Takes a fitted PLSA of the same vocabulary for `plsi-q`, `plsi-u`, `senses`, `neighbours` and `of_topic`."""
         self.scoring.model = TopicSpace.of([model], self.counts)
+        self._word_documents = None
         return self
 
     def fit_models(
@@ -95,6 +98,7 @@ class SearchIndex:
         verbose: int = 0,
     ) -> Self:
         """Fits the models of `plsi*`, one for each number of topics."""
+        self._word_documents = None
         self.scoring.average = fitted_models(
             self.counts, n_components, random_state=random_state, n_jobs=n_jobs, verbose=verbose
         )
@@ -168,8 +172,11 @@ class SearchIndex:
 
     def senses(self, word: str, *, least: float = 0.1, n_words: int = 10, n_documents: int = 3) -> list[Sense]:
         """The topics that a word lives in, each with its share P(z|w) of at least `least`: see retrieval/senses.py."""
+        space, column = self.scoring.topics(), self.column_of(word)
+        if self._word_documents is None:
+            self._word_documents = _senses.word_documents(space, self.counts)
         found = _senses.senses(
-            self.scoring.topics(), self.column_of(word), self.counts, self.scoring.terms.postings,
+            space, column, self._word_documents, self.scoring.terms.postings,
             least=least, n_words=n_words, n_documents=n_documents,
         )  # fmt: skip
         return [

@@ -1,8 +1,8 @@
 """Polysemy and synonymy: the topics a word lives in, and the words its topics expect beside it.
 
-A word's senses are the topics with the largest P(z|w) ∝ P(w|z) P(z). The words of a sense, and the neighbours of a
-word, are those that say most about it: by their share p log(p / P(w')) in the divergence of p from the unigram, where
-p is P(w'|z) for a sense and sum_z P(w'|z) P(z|w) for a word.
+A word's senses are the topics with the largest P(z|w) ∝ P(w|z) P(z). The words of a sense are those shown for its
+topic (`polyseme.metrics.words`), without the word itself. The neighbors of a word are those with the largest share
+p log(p / P(w')) of the divergence of p from the unigram, p = sum_z P(w'|z) P(z|w).
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.estimators.validation import share, whole_number
+from polyseme.estimators.word_documents import tempered, topic_words
 from polyseme.kernels import Array, Floats
+from polyseme.metrics.words import WordAmounts, shown_words
+from polyseme.model import FixedBackground, Model
 from polyseme.retrieval.latent_scores import TopicSpace
 from polyseme.retrieval.queries import Row
 from polyseme.retrieval.results import best_rows
+from polyseme.sources.memory import effective_threads, sparse_counts
+from polyseme.stats import document_sums
 
 
 @dataclass(frozen=True)
@@ -50,14 +55,34 @@ class FoundSense(NamedTuple):
     documents: Array
 
 
+def word_documents(space: TopicSpace, counts: Any) -> WordAmounts:
+    """Expected documents of the index by topic and word in a space of one model, which words are ranked by."""
+    documents = np.asarray(space.documents).T
+    sums = documents.sum(axis=1, keepdims=True)
+    theta = np.divide(documents, sums, out=np.zeros_like(documents), where=sums > 0)
+    share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word.T)
+    background = FixedBackground(share, space.background_word[:, 0].astype(np.float64), False) if share > 0 else None
+    model = Model(theta.shape[1], background=background)
+    operands = tempered(model.token_operands(theta, topic_word, np.full(len(theta), share)), space.temperatures[0])
+    found = document_sums(sparse_counts(counts, theta.dtype), operands, theta, n_threads=effective_threads(None))
+    return WordAmounts("documents", topic_words(found, theta.shape[1]), found.topics, found.words, topic_word)
+
+
 def senses(
-    space: TopicSpace, word: int, counts: Any, postings: Any, *, least: float, n_words: int, n_documents: int
+    space: TopicSpace,
+    word: int,
+    amounts: WordAmounts,
+    postings: Any,
+    *,
+    least: float,
+    n_words: int,
+    n_documents: int,
 ) -> list[FoundSense]:
-    """The senses of a word in a space of one model, largest first."""
+    """The senses of a word in a space of one model, largest first. amounts : `word_documents` of the space."""
     least = share("least", least)
     n_words, n_documents = whole_number("n_words", n_words, least=1), whole_number("n_documents", n_documents, least=0)
     shares = topics_of(space, word)
-    unigram = _unigram(counts)
+    shown = shown_words(amounts, n_words + 1)
     start, end = postings.indptr[word : word + 2]
     documents, x = postings.indices[start:end], postings.data[start:end]
     tokens = x[:, np.newaxis] * _posteriors(space, word, documents)
@@ -65,9 +90,9 @@ def senses(
     for topic in np.argsort(-shares, kind="stable"):
         if shares[topic] < least or shares[topic] == 0:
             break
-        telling = _telling(space.topic_word[:, topic].astype(np.float64), unigram, word)
+        words = np.array([w for w in shown[topic] if w != word and amounts.topic_word[topic, w] > 0][:n_words], int)
         examples = documents[best_rows(tokens[:, topic], n_documents)] if n_documents else documents[:0]
-        found.append(FoundSense(int(topic), float(shares[topic]), best_rows(telling, n_words), examples))
+        found.append(FoundSense(int(topic), float(shares[topic]), words, examples))
     return found
 
 

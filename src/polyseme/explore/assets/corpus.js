@@ -16,6 +16,8 @@ async function loadModel() {
   order.forEach((topic, place) => (rank[topic] = place));
   model = { ...core, K, byWord, byTopic: transposed(byWord, K), order, rank };
   model.unigram = core.word_totals.map((total) => total / core.n_tokens);
+  model.candidates = startsOf(fromVarints(core.candidates_of_topic, K));
+  model.documents = core.topic_documents.reduce((sum, n) => sum + n, 0);
   return model;
 }
 
@@ -72,6 +74,7 @@ function corpusOf(documents, counts) {
     ...documents, byWord, idf, tokens, topics, lengths, labelled, frequency,
     scale: squares.map((square) => (square > 0 ? 1 / Math.sqrt(square) : 0)),
     byDocument: transposed(byWord, N), byTopic: transposed(topics, K),
+    typical: startsOf(fromVarints(documents.typical_of_topic, K)),
   };
 }
 
@@ -116,38 +119,46 @@ function largest(values, count) {
   }
 }
 
-const RELEVANCE = 0.6; // the lambda that Sievert and Shirley (2014) found best
+// P(w|z).
+function probabilityOf(word, topic) {
+  const { starts, columns, values } = model.byWord;
+  for (let i = starts[word]; i < starts[word + 1]; i++) if (columns[i] === topic) return values[i];
+  return 0;
+}
 
-// Words of a topic by LDAvis's relevance: lambda log P(w|z) + (1 - lambda) log(P(w|z) / P(w)).
+// Words of a topic by relevance on documents, as metrics/words.py ranks them: with n the expected documents that use the
+// word in this topic, lambda log(n / D_z) + (1 - lambda) log((n / D_z) / (df / D)), to four decimals.
 function relevantWords(topic, lambda, count) {
-  const { starts, columns, values } = model.byTopic;
-  const [from, to] = [starts[topic], starts[topic + 1]];
-  const relevance = new Float64Array(to - from);
-  for (let i = from; i < to; i++) {
-    const p = model.unigram[columns[i]];
-    relevance[i - from] = p > 0 ? Math.log(values[i]) - (1 - lambda) * Math.log(p) + 1000 : 0; // above zero for largest
+  const found = [];
+  for (let i = model.candidates[topic]; i < model.candidates[topic + 1]; i++) {
+    const [word, n, df] = [model.candidate_words[i], model.candidate_documents[i], model.candidate_frequency[i]];
+    const exact = Math.log(n / model.topic_documents[topic]) - (1 - lambda) * Math.log(df / model.documents);
+    const relevance = n > 0 ? Math.round(exact * 1e4) / 1e4 : -1e9;
+    found.push({ word, p: probabilityOf(word, topic), relevance, inTopic: n, overall: df });
   }
-  return largest(relevance, count).map((i) => ({
-    word: columns[from + i],
-    p: values[from + i],
-    relevance: relevance[i] - 1000,
-    inTopic: values[from + i] * model.weights[topic] * model.n_tokens,
-    overall: model.word_totals[columns[from + i]],
-  }));
+  const rare = ({ inTopic }) => inTopic < model.least_documents;
+  found.sort((a, b) => rare(a) - rare(b) || b.relevance - a.relevance || (a.inTopic > 0 ? 0 : b.p - a.p) || a.word - b.word);
+  return found.slice(0, count);
 }
 
 const wordsKept = new Map();
-function firstWords(topic, lambda) {
-  const key = `${topic} ${lambda}`;
-  if (!wordsKept.has(key)) wordsKept.set(key, relevantWords(topic, lambda, 15).map(({ word }) => model.words[word]));
-  return wordsKept.get(key);
+// The words shown for a topic.
+function topWords(topic, count) {
+  if (!wordsKept.has(topic)) wordsKept.set(topic, relevantWords(topic, model.relevance, 15).map(({ word }) => model.words[word]));
+  return wordsKept.get(topic).slice(0, count);
 }
-// A topic's most probable words, and its most relevant ones.
-const topWords = (topic, count) => firstWords(topic, 1).slice(0, count);
-const tellingWords = (topic, count) => firstWords(topic, RELEVANCE).slice(0, count);
+
+// The documents that a topic explains best for their length: see runs/typical.py.
+function typicalDocuments(topic) {
+  const [from, to] = [corpus.typical[topic], corpus.typical[topic + 1]];
+  return Array.from(corpus.typical_documents.subarray(from, to), (d, i) => {
+    const share = weightsOf(d)[topic];
+    return { document: d, share, tokens: share * corpus.tokens[d], nats: corpus.typical_nats[from + i] };
+  });
+}
 
 // The documents with most of a topic, by the expected number of its tokens n_d P(z|d).
-function typicalDocuments(topic, count) {
+function largestDocuments(topic, count) {
   const { starts, columns, values } = corpus.byTopic;
   const expected = values.slice(starts[topic], starts[topic + 1]);
   expected.forEach((share, i) => (expected[i] = share * corpus.tokens[columns[starts[topic] + i]]));

@@ -6,12 +6,15 @@
 // Arrays that hold small whole numbers of any size are varints: seven bits a byte, lowest first, high bit for more.
 //
 //   core       values: title, model, n_documents, n_words, n_topics, n_tokens, words, topic_names, measures, history,
-//              facts, selection, inference, text_starts ...
+//              facts, selection, inference, text_starts, relevance (lambda), least_documents ...
 //              arrays: weights P(z), fit, places (topics x 2), distances (topics x topics), word_totals, and P(w|z) word
-//              by word: topics_of_word (varints), word_topics, word_logs (-log P(w|z) in steps of log_step)
+//              by word: topics_of_word (varints), word_topics, word_logs (-log P(w|z) in steps of log_step);
+//              topic_documents (D_z), and topic by topic the words that may be shown: candidates_of_topic (varints),
+//              candidate_words, candidate_documents (n_zw), candidate_frequency (df_w)
 //   documents  values: titles, and ids, labels, periods, times where there are any
 //              arrays: P(z|d) document by document: topics_of_document (varints), document_topics, document_shares (in
-//              steps of 1/shares); labels_of_document, document_labels; document_periods
+//              steps of 1/shares); topic by topic typical_of_topic (varints), typical_documents, typical_nats;
+//              labels_of_document, document_labels; document_periods
 //   counts     word by word: documents_of (varints), gaps between the documents' numbers less one (varints), and counts
 //              (varints) or amounts
 //   rules      how a text becomes words: see words.js

@@ -18,9 +18,9 @@ function colourOf(topic) {
   return `c${rank % COLOURS} u${Math.floor(rank / COLOURS) % 4}`;
 }
 
-// What people called a topic, or else the three words most relevant to it.
+// The name that a user gave to a topic, or else its first three words.
 function topicName(topic) {
-  return model.topic_names[topic] ?? tellingWords(topic, 3).join(", ");
+  return model.topic_names[topic] ?? topWords(topic, 3).join(", ");
 }
 const topicTitle = (topic) => `Topic ${topic}: ${topicName(topic)}`;
 

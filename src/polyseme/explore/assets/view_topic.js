@@ -27,11 +27,11 @@ function ordinal(n) {
 
 function wordsCard(topic, settings) {
   const given = Number(settings.relevance);
-  let lambda = settings.relevance !== undefined && given >= 0 && given <= 1 ? given : RELEVANCE;
+  let lambda = settings.relevance !== undefined && given >= 0 && given <= 1 ? given : model.relevance;
   const shown = () => relevantWords(topic, lambda, 30);
   const holder = chart((width) => bars(width, shown().map(({ word, inTopic, overall, p }) => ({
     label: model.words[word], href: wordAddress(word), value: Math.min(inTopic, overall), behind: overall, classes: colourOf(topic),
-    shown: `${wholeNumber.format(inTopic)} of ${wholeNumber.format(overall)}`, title: `${model.words[word]}: about ${wholeNumber.format(inTopic)} of its ${wholeNumber.format(overall)} tokens are of this topic; P(w|z) ${p.toPrecision(3)}`,
+    shown: `${wholeNumber.format(inTopic)} of ${wholeNumber.format(overall)}`, title: `${model.words[word]}: about ${wholeNumber.format(inTopic)} of the ${wholeNumber.format(overall)} documents that contain it use it in this topic; P(w|z) ${p.toPrecision(3)}`,
   })), { label: `Words of topic ${topic}`, labelWidth: Math.min(150, width * 0.3), end: 110 }));
   const output = h("output", { for: "relevance" }, lambda.toFixed(2));
   const slider = h("input", {
@@ -40,26 +40,30 @@ function wordsCard(topic, settings) {
       lambda = Number(slider.value);
       output.textContent = lambda.toFixed(2);
       holder.redraw();
-      remember({ relevance: lambda === RELEVANCE ? undefined : lambda });
+      remember({ relevance: lambda === model.relevance ? undefined : lambda });
     },
   });
   const content = h("div", {},
     h("div.slider", {}, h("label", { for: "relevance" }, "Relevance λ"), h("span.quiet", {}, "rare, telling"), slider, h("span.quiet", {}, "frequent"), output),
-    h("p.key", {}, h("span.swatch", { classes: colourOf(topic) }), "tokens of this topic", h("span.swatch.behind"), "in all documents"), holder);
+    h("p.key", {}, h("span.swatch", { classes: colourOf(topic) }), "documents that use the word in this topic", h("span.swatch.behind"), "all documents with the word"), holder);
   return card("Words", content, { save: { name: `words of topic ${topic}`, chart: true,
-    rows: () => [["word", "relevance", "probability", "tokens in topic", "tokens in all"],
+    rows: () => [["word", "relevance", "probability", "documents in topic", "documents in all"],
       ...shown().map(({ word, relevance, p, inTopic, overall }) => [model.words[word], relevance, p, inTopic, overall])] } });
 }
 
 function typicalCard(topic) {
-  const found = typicalDocuments(topic, 10);
+  const found = typicalDocuments(topic);
   const content = found.length
     ? documentList(found.map(({ document: d, share }) => ({ document: d, shown: percent(share) })))
-    : empty("No document has this topic.");
+    : empty("No document is typical of this topic.");
   return card("Typical documents", content, {
-    note: "Those with most tokens of the topic; the figure is its share of the document.",
-    save: { name: `documents of topic ${topic}`, rows: () => [["document", "share", "tokens of the topic"],
-      ...typicalDocuments(topic, 200).map(({ document: d, share, tokens }) => [corpus.titles[d], share, tokens])] } });
+    note: "Those that the topic explains best for their length; the figure is its share of the document.",
+    save: { name: `documents of topic ${topic}`, rows: () => {
+      const typical = new Set(found.map(({ document: d }) => d));
+      const others = largestDocuments(topic, 200).filter(({ document: d }) => !typical.has(d));
+      return [["document", "share", "tokens of the topic", "nats per token"],
+        ...[...found, ...others].slice(0, 200).map(({ document: d, share, tokens, nats }) => [corpus.titles[d], share, tokens, nats ?? ""])];
+    } } });
 }
 
 function nearCard(topic) {

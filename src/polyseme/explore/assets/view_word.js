@@ -45,11 +45,9 @@ function sharesOf(senses) {
 }
 
 function senseOf(word, { topic, share }, documents) {
-  const p = new Float64Array(model.n_words);
-  const { starts, columns, values } = model.byTopic;
-  for (let i = starts[topic]; i < starts[topic + 1]; i++) p[columns[i]] = values[i];
+  const others = relevantWords(topic, model.relevance, 11).filter(({ word: other }) => other !== word).slice(0, 10);
   return h("div.sense", {},
     h("h3", {}, topicLink(topic), h("span.figure", {}, percent(share))),
-    h("p.beside", {}, telling(p, 10, word).map(({ word: other }) => [wordLink(other), " "])),
+    h("p.beside", {}, others.map(({ word: other }) => [wordLink(other), " "])),
     h("ul.plain", {}, documents.map(({ document: d }) => h("li", {}, documentLink(d)))));
 }
