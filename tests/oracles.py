@@ -160,3 +160,56 @@ def perplexity(X, p):
                 total += X[d, w] * np.log(p[d, w])
                 tokens += X[d, w]
     return float(np.exp(-total / tokens))
+
+
+def word_documents(X, theta, phi, weights=None, shares=None, background=None, beta=1.0):
+    """n_zw: the sum of P(z|d,w) over the documents that contain w, each with its weight (K x words).
+
+    shares : the share of each document that the background writes; beta : the temperature of P(z|d,w).
+    """
+    n = np.zeros(phi.shape)
+    for d, w in np.argwhere(X > 0):
+        joint = theta[d].astype(np.float64) * phi[:, w]
+        common = 0.0
+        if background is not None:
+            joint, common = (1 - shares[d]) * joint, shares[d] * background[w]
+        total = (joint**beta).sum() + common**beta
+        if total > 0:
+            n[:, w] += (1.0 if weights is None else weights[d]) * joint**beta / total
+    return n
+
+
+def relevance(n, topic_documents, frequency, weight):
+    """lambda log(n_zw / D_z) + (1 - lambda) log[(n_zw / D_z) / (df_w / D)], one entry after the other."""
+    total = sum(topic_documents)
+    scores = np.full(n.shape, -np.inf)
+    for z, w in np.argwhere(n > 0):
+        share = n[z, w] / topic_documents[z]
+        scores[z, w] = weight * np.log(share) + (1 - weight) * np.log(share / (frequency[w] / total))
+    return scores
+
+
+def shown_words(n, topic_documents, frequency, phi, count, weight=0.5, least=3):
+    """The first words of each topic: those of at least 3 documents by relevance, then the others by relevance.
+
+    Words without any document come last, by their probability.
+    """
+    n = np.where(frequency > 0, n, 0)
+    scores = np.round(relevance(n, topic_documents, frequency, weight), 4)
+    return [
+        sorted(range(n.shape[1]), key=lambda w, z=z: (n[z, w] < least, -scores[z, w], -phi[z, w] * (n[z, w] == 0), w))[
+            :count
+        ]
+        for z in range(len(n))
+    ]
+
+
+def explained_nats(X, theta, phi, unigram, shares=None, background=None):
+    """sum_w n_dw P(z|d,w) log[P(w|z) / P(w)] / n_d, documents x K."""
+    scores = np.zeros((len(X), len(phi)))
+    for d, w in np.argwhere(X > 0):
+        joint = theta[d] * phi[:, w] * (1.0 if background is None else 1 - shares[d])
+        total = joint.sum() + (0.0 if background is None else shares[d] * background[w])
+        for z in np.flatnonzero(phi[:, w] > 0):
+            scores[d, z] += X[d, w] * joint[z] / total * np.log(phi[z, w] / unigram[w]) / X[d].sum()
+    return scores

@@ -5,7 +5,7 @@ import re
 import polyseme
 
 PARAMETERS = {name for kind in polyseme._ESTIMATORS for name in kind().get_params()}
-PARAMETERS |= {"smoothing", "unseen", "vocabulary", "n_words", "sample_weight"}
+PARAMETERS |= {"smoothing", "unseen", "vocabulary", "n_words", "sample_weight", "relevance", "feature_names"}
 
 
 def sentence(error):

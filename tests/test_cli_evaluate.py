@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from polyseme.cli.app import app
 from polyseme.cli.evaluate import STEPS, main_labels
-from polyseme.metrics import agreement, coherence, evaluate, fit_report, top_words, topic_diversity
+from polyseme.metrics import agreement, coherence, evaluate, fit_report, shown_words, topic_diversity
 from polyseme.runs import open_run
 
 FRUIT = ["apples", "pears", "plums", "cherries", "grapes", "orchard"]
@@ -56,7 +56,7 @@ def as_json(*arguments: str) -> dict[str, Any]:
 def test_the_figures_are_those_of_the_functions(folder: Path) -> None:
     found, opened = as_json(str(folder / "run")), open_run(folder / "run")
     model, counts = opened.model, opened.counts
-    words = top_words(model.components_, 10)
+    words = shown_words(model, 10)
     assert found["by"] == "documents of the run"
     assert found["documents"] == 60
     assert found["perplexity"]["perplexity"] == pytest.approx(model.perplexity(counts))
@@ -113,7 +113,7 @@ def test_topics_show_their_coherence(folder: Path) -> None:
 
 def test_coherence_in_windows(folder: Path) -> None:
     opened = open_run(folder / "run")
-    words = top_words(opened.model.components_, 10)
+    words = shown_words(opened.model, 10)
     sequences = opened.vectorizer.sequences(opened.texts)
     own = as_json(str(folder / "run"), "--windows")
     for measure, window in (("umass", None), ("uci", 10), ("npmi", 10), ("c_v", 110)):

@@ -13,9 +13,7 @@ import scipy.sparse as sp
 from cli_runner import TEXTS, run, write_folder
 from polyseme import PLSA, ModelFileError
 from polyseme.cli import shards as shards_command
-from polyseme.factors import symmetric_view
-from polyseme.metrics import topic_fit
-from polyseme.runs import open_run, pieces, sharded, typical
+from polyseme.runs import open_run, pieces, sharded
 from polyseme.runs.folder import SHARDS_FOLDER
 from polyseme.scale import open_shards, writing
 from shard_runs import MODEL, fitted, make_small, same_files
@@ -251,22 +249,3 @@ def test_damage_is_named(place: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr.startswith("polyseme: ")
     assert "shard-000001.safetensors is damaged" in result.stderr
-
-
-@pytest.mark.parametrize("at_once", [1, 1 << 22])
-def test_typical_documents_block_by_block(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(typical, "_NUMBERS_AT_ONCE", at_once)
-    rng = np.random.default_rng(0)
-    theta = rng.dirichlet(np.ones(4), 300)
-    theta[:, 2] = 0
-    theta /= theta.sum(axis=1, keepdims=True)
-    weights = rng.dirichlet(np.ones(300))
-    labels = [str(value) if value else None for value in rng.integers(0, 3, 300)]
-    found = typical.typical(theta, weights, 5, typical.Labels.of(labels))
-    view = symmetric_view(theta, weights)
-    np.testing.assert_allclose(found.fit, topic_fit(theta, view.topic_doc), atol=1e-15)
-    for topic in range(4):
-        assert found.documents[topic] == np.argsort(-view.topic_doc[topic], kind="stable")[:5].tolist()
-        for number, name in enumerate(["", "1", "2"]):
-            mine = [row for row, label in enumerate(labels) if (label or "") == name]
-            assert found.shares[topic, number] == pytest.approx(view.topic_doc[topic, mine].sum())

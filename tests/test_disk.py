@@ -96,7 +96,7 @@ def test_texts_are_counted_on_the_way(tmp_path):
     expected = text.Vectorizer().fit_transform(texts)
     np.testing.assert_array_equal(sp.vstack(list(shards)).toarray(), expected.toarray())
     model = PLSA(2, random_state=0, max_iter=3).fit(shards)
-    assert list(model.feature_names_in_) == shards.vocabulary
+    assert list(model.vocabulary_) == shards.vocabulary
     with pytest.raises(InputError, match="reads the texts twice"):
         write_shards(iter(texts), tmp_path / "t", vectorizer=text.Vectorizer())
 

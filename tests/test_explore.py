@@ -30,7 +30,7 @@ from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_top
 from polyseme.explore.page import SCRIPTS
 from polyseme.explore.times import periods
 from polyseme.explore.topic_map import classical_scaling
-from polyseme.metrics import coherence, top_words
+from polyseme.metrics import coherence, shown_words
 from polyseme.text import Vectorizer
 
 
@@ -326,7 +326,7 @@ def test_a_run_has_a_page(tmp_path):
     assert found["core"]["selection_reason"] == "Three do."
     assert found["core"]["facts"]["held-out perplexity"] == 9.5
     assert found["core"]["measures"]["stability"] == [0.5, 0.25, 1]
-    npmi = coherence(top_words(model.components_), counts).topics
+    npmi = coherence(shown_words(model), counts).topics
     assert found["core"]["measures"]["coherence"] == pytest.approx(npmi, abs=1e-6)
     assert found["core"]["facts"]["seed"] == 0
     assert found["texts0"]["texts"] == columns["excerpt"]
@@ -340,7 +340,7 @@ def test_a_fitted_model_shows_its_topics_in_a_notebook(parts):
     model.fit(np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]]))
     for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
         assert shown.count("<tr><td>") == 2
-    model.feature_names_in_ = np.array(["<b>", "x", "y", "z"], dtype=object)
+    model.set_vocabulary(["<b>", "x", "y", "z"])
     assert "&lt;b&gt;" in model._repr_html_()
     import sklearn
 

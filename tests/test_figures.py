@@ -33,7 +33,7 @@ def test_topics_are_panels_the_heaviest_first(model):
     shown = [int(ax.get_title().split()[1]) for ax in figure.axes]
     assert shown == np.argsort(-model.topic_weights_).tolist()
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert labels[::-1] == [WORDS[word] for word in np.argsort(-model.components_[shown[0]], kind="stable")[:5]]
+    assert labels[::-1] == model.topics(WORDS, n_words=5)[shown[0]].words
 
 
 def test_chosen_topics_come_in_their_order_and_panels_without_one_are_empty(model):
@@ -86,7 +86,7 @@ def test_topics_that_would_cover_each_other_are_pushed_apart():
 def test_without_matplotlib_the_message_names_the_extra(draw, monkeypatch):
     kinds = {plot_topic_graph: CorrelatedTopicModel(2, random_state=0), plot_tree: HierarchicalPLSA(depth=1)}
     model = kinds.get(draw, PLSA(2, random_state=0)).set_params(max_iter=3).fit(X)
-    model.feature_names_in_ = np.array(WORDS, dtype=object)
+    model.set_vocabulary(WORDS)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"Plots needs the extra 'cli': pip install"):
         draw(model)

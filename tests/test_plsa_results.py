@@ -113,7 +113,9 @@ def test_other_errors_in_the_callback_come_through():
 
 
 def expected_words(model, n_words, names):
-    return [", ".join(names[w] for w in np.argsort(-row, kind="stable")[:n_words]) for row in model.components_]
+    n, sizes, frequency = model.word_documents_, model.topic_documents_, model.document_frequency_
+    shown = oracles.shown_words(n.astype(np.float64), sizes, frequency, model.components_, n_words)
+    return [", ".join(names[w] for w in row) for row in shown]
 
 
 def check_topics(frame, model, names):
@@ -130,7 +132,7 @@ NAMES = [f"word{w}" for w in range(45)]
 
 def test_topics_as_a_polars_frame(model):
     polars = pytest.importorskip("polars")
-    frame = model.topics(NAMES, n_words=4)
+    frame = model.topics(NAMES, n_words=4).to_polars()
     assert isinstance(frame, polars.DataFrame)
     check_topics(frame, model, NAMES)
 
@@ -138,16 +140,18 @@ def test_topics_as_a_polars_frame(model):
 def test_topics_as_a_pandas_frame_without_polars(model, monkeypatch):
     pandas = pytest.importorskip("pandas")
     monkeypatch.setitem(sys.modules, "polars", None)
-    frame = model.topics(np.array(NAMES), n_words=4)
+    frame = model.topics(np.array(NAMES), n_words=4).to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     check_topics(frame, model, NAMES)
 
 
-def test_topics_without_either_name_the_extra(model, monkeypatch):
-    monkeypatch.setitem(sys.modules, "polars", None)
-    monkeypatch.setitem(sys.modules, "pandas", None)
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_frames_of_topics_name_the_extra(model, monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    table = model.topics(NAMES, n_words=4)
+    check_topics(table, model, NAMES)
     with pytest.raises(MissingExtraError, match=r"^A table of topics needs the extra 'cli': pip install"):
-        model.topics()
+        getattr(table, f"to_{library}")()
 
 
 def test_topics_without_a_vocabulary_number_the_words(model):

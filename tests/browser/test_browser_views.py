@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyseme.explore import write_page
-from polyseme.metrics import words_apart
+from polyseme.metrics import shown_words, words_apart
 
 VIEWS = {
     "#/topics": ["4 topics", "80 documents", "Map", "weight", "fit"],
@@ -51,10 +51,12 @@ def test_view_shows(themes_page, fragment):
 
 
 def test_words_of_a_topic_follow_the_slider(themes_page, themes):
-    themes_page.go("#/topic/1?relevance=1")
     labels = themes_page.page.locator("main svg").first.locator("text.label")
+    for value in (0, 0.35, 0.5, 1):
+        themes_page.go(f"#/topic/1?relevance={value}")
+        words = shown_words(themes.word_documents, 30, relevance=value)[1]
+        assert labels.all_text_contents() == [themes.vocabulary[w] for w in words if themes.topic_word[1, w] > 0]
     frequent = labels.all_text_contents()
-    assert frequent[0] == themes.vocabulary[themes.topic_word[1].argmax()]
     slider = themes_page.page.get_by_label("Relevance λ")
     slider.focus()
     for _ in range(20):
@@ -62,6 +64,19 @@ def test_words_of_a_topic_follow_the_slider(themes_page, themes):
     assert slider.input_value() == "0"
     assert labels.all_text_contents() != frequent
     assert themes_page.page.evaluate("location.hash") == "#/topic/1?relevance=0"
+
+
+def test_names_and_typical_documents_are_those_of_python(themes_page, themes):
+    words = shown_words(themes.word_documents, 3)
+    typical = themes.typical_documents(10).documents
+    for topic in range(4):
+        themes_page.go(f"#/topic/{topic}")
+        heading = themes_page.page.locator("h1").inner_text()
+        assert heading.endswith(", ".join(themes.vocabulary[w] for w in words[topic]))
+        links = themes_page.page.locator("ol.documents").first.locator("li a[href^='#/document/']")
+        shown = [int(href.rpartition("/")[2]) for href in links.evaluate_all("a => a.map((e) => e.hash)")]
+        assert shown == typical[topic]
+        assert len(shown) > 3
 
 
 def test_words_of_a_text_have_the_topic_that_python_gives(themes_page, themes):

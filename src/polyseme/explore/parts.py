@@ -209,7 +209,9 @@ def words_of(model: Any, vocabulary: Sequence[str] | None, vectorizer: Any) -> l
         if vocabulary is None:
             vocabulary = getattr(model, name, None)
     if vocabulary is None:
-        raise InputError("The page needs the word of each column: give vocabulary or vectorizer, or name the model's words with set_vocabulary.")
+        raise InputError(
+            "The page needs the word of each column: give vocabulary or vectorizer, or call the model's set_vocabulary."
+        )
     return [str(word) for word in vocabulary]
 
 

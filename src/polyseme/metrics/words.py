@@ -71,7 +71,9 @@ def token_amounts(topic_word: Array, weights: Any, unigram: Any, n_tokens: float
 def relevance(
     amounts: Array, topics: Floats, words: Floats, *, weight: float = RELEVANCE, total: float | None = None
 ) -> Floats:
-    """The relevance of each word to each topic (see the top of this module), K x words; -inf where the amount is zero.
+    """The relevance of each word to each topic (see the top of this module), K x words.
+
+    -inf where the topic has nothing of the word, and for words that do not occur.
 
     amounts : n_zw, K x words. topics : D_z, K numbers. words : df_w. weight : lambda. total : D, by default the sum of
     `topics`.
@@ -79,8 +81,9 @@ def relevance(
     if isinstance(weight, bool) or not 0 <= weight <= 1:
         raise InputError(f"relevance must be a number between 0 and 1, got {weight!r}.")
     n, D_z = np.asarray(amounts, dtype=np.float64), np.asarray(topics, dtype=np.float64)[:, np.newaxis]
-    share = np.divide(n, D_z, out=np.zeros_like(n), where=D_z > 0)
-    common = np.asarray(words, dtype=np.float64) / max(float(D_z.sum()) if total is None else total, _TINY)
+    df = np.asarray(words, dtype=np.float64)
+    share = np.divide(n, D_z, out=np.zeros_like(n), where=(D_z > 0) & (df > 0))
+    common = df / max(float(D_z.sum()) if total is None else total, _TINY)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(share) - (1 - weight) * np.log(np.where(common > 0, common, 1.0)))
 
@@ -101,7 +104,7 @@ def shown_words(model: Any, n_words: int = 10, *, relevance: float = RELEVANCE) 
 
 def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Array:
     """The first n_words columns of one topic."""
-    amounts = np.asarray(found.amounts[topic], dtype=np.float64)
+    amounts = np.where(found.words > 0, np.asarray(found.amounts[topic], dtype=np.float64), 0.0)
     columns = np.flatnonzero(amounts >= LEAST_AMOUNT)
     if columns.size < n_words:
         columns = np.flatnonzero(amounts > 0)

@@ -1,4 +1,7 @@
-"""From raw text to counts: `read` reads documents from files, `Vectorizer` counts their words."""
+"""From raw text to counts: `read` reads documents from files, `Vectorizer` counts their words.
+
+`make_pipeline` joins a vectorizer and a model that then knows its words.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.text.languages import LANGUAGES
+    from polyseme.text.pipeline import TopicPipeline, make_pipeline
     from polyseme.text.readers import Document, Limits, Problem, Problems, Reader, read
     from polyseme.text.vectorizer import Vectorizer
 
-_HOMES = {"Vectorizer": "vectorizer", "LANGUAGES": "languages"}
+_HOMES = {
+    "Vectorizer": "vectorizer",
+    "LANGUAGES": "languages",
+    "TopicPipeline": "pipeline",
+    "make_pipeline": "pipeline",
+}
 
-__all__ = ["LANGUAGES", "Document", "Limits", "Problem", "Problems", "Reader", "Vectorizer", "read"]
+__all__ = [
+    "LANGUAGES",
+    "Document",
+    "Limits",
+    "Problem",
+    "Problems",
+    "Reader",
+    "TopicPipeline",
+    "Vectorizer",
+    "make_pipeline",
+    "read",
+]
 
 
 def __getattr__(name: str) -> Any:

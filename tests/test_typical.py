@@ -1,0 +1,119 @@
+"""Typical documents: what a topic explains best for its length, against a naive form."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from polyseme import PLSA
+from polyseme.factors import symmetric_view
+from polyseme.metrics import topic_fit
+from polyseme.runs import typical
+from polyseme.runs.typical import Labels, TopicModel
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+K = 6
+
+
+def corpus(seed=0):
+    """Documents of very different lengths; the last ten repeat the first ten."""
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.dirichlet(np.full(K, 0.3), 200), rng.dirichlet(np.full(80, 0.1), K)
+    X = np.array([rng.multinomial(size, p) for size, p in zip(rng.geometric(1 / 40, 200), theta @ phi, strict=True)])
+    X[[3, 50]] = 0
+    return np.vstack([X, X[:10]]).astype(np.float64)
+
+
+def naive(model, X, n, ranked=10, most_topics=3):
+    """All scores at once; pairs are taken from the best on."""
+    background = model.background_
+    scores = oracles.explained_nats(
+        X, model.doc_topic_, model.components_, model.unigram_, model.doc_background_, background
+    )  # fmt: skip
+    lengths = X.sum(axis=1)
+    known, first = {}, []
+    for d, row in enumerate(X):
+        first.append(known.setdefault(row.tobytes(), d) == d)
+    usable = np.array(first) & (lengths >= np.median(lengths[lengths > 0]) / 2)
+    pairs = sorted((-scores[d, z], z, d) for d in np.flatnonzero(usable) for z in range(K) if scores[d, z] > 0)
+    lists, taken = [[] for _ in range(K)], dict.fromkeys(range(len(X)), 0)
+    for _, z, d in pairs:
+        if len(lists[z]) < ranked and taken[d] < most_topics:
+            lists[z].append(int(d))
+            taken[d] += 1
+    return [rows[:n] for rows in lists], scores
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 22])
+@pytest.mark.parametrize("background", [0.0, 0.3])
+def test_typical_documents_are_those_a_topic_explains_best(at_once, background, monkeypatch):
+    monkeypatch.setattr(typical, "_NUMBERS_AT_ONCE", at_once)
+    X = corpus()
+    model = PLSA(K, background=background, random_state=0, dtype="float64", max_iter=50).fit(X)
+    parts = [sp.csr_array(X[:70]), sp.csr_array(X[70:])]
+    found = typical.typical(TopicModel.of(model), parts, 4)
+    expected, scores = naive(model, X, 4)
+    assert found.documents == expected
+    for topic, rows in enumerate(expected):
+        np.testing.assert_allclose(found.scores[topic], scores[rows, topic], rtol=1e-8)
+        assert len(rows) == 4
+
+
+def test_a_shorter_list_is_the_beginning_of_a_longer_one():
+    X = corpus()
+    model = PLSA(K, random_state=0).fit(X)
+    longer, shorter = (typical.typical(TopicModel.of(model), [sp.csr_array(X)], n).documents for n in (10, 2))
+    assert [rows[:2] for rows in longer] == shorter
+    assert typical.typical(TopicModel.of(model), [sp.csr_array(X)], 0).documents == [[]] * K
+
+
+def test_a_document_is_typical_of_at_most_three_topics_and_duplicates_of_none():
+    rng = np.random.default_rng(1)
+    n_docs = 30
+    theta = np.full((n_docs, K), 1 / K)
+    phi = rng.dirichlet(np.ones(40), K)
+    X = np.tile(rng.integers(1, 5, 40), (n_docs, 1)).astype(float)
+    X[:5] += np.eye(40)[:5]  # five documents and 25 copies of one more
+    model = TopicModel(phi, X.sum(axis=0) / X.sum(), theta, X.sum(axis=1))
+    found = typical.typical(model, [sp.csr_array(X)], 10)
+    rows = [row for documents in found.documents for row in documents]
+    assert set(rows) <= set(range(6))
+    assert max(rows.count(row) for row in rows) == 3
+
+
+def test_a_topic_without_documents_has_none():
+    X = corpus()
+    model = PLSA(K, random_state=0).fit(X)
+    model.doc_topic_[:, 2] = 0
+    found = typical.typical(TopicModel.of(model), [sp.csr_array(X)], 3)
+    assert found.documents[2] == []
+    assert found.fit[2] == 0
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 22])
+def test_fit_and_labels_block_by_block(at_once, monkeypatch):
+    monkeypatch.setattr(typical, "_NUMBERS_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    theta = rng.dirichlet(np.ones(4), 300)
+    theta[:, 2] = 0
+    theta /= theta.sum(axis=1, keepdims=True)
+    lengths = rng.integers(1, 50, 300).astype(float)
+    labels = [str(value) if value else None for value in rng.integers(0, 3, 300)]
+    model = TopicModel(rng.dirichlet(np.ones(9), 4), np.full(9, 1 / 9), theta, lengths)
+    found = typical.typical(model, [], 0, Labels.of(labels))
+    view = symmetric_view(theta, lengths / lengths.sum())
+    np.testing.assert_allclose(found.fit, topic_fit(theta, view.topic_doc) * (view.topic_weights > 0), atol=1e-15)
+    for topic in range(4):
+        for number, name in enumerate(["", "1", "2"]):
+            mine = [row for row, label in enumerate(labels) if (label or "") == name]
+            assert found.shares[topic, number] == pytest.approx(view.topic_doc[topic, mine].sum())
+
+
+def test_hashes_tell_rows_apart():
+    X = sp.random_array((3000, 50), density=0.05, format="csr", rng=np.random.default_rng(0))
+    X.data = np.ceil(3 * X.data)
+    hashes = typical.row_hashes(X)
+    rows = np.unique(X.toarray(), axis=0)
+    assert len(np.unique(hashes)) == len(rows) < 3000
+    np.testing.assert_array_equal(hashes[::-1], typical.row_hashes(sp.csr_array(X[::-1])))
