@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import polyseme
 from cli_runner import here
@@ -175,16 +176,19 @@ def test_topic_rows_read_the_model_correctly() -> None:
         topic_weights_ = np.array([0.25, 0.75])
         doc_weights_ = np.array([0.125, 0.375, 0.5])  # P(d|z): 0.5, 0.3, 0.2 and 0, 0.4, 0.6
         doc_topic_ = np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]])
+        unigram_ = np.array([0.475, 0.25, 0.275])
+        n_tokens_ = 16.0
 
     labels = Labels.of(["x", "y", "y"])
+    counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
     rows = topic_table.topic_rows(
-        Fitted(), ["ant", "bee", "cow"], ["one", "two", "three"], labels, n_words=2, n_documents=2
+        Fitted(), [counts], ["ant", "bee", "cow"], ["one", "two", "three"], labels, n_words=2, n_documents=2
     )
     assert [row.topic for row in rows] == [1, 0]
     assert [row.weight for row in rows] == [0.75, 0.25]
     assert [row.fit for row in rows] == pytest.approx([0.4 * 0.8 + 0.6 * 0.9, 0.5 + 0.3 * 0.2 + 0.2 * 0.1])
     assert [row.words for row in rows] == [["ant", "cow"], ["bee", "cow"]]
-    assert [row.documents for row in rows] == [["three", "two"], ["one", "two"]]
+    assert [row.documents for row in rows] == [["three", "two"], ["two"]]  # "one" is too short
     assert [name for name, _ in rows[0].shares] == ["y", "x"]
     assert [share for _, share in rows[0].shares] == pytest.approx([1.0, 0.0])
 

@@ -19,7 +19,7 @@ def asked_model(estimator: PLSA, K: int, source: Source) -> Model:
     """The model that the parameters describe, checked against the data."""
     background = as_background(estimator.background)
     doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
-    names = getattr(estimator, "vocabulary_", None)
+    names = estimator.vocabulary_
     if word_prior is not None and names is not None:
         word_prior = word_prior.resolve(list(names))
     sides = (

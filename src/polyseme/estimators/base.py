@@ -17,7 +17,7 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """A transformer to weights of components_ (K x features), which keeps float32."""
 
     components_: Array
-    vocabulary_: Array | None
+    vocabulary_: Array | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

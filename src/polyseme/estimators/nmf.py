@@ -10,7 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import count_data, factor_dtype, forget_fit, training_data, whole_number
+from polyseme.estimators.validation import (
+    count_data,
+    factor_dtype,
+    forget_fit,
+    keep_vocabulary,
+    training_data,
+    whole_number,
+)
 from polyseme.factors import nmf_to_plsa
 from polyseme.initialise import pair_of_factors
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
@@ -160,6 +167,7 @@ class NMF(CountDecomposition):
 
     def _copy(self, plsa: PLSA, totals: Floats) -> None:
         forget_fit(self)
+        keep_vocabulary(self, plsa.vocabulary_, plsa.components_.shape[1])
         for name, value in vars(plsa).items():
             if name.endswith("_") and name != "doc_topic_":
                 setattr(self, name, value)

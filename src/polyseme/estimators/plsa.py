@@ -234,10 +234,10 @@ class PLSA(TopicScores, CountDecomposition):
         model.n_components = len(given)
         source: Any
         if isinstance(X, Shards):
-            check_shards(model, X, sample_weight, getattr(self, "vocabulary_", None))
+            check_shards(model, X, sample_weight, self.vocabulary_)
             source = X.source(self.components_.dtype, effective_threads(self.n_jobs))
         else:
-            X, weights = training_data(model, X, sample_weight, feature_names=getattr(self, "vocabulary_", None))
+            X, weights = training_data(model, X, sample_weight, feature_names=self.vocabulary_)
             source, _, _ = training_sources(X, self.components_.dtype, weights, effective_threads(self.n_jobs))
         if X.shape[1] != given.shape[1] or X.shape[1] != self.components_.shape[1]:
             raise InputError(f"components and X must have the model's {self.components_.shape[1]} words.")

@@ -12,7 +12,7 @@ import numpy as np
 from polyseme.checkpoints import ShardKeeper, ShardSettings, name_of_shard_fit
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.asked_model import asked_model
-from polyseme.estimators.validation import factor_dtype, word_names
+from polyseme.estimators.validation import factor_dtype, keep_vocabulary
 from polyseme.estimators.word_documents import keep_word_documents, tempered
 from polyseme.files import umask
 from polyseme.kernels import Array, Floats, weighted_sum
@@ -46,7 +46,7 @@ def check_shards(estimator: PLSA, shards: Shards, sample_weight: Any = None, fea
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
     names = shards.vocabulary if feature_names is None else feature_names
-    estimator.vocabulary_ = None if names is None else word_names("feature_names", names, shards.shape[1])
+    keep_vocabulary(estimator, names, shards.shape[1])
 
 
 def fit_shards(

@@ -59,6 +59,13 @@ def word_names(name: str, vocabulary: Any, size: int) -> Array:
     return np.array([str(word) for word in vocabulary], dtype=object)
 
 
+def keep_vocabulary(estimator: Any, names: Any, size: int) -> None:
+    """Sets vocabulary_ to the names of the `size` words; None, the default of the class, where they are not known."""
+    vars(estimator).pop("vocabulary_", None)
+    if names is not None:
+        estimator.vocabulary_ = word_names("feature_names", names, size)
+
+
 def _how_many(vocabulary: Any) -> str:
     return repr(vocabulary) if isinstance(vocabulary, str) else str(len(vocabulary))
 
@@ -166,7 +173,7 @@ def training_data(
     X = count_data(estimator, X, reset=reset)
     if reset or feature_names is not None:
         names = getattr(estimator, "feature_names_in_", None) if feature_names is None else feature_names
-        estimator.vocabulary_ = None if names is None else word_names("feature_names", names, X.shape[1])
+        keep_vocabulary(estimator, names, X.shape[1])
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
