@@ -101,3 +101,8 @@ def topics_term(words: WordSide, eta: Floats, sums: Floats) -> float:
     """What the topics add to the bound, minus sum_k KL(q(phi_k) || p(phi_k)), from all words."""
     constants = sums.size * (gammaln(eta.sum()) - gammaln(eta).sum()) - gammaln(sums).sum()
     return float(words.terms.sum() + constants)
+
+
+def dirichlet_means(parameters: Array) -> Array:
+    """The means of Dirichlet distributions, one a row."""
+    return np.asarray(parameters / parameters.sum(axis=1, dtype=np.float64, keepdims=True), dtype=parameters.dtype)

@@ -7,15 +7,17 @@ from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.dirichlet import topic_sums, topics_term, word_operands
+from polyseme.dirichlet import dirichlet_means, topic_sums, topics_term, word_operands
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.ending import end_of_fit
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.scores import TopicScores
 from polyseme.estimators.starts import best_fit, generators
+from polyseme.estimators.streaming import takes_posterior_parts, update_posterior
 from polyseme.estimators.validation import (
     count_data,
     factor_dtype,
@@ -42,6 +44,7 @@ from polyseme.solvers.variational import (
     flat_topics,
     infer,
     likely_factors,
+    number_of_documents,
     padded_parameters,
 )
 from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
@@ -90,8 +93,8 @@ class LDA(TopicScores, CountDecomposition):
     unigram_ : P(w) of the training documents.
     log_likelihood_ : mean log P(w|d) of a training token at the means, natural log.
     history_ : equally long arrays iteration, seconds, bound, gain (nats per token; solver="map": as PLSA's).
-    vocabulary_, word_documents_, topic_documents_, document_frequency_, n_tokens_, n_iter_, converged_, n_features_in_,
-    feature_names_in_ : as in PLSA.
+    vocabulary_, word_documents_, topic_documents_, document_frequency_, n_tokens_, n_documents_seen_, n_iter_,
+    converged_, n_features_in_, feature_names_in_ : as in PLSA.
 
     With solver="map" there is no variational posterior: no bound_, topic_word_dirichlet_ and doc_topic_dirichlet_.
 
@@ -153,10 +156,7 @@ class LDA(TopicScores, CountDecomposition):
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         whole, source, kept = training_sources(X, dtype, weights, n_threads)
-        priors = Priors(
-            _concentration("doc_topic_prior", self.doc_topic_prior, K, 1.0 / K),
-            _concentration("topic_word_prior", self.topic_word_prior, X.shape[1], 1.0 / K),
-        )
+        priors = self._priors(K, X.shape[1])
         beginnings = self._beginnings(solver, source, priors, n_init, kept)
         best, interrupted = best_fit(self, beginnings, max_iter=max_iter, tol=tol)
         self._keep_topics(best, source)
@@ -165,6 +165,22 @@ class LDA(TopicScores, CountDecomposition):
         source.release()
         self._keep_documents(X, whole)
         end_of_fit(self, interrupted, max_iter, tol)
+        return self
+
+    @available_if(takes_posterior_parts)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Takes some more documents into the posterior: one pass of `solvers.OnlineVariational`, in their order.
+
+        The first call starts the model, unless `fit` did; vocabulary, priors and dtype then stay. Sets components_,
+        topic_word_dirichlet_, topic_weights_ (by expected counts), unigram_, n_tokens_ and n_documents_seen_; the
+        weights of documents come from `transform`. The posterior is of the documents seen so far, or of the solver's
+        `total_documents`. Results depend on the order of the documents, but not on the threads. There is no
+        partial_fit for solver="map" and learned priors.
+        """
+        K = whole_number("n_components", self.n_components, least=1)
+        solver = _variational_solver(self.solver)
+        settings = solver if isinstance(solver, OnlineVariational) else OnlineVariational()
+        update_posterior(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
@@ -181,7 +197,13 @@ class LDA(TopicScores, CountDecomposition):
         if self._is_mode:
             return self._as_plsa().transform(X)
         parts = row_batches(X, self.components_.dtype)
-        return np.concatenate([_means(self._inferred(counts).gamma) for counts in parts])
+        return np.concatenate([dirichlet_means(self._inferred(counts).gamma) for counts in parts])
+
+    def _priors(self, n_topics: int, n_words: int) -> Priors:
+        return Priors(
+            _concentration("doc_topic_prior", self.doc_topic_prior, n_topics, 1.0 / n_topics),
+            _concentration("topic_word_prior", self.topic_word_prior, n_words, 1.0 / n_topics),
+        )
 
     def _beginnings(
         self, solver: VariationalSolver, source: MemorySource, priors: Priors, n_init: int, kept: Array | None
@@ -214,10 +236,11 @@ class LDA(TopicScores, CountDecomposition):
         forget_fit(self)
         priors = fit.run.priors
         self.topic_word_dirichlet_ = np.ascontiguousarray(fit.run.lambda_[:, : priors.alpha.values.size].T)
-        self.components_ = _means(self.topic_word_dirichlet_)
+        self.components_ = dirichlet_means(self.topic_word_dirichlet_)
         self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha.values, priors.eta.values
         self.unigram_ = source.unigram
         self.n_tokens_ = source.tokens
+        self.n_documents_seen_ = number_of_documents(source)
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
@@ -226,20 +249,21 @@ class LDA(TopicScores, CountDecomposition):
         """Sets the attributes that come from inference on the training documents."""
         parts = [(counts, self._inferred(counts)) for counts in row_batches(X, self.components_.dtype)]
         self.doc_topic_dirichlet_ = np.concatenate([part.gamma for _, part in parts])
-        self.doc_topic_ = _means(self.doc_topic_dirichlet_)
+        self.doc_topic_ = dirichlet_means(self.doc_topic_dirichlet_)
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
         lambda_, eta = padded_parameters(self.topic_word_dirichlet_), self.topic_word_prior_
         sums = topic_sums(lambda_, len(self.components_))
         words = word_operands(lambda_, eta, sums, n_threads=source.n_threads)
         bounds = np.concatenate([part.bounds for _, part in parts])
         self.bound_ = source.total_log(bounds) + topics_term(words, eta, sums)
-        logs = np.concatenate([self._log_rows(counts, _means(part.gamma)) for counts, part in parts])
         found = WordDocuments(source.weights, source.n_threads)
+        logs = []
         for counts, part in parts:
-            doc_topic = _means(part.gamma)
+            doc_topic = dirichlet_means(part.gamma)
+            logs.append(self._log_rows(counts, doc_topic))
             found.add(counts, self._mean_operands(doc_topic), doc_topic)
         found.keep_in(self)
-        self.log_likelihood_ = source.total_log(logs) / source.tokens
+        self.log_likelihood_ = source.total_log(np.concatenate(logs)) / source.tokens
 
     def _inferred(self, counts: SparseCounts) -> Inferred:
         lambda_ = padded_parameters(self.topic_word_dirichlet_)
@@ -258,7 +282,7 @@ class LDA(TopicScores, CountDecomposition):
     def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
         if self._is_mode:
             return self._as_plsa()._token_probabilities(observed, scored)
-        operands = self._mean_operands(_means(self._inferred(observed).gamma))
+        operands = self._mean_operands(dirichlet_means(self._inferred(observed).gamma))
         return scored.products(*operands, n_threads=effective_threads(self.n_jobs))
 
     # solver="map"
@@ -340,8 +364,3 @@ def _concentration(name: str, value: Any, size: int, default: float) -> Concentr
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise InputError(f"{name} must be finite and greater than 0, got {value!r}.")
     return Concentration(np.array(np.broadcast_to(values, size)))
-
-
-def _means(parameters: Array) -> Array:
-    """The means of Dirichlet distributions, one a row."""
-    return np.asarray(parameters / parameters.sum(axis=1, dtype=np.float64, keepdims=True), dtype=parameters.dtype)

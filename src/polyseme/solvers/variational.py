@@ -150,9 +150,13 @@ class Variational:
 
 def start_point(source: MemorySource, priors: Priors, theta: Array, phi: Array) -> tuple[Array, Array]:
     """lambda and expected counts of the documents from theta (documents x width) and phi (words x width)."""
-    K = priors.alpha.values.size
-    lambda_ = phi.astype(np.float64) * (source.tokens / K) + priors.eta.values[:, np.newaxis]
-    return lambda_.astype(phi.dtype), theta * source.totals[:, np.newaxis].astype(theta.dtype)
+    return first_lambda(phi, priors, source.tokens), theta * source.totals[:, np.newaxis].astype(theta.dtype)
+
+
+def first_lambda(phi: Array, priors: Priors, tokens: float) -> Array:
+    """lambda (words x width) if each topic of phi (words x width) had as many of the tokens as the others."""
+    lambda_ = phi.astype(np.float64) * (tokens / priors.alpha.values.size) + priors.eta.values[:, np.newaxis]
+    return lambda_.astype(phi.dtype)
 
 
 class _Look(NamedTuple):

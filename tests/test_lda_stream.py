@@ -1,0 +1,187 @@
+"""LDA of a stream of documents: scikit-learn's partial_fit, what a stream leaves, files, and what it refuses."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import psi
+from sklearn.base import clone
+from sklearn.decomposition import LatentDirichletAllocation
+
+from polyseme import LDA, InputError, UnsupportedError, load
+from polyseme.sampling import sample_corpus
+from polyseme.solvers import OnlineVariational, Variational
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+LENGTH = 40
+CORPUS = sp.csr_array(sample_corpus(1500, n_words=80, n_topics=4, doc_length=LENGTH, seed=3).counts, dtype=np.float64)
+TRAIN, TEST = CORPUS[:1200], CORPUS[1200:]
+PARTS = [TRAIN[start : start + 300] for start in range(0, 1200, 300)]
+
+
+def streamed(parts=PARTS, **settings):
+    model = LDA(4, **{"random_state": 0, **settings})
+    for part in parts:
+        model.partial_fit(part)
+    return model
+
+
+def test_the_posterior_is_scikit_learns():
+    """From the same start, with every document inferred to convergence."""
+    K, total, size = 3, 5000, 50
+    phi = np.random.default_rng(0).gamma(5.0, size=(K, 80))
+    phi /= phi.sum(axis=1, keepdims=True)
+    priors = {"doc_topic_prior": 1.0, "topic_word_prior": 0.2}
+    settings = OnlineVariational(
+        batch_size=size, offset=8.0, decay=0.8, doc_steps=2000, doc_tol=1e-10, total_documents=total
+    )
+    ours = LDA(K, solver=settings, init=(None, phi), **priors)
+    theirs = LatentDirichletAllocation(
+        K, learning_offset=7.0, learning_decay=0.8, total_samples=total, batch_size=size,
+        max_doc_update_iter=2000, mean_change_tol=1e-10, random_state=0, **priors,
+    )  # fmt: skip
+    theirs.partial_fit(np.ones((1, 80)))  # makes its attributes
+    tokens = TRAIN[: 2 * size].sum() / (2 * size) * total
+    theirs.components_ = phi * (tokens / K) + priors["topic_word_prior"]
+    sums = theirs.components_.sum(axis=1, keepdims=True)
+    theirs.exp_dirichlet_component_ = np.exp(psi(theirs.components_) - psi(sums))
+    theirs.n_batch_iter_ = 1
+    for start in range(0, 400, 2 * size):
+        ours.partial_fit(TRAIN[start : start + 2 * size])
+        theirs.partial_fit(TRAIN[start : start + 2 * size])
+        np.testing.assert_allclose(ours.topic_word_dirichlet_, theirs.components_, rtol=1e-5)
+    np.testing.assert_allclose(ours.transform(TEST), theirs.transform(TEST), atol=2e-3)
+
+
+def test_what_a_stream_leaves():
+    model = streamed()
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1)
+    np.testing.assert_allclose(model.topic_weights_.sum(), 1)
+    np.testing.assert_allclose(model.unigram_, TRAIN.sum(axis=0) / TRAIN.sum())
+    assert model.n_documents_seen_ == 1200
+    assert model.n_tokens_ == TRAIN.sum()
+    weights = model.transform(TEST)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    assert len(model.topics()) == 4
+    assert not hasattr(model, "doc_topic_")
+    assert not hasattr(model, "bound_")
+
+
+def test_the_posterior_is_of_the_documents_seen():
+    """Where all documents are equally long the expected counts add up to their tokens after every call."""
+    rng = np.random.default_rng(0)
+    parts = [rng.multinomial(LENGTH, np.full(80, 1 / 80), size=300) for _ in range(3)]
+    model = LDA(4, random_state=0, dtype="float64")
+    for number, part in enumerate(parts, start=1):
+        model.partial_fit(part)
+        expected = model.topic_word_dirichlet_.sum() - 4 * model.topic_word_prior_.sum()
+        np.testing.assert_allclose(expected, 300 * number * LENGTH, rtol=1e-9)
+    more = streamed(parts, solver=OnlineVariational(total_documents=10_000), dtype="float64")
+    expected = more.topic_word_dirichlet_.sum() - 4 * more.topic_word_prior_.sum()
+    np.testing.assert_allclose(expected, 10_000 * LENGTH, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pass_finds_topics(seed):
+    """Twelve seeds gave 0.51 to 0.71 of the perplexity of the unigram; a converged batch fit gives 0.43."""
+    report = streamed(random_state=seed).completion_report(TEST)
+    assert report.perplexity < 0.85 * report.unigram_perplexity
+
+
+def test_threads_change_no_bit_and_seeds_do():
+    one = streamed(n_jobs=1)
+    assert np.array_equal(one.components_, streamed(n_jobs=3).components_)
+    assert not np.array_equal(one.components_, streamed(random_state=1).components_)
+    dense = LDA(4, random_state=0)
+    for part in PARTS:
+        dense.partial_fit(part.toarray())
+    np.testing.assert_allclose(dense.components_, one.components_, rtol=1e-9)
+
+
+def test_a_stream_goes_on_after_a_file_and_after_a_fit(tmp_path):
+    whole = streamed()
+    streamed(PARTS[:2]).save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    for part in PARTS[2:]:
+        loaded.partial_fit(part)
+    assert np.array_equal(loaded.topic_word_dirichlet_, whole.topic_word_dirichlet_)
+    fitted = LDA(4, random_state=0, max_iter=30).fit(TRAIN)
+    before = fitted.completion_perplexity(TEST)
+    assert fitted.n_documents_seen_ == 1200
+    fitted.partial_fit(TEST[:100])
+    assert fitted.n_documents_seen_ == 1300
+    assert fitted.completion_perplexity(TEST) < 1.02 * before
+    assert not hasattr(fitted, "doc_topic_")
+
+
+def test_a_first_call_of_a_fitted_estimator_goes_on_and_a_clone_begins_anew():
+    model = streamed()
+    assert clone(model).partial_fit(PARTS[0]).n_documents_seen_ == 300
+    assert model.fit(PARTS[0]).n_documents_seen_ == 300
+
+
+def test_words_may_come_late():
+    early = PARTS[0].tolil()
+    early[:, 60:] = 0
+    model = streamed([sp.csr_array(early), *PARTS[1:]])
+    share = model.components_[:, 60:].sum(axis=1) @ model.topic_weights_
+    assert share > 0.5 * TRAIN[:, 60:].sum() / TRAIN.sum()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_weights_count(dtype):
+    weights = np.ones(300)
+    weights[::2] = 0
+    settings = {"random_state": 0, "dtype": dtype, "solver": OnlineVariational(batch_size=300)}
+    weighted = LDA(4, **settings).partial_fit(PARTS[0], sample_weight=weights)
+    assert weighted.n_documents_seen_ == 150
+    assert weighted.components_.dtype == dtype
+    half = LDA(4, **settings).partial_fit(PARTS[0][1::2])
+    np.testing.assert_allclose(weighted.components_, half.components_, rtol=1e-9 if dtype == "float64" else 1e-4)
+    twice = LDA(4, **settings).partial_fit(PARTS[0], sample_weight=np.full(300, 2.0))
+    assert twice.n_documents_seen_ == 600
+
+
+def test_empty_documents_and_parts():
+    model = streamed()
+    model.partial_fit(sp.vstack([PARTS[0][:1], sp.csr_array((40, 80))]))
+    assert model.n_documents_seen_ == 1241
+    assert np.isfinite(model.topic_word_dirichlet_).all()
+    with pytest.raises(InputError, match="nothing to fit"):
+        model.partial_fit(np.zeros((2, 80)))
+    assert model.n_documents_seen_ == 1241
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"solver": "map"}, "use solver='online'"),
+        ({"doc_topic_prior": "asymmetric-learned"}, "does not learn priors"),
+        ({"topic_word_prior": "symmetric-learned"}, "does not learn priors"),
+        ({"init": "nndsvd"}, "starts at random"),
+    ],
+)
+def test_what_it_cannot_do_is_said(settings, match):
+    model = LDA(4, **settings)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError) as error:
+        model.partial_fit(PARTS[0])
+    assert match in str(error.value.__cause__)
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(UnsupportedError, match="has no posterior"):
+        LDA(4, solver="map", max_iter=3).fit(TRAIN).set_params(solver="online").partial_fit(TRAIN)
+    with pytest.raises(ValueError, match="80 features"):
+        streamed().partial_fit(np.ones((2, 79)))
+    with pytest.raises(InputError, match="total_documents"):
+        OnlineVariational(total_documents=0)
+    with pytest.raises(InputError, match="topic_word must be an array of shape"):
+        LDA(4, init=(None, np.ones((2, 80)))).partial_fit(TRAIN)
+    with pytest.raises(InputError, match="solver must be"):
+        LDA(4, solver="fast").partial_fit(TRAIN)
+    older = streamed()
+    del older.n_documents_seen_
+    with pytest.raises(UnsupportedError, match="fit it again"):
+        older.partial_fit(TRAIN)
+    assert hasattr(LDA(solver=Variational()), "partial_fit")
