@@ -10,6 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import polyseme
 from estimator_cases import MEMBERS, X_WITH_GAPS, X, left_behind, over, same_fit
+from polyseme import LSA, PLSA, InputError, RealTopicModel
+from polyseme.scale import write_shards
+from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -83,6 +86,61 @@ def test_n_jobs_changes_no_bit(member, layout, dtype):
     assert np.array_equal(one.transform(data), three.transform(data))
     if hasattr(one, "completion_perplexity"):
         assert one.completion_perplexity(data) == three.completion_perplexity(data)
+
+
+@EVERY
+@LAYOUTS
+def test_float16_is_taken_as_float32(member, layout):
+    """Sums of float16 would overflow at 65,504; small counts are the same numbers in both."""
+    half = layout(X.astype(np.float32))
+    if sp.issparse(half):
+        half.data = half.data.astype(np.float16)  # scipy makes none, but files and other libraries do
+    else:
+        half = half.astype(np.float16)
+    assert half.dtype == np.float16
+    one, other = fitted(member, half), fitted(member, half.astype(np.float32))
+    assert one.components_.dtype == np.float32
+    assert same_fit(one, other)
+    assert np.array_equal(one.transform(half), other.transform(half.astype(np.float32)))
+
+
+def test_float16_in_the_others(tmp_path):
+    half = X.astype(np.float16)
+    assert np.array_equal(next(iter(write_shards([half], tmp_path / "shards"))).toarray(), X)
+    np.testing.assert_allclose(LSA(2).fit(half).transform(half), LSA(2).fit(X).transform(X), rtol=1e-3, atol=1e-3)
+    assert np.isfinite(RealTopicModel(PLSA(2, random_state=0)).fit(half).transform(half)).all()
+
+
+@EVERY
+@pytest.mark.parametrize("state", [np.random.default_rng(0), "0", 1.5, -1], ids=["generator", "text", "float", "below"])
+def test_a_random_state_that_is_none_is_refused(member, state):
+    with pytest.raises(InputError, match="random_state must be None, a whole number") as error:
+        member.make(random_state=state).fit(X)
+    assert ("generator.integers" in sentence(error)) == isinstance(state, np.random.Generator)
+
+
+@EVERY
+def test_a_random_state_object_is_taken(member):
+    assert same_fit(fitted(member, random_state=np.random.RandomState(5)), fitted(member, random_state=5))
+
+
+class AnnData:
+    """As anndata's: not an array, but an object that has one."""
+
+    __module__ = "anndata._core.anndata"
+    shape, X = X.shape, X
+
+
+@pytest.mark.parametrize("kind", polyseme._ESTIMATORS)
+def test_annotated_data_is_refused_by_name(kind):
+    estimator = kind()
+    for use in (estimator.fit, estimator.fit_transform):
+        with pytest.raises(InputError, match=r"AnnData: pass its matrix .* such as adata\.X"):
+            use(AnnData())
+    fitted = kind(PLSA(2, random_state=0)) if kind is RealTopicModel else kind()
+    fitted.fit(X)
+    with pytest.raises(InputError, match=r"adata\.X"):
+        fitted.transform(AnnData())
 
 
 @EVERY

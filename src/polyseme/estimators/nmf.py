@@ -15,6 +15,7 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     keep_vocabulary,
+    random_state_of,
     training_data,
     whole_number,
 )
@@ -203,6 +204,7 @@ class NMF(CountDecomposition):
             raise UnsupportedError(
                 f"init must be 'random', 'nndsvd' or a pair with loss='frobenius', got {self.init!r}."
             )
+        random_state_of(self.random_state)
         model = SklearnNMF(K, init=init, max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose)
         model.fit(X, **start)
         forget_fit(self)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from polyseme.estimators.validation import random_state_of
 from polyseme.progress import fit_progress
 from polyseme.solvers.loop import Advancing, Ended, advance_to_end, best_of
 
@@ -16,7 +16,7 @@ R = TypeVar("R", bound=Advancing)
 
 def generators(random_state: Any, n_starts: int) -> Iterator[np.random.Generator]:
     """Random numbers for each start, from a seed as scikit-learn takes it."""
-    state = check_random_state(random_state)
+    state = random_state_of(random_state)
     return (np.random.default_rng(state.randint(np.iinfo(np.int32).max)) for _ in range(n_starts))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
 from polyseme.errors import InputError, UnsupportedError
@@ -15,6 +16,9 @@ from polyseme.kernels import Array, Floats, checked_sparse
 from polyseme.priors import Prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
 from polyseme.sources.disk import Shards
+
+_ANNOTATED = ("anndata", "mudata")
+"""packages whose objects hold counts together with other tables"""
 
 
 def whole_number(name: str, value: Any, *, least: int) -> int:
@@ -41,6 +45,22 @@ def threads_of(n_jobs: Any) -> int | None:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise InputError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
     return int(n_jobs)
+
+
+def random_state_of(random_state: Any) -> np.random.RandomState:
+    """A seed as scikit-learn takes it: None, a number or a RandomState. A Generator would not survive `clone`."""
+    if isinstance(random_state, np.random.Generator):
+        raise InputError(
+            "random_state must be None, a whole number or a numpy.random.RandomState, not a Generator: pass a number "
+            "drawn from it, int(generator.integers(2**31))."
+        )
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy.random.RandomState, got "
+            f"{random_state!r}."
+        ) from None
 
 
 def forget_fit(estimator: Any) -> None:
@@ -129,6 +149,11 @@ def refuse_shards(estimator: Any, X: Any) -> None:
             f"This part of {type(estimator).__name__} takes no shards, which are for PLSA's fit and transform: give "
             "the counts of some documents; iterating over shards gives those of one shard after the other."
         )
+    if any(kind.__module__.partition(".")[0] in _ANNOTATED for kind in type(X).__mro__):
+        raise InputError(
+            f"X is an object of the class {type(X).__name__}: pass its matrix of counts, a row for each cell, such as "
+            "adata.X or adata.layers['counts']."
+        )
 
 
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -155,6 +180,8 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
             checked_sparse(X)  # made from a format that is not checked itself, or from a data frame
         if X.indices.size > X.nnz:
             X = type(X)((X.data[: X.nnz], X.indices[: X.nnz], X.indptr), X.shape)
+    if X.dtype == np.float16:
+        X = X.astype(np.float32)
     values = X.data if sp.issparse(X) else X
     for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
         if values.dtype.kind == "f" and wrong(values).any():

@@ -181,6 +181,8 @@ class _Writer:
 
 def checked_counts(chunk: Any) -> sp.csr_array:
     """Counts of some documents, if they are finite and not negative."""
+    if getattr(chunk, "dtype", None) == np.float16:  # which scipy refuses
+        chunk = chunk.astype(np.float32)
     matrix = sp.csr_array(checked_sparse(chunk, "A chunk"))
     if matrix.data.dtype.kind not in "fiub" or not np.isfinite(matrix.data).all() or (matrix.data < 0).any():
         raise InputError("Every count must be a finite number of at least 0.")
