@@ -50,7 +50,7 @@ def test_without_address_space_for_stacks_the_work_is_done_by_fewer_threads():
         import joblib, numpy as np, scipy.sparse as sp
         from polyseme import PLSA, _kernels
         from polyseme.text import Vectorizer, _counting
-        joblib.cpu_count = lambda: 16  # so that n_jobs=64 means 64 threads
+        joblib.cpu_count = lambda: 16  # so that n_jobs=64 is 64 threads
         rng = np.random.default_rng(0)
         X = sp.csr_array(rng.poisson(0.5, (2000, 600)).astype(np.float32))
         texts = [" ".join(map(str, rng.integers(0, 2000, 400))) for _ in range(1500)]
@@ -121,7 +121,7 @@ def test_any_number_of_jobs_is_safe(n_jobs):
 
 @pytest.fixture
 def four_cores(monkeypatch):
-    monkeypatch.setattr("polyseme.sources.memory.joblib.cpu_count", lambda: 4)
+    monkeypatch.setattr("polyseme.sources.memory.usable_cores", lambda: 4)
     monkeypatch.setattr("polyseme.sources.memory.openmp_threads", lambda: 4)
 
 
@@ -205,6 +205,7 @@ def test_limits_of_cgroups_are_respected():
         os.sched_getaffinity = lambda pid: set(range(8))
         from polyseme.sources import effective_threads
         print(effective_threads(None), effective_threads(-1), effective_threads(100))
+        os.sched_getaffinity = lambda pid: set(range(7))  # the number of cores is looked up again when this changes
         files.clear()
         files.update({cpu + "/cpu.cfs_quota_us": "150000\\n", cpu + "/cpu.cfs_period_us": "100000\\n"})
         print(effective_threads(-2), effective_threads(100))
@@ -241,14 +242,18 @@ def test_limits_on_blas_of_several_threads_do_not_undo_each_other():
 
 
 def test_concurrent_dense_fits_are_those_of_fits_alone():
-    X = RNG.poisson(0.5, (220, 400)).astype(np.float64)
-    fit = lambda: PLSA(8, random_state=0, max_iter=6, tol=0).fit(X).components_  # noqa: E731
-    with threadpool_limits(limits=4, user_api="blas"):
-        before = blas_threads()
-        alone = fit()
-        found = joblib.Parallel(n_jobs=6, backend="threading")(joblib.delayed(fit)() for _ in range(18))
-        assert all(np.array_equal(one, alone) for one in found)
-        assert blas_threads() == before
+    X = RNG.poisson(0.5, (300, 1003)).astype(np.float64)  # large enough for BLAS to use threads
+
+    def fit():
+        return PLSA(12, solver="em", random_state=0, max_iter=6, tol=0).fit(X).components_
+
+    alone = fit()
+    for limit in (None, 4):  # within a limit of the main thread's, and without
+        with threadpool_limits(limits=limit, user_api="blas"):
+            before = blas_threads()
+            found = joblib.Parallel(n_jobs=6, backend="threading")(joblib.delayed(fit)() for _ in range(12))
+            assert all(np.array_equal(one, alone) for one in found)
+            assert blas_threads() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")

@@ -18,8 +18,9 @@ Result = TypeVar("Result")
 
 
 @cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()
+def _libraries(kind: str) -> list[Any]:
+    """The loaded libraries of a kind ("blas" or "openmp"); found once, which takes some milliseconds."""
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == kind]
 
 
 def openmp_threads() -> int | None:
@@ -28,8 +29,7 @@ def openmp_threads() -> int | None:
     scikit-learn loads one. The number follows OMP_NUM_THREADS, threadpoolctl's `threadpool_limits` and what joblib sets
     in its workers (`inner_max_num_threads`).
     """
-    limits = [pool["num_threads"] for pool in _threadpools().select(user_api="openmp").info()]
-    return min(limits, default=None)
+    return min((library.get_num_threads() for library in _libraries("openmp")), default=None)
 
 
 def _set_threads(library: Any, n_threads: int) -> None:
@@ -58,9 +58,9 @@ class _BlasLimit:
         """Returns what `leave` needs to restore for this thread."""
         with self._lock:
             if self._users == 0:
-                self._before = _limited(library for library in _blas_libraries() if _is_shared(library))
+                self._before = _limited(library for library in _libraries("blas") if _is_shared(library))
             self._users += 1
-        return _limited(library for library in _blas_libraries() if not _is_shared(library))
+        return _limited(library for library in _libraries("blas") if not _is_shared(library))
 
     def leave(self, own: list[tuple[Any, int]]) -> None:
         _restore(own)
@@ -75,11 +75,6 @@ class _BlasLimit:
         if self._users:
             self._users = 0
             _restore(self._before)
-
-
-@cache
-def _blas_libraries() -> list[Any]:
-    return [library for library in _threadpools().lib_controllers if library.user_api == "blas"]
 
 
 def _is_shared(library: Any) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import joblib
@@ -28,6 +29,18 @@ from polyseme.model import Look, Model, background_sums, look
 _DENSE_NUMBERS_AT_ONCE = 1 << 22
 
 
+def usable_cores() -> int:
+    """The cores that this process may use: by its affinity, its cgroup, and LOKY_MAX_CPU_COUNT."""
+    affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return _cores_of(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+@cache
+def _cores_of(affinity: frozenset[int] | None, limit: str | None) -> int:
+    """joblib's count, remembered: it opens files, which would take a good part of a small fit."""
+    return int(joblib.cpu_count())
+
+
 def effective_threads(n_jobs: int | None) -> int:
     """How many threads to use.
 
@@ -38,7 +51,7 @@ def effective_threads(n_jobs: int | None) -> int:
     """
     if n_jobs == 1:
         return 1
-    cores = joblib.cpu_count()
+    cores = usable_cores()
     if n_jobs is not None and n_jobs > 0:
         return min(n_jobs, 4 * cores)
     usable = min(cores, openmp_threads() or cores)
