@@ -7,7 +7,7 @@ from pathlib import Path
 SOURCES = Path(__file__).parents[1] / "src" / "polyseme"
 
 FLOORS = (
-    {"errors", "files", "locks"},
+    {"errors", "files", "locks", "parquet", "untrusted"},
     {"_native"},
     {"kernels", "dirichlet", "logistic_normal"},
     {"factors", "sampling", "stats", "split", "masks", "priors", "simplex", "tree"},

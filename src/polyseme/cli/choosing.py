@@ -11,6 +11,7 @@ from rich.console import Console
 from polyseme.cli.bars import bar
 from polyseme.files import write_atomically
 from polyseme.runs.counted import read_json
+from polyseme.runs.fields import CHOICE
 from polyseme.selection import choose_n_topics
 
 _CHOICE_FILE = "choice.json"
@@ -25,7 +26,7 @@ def chosen_number(
     """The number of topics, and what run.json says of how it was chosen."""
     kept = work / _CHOICE_FILE
     if resume and kept.is_file():
-        choice = read_json(kept)
+        choice = read_json(kept, CHOICE, required=("n_topics", "reason"))
     else:
         choice = _choose(counts, notes, seed=seed, quiet=quiet)
         write_atomically(kept, json.dumps(choice).encode())

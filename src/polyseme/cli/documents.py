@@ -14,7 +14,8 @@ from polyseme.cli.reading import count_anew
 from polyseme.errors import InputError
 from polyseme.files import write_atomically
 from polyseme.runs import Counted
-from polyseme.runs.counted import read_json
+from polyseme.runs.counted import damaged, read_json
+from polyseme.runs.fields import COUNTED, FACTS
 from polyseme.runs.folder import UNFINISHED_FILE
 from polyseme.runs.texts import TextWriter
 from polyseme.text import Reader, Vectorizer, read
@@ -62,7 +63,8 @@ class Documents:
         """What `keep_facts` put there; None if it did not, InputError if it was asked for something else."""
         if not (work / UNFINISHED_FILE).is_file():
             return None
-        found = read_json(work / UNFINISHED_FILE)
+        found = read_json(work / UNFINISHED_FILE, COUNTED, required=tuple(COUNTED))
+        check_facts(found["facts"], work / UNFINISHED_FILE)
         if found["asked"] != self._asked:
             raise InputError(
                 f"The fit that was cut had other settings ({_difference(found['asked'], self._asked)}): "
@@ -97,4 +99,13 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     """The first setting that differs."""
     flat = [{**asked, **asked["reading"], **asked["counting"], **asked["fitting"]} for asked in (before, now)]
     differing = [name for name in flat[1] if not isinstance(flat[1][name], dict) and flat[0].get(name) != flat[1][name]]
+    if not differing:
+        return "of another version"
     return f"{differing[0]}: {flat[0].get(differing[0])}, now {flat[1][differing[0]]}"
+
+
+def check_facts(facts: dict[str, Any], path: Path) -> None:
+    """Raises ModelFileError if the file does not say all that the rest of the fit needs to know."""
+    missing = [name for name in FACTS if name not in facts]
+    if missing or "language" not in facts["counting"]:
+        raise damaged(path, ValueError(f"{(missing or ['language'])[0]} is missing"))

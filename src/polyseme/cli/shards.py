@@ -29,7 +29,8 @@ from polyseme.cli.reading import Kept, learn_words
 from polyseme.cli.topic_table import topic_rows
 from polyseme.files import write_atomically
 from polyseme.runs import open_run
-from polyseme.runs.counted import VECTORIZER_FILE, read_json, read_vectorizer
+from polyseme.runs.counted import read_json, read_vectorizer, write_vectorizer
+from polyseme.runs.fields import FITTED
 from polyseme.runs.folder import FITTED_FILE, SHARDS_FOLDER, flush_all
 from polyseme.runs.pieces import DocumentWriter
 from polyseme.runs.run import MODEL_FILE
@@ -109,7 +110,7 @@ def _read_in(documents: Documents, work: Path, notes: Console, *, quiet: bool) -
     reader, vectorizer = documents.reader(), documents.vectorizer()
     kept = Kept(DocumentWriter(work), TextWriter(work))
     learn_words(vectorizer.fit, reader, vectorizer, kept, notes, quiet=quiet)
-    (work / VECTORIZER_FILE).write_text(json.dumps(vectorizer.to_dict()), encoding="utf-8")
+    write_vectorizer(work, vectorizer)
     flush_all(work)
     sizes = {"documents": reader.documents, "words": len(vectorizer.vocabulary_)}
     return documents.keep_facts(work, reader, vectorizer, sizes, time.perf_counter() - start)
@@ -143,7 +144,7 @@ def _fitted(
         keep_model(work, fitted, shards)
         ended = {"interrupted": interrupted, "seconds": round(seconds, 3)}
         write_atomically(work / FITTED_FILE, json.dumps(ended).encode())
-    found = read_json(work / FITTED_FILE)
+    found = read_json(work / FITTED_FILE, FITTED, required=tuple(FITTED))
     return with_documents(load(work / MODEL_FILE), shards), bool(found["interrupted"]), float(found["seconds"])
 
 

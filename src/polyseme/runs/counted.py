@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from safetensors.numpy import save as to_safetensors
 
+from polyseme import untrusted
 from polyseme.errors import ModelFileError
+from polyseme.files import write_atomically
 from polyseme.kernels import counts_fault
+from polyseme.parquet import read_frame, write_frame
 from polyseme.text import Vectorizer
+from polyseme.untrusted import Check
 
 COUNTS_FILE, VECTORIZER_FILE, DOCUMENTS_FILE = "counts.safetensors", "vectorizer.json", "documents.parquet"
 COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
@@ -53,9 +58,9 @@ class Counted:
 
     def save(self, folder: Path) -> None:
         """Writes all three files; those of the documents get their topics later."""
-        (folder / VECTORIZER_FILE).write_text(json.dumps(self.vectorizer.to_dict()), encoding="utf-8")
-        (folder / COUNTS_FILE).write_bytes(to_safetensors(_arrays(self.counts)))
-        column_frame(self.columns).write_parquet(folder / DOCUMENTS_FILE)
+        write_vectorizer(folder, self.vectorizer)
+        write_atomically(folder / COUNTS_FILE, to_safetensors(_arrays(self.counts)))
+        write_frame(folder / DOCUMENTS_FILE, column_frame(self.columns))
 
     @classmethod
     def load(cls, folder: Path) -> Counted:
@@ -92,40 +97,66 @@ def column_frame(columns: dict[str, list[Any]]) -> Any:
 
 
 def read_documents(folder: Path) -> Any:
-    import polars as pl
-
     path = folder / DOCUMENTS_FILE
     try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise ModelFileError(f"{path} is missing or damaged ({error}).") from None
+        return checked_documents(read_frame(path), COLUMNS)
+    except (ValueError, OSError) as error:
+        raise damaged(path, error) from None
+
+
+def checked_documents(frame: Any, columns: Sequence[str]) -> Any:
+    """A frame of documents; ValueError where one of these columns is missing or is of another type."""
+    import polars as pl
+
+    for name in columns:
+        if name not in frame.columns or frame.schema[name] not in (pl.String, pl.Null):
+            raise ValueError(f"it has no column {name!r} of texts")
+    if "id" in columns and frame["id"].null_count():
+        raise ValueError("a document has no id")
+    return frame
+
+
+def damaged(path: Path, error: Exception) -> ModelFileError:
+    """The error of a file that is missing, damaged or foreign; the reason is cut to one line."""
+    reason = str(error).partition("\n")[0].rstrip(".")
+    return ModelFileError(f"{path} is missing or damaged ({reason}): restore it, or fit again.")
 
 
 def read_counts(folder: Path) -> Any:
     path = folder / COUNTS_FILE
     try:
+        untrusted.check_regular(path)
         parts = load_file(path)
         rows, columns = (int(size) for size in parts["shape"].ravel())
         values, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
+        fault = counts_fault(indptr, indices, values, (rows, columns))
+        if fault is not None:
+            raise ValueError(fault)
     except (SafetensorError, OSError, KeyError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"{path} is missing or damaged ({error}).") from None
-    fault = counts_fault(indptr, indices, values, (rows, columns))
-    if fault is not None:
-        raise ModelFileError(f"{path} is damaged ({fault}): restore it from a copy, or fit the run again.")
+        raise damaged(path, error) from None
     return sp.csr_array((values, indices, indptr), (rows, columns))
 
 
-def read_vectorizer(folder: Path) -> Vectorizer:
-    return Vectorizer.from_dict(read_json(folder / VECTORIZER_FILE))
+def write_vectorizer(folder: Path, vectorizer: Vectorizer) -> None:
+    write_atomically(folder / VECTORIZER_FILE, json.dumps(vectorizer.to_dict()).encode())
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_vectorizer(folder: Path, *, trust_pattern: bool = False) -> Vectorizer:
+    path = folder / VECTORIZER_FILE
+    content = read_json(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return Vectorizer.from_dict(content, trust_pattern=trust_pattern)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def read_json(path: Path, table: Mapping[str, Check] | None = None, *, required: Collection[str] = ()) -> Any:
+    """The object in a JSON file of a run. table : the checks of its fields; fields that it does not name are left."""
+    try:
+        content = untrusted.read_json(path)
+        untrusted.check_fields(content, table or {}, required=required, others=True)
     except (OSError, ValueError) as error:
-        raise ModelFileError(f"{path} is missing or damaged ({error}).") from None
-    if not isinstance(content, dict):
-        raise ModelFileError(f"{path} is damaged.")
+        raise damaged(path, error) from None
     return content
 
 

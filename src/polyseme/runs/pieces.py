@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from polyseme.errors import ModelFileError
-from polyseme.files import write_atomically
 from polyseme.kernels import Array
-from polyseme.runs.counted import COLUMNS, DOCUMENTS_FILE, column_frame, document_names
+from polyseme.parquet import read_frames, write_frame
+from polyseme.runs.counted import COLUMNS, DOCUMENTS_FILE, checked_documents, column_frame, damaged, document_names
 
 DOCUMENTS_A_PIECE = 1 << 16
 _PIECES_AT_HAND = 8
@@ -50,8 +49,7 @@ class DocumentWriter:
         if self._rows:
             columns = {name: [row[place] for row in self._rows] for place, name in enumerate(COLUMNS)}
             path = self._folder / f"{self._files:06d}.parquet"
-            path.unlink(missing_ok=True)  # it may be a link to the file of another run
-            column_frame(columns).write_parquet(path)
+            write_frame(path, column_frame(columns))
             self._files, self._rows = self._files + 1, []
 
 
@@ -59,31 +57,26 @@ class Pieces:
     """The pieces that a DocumentWriter wrote to a run."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / DOCUMENTS_FILE
-        self._paths = sorted(self._folder.glob("*.parquet"))
+        self.folder = folder / DOCUMENTS_FILE
+        self._paths = sorted(self.folder.glob("*.parquet"))
         if not self._paths:
-            raise ModelFileError(f"{self._folder} is missing or empty.")
+            raise ModelFileError(f"{self.folder} is missing or empty.")
 
     def __len__(self) -> int:
         return len(self._paths)
 
     def __iter__(self) -> Iterator[Any]:
         """All frames, with all columns."""
-        return (self.frame(number) for number in range(len(self._paths)))
+        return self._frames(self._paths, None)
 
     def frame(self, number: int, columns: Sequence[str] | None = None) -> Any:
         """A piece, with these columns (None: all)."""
-        import polars as pl
-
-        try:
-            return pl.read_parquet(self._paths[number], columns=None if columns is None else list(columns))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise ModelFileError(f"{self._paths[number]} is missing or damaged ({error}).") from None
+        return next(self._frames([self._paths[number]], columns))
 
     def column(self, name: str) -> Iterator[Any]:
         """The values of a column, of all documents."""
-        for number in range(len(self._paths)):
-            yield from self.frame(number, [name])[name].to_list()
+        for frame in self._frames(self._paths, [name]):
+            yield from frame[name].to_list()
 
     def take(self, rows: Sequence[int]) -> Any:
         """One frame of these documents, in rising order."""
@@ -93,9 +86,16 @@ class Pieces:
 
     def replace(self, number: int, frame: Any) -> None:
         """Writes a piece anew, whole."""
-        content = io.BytesIO()
-        frame.write_parquet(content)
-        write_atomically(self._paths[number], content.getvalue(), flush=False)
+        write_frame(self._paths[number], frame, flush=False)
+
+    def _frames(self, paths: Sequence[Path], columns: Sequence[str] | None) -> Iterator[Any]:
+        frames = read_frames(paths, columns)
+        for path in paths:
+            try:
+                frame = checked_documents(next(frames), columns or COLUMNS)
+            except (ValueError, OSError) as error:
+                raise damaged(path, error) from None
+            yield frame
 
 
 def in_parts(parts: Iterable[Part], rows: Any) -> Iterator[tuple[Part, Array]]:
@@ -131,9 +131,16 @@ class Names(Sequence[str]):
         if not 0 <= row < len(self):
             raise IndexError(row)
         number, place = divmod(row, DOCUMENTS_A_PIECE)
+        if number >= len(self._pieces):
+            raise self._missing()
         if number not in self._at_hand:
             if len(self._at_hand) == _PIECES_AT_HAND:
                 del self._at_hand[next(iter(self._at_hand))]
             frame = self._pieces.frame(number, ["title", "id"])
             self._at_hand[number] = document_names(frame["title"].to_list(), frame["id"].to_list())
+        if place >= len(self._at_hand[number]):
+            raise self._missing()
         return self._at_hand[number][place]
+
+    def _missing(self) -> ModelFileError:
+        return damaged(self._pieces.folder, ValueError("documents are missing"))

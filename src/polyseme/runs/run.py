@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import polyseme
+from polyseme.errors import ModelFileError
 from polyseme.runs.counted import (
     COLUMNS,
     Counted,
@@ -33,16 +34,22 @@ class Run:
     path: Path
     about: dict[str, Any]
     """what run.json says: settings, versions, seed, timings, edits"""
+    trust_pattern: bool = field(default=False, kw_only=True)
+    """whether the token pattern of the vectorizer may be any regular expression"""
 
     @cached_property
     def model(self) -> Any:
         """The fitted estimator."""
-        return polyseme.load(self.path / MODEL_FILE)
+        model = polyseme.load(self.path / MODEL_FILE)
+        self._check_words(model)
+        rows = len(getattr(model, "doc_topic_", self.documents))
+        self._require(rows == len(self.documents), "its model has another number of documents")
+        return model
 
     @cached_property
     def vectorizer(self) -> Vectorizer:
         """Counts new texts as those of the run were counted."""
-        return read_vectorizer(self.path)
+        return read_vectorizer(self.path, trust_pattern=self.trust_pattern)
 
     @cached_property
     def vocabulary(self) -> list[str]:
@@ -75,7 +82,10 @@ class Run:
     @cached_property
     def counts(self) -> Any:
         """The counts that the model was fitted to (documents x words, CSR)."""
-        return read_counts(self.path)
+        counts = read_counts(self.path)
+        shape = len(self.documents), len(self.vocabulary)
+        self._require(counts.shape == shape, "its counts are of other documents or words")
+        return counts
 
     def count_parts(self) -> Iterator[Any]:
         """The counts, the documents of a part after those of the one before."""
@@ -98,9 +108,19 @@ class Run:
     @cached_property
     def texts(self) -> list[str] | None:
         """The whole texts, where the run keeps them."""
-        return read_texts(self.path)
+        texts = read_texts(self.path)
+        self._require(texts is None or len(texts) == len(self.documents), "it has not one text for each document")
+        return texts
 
     @property
     def topic_names(self) -> dict[int, str]:
         """The names that people gave to topics."""
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
+
+    def _check_words(self, model: Any) -> None:
+        self._require(hasattr(model, "components_"), "its model has no topics")
+        self._require(model.components_.shape[1] == len(self.vocabulary), "its model has another number of words")
+
+    def _require(self, condition: bool, otherwise: str) -> None:
+        if not condition:
+            raise ModelFileError(f"{self.path} is damaged: {otherwise}; restore it, or fit again.")

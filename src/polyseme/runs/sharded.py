@@ -16,12 +16,14 @@ import scipy.sparse as sp
 import polyseme
 from polyseme.errors import InputError, ModelFileError
 from polyseme.kernels import Array
+from polyseme.runs.counted import damaged
 from polyseme.runs.folder import SHARDS_FOLDER
 from polyseme.runs.pieces import Names, Pieces, in_parts
 from polyseme.runs.run import MODEL_FILE, Run
 from polyseme.runs.texts import Texts
 from polyseme.runs.typical import Labels
 from polyseme.scale import Shards, open_shards
+from polyseme.untrusted import map_npy
 
 DOC_TOPIC, DOC_WEIGHTS = "doc_topic.npy", "doc_weights.npy"
 """beside the shards: P(z|d), documents x K, and P(d)"""
@@ -39,7 +41,9 @@ class ShardedRun(Run):
 
     @cached_property
     def shards(self) -> Shards:
-        return open_shards(self.path / SHARDS_FOLDER)
+        shards = open_shards(self.path / SHARDS_FOLDER)
+        self._require(shards.shape[1] == len(self.vocabulary), "its shards are of other words")
+        return shards
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -48,14 +52,18 @@ class ShardedRun(Run):
     @cached_property
     def model(self) -> Any:
         """The fitted estimator; what it has of each document is mapped to memory."""
-        return with_documents(polyseme.load(self.path / MODEL_FILE), self.shards)
+        model = polyseme.load(self.path / MODEL_FILE)
+        self._check_words(model)
+        return with_documents(model, self.shards)
 
     @cached_property
     def documents(self) -> Any:
         import polars as pl
 
         self._refuse_if_large()
-        return pl.concat(list(self.pieces))
+        documents = pl.concat(list(self.pieces))
+        self._require(len(documents) == self.shards.shape[0], "its documents are not those of its shards")
+        return documents
 
     @cached_property
     def counts(self) -> Any:
@@ -92,13 +100,14 @@ class ShardedRun(Run):
         """So many of the documents, drawn at random, as a run of their own."""
         documents = self.shards.shape[0]
         title = f"{self.about.get('title') or self.path.resolve().name} ({size:,} of {documents:,} documents)"
-        return SampledRun(self.path, {**self.about, "title": title}, self, drawn_rows(documents, size, seed))
+        rows = drawn_rows(documents, size, seed)
+        return SampledRun(self.path, {**self.about, "title": title}, self, rows, trust_pattern=self.trust_pattern)
 
     @property
     def _fits(self) -> bool:
         manifest = self.shards.manifest
         nonzeros = sum(entry.nonzeros for entry in manifest.shards)
-        return nonzeros + manifest.documents * int(self.about["model"]["n_components"]) <= MOST_NUMBERS
+        return nonzeros + manifest.documents * len(self.model.components_) <= MOST_NUMBERS
 
     def _refuse_if_large(self) -> None:
         if not self._fits:
@@ -127,7 +136,9 @@ class SampledRun(Run):
 
     @cached_property
     def documents(self) -> Any:
-        return self.whole.pieces.take(self.rows.tolist())
+        documents = self.whole.pieces.take(self.rows.tolist())
+        self._require(len(documents) == len(self.rows), "its documents are not those of its shards")
+        return documents
 
     @cached_property
     def counts(self) -> Any:
@@ -135,8 +146,10 @@ class SampledRun(Run):
 
     @cached_property
     def texts(self) -> list[str] | None:
-        texts = Texts(self.path)
-        return texts.take(self.rows.tolist()) if texts else None
+        kept = Texts(self.path)
+        texts = kept.take(self.rows.tolist()) if kept else None
+        self._require(texts is None or len(texts) == len(self.rows), "it has not one text for each document")
+        return texts
 
 
 def drawn_rows(n_documents: int, size: int, seed: int) -> Array:
@@ -171,9 +184,9 @@ def with_documents(model: Any, shards: Shards) -> Any:
 
 def _mapped(path: Path, shape: tuple[int, ...]) -> Array:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        array = map_npy(path)
     except (OSError, ValueError) as error:
-        raise ModelFileError(f"{path} is missing or damaged ({error}).") from None
+        raise damaged(path, error) from None
     if array.shape != shape or array.dtype.kind != "f":
         raise ModelFileError(f"{path} does not belong to this run.")
     return array

@@ -6,7 +6,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from polyseme.errors import ModelFileError
+from polyseme.parquet import read_frames, write_frame
+from polyseme.runs.counted import checked_documents, damaged
 from polyseme.runs.pieces import in_parts
 
 FOLDER = "texts"
@@ -36,7 +37,8 @@ class TextWriter:
 
         if self._texts or not self._files:
             frame = pl.DataFrame({"text": self._texts}, schema={"text": pl.String})
-            frame.write_parquet(self._folder / f"{self._files:05d}.parquet", compression="zstd", compression_level=3)
+            path = self._folder / f"{self._files:05d}.parquet"
+            write_frame(path, frame, flush=False, compression="zstd", compression_level=3)
         self._files += 1
         self._texts, self._characters = [], 0
 
@@ -64,13 +66,15 @@ class Texts:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _parts(self) -> Iterator[list[str]]:
-        import polars as pl
-
+        frames = read_frames(self._paths, ["text"])
         for path in self._paths:
             try:
-                yield pl.read_parquet(path, columns=["text"])["text"].to_list()
-            except (pl.exceptions.PolarsError, OSError) as error:
-                raise ModelFileError(f"{self._folder} is damaged ({error}).") from None
+                frame = checked_documents(next(frames), ["text"])
+                if frame["text"].null_count():
+                    raise ValueError("a text is missing")
+            except (ValueError, OSError) as error:
+                raise damaged(path, error) from None
+            yield frame["text"].to_list()
 
 
 def read_texts(folder: Path) -> list[str] | None:

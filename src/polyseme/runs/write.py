@@ -8,14 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from polyseme.errors import InputError
 from polyseme.files import write_atomically
+from polyseme.parquet import write_frame
 from polyseme.runs.counted import DOCUMENTS_FILE, Counted, column_frame
+from polyseme.runs.fields import RUN
 from polyseme.runs.folder import RUN_FILE, only_writer_of, whole_folder
 from polyseme.runs.opening import open_run
 from polyseme.runs.run import FORMAT_VERSION, MODEL_FILE, Run
 from polyseme.runs.tables import DOCUMENTS_SHOWN, topics_csv, with_topics
 from polyseme.runs.texts import TextWriter
 from polyseme.runs.typical import TopicModel, typical
+from polyseme.untrusted import check_fields
 
 
 def write_run(
@@ -51,7 +55,7 @@ def write_fitted(folder: Path, model: Any, counted: Counted, about: dict[str, An
     model.set_vocabulary(counted.vocabulary).save(folder / MODEL_FILE)
     write_topics(folder, model, [counted.counts], counted.vocabulary, counted.names, about)
     documents = with_topics(column_frame(counted.columns), counted.tokens, model.doc_topic_)
-    documents.write_parquet(folder / DOCUMENTS_FILE)
+    write_frame(folder / DOCUMENTS_FILE, documents)
     write_about(folder, about)
 
 
@@ -71,6 +75,10 @@ def write_topics(
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
     """Writes run.json, which makes the folder a run."""
+    try:
+        check_fields(about, RUN, others=True)
+    except ValueError as error:
+        raise InputError(f"about cannot be written to {RUN_FILE}: {error}.") from None
     text = json.dumps({**about, "format_version": FORMAT_VERSION}, indent=2, ensure_ascii=False) + "\n"
     write_atomically(folder / RUN_FILE, text.encode())
 

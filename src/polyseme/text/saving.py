@@ -1,15 +1,87 @@
-"""A fitted Vectorizer as plain data, and back. Nothing in the data is executed."""
+"""A fitted Vectorizer as plain data, and back. Nothing in the data is executed or trusted: every field is checked."""
 
 from __future__ import annotations
 
+import codecs
+import re
 from typing import Any
 
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
+from polyseme.text.characters import by_pattern
+from polyseme.text.languages import LANGUAGES
+from polyseme.untrusted import (
+    FLAG,
+    NULL,
+    TEXT,
+    Check,
+    check_fields,
+    either,
+    list_of,
+    mapping_to,
+    number,
+    one_of,
+    whole_number,
+)
 
 FORMAT_VERSION = 1
 _OPTIONAL = ("language_", "forms_", "shown_")
+_LONGEST_PATTERN, _LONGEST_WORD = 200, 1000
+_MOST = 2**31 - 1
+
+
+def _is_encoding(value: Any) -> bool:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_.:-]{1,40}", value):
+        return False
+    try:
+        return bool(codecs.lookup(value)._is_text_encoding)
+    except LookupError:
+        return False
+
+
+def _is_range(value: Any) -> bool:
+    limits = list_of(whole_number(0, 100))
+    return limits.holds(value) and len(value) == 2 and value[0] <= value[1]
+
+
+_WORDS = list_of(TEXT, distinct=True)
+_PAIR = Check(lambda value: list_of(TEXT).holds(value) and len(value) == 2, "a pair of words")
+_DTYPES = tuple(np.dtype(kind).name for kind in "?bBhHiIlLqQefd")
+_PARAMETERS = {
+    "input": one_of("content"),
+    "encoding": Check(_is_encoding, "the name of an encoding"),
+    "decode_error": one_of("strict", "ignore", "replace"),
+    "strip_accents": either(NULL, one_of("ascii", "unicode")),
+    "lowercase": FLAG,
+    "preprocessor": NULL,
+    "tokenizer": NULL,
+    "stop_words": either(NULL, one_of("english"), list_of(TEXT)),
+    "token_pattern": either(NULL, TEXT),
+    "ngram_range": Check(_is_range, "two whole numbers from 0 to 100, the smaller one first"),
+    "analyzer": one_of("word", "char", "char_wb"),
+    "max_df": either(number(0, 1), whole_number(1, _MOST)),
+    "min_df": either(number(0, 1), whole_number(1, _MOST)),
+    "max_features": either(NULL, whole_number(1, _MOST)),
+    "vocabulary": either(NULL, _WORDS),
+    "binary": FLAG,
+    "dtype": one_of(*dict.fromkeys(_DTYPES)),
+    "language": either(
+        NULL, one_of("auto", *LANGUAGES, *(language.code for language in LANGUAGES.values() if language.code))
+    ),
+    "stem": FLAG,
+    "phrases": either(FLAG, number(0, 1)),
+    "n_jobs": either(NULL, whole_number(1, 1024), whole_number(-1024, -1)),
+}
+_FIELDS = {
+    "format_version": whole_number(1, _MOST),
+    "parameters": Check(lambda value: isinstance(value, dict), "an object"),
+    "vocabulary": _WORDS,
+    "language": either(NULL, one_of(*LANGUAGES)),
+    "forms": mapping_to(TEXT),
+    "shown": mapping_to(TEXT),
+    "phrases": list_of(list_of(_PAIR)),
+}
 
 
 def to_dict(vectorizer: Any) -> dict[str, Any]:
@@ -21,28 +93,69 @@ def to_dict(vectorizer: Any) -> dict[str, Any]:
     data |= {name.rstrip("_"): getattr(vectorizer, name) for name in _OPTIONAL if hasattr(vectorizer, name)}
     if hasattr(vectorizer, "phrases_"):
         data["phrases"] = [[list(pair) for pair in pairs] for pairs in vectorizer.phrases_]
+    try:
+        check_fields(parameters, _PARAMETERS)
+    except ValueError as error:
+        raise InputError(f"This Vectorizer cannot be saved: {error}.") from None
     return data
 
 
-def from_dict(make: Any, data: dict[str, Any]) -> Any:
+def from_dict(make: Any, data: dict[str, Any], *, trust_pattern: bool = False) -> Any:
     try:
-        version = int(data["format_version"])
-        if version > FORMAT_VERSION:
+        version = data.get("format_version") if isinstance(data, dict) else None
+        if isinstance(version, int) and version > FORMAT_VERSION:
             raise ModelFileError("This vectorizer was written by a newer polyseme: update polyseme to read it.")
+        check_fields(data, _FIELDS, required=("format_version", "parameters", "vocabulary"))
         parameters = dict(data["parameters"])
-        parameters["ngram_range"] = tuple(parameters["ngram_range"])
-        parameters["dtype"] = np.dtype(parameters["dtype"]).type
-        vectorizer = make(**parameters)
-        vectorizer.fixed_vocabulary_ = parameters["vocabulary"] is not None
-        vectorizer.vocabulary_ = {str(name): column for column, name in enumerate(data["vocabulary"])}
-        for name in _OPTIONAL:
-            if name.rstrip("_") in data:
-                setattr(vectorizer, name, data[name.rstrip("_")])
-        if "phrases" in data:
-            vectorizer.phrases_ = [[(first, second) for first, second in pairs] for pairs in data["phrases"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"This is not a saved Vectorizer ({error}).") from None
+        check_fields(parameters, _PARAMETERS, required=_PARAMETERS)
+        _check_agreement(data, parameters)
+    except ValueError as error:
+        raise ModelFileError(f"This is not a saved Vectorizer: {error}.") from None
+    pattern = parameters["token_pattern"]
+    if not (trust_pattern or pattern is None or is_plain_pattern(pattern)):
+        raise ModelFileError(
+            f"The token pattern {pattern[:_LONGEST_PATTERN]!r} is not known to be fast on every text: if you trust it, "
+            "confirm it with --trust-pattern (in Python: trust_pattern=True)."
+        )
+    parameters["ngram_range"] = tuple(parameters["ngram_range"])
+    parameters["dtype"] = np.dtype(parameters["dtype"]).type
+    vectorizer = make(**parameters)
+    vectorizer.fixed_vocabulary_ = parameters["vocabulary"] is not None
+    vectorizer.vocabulary_ = {name: column for column, name in enumerate(data["vocabulary"])}
+    for name in _OPTIONAL:
+        if name.rstrip("_") in data:
+            setattr(vectorizer, name, data[name.rstrip("_")])
+    if "phrases" in data:
+        vectorizer.phrases_ = [[(first, second) for first, second in pairs] for pairs in data["phrases"]]
     return vectorizer
+
+
+def is_plain_pattern(pattern: str) -> bool:
+    r"""Whether words are runs of one set of characters (`\b\w\w+\b`, `[a-z]{3,}`), which take linear time to find.
+
+    Other regular expressions can take exponential time for a short text.
+    """
+    if len(pattern) > _LONGEST_PATTERN:
+        return False
+    try:
+        characters = by_pattern(pattern, True)
+    except (re.error, ValueError, OverflowError):
+        return False
+    return characters is not None and characters.min_length <= _LONGEST_WORD
+
+
+def _check_agreement(data: dict[str, Any], parameters: dict[str, Any]) -> None:
+    """Raises ValueError where fields, each of which is right, do not fit together."""
+    if not data["vocabulary"]:
+        raise ValueError("the vocabulary is empty")
+    if parameters["analyzer"] == "word" and parameters["token_pattern"] is None:
+        raise ValueError("token_pattern is missing")
+    if parameters["vocabulary"] is not None and parameters["vocabulary"] != data["vocabulary"]:
+        raise ValueError("the vocabulary is not the one of the parameters")
+    if (parameters["language"] is not None or parameters["phrases"] is not False) and "language" not in data:
+        raise ValueError("language is missing")
+    if data.get("language") is not None and not ("forms" in data and "shown" in data):
+        raise ValueError("the forms of the language's words are missing")
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -177,9 +177,15 @@ class Vectorizer(CountVectorizer):
         return saving.to_dict(self)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Vectorizer:
-        """The vectorizer that `to_dict` described: it counts the same."""
-        return saving.from_dict(cls, data)
+    def from_dict(cls, data: dict[str, Any], *, trust_pattern: bool = False) -> Vectorizer:
+        """The vectorizer that `to_dict` described: it counts the same.
+
+        Every field is checked, so that the data may come from a file of somebody else.
+
+        trust_pattern : whether to accept any `token_pattern`. A regular expression can take exponential time, so one
+            that is not a run of one set of characters (such as the default) is an error otherwise.
+        """
+        return saving.from_dict(cls, data, trust_pattern=trust_pattern)
 
     # the three ways to count
 
