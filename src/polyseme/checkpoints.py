@@ -29,6 +29,7 @@ from polyseme.solvers.loop import Kept, Snapshot
 from polyseme.sources import Source
 from polyseme.sources.shards import bytes_of
 from polyseme.storage import digest_of, settings_of
+from polyseme.untrusted import TEXT, mapping_to, parse_json
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 """of a fit from shards, in its folder"""
@@ -87,7 +88,11 @@ def read_checkpoint(path: Path, fit: str) -> Written | None:
     folders = metadata.get(_FOLDERS, "")
     if metadata.get(_DIGEST) != digest_of(fit + folders, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match: remove it to begin anew.")
-    named = json.loads(folders)
+    try:
+        named = parse_json(folders)
+        mapping_to(TEXT).require("folders", named)
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged ({error}): remove it to begin anew.") from None
     if any(Path(folder).name != folder or folder == ".." for folder in named.values()):
         raise ModelFileError(f"{path} names folders that no fit writes: remove it to begin anew.")
     arrays: dict[str, dict[str, Array]] = {}

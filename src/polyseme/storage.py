@@ -22,8 +22,33 @@ from sklearn.base import BaseEstimator
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.files import write_atomically
 from polyseme.kernels import Array
+from polyseme.tree import as_tree
+from polyseme.untrusted import (
+    COUNT,
+    FLAG,
+    NOT_A_NUMBER,
+    NULL,
+    OBJECT,
+    TEXT,
+    check_fields,
+    either,
+    list_of,
+    mapping_to,
+    number,
+    parse_json,
+)
 
 FORMAT_VERSION = 1
+_HEADER = {
+    "class": TEXT,
+    "parameters": OBJECT,
+    "attributes": OBJECT,
+    "history": list_of(TEXT, distinct=True),
+    "nested": mapping_to(OBJECT),
+}
+"""of an estimator in the header of a file, and of those within it"""
+_NOT_IN_FILES = ("callback", "checkpoint")
+"""parameters that `save` leaves out; from a file they could name any function or path"""
 _KEY, _DIGEST = "polyseme", "digest"
 _HISTORY = "history_."
 
@@ -54,27 +79,34 @@ def read(path: str | PathLike[str]) -> Parts:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         text, found = metadata[_KEY], metadata[_DIGEST]
-        header = json.loads(text)
-        format_version = int(header["format_version"])
+        header = parse_json(text, infinite=True)
+        check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
     except KeyError:
         raise ModelFileError(f"{path} is not a polyseme model.") from None
-    except (SafetensorError, ValueError, TypeError, AttributeError, OverflowError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelFileError(f"{path} is damaged or is not a polyseme model ({error}).") from None
-    if format_version > FORMAT_VERSION:
+    if header["format_version"] > FORMAT_VERSION:
         raise ModelFileError(
             f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
             "update polyseme to read it."
         )
     if found != digest_of(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content; restore a copy, or fit again.")
-    return _put_together(header, tensors, "")
+    try:
+        return _put_together(header, tensors, "")
+    except (KeyError, ValueError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
 
 
 def restore(
     path: str | PathLike[str], classes: Mapping[str, Callable[..., Any]], objects: Mapping[str, Callable[..., Any]]
 ) -> Any:
     """The estimator in a model file; `classes` names the estimators, `objects` the settings, that may be built."""
-    return _built(read(path), classes, {**objects, **classes}, Path(path))
+    parts = read(path)
+    try:
+        return _built(parts, classes, {**objects, **classes}, Path(path))
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
 
 
 def _built(
@@ -85,10 +117,16 @@ def _built(
             f"{path} holds a {parts.class_name}, which this version of polyseme does not have: "
             "use the one that wrote it."
         )
+    for name in _NOT_IN_FILES:
+        if parts.parameters.get(name) is not None:
+            raise ValueError(f"the parameter {name} cannot come from a file")
     model = classes[parts.class_name](
         **{name: _restored(value, objects, path) for name, value in parts.parameters.items()}
     )
+    check_attributes(parts.attributes)
     for name, value in parts.attributes.items():
+        if not name.endswith("_") or name.startswith("_") or hasattr(type(model), name):
+            raise ValueError(f"{name!r} is not an attribute of a fitted {parts.class_name}")
         if isinstance(value, Parts):
             setattr(model, name, _built(value, classes, objects, path))
         else:
@@ -131,9 +169,11 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 def _put_together(header: dict[str, Any], tensors: dict[str, Array], prefix: str) -> Parts:
     """Inverse of `_taken_apart`: the parts of an estimator from its header and tensors."""
+    check_fields(header, _HEADER, required=("class", "parameters", "attributes", "history"), others=not prefix)
     attributes = dict(header["attributes"])
     for name in ("feature_names_in_", "vocabulary_"):
         if attributes.get(name) is not None:
+            list_of(TEXT).require(name, attributes[name])
             attributes[name] = np.array(attributes[name], dtype=object)
     own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
     attributes.update({name: array for name, array in own.items() if "." not in name})
@@ -214,3 +254,60 @@ def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path)
         )
     settings = {name: _restored(setting, objects, path) for name, setting in value["settings"].items()}
     return objects[value["object"]](**settings)
+
+
+# what a file may say of a fitted model
+
+_SHAPES = {
+    "components_": "KW", "doc_topic_": "DK", "topic_weights_": "K", "doc_weights_": "D", "unigram_": "W",
+    "active_topics_": "K", "background_share_": "W", "doc_background_": "D", "doc_factor_": "DK", "doc_vectors_": "DK",
+    "word_weights_": "W", "singular_values_": "K", "explained_variance_ratio_": "K", "topic_word_dirichlet_": "KW",
+    "doc_topic_dirichlet_": "DK", "doc_topic_prior_": "K", "topic_word_prior_": "W", "mean_": "K", "covariance_": "KK",
+    "doc_mean_": "DK", "doc_variance_": "DK", "parents_": "N", "leaves_": "K", "node_word_": "NW", "leaf_node_": "KN",
+    "node_weights_": "N", "labels_": "D", "silent_": "S", "background_": "W", "word_documents_": "KW",
+    "topic_documents_": "K", "document_frequency_": "W",
+}  # fmt: skip
+"""the axes of fitted arrays: documents, topics (or leaves), words, nodes and silent nodes"""
+_KINDS = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), "i") | {"active_topics_": "b"}
+"""types of their numbers; others are floating"""
+_MAY_BE_PLAIN = ("doc_topic_prior_", "topic_word_prior_", "background_")
+"""arrays, or else None, a number or an object with settings"""
+_NUMBER = number(-np.inf, np.inf)
+_PLAIN_FIELDS = {
+    "n_features_in_": COUNT, "n_components_": COUNT, "n_iter_": COUNT, "converged_": FLAG, "n_tokens_": _NUMBER,
+    "n_documents_seen_": _NUMBER, "temperature_": _NUMBER, "background_weight_": number(0, 1),
+    "log_likelihood_": either(_NUMBER, NOT_A_NUMBER), "bound_": either(_NUMBER, NOT_A_NUMBER),
+    "reconstruction_err_": either(_NUMBER, NOT_A_NUMBER),
+}  # fmt: skip
+
+
+def check_attributes(attributes: Mapping[str, Any]) -> None:
+    """Raises ValueError where fitted attributes have wrong types, or arrays shapes that do not fit together."""
+    sizes: dict[str, int] = {}
+    check_fields(dict(attributes), _PLAIN_FIELDS, others=True)
+    for name, axes in _SHAPES.items():
+        array = attributes.get(name)
+        if array is None or (name in _MAY_BE_PLAIN and not isinstance(array, np.ndarray)):
+            continue
+        if not isinstance(array, np.ndarray) or array.ndim != len(axes) or array.dtype.kind != _KINDS.get(name, "f"):
+            raise ValueError(f"{name} is of another type")
+        for axis, size in zip(axes, array.shape, strict=True):
+            if sizes.setdefault(axis, size) != size:
+                raise ValueError(f"the arrays do not fit together: {name} has {size} where others have {sizes[axis]}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} is not finite")
+    if "W" in sizes and attributes.get("n_features_in_", sizes["W"]) != sizes["W"]:
+        raise ValueError("n_features_in_ is not the number of words")
+    for name in ("vocabulary_", "feature_names_in_"):
+        if attributes.get(name) is not None and len(attributes[name]) != sizes.get("W", len(attributes[name])):
+            raise ValueError(f"{name} does not name each word")
+    if "parents_" in attributes:
+        tree = as_tree(attributes["parents_"], 0, 0, [int(node) for node in attributes.get("silent_", ())])
+        if attributes.get("leaves_", np.empty(0)).tolist() != list(tree.leaves):
+            raise ValueError("leaves_ are not the leaves of the tree")
+        either(NULL, list_of(TEXT)).require("node_names_", attributes.get("node_names_"))
+        if len(attributes.get("node_names_") or tree.parents) != len(tree.parents):
+            raise ValueError("node_names_ are not one for each node")
+    for name, array in attributes.get("history_", {}).items():
+        if array.ndim != 1 or array.dtype.kind not in "fi":
+            raise ValueError(f"the history of {name} is of another type")

@@ -181,8 +181,22 @@ def mapping_to(check: Check) -> Check:
     return Check(holds, f"an object, each value {check.wanted}")
 
 
+def object_with(table: Mapping[str, Check], *, required: Collection[str] = ()) -> Check:
+    """An object whose fields pass a table; it may have others."""
+
+    def holds(value: Any) -> bool:
+        try:
+            check_fields(value, table, required=required, others=True)
+        except ValueError:
+            return False
+        return True
+
+    return Check(holds, "an object with " + ", ".join(f"{name} ({check.wanted})" for name, check in table.items()))
+
+
 NULL = Check(lambda value: value is None, "null")
 FLAG = Check(lambda value: isinstance(value, bool), "true or false")
+NOT_A_NUMBER = Check(lambda value: isinstance(value, float) and value != value, "NaN")
 TEXT = Check(lambda value: isinstance(value, str), "a text")
 OBJECT = Check(lambda value: isinstance(value, dict), "an object")
 COUNT = whole_number(0, 2**63 - 1)

@@ -24,6 +24,7 @@ from polyseme.kernels import Array
 from polyseme.retrieval.latent_scores import SingularSpace, TopicSpace
 from polyseme.retrieval.queries import checked_counts
 from polyseme.retrieval.term_scores import TermScores
+from polyseme.untrusted import COUNT, OBJECT, TEXT, check_fields, list_of, mapping_to, number, parse_json
 
 FORMAT_VERSION = 1
 _KEY = "polyseme_index"
@@ -31,6 +32,21 @@ _DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int6
 _SPACES = ("model", "average")
 _ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
 _NUMBERS = ("sizes", "temperatures", "background_shares")
+_HEADER = {
+    "format_version": COUNT,
+    "library_version": TEXT,
+    "shape": list_of(COUNT, most=2),
+    "ids": list_of(TEXT),
+    "titles": list_of(TEXT),
+    "vocabulary": list_of(TEXT),
+    "spaces": mapping_to(OBJECT),
+    "lsi": OBJECT,
+}
+_SPACE = {
+    "sizes": list_of(COUNT),
+    "temperatures": list_of(number(0, 1e6)),
+    "background_shares": list_of(number(0, 1)),
+}
 
 
 def save(index: Any, path: str | PathLike[str]) -> None:
@@ -82,12 +98,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             text = (file.metadata() or {}).get(_KEY)
         if text is None:
             raise ModelFileError(f"{path} is not a polyseme index.")
-        header = json.loads(text)
-        format_version = int(header["format_version"])
+        header = parse_json(text)
+        check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
         tensors = _mapped(path)
-    except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"{path} is damaged or is not a polyseme index ({error}).") from None
-    if format_version > FORMAT_VERSION:
+    if header["format_version"] > FORMAT_VERSION:
         raise ModelFileError(
             f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
             "update polyseme to read it."
@@ -99,7 +115,7 @@ def _mapped(path: Path) -> dict[str, Array]:
     """Each array of a safetensors file (8 bytes with the length of a JSON table, the table, the data), read-only."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        table = json.loads(file.read(length))
+        table = parse_json(file.read(length))
     table.pop("__metadata__", None)
     memory = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
     tensors = {}
@@ -110,14 +126,15 @@ def _mapped(path: Path) -> dict[str, Array]:
 
 
 def _restored(index_class: Any, header: dict[str, Any], tensors: dict[str, Array], vectorizer: Any) -> Any:
-    n_docs, n_words = (int(size) for size in header["shape"])
+    check_fields(header, _HEADER, required=("shape", "ids", "titles", "vocabulary", "spaces"))
+    n_docs, n_words = header["shape"]
     index = index_class.__new__(index_class)
     counts = _matrix("counts", tensors, (n_docs, n_words))
     postings = _matrix("postings", tensors, (n_words, n_docs))
     lengths = {name: _sized(tensors[f"length.{name}"], n_docs) for name in ("tf", "tfidf")}
     terms = TermScores(postings, _sized(tensors["bm25"], postings.nnz), _sized(tensors["idf"], n_words), lengths)
     lists = (header["vocabulary"], n_words), (header["ids"], n_docs), (header["titles"], n_docs)
-    vocabulary, ids, titles = ([str(item) for item in _sized(values, size)] for values, size in lists)
+    vocabulary, ids, titles = (_sized(values, size) for values, size in lists)
     index._fill(counts, terms, vocabulary, ids, titles, vectorizer)
     for name, settings in header["spaces"].items():
         if name in _SPACES:
@@ -125,12 +142,14 @@ def _restored(index_class: Any, header: dict[str, Any], tensors: dict[str, Array
     if "lsi" in header:
         basis, documents = tensors["lsi.basis"], tensors["lsi.documents"]
         _sized(basis, n_words), _sized(documents.T, n_docs)
-        index.scoring.lsi = SingularSpace(basis, documents, str(header["lsi"]["weighting"]))
+        check_fields(header["lsi"], {"weighting": TEXT}, required=("weighting",))
+        index.scoring.lsi = SingularSpace(basis, documents, header["lsi"]["weighting"])
     return index
 
 
 def _space(name: str, settings: Any, tensors: dict[str, Array], n_docs: int, n_words: int) -> TopicSpace:
-    sizes = tuple(int(size) for size in settings["sizes"])
+    check_fields(settings, _SPACE, required=_NUMBERS)
+    sizes = tuple(settings["sizes"])
     temperatures, shares = (tuple(map(float, settings[part])) for part in ("temperatures", "background_shares"))
     topic_word, documents, topic_weights, background = (tensors[f"{name}.{part}"] for part in _ARRAYS)
     width, n_models = sum(sizes), len(sizes)

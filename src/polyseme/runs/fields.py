@@ -11,11 +11,11 @@ from polyseme.untrusted import (
     OBJECT,
     TEXT,
     Check,
-    check_fields,
     either,
     list_of,
     mapping_to,
     number,
+    object_with,
     one_of,
     whole_number,
 )
@@ -29,19 +29,6 @@ def _is_topic(name: Any) -> bool:
     return isinstance(name, str) and name.isdecimal() and len(name) < 10
 
 
-def _fits(table: dict[str, Check]) -> Check:
-    """An object whose fields pass a table."""
-
-    def holds(value: Any) -> bool:
-        try:
-            check_fields(value, table, others=True)
-        except ValueError:
-            return False
-        return True
-
-    return Check(holds, "an object with " + ", ".join(f"{name} ({check.wanted})" for name, check in table.items()))
-
-
 _ROW = mapping_to(_PLAIN)
 RUN = {
     "format_version": whole_number(0, 2**31 - 1),
@@ -50,7 +37,7 @@ RUN = {
     "command": list_of(TEXT),
     "inputs": list_of(TEXT),
     "reading": OBJECT,
-    "counting": _fits({"language": either(NULL, TEXT)}),
+    "counting": object_with({"language": either(NULL, TEXT)}),
     "documents": COUNT,
     "words": COUNT,
     "tokens": COUNT,
@@ -60,8 +47,8 @@ RUN = {
     "seconds": mapping_to(_NUMBER),
     "title": either(NULL, TEXT),
     "page_text": one_of("excerpt", "full", "none"),
-    "model": _fits({"class": TEXT, "n_components": either(NULL, _TOPICS), "seed": either(NULL, COUNT)}),
-    "selection": _fits({"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS}),
+    "model": object_with({"class": TEXT, "n_components": either(NULL, _TOPICS), "seed": either(NULL, COUNT)}),
+    "selection": object_with({"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS}),
     "iterations": COUNT,
     "converged": FLAG,
     "interrupted": FLAG,
@@ -74,8 +61,8 @@ RUN = {
 }
 """run.json"""
 COUNTED = {
-    "asked": _fits({"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}),
-    "facts": _fits(RUN),
+    "asked": object_with({"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}),
+    "facts": object_with(RUN),
 }
 """counted.json, of a fit that is not finished"""
 FACTS = ("inputs", "reading", "counting", "documents", "words", "seconds")

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyseme.errors import ShardError
 from polyseme.factors import columns_to_one
 from polyseme.files import write_atomically
 from polyseme.kernels import Array, Floats
@@ -29,6 +30,7 @@ from polyseme.sources.disk import Generation, ShardFolder, Shards, read_rows, wr
 from polyseme.sources.memory import Lengthen, MemorySource, Step, Streamed, uniform_rows
 from polyseme.sources.shards import Entry, ShardSource, bytes_of, npy_header, open_shard
 from polyseme.stats import FAN_IN, ShardStats, merged
+from polyseme.untrusted import map_npy
 
 _GENERATIONS_KEPT = 6
 _RETRIES = 100
@@ -340,4 +342,7 @@ def _rows_from(ref: ShardRef, path: Path) -> Array:
 
 
 def _words_from(path: Path) -> Array:
-    return np.asarray(np.load(path, allow_pickle=False))
+    try:
+        return map_npy(path)
+    except (OSError, ValueError) as error:
+        raise ShardError(f"{path} is missing or damaged ({error}): remove the folder {path.parents[1]}.") from None

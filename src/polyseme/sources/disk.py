@@ -41,6 +41,7 @@ from polyseme.sources.shards import (
     read_manifest,
 )
 from polyseme.stats import ShardStats, Tree
+from polyseme.untrusted import TEXT, list_of, map_npy, parse_json
 
 FIT_FOLDER = "fit"
 
@@ -152,12 +153,12 @@ def write_rows(path: Path, rows: Array, *, flush: bool = False) -> None:
 def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:
     """Rows of theta, mapped."""
     try:
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+        rows = map_npy(path)
     except (OSError, ValueError) as error:
         raise ShardError(f"{path} is missing or damaged ({error}): remove the folder {path.parents[1]}.") from None
-    if rows.shape[0] != n_docs or rows.dtype != dtype:
+    if rows.ndim != 2 or rows.shape[0] != n_docs or rows.dtype != dtype:
         raise ShardError(f"{path} does not belong to these shards: remove the folder {path.parents[1]}.")
-    return rows.view(np.ndarray)
+    return rows
 
 
 class Shards:
@@ -186,12 +187,16 @@ class Shards:
     @cached_property
     def vocabulary(self) -> list[str] | None:
         """The words, if the shards were written with them."""
-        import json
-
         if self.manifest.vocabulary is None:
             return None
         content = read_checked(self.folder, self.manifest.vocabulary)
-        return [str(word) for word in json.loads(bytes(content))]
+        try:
+            words: list[str] = parse_json(bytes(content))
+            list_of(TEXT).require("vocabulary", words)
+        except ValueError as error:
+            path = self.folder / self.manifest.vocabulary.name
+            raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
+        return words
 
     def __iter__(self) -> Iterator[Any]:
         for number in range(len(self.manifest.shards)):
@@ -242,7 +247,10 @@ class ShardFolder:
         totals = None
         if entry is not None:
             read_checked(self.shards.folder, entry)
-            totals = np.load(path, allow_pickle=False)
+            try:
+                totals = map_npy(path)
+            except (OSError, ValueError) as error:
+                raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
         if totals is None or totals.shape != (self.n_words,) or totals.dtype != np.float64:
             raise ShardError(f"{path} does not fit the manifest: write the shards again.")
         return np.asarray(totals)

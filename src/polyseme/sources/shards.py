@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,45 @@ from polyseme.errors import InputError, ShardError
 from polyseme.files import write_atomically
 from polyseme.kernels import Array, Floats, SparseCounts, counts_fault
 from polyseme.sources.memory import MemorySource
+from polyseme.untrusted import (
+    COUNT,
+    FLAG,
+    NULL,
+    TEXT,
+    check_fields,
+    either,
+    list_of,
+    number,
+    object_with,
+    one_of,
+    parse_json,
+    read_json,
+    whole_number,
+)
 
 FORMAT_VERSION = 1
 MANIFEST, WORD_TOTALS, VOCABULARY = "manifest.json", "word_totals.npy", "vocabulary.json"
 _KINDS = {"F32": np.float32, "F64": np.float64, "I32": np.int32}
 _MOST = np.iinfo(np.int32).max
+_FIELDS = {
+    "name": TEXT,
+    "size": COUNT,
+    "sha256": TEXT,
+    "documents": whole_number(0, _MOST),
+    "nonzeros": whole_number(0, _MOST),
+    "tokens": number(0, 1e300),
+}
+_ENTRY = object_with(_FIELDS, required=_FIELDS)
+_MANIFEST = {
+    "format_version": COUNT,
+    "words": whole_number(0, _MOST),
+    "dtype": one_of("float32", "float64"),
+    "shard_nonzeros": COUNT,
+    "shards": list_of(_ENTRY),
+    "word_totals": either(NULL, _ENTRY),
+    "vocabulary": either(NULL, _ENTRY),
+    "complete": FLAG,
+}
 
 
 @dataclass(frozen=True)
@@ -77,21 +110,16 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.is_file():
         raise InputError(f"{folder} has no {MANIFEST}: write shards there with polyseme.scale.write_shards.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        version = int(content["format_version"])
-        if version <= FORMAT_VERSION:
+        content = read_json(path)
+        check_fields(content, _MANIFEST, required=("format_version",), others=True)
+        if content["format_version"] <= FORMAT_VERSION:
             content["shards"] = tuple(Entry(**entry) for entry in content["shards"])
             for name in ("word_totals", "vocabulary"):
                 content[name] = None if content[name] is None else Entry(**content[name])
             manifest = Manifest(**content)
-            plain = [entry.name for entry in manifest.shards]
-            if manifest.dtype not in ("float32", "float64") or any(Path(name).name != name for name in plain):
-                raise ValueError("names or types that no writer gives")
-            sizes = [manifest.words, *(size for entry in manifest.shards for size in (entry.documents, entry.nonzeros))]
-            if any(type(size) is not int or not 0 <= size <= _MOST for size in sizes):
-                raise ValueError("a size that no writer gives")
-            if not all(isinstance(entry.tokens, int | float) and isfinite(entry.tokens) for entry in manifest.shards):
-                raise ValueError("a number of tokens that no writer gives")
+            files = [*manifest.shards, manifest.word_totals, manifest.vocabulary]
+            if any(entry is not None and Path(entry.name).name != entry.name for entry in files):
+                raise ValueError("names that no writer gives")
             return manifest
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
@@ -219,7 +247,7 @@ def bytes_of(array: Array) -> memoryview:
 def _arrays(content: memoryview) -> dict[str, Array]:
     """The arrays of a safetensors file, where they lie."""
     length = int.from_bytes(content[:8], "little")
-    header = json.loads(bytes(content[8 : 8 + length]))
+    header = parse_json(bytes(content[8 : 8 + length]))
     arrays = {}
     for name, about in header.items():
         begin, end = (8 + length + int(offset) for offset in about["data_offsets"])
