@@ -50,6 +50,11 @@ class OneSentenceErrors(TyperGroup):
         except (InputError, ModelFileError, ShardError, MissingExtraError, OSError) as error:
             typer.echo(f"polyseme: {in_options(str(error)).rstrip('.')}.", err=True)
             sys.exit(exit_codes.FAILED)
+        except MemoryError as error:
+            reason = f" ({error})" if str(error) else ""
+            advice = "use fewer topics or documents, or fit --shards"
+            typer.echo(f"polyseme: There is not enough memory{reason}: {advice}.", err=True)
+            sys.exit(exit_codes.FAILED)
         except Exception as error:
             # The class of usage errors moved between releases of typer: known here by what it can do.
             if not hasattr(error, "format_message"):

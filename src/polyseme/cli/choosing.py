@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from polyseme.cli.bars import bar
+from polyseme.errors import InputError
 from polyseme.files import write_atomically
 from polyseme.runs.counted import read_json
 from polyseme.runs.fields import CHOICE
@@ -33,6 +34,12 @@ def chosen_number(
     if not quiet:
         notes.print(f"{choice['reason']} (-k says otherwise.)", highlight=False, markup=False)
     return int(choice["n_topics"]), choice
+
+
+def check_number(number: int, n_documents: int) -> None:
+    """Raises InputError for more topics than documents, which no documents can tell apart."""
+    if number > n_documents:
+        raise InputError(f"There are {n_documents:,} documents, too few for {number:,} topics: choose a smaller -k.")
 
 
 def forget_choice(work: Path) -> None:

@@ -21,6 +21,7 @@ def compare(
     second: options.RunFolder,
     words: Annotated[int, typer.Option("--words", "-w", min=1, help="Words of each topic that are compared.")] = 10,
     as_json: options.Json = False,
+    trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Compare two runs: topics aligned one to one, how much they overlap, what moved.
 
@@ -33,7 +34,7 @@ def compare(
 
       polyseme compare monday tuesday --json
     """
-    runs = open_run(first), open_run(second)
+    runs = open_run(first, trust_pattern=trust_pattern), open_run(second, trust_pattern=trust_pattern)
     found = compare_runs(*runs, n_words=words)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))

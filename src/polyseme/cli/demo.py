@@ -10,6 +10,7 @@ from rich.console import Console
 
 from polyseme import PLSA
 from polyseme.cli.bars import bar
+from polyseme.cli.choosing import check_number
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
 from polyseme.cli.outcome import print_topics, stopped_early
@@ -45,6 +46,7 @@ def demo(
     limit = {} if max_iter is None else {"max_iter": max_iter}
     model = PLSA(n_components=k, random_state=seed, **limit)
     corpus = _read(notes)
+    check_number(k, len(corpus.texts))
     counter = _counter()
     counts = counter.fit_transform(corpus.texts)
     interrupted, seconds = fit_with_bar(model, counts, notes)

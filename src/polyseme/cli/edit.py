@@ -35,6 +35,7 @@ def edit(
         bool, typer.Option("--refine", help="Then fit on from the edited topics, so that they settle again.")
     ] = False,
     quiet: options.Quiet = False,
+    trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Name, merge and drop topics of a run, ban words, and let the topics settle again.
 
@@ -47,7 +48,7 @@ def edit(
 
       polyseme edit letters-run --merge 4,7 --drop 9 --ban dear --refine
     """
-    opened, notes = open_run(run), Console(stderr=True)
+    opened, notes = open_run(run, trust_pattern=trust_pattern), Console(stderr=True)
     edits = Edits(
         dict(_named(text) for text in rename or ()), [_group(text) for text in merge or ()], drop or (), ban or ()
     )
@@ -79,13 +80,18 @@ def edit(
 
 def _named(text: str) -> tuple[int, str]:
     topic, equals, name = text.partition("=")
-    if not equals or not topic.strip().isdigit():
+    if not equals or not _is_topic(topic):
         raise InputError(f'--rename needs a topic and a name, such as --rename "3=Space flight", not {text!r}.')
     return int(topic), name.strip()
 
 
+def _is_topic(text: str) -> bool:
+    """Whether int() takes it; str.isdigit is also true for characters such as "²", which int() does not take."""
+    return text.strip().isdecimal() and len(text.strip()) < 10
+
+
 def _group(text: str) -> list[int]:
     parts = text.split(",")
-    if not all(part.strip().isdigit() for part in parts):
+    if not all(map(_is_topic, parts)):
         raise InputError(f"--merge needs topics with commas between, such as --merge 4,7, not {text!r}.")
     return [int(part) for part in parts]

@@ -54,6 +54,7 @@ def evaluate(
     seed: options.Seed = 0,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Judge the topics of a run: perplexity, coherence, diversity, fit, agreement with labels.
 
@@ -69,7 +70,7 @@ def evaluate(
     notes = Console(stderr=True, quiet=quiet)
     if inputs:
         options.check_inputs(inputs)
-    whole = open_run(run)
+    whole = open_run(run, trust_pattern=trust_pattern)
     opened = whole if inputs else whole.at_hand()
     reading: dict[str, Any] = {
         "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,

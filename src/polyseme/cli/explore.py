@@ -38,6 +38,7 @@ def explore(
     ] = 0,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     quiet: options.Quiet = False,
+    trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Write the explorer page of a run.
 
@@ -51,7 +52,7 @@ def explore(
 
       polyseme explore letters-run --text full --stability 5 -o letters.html
     """
-    opened = open_run(run)
+    opened = open_run(run, trust_pattern=trust_pattern)
     if samples:
         opened = _with_stability(opened, samples, Console(stderr=True), quiet=quiet)
     path = output or opened.path / PAGE_FILE

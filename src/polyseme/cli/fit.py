@@ -11,7 +11,7 @@ from rich.console import Console
 from polyseme import PLSA
 from polyseme.checkpoints import Checkpoint
 from polyseme.cli import options
-from polyseme.cli.choosing import chosen_number, forget_choice
+from polyseme.cli.choosing import check_number, chosen_number, forget_choice
 from polyseme.cli.documents import Documents
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
@@ -137,6 +137,7 @@ def _fit_in_memory(
     number = asked["n_components"]
     if number is None:
         number, choice = chosen_number(counted.counts, work, notes, seed=asked["seed"], resume=resume, quiet=quiet)
+    check_number(number, counted.counts.shape[0])
     limit = {} if asked["max_iter"] is None else {"max_iter": asked["max_iter"]}
     model = PLSA(number, background=asked["background"], random_state=asked["seed"], checkpoint=keep, **limit)
     interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)

@@ -33,6 +33,10 @@ Inputs = Annotated[
 RunFolder = Annotated[
     str, typer.Argument(metavar="RUN", help="A folder written by polyseme fit.", callback=_existing_run)
 ]
+TrustPattern = Annotated[
+    bool,
+    typer.Option("--trust-pattern", help="Accept any token pattern of the run: only for runs of people you trust."),
+]
 PageText = Literal["excerpt", "full", "none"]
 Format = Annotated[
     str | None,

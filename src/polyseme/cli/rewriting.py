@@ -27,4 +27,5 @@ def rewrite(
     with whole_folder(run.path, overwrite=True) as folder:
         write_into(folder, model, counted, {**about, **sizes}, texts)
         if (run.path / PAGE_FILE).is_file():
-            write_explorer(open_run(folder), folder / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)
+            new = open_run(folder, trust_pattern=run.trust_pattern)
+            write_explorer(new, folder / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.cli import options
+from polyseme.errors import ModelFileError
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.results import Hit, Results
 from polyseme.runs import Run, open_run
@@ -39,6 +40,7 @@ def search(
     like: Annotated[bool, typer.Option("--like", help="Find documents similar to the one with this id.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Search the documents of a run.
 
@@ -51,7 +53,7 @@ def search(
 
       polyseme search letters-run 1871/june.txt --like --json
     """
-    opened = open_run(run)
+    opened = open_run(run, trust_pattern=trust_pattern)
     index = index_of(opened, method, Console(stderr=True, quiet=quiet))
     query = " ".join(words)
     results = index.like(query, number, method=method) if like else index.search(query, number, method=method)
@@ -67,15 +69,28 @@ def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
     """The index over a run's documents, with what the method needs."""
     saved = run.path / INDEX_FILE
     if method == "plsi*" and saved.is_file():
-        return SearchIndex.load(saved, vectorizer=run.vectorizer).use_model(run.model)
+        return _saved_index(saved, run)
     index = SearchIndex(run.counts, run.vocabulary, ids=run.ids, titles=run.names, vectorizer=run.vectorizer)
     index.use_model(run.model)
     if method == "lsi":
         index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(run.counts.shape) - 1)))
     if method == "plsi*":
         notes.print("Fitting the models of plsi*, once for this run ...")
-        index.fit_models(verbose=int(notes.is_terminal and not notes.quiet)).save(saved)
+        index.fit_models(verbose=int(notes.is_terminal and not notes.quiet))
+        try:
+            index.save(saved)
+        except OSError as error:  # a run that is read-only, or a full disk
+            reason = error.strerror or str(error)
+            notes.print(f"The models could not be stored in the run ({reason}): the next search fits them again.")
     return index
+
+
+def _saved_index(path: Path, run: Run) -> SearchIndex:
+    """The index that an earlier search stored in the run."""
+    index = SearchIndex.load(path, vectorizer=run.vectorizer)
+    if index.vocabulary != run.vocabulary or len(index.ids) != len(run.documents):
+        raise ModelFileError(f"{path} is of another run: remove it, and the next search writes a new one.")
+    return index.use_model(run.model)
 
 
 def _table(results: Results, run: Run) -> Table:

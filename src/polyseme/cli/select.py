@@ -14,6 +14,7 @@ from rich.table import Table
 
 from polyseme.cli import options
 from polyseme.cli.bars import bar
+from polyseme.cli.choosing import check_number
 from polyseme.cli.reading import count_anew
 from polyseme.errors import InputError
 from polyseme.files import write_atomically
@@ -21,7 +22,9 @@ from polyseme.selection import Selection, select_n_topics, spread_values
 from polyseme.text import Vectorizer, read
 
 _PICTURES = ("png", "svg", "pdf")
-_RANGE = re.compile(r"(\d+):(\d+)(?::(\d+))?")
+_RANGE = re.compile(r"(\d{1,9}):(\d{1,9})(?::(\d{1,9}))?")
+_LIST = re.compile(r"\s*\d{1,9}(\s*,\s*\d{1,9})*\s*")
+_MOST_NUMBERS = 1000
 
 
 def select(
@@ -89,6 +92,8 @@ def select(
     )  # fmt: skip
     vectorizer = Vectorizer(**options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df))
     counts = count_anew(reader, vectorizer, notes, quiet=quiet).counts
+    if numbers is not None:
+        check_number(max(numbers), counts.shape[0])
     with bar(notes, "Choosing the number of topics", quiet=quiet) as update:
         found = select_n_topics(
             counts, numbers, n_folds=folds, folds_run=runs, refine=refine, random_state=seed, progress=update
@@ -108,7 +113,7 @@ def numbers_of(text: str | None) -> list[int] | None:
     if text is None:
         return None
     found = _RANGE.fullmatch(text.strip())
-    if found is None and not re.fullmatch(r"\s*\d+(\s*,\s*\d+)*\s*", text):
+    if found is None and not _LIST.fullmatch(text):
         raise InputError(f"-k must be a range such as 5:60 or 5:60:5, or numbers such as 5,10,20, got {text!r}.")
     if found is None:
         numbers = [int(part) for part in text.split(",")]
@@ -117,7 +122,10 @@ def numbers_of(text: str | None) -> list[int] | None:
     elif int(found[3]) == 0:
         raise InputError("The step of -k must be at least 1.")
     else:
-        numbers = list(range(int(found[1]), int(found[2]) + 1, int(found[3])))
+        steps = range(int(found[1]), int(found[2]) + 1, int(found[3]))
+        if len(steps) > _MOST_NUMBERS:
+            raise InputError(f"-k {text} holds {len(steps):,} numbers: choose a larger step, or none.")
+        numbers = list(steps)
     if not numbers or min(numbers) < 1:
         raise InputError(f"-k {text} holds no number of topics: give a range of at least 1 that rises.")
     return numbers

@@ -20,7 +20,7 @@ from rich.console import Console
 from polyseme import PLSA, load
 from polyseme.checkpoints import Checkpoint
 from polyseme.cli.bars import Update, bar
-from polyseme.cli.choosing import chosen_number, forget_choice
+from polyseme.cli.choosing import check_number, chosen_number, forget_choice
 from polyseme.cli.documents import Documents
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import fit_with_bar
@@ -72,6 +72,7 @@ def fit_in_shards(
             choice = {**choice, "documents": sample.shape[0]}
             if sample.shape[0] < shards.shape[0] and not quiet:
                 notes.print(f"It was chosen by {sample.shape[0]:,} documents, drawn at random.", highlight=False)
+        check_number(number, shards.shape[0])
         model, interrupted, seconds = _fitted(documents, shards, number, keep, work, notes, quiet=quiet)
         about = about_fit(
             documents,
@@ -83,7 +84,8 @@ def fit_in_shards(
             interrupted=interrupted,
             seconds=seconds,
         )
-        write_fitted_shards(work, model, shards, about)
+        vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
+        write_fitted_shards(work, model, shards, about, vocabulary)
         forget_choice(work)
         if not documents.keep_texts:
             Texts(work).remove()

@@ -23,6 +23,7 @@ def topics(
     words: Annotated[int, typer.Option("--words", "-w", min=1, help="Words shown of each topic.")] = 10,
     documents: Annotated[int, typer.Option("--documents", "-d", min=0, help="Documents shown of each topic.")] = 2,
     as_json: options.Json = False,
+    trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Show the topics of a run: weight, fit, coherence (NPMI), words, and the most typical documents.
 
@@ -32,7 +33,7 @@ def topics(
 
       polyseme topics letters-run --words 20 --json
     """
-    opened = open_run(run)
+    opened = open_run(run, trust_pattern=trust_pattern)
     rows = topic_rows(
         opened.model,
         opened.count_parts(),

@@ -40,6 +40,7 @@ def transform(
     uncategorized: options.Uncategorized = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Find the topics of new documents: P(z|d) of each, by the topics of a run, which stay as they are.
 
@@ -54,7 +55,7 @@ def transform(
     """
     options.check_inputs(inputs)
     kind = _kind(output, as_json)
-    opened = open_run(run)
+    opened = open_run(run, trust_pattern=trust_pattern)
     reader = read(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
         uncategorized=uncategorized,

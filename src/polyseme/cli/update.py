@@ -45,6 +45,7 @@ def update(
     encoding: options.Encoding = None,
     uncategorized: options.Uncategorized = False,
     quiet: options.Quiet = False,
+    trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Add documents to a run: their topics are found, and the run's own topics stay, or are refined.
 
@@ -59,7 +60,7 @@ def update(
     """
     options.check_inputs(inputs)
     screen, notes = Console(), Console(stderr=True)
-    opened = open_run(run)
+    opened = open_run(run, trust_pattern=trust_pattern)
     reader = read(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
         uncategorized=uncategorized,

@@ -67,9 +67,11 @@ def update_shards(run: ShardedRun, reader: Reader, entry: dict[str, Any], notes:
         }
         about = {name: value for name, value in run.about.items() if name not in ("format_version", "stability")}
         updates = [*about.get("updates", []), {**entry, "documents": done.added}]
-        write_fitted_shards(work, with_documents(model, shards), shards, {**about, **sizes, "updates": updates})
+        about = {**about, **sizes, "updates": updates}
+        write_fitted_shards(work, with_documents(model, shards), shards, about, run.vocabulary)
         if had_page:
-            write_explorer(open_run(work), work / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)
+            new = open_run(work, trust_pattern=run.trust_pattern)
+            write_explorer(new, work / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)
     return done
 
 

@@ -73,14 +73,14 @@ def document_names(titles: list[str | None], ids: list[str]) -> list[str]:
     return [title or name for title, name in zip(titles, ids, strict=True)]
 
 
-def unique_ids(ids: list[str], sources: list[str]) -> list[str]:
+def unique_ids(ids: list[str], sources: list[str | None]) -> list[str]:
     """The ids or, if some of them repeat, the ids with the names of their files before them.
 
     An id that repeats within one file gets a number: a:7, a:7#2.
     """
     if len(set(ids)) == len(ids):
         return ids
-    named = [name if name == source else f"{source}:{name}" for source, name in zip(sources, ids, strict=True)]
+    named = [name if name == source else f"{source or ''}:{name}" for source, name in zip(sources, ids, strict=True)]
     met: Counter[str] = Counter()
     unique = []
     for name in named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from polyseme.files import write_atomically
 from polyseme.kernels import Floats
-from polyseme.runs.counted import COLUMNS, read_vectorizer
+from polyseme.runs.counted import COLUMNS
 from polyseme.runs.pieces import Names, Pieces
 from polyseme.runs.run import MODEL_FILE
 from polyseme.runs.sharded import DOC_WEIGHTS, without_documents
@@ -28,7 +29,9 @@ def keep_model(folder: Path, model: Any, shards: Shards) -> None:
     without_documents(model).save(folder / MODEL_FILE)
 
 
-def write_fitted_shards(folder: Path, model: Any, shards: Shards, about: dict[str, Any]) -> None:
+def write_fitted_shards(
+    folder: Path, model: Any, shards: Shards, about: dict[str, Any], vocabulary: Sequence[str]
+) -> None:
     """Writes the files that a fit adds to shards, documents and model; run.json, which makes it a run, is last."""
     pieces = Pieces(folder)
     tokens = _tokens(shards)
@@ -37,7 +40,6 @@ def write_fitted_shards(folder: Path, model: Any, shards: Shards, about: dict[st
         rows = slice(start, start + len(frame))
         pieces.replace(number, with_topics(frame.select(COLUMNS), tokens[rows], np.asarray(model.doc_topic_[rows])))
         start += len(frame)
-    vocabulary = [str(word) for word in read_vectorizer(folder).get_feature_names_out()]
     write_topics(folder, model, shards, vocabulary, Names(pieces, shards.shape[0]), about)
     shutil.rmtree(shards.folder / FIT_FOLDER, ignore_errors=True)  # of a fit that Ctrl-C cut short
     write_about(folder, about)

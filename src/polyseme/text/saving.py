@@ -71,6 +71,8 @@ _PARAMETERS = {
     ),
     "stem": FLAG,
     "phrases": either(FLAG, number(0, 1)),
+    "keep_numbers": either(NULL, FLAG),
+    "extra_stop_words": either(NULL, list_of(TEXT)),
     "n_jobs": either(NULL, whole_number(1, 1024), whole_number(-1024, -1)),
 }
 _FIELDS = {

@@ -58,6 +58,8 @@ def places(paths: Paths) -> list[Place]:
 def _place(name: str) -> Place:
     if name == STANDARD_INPUT:
         return Place(None, "standard input", rereadable=False)
+    if not name:
+        raise InputError("A path is empty: give a file, a folder or '-' for standard input.")
     path = Path(name)
     try:
         mode = path.stat().st_mode
