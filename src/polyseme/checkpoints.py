@@ -102,6 +102,15 @@ def read_checkpoint(path: Path, fit: str) -> Written | None:
     return Written(arrays, named)
 
 
+def _check_state(path: Path, found: Written) -> None:
+    """Raises ModelFileError where the history or the numbers are not as a fit writes them."""
+    history, numbers = found.history, found.arrays.get("numbers", {})
+    lengths = {column.shape for column in history.values()}
+    whole = len(lengths) == 1 and all(len(shape) == 1 and shape[0] > 0 for shape in lengths)
+    if not (whole and {"iteration", "seconds"} <= set(history) and all(value.ndim == 0 for value in numbers.values())):
+        raise ModelFileError(f"{path} is not a state of a fit: remove it to begin anew.")
+
+
 def _numbers(state: Snapshot) -> dict[str, Array]:
     return {name: np.array(value, dtype=np.float64) for name, value in state.numbers.items()}
 
@@ -134,6 +143,7 @@ class FileKeeper:
         found = read_checkpoint(self._path, self._fit)
         if found is None:
             return None
+        _check_state(self._path, found)
         docs, words = (found.arrays.get(part, {}) for part in ("docs", "words"))
         return Kept(Snapshot(docs, words, found.numbers), found.history)
 
@@ -213,6 +223,7 @@ class ShardKeeper:
     def load(self) -> Kept | None:
         if self._found is None:
             return None
+        _check_state(self._path, self._found)
         arrays, folders = self._found
         self._files = {name: self._source.restored(self._folder / folder) for name, folder in folders.items()}
         words = {name: self._source.at_hand(array) for name, array in arrays.get("words", {}).items()}

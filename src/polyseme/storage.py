@@ -268,8 +268,8 @@ _SHAPES = {
     "topic_documents_": "K", "document_frequency_": "W",
 }  # fmt: skip
 """the axes of fitted arrays: documents, topics (or leaves), words, nodes and silent nodes"""
-_KINDS = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), "i") | {"active_topics_": "b"}
-"""types of their numbers; others are floating"""
+_DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), ("int64",)) | {"active_topics_": ("bool",)}
+"""types of their numbers; others are float32 or float64"""
 _MAY_BE_PLAIN = ("doc_topic_prior_", "topic_word_prior_", "background_")
 """arrays, or else None, a number or an object with settings"""
 _NUMBER = number(-np.inf, np.inf)
@@ -281,6 +281,10 @@ _PLAIN_FIELDS = {
 }  # fmt: skip
 
 
+def _is_of_other_type(name: str, array: Array) -> bool:
+    return array.dtype.name not in _DTYPES.get(name, ("float32", "float64"))
+
+
 def check_attributes(attributes: Mapping[str, Any]) -> None:
     """Raises ValueError where fitted attributes have wrong types, or arrays shapes that do not fit together."""
     sizes: dict[str, int] = {}
@@ -289,7 +293,7 @@ def check_attributes(attributes: Mapping[str, Any]) -> None:
         array = attributes.get(name)
         if array is None or (name in _MAY_BE_PLAIN and not isinstance(array, np.ndarray)):
             continue
-        if not isinstance(array, np.ndarray) or array.ndim != len(axes) or array.dtype.kind != _KINDS.get(name, "f"):
+        if not isinstance(array, np.ndarray) or array.ndim != len(axes) or _is_of_other_type(name, array):
             raise ValueError(f"{name} is of another type")
         for axis, size in zip(axes, array.shape, strict=True):
             if sizes.setdefault(axis, size) != size:

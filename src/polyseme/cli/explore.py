@@ -33,7 +33,11 @@ def explore(
     samples: Annotated[
         int,
         typer.Option(
-            "--stability", min=0, metavar="N", help="Fit N bootstrap samples to measure how stable each topic is."
+            "--stability",
+            min=0,
+            max=10_000,
+            metavar="N",
+            help="Fit N bootstrap samples to measure how stable each topic is.",
         ),
     ] = 0,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,

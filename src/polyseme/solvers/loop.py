@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from polyseme.errors import UnsupportedError
+from polyseme.errors import ModelFileError, UnsupportedError
 from polyseme.kernels import Array
 from polyseme.model import Model
 from polyseme.sources.memory import MemorySource
@@ -186,7 +186,7 @@ def run_to_end(
         chosen: Any = chosen_solver(solver, model, source)
         if not hasattr(chosen, "resume"):
             raise UnsupportedError("This solver's fits cannot be kept in a checkpoint: use 'auto', 'scd' or 'em'.")
-        resume = partial(chosen.resume, model, source)
+        resume = partial(_resumed, chosen, model, source, theta, phi)
     return advance_to_end(
         lambda: solver.begin(model, source, theta, phi),
         resume,
@@ -195,6 +195,21 @@ def run_to_end(
         listeners=listeners,
         keeper=keeper,
     )
+
+
+def _resumed(solver: Any, model: Model, source: Any, theta: Array, phi: Array, state: Snapshot) -> Run:
+    """Goes on from a state of a file, whose arrays must be like those of a start."""
+    pairs = [(array, theta) for array in state.docs.values()] + [(array, phi) for array in state.words.values()]
+    for array, like in pairs:
+        if not isinstance(array, np.ndarray) or not isinstance(like, np.ndarray):
+            continue  # of shards: checked where they are read
+        if array.shape != like.shape or array.dtype != like.dtype or not np.isfinite(array).all():
+            raise ModelFileError("The checkpoint is not a state of this fit: remove it to begin anew.")
+    try:
+        run: Run = solver.resume(model, source, state)
+    except KeyError as error:
+        raise ModelFileError(f"The checkpoint has no {error}: remove it to begin anew.") from None
+    return run
 
 
 def chosen_solver(solver: Any, model: Model, source: Any) -> Any:
