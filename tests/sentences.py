@@ -2,9 +2,9 @@
 
 import re
 
-import polyseme
+from polyseme import estimators
 
-PARAMETERS = {name for kind in polyseme._ESTIMATORS for name in kind().get_params()}
+PARAMETERS = {name for kind in estimators.__all__ for name in getattr(estimators, kind)().get_params()}
 PARAMETERS |= {"smoothing", "unseen", "vocabulary", "n_words", "sample_weight", "relevance", "feature_names"}
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import polyseme
 from estimator_cases import MEMBERS, X_WITH_GAPS, X, left_behind, over, same_fit
-from polyseme import LSA, PLSA, InputError, RealTopicModel
+from polyseme import LSA, PLSA, InputError, RealTopicModel, estimators
 from polyseme.scale import write_shards
 from sentences import sentence
 
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+ESTIMATORS = [getattr(estimators, name) for name in estimators.__all__]
 EVERY = over()
 ITERATING = over(lambda estimator, _: hasattr(estimator, "callback") and getattr(estimator, "loss", "") != "frobenius")
 """those that polyseme's own loop fits"""
@@ -32,10 +33,10 @@ def fitted(member, data=X, /, *, sample_weight=None, **parameters):
 def test_every_estimator_of_counts_is_a_member():
     """LSA and RealTopicModel have no topics of counts, and tests of their own."""
     kinds = {type(member.make()).__name__ for member in MEMBERS.values()}
-    assert kinds == {kind.__name__ for kind in polyseme._ESTIMATORS} - {"LSA", "RealTopicModel"}
+    assert kinds == {kind.__name__ for kind in ESTIMATORS} - {"LSA", "RealTopicModel"}
 
 
-@pytest.mark.parametrize("kind", polyseme._ESTIMATORS)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_example_in_the_docstring(kind):
     result = doctest.testmod(sys.modules[kind.__module__])
     assert result.attempted > 0
@@ -131,7 +132,7 @@ class AnnData:
     shape, X = X.shape, X
 
 
-@pytest.mark.parametrize("kind", polyseme._ESTIMATORS)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_annotated_data_is_refused_by_name(kind):
     estimator = kind()
     for use in (estimator.fit, estimator.fit_transform):

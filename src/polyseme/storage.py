@@ -125,7 +125,8 @@ def _built(
     )
     check_attributes(parts.attributes)
     for name, value in parts.attributes.items():
-        if not name.endswith("_") or name.startswith("_") or hasattr(type(model), name):
+        computed = getattr(type(model), name, None) is not None  # a method or a property
+        if not name.endswith("_") or name.startswith("_") or computed:
             raise ValueError(f"{name!r} is not an attribute of a fitted {parts.class_name}")
         if isinstance(value, Parts):
             setattr(model, name, _built(value, classes, objects, path))

@@ -24,11 +24,13 @@ def _libraries(kind: str) -> list[Any]:
 
 
 def openmp_threads() -> int | None:
-    """How many threads OpenMP would use for this thread's work; None if no OpenMP library is loaded.
+    """How many threads OpenMP would use for this thread's work; None if scikit-learn was built without OpenMP.
 
-    scikit-learn loads one. The number follows OMP_NUM_THREADS, threadpoolctl's `threadpool_limits` and what joblib sets
+    The number follows OMP_NUM_THREADS, threadpoolctl's `threadpool_limits` and what joblib sets
     in its workers (`inner_max_num_threads`).
     """
+    import sklearn  # noqa: F401, which loads the OpenMP library whose limits are read
+
     return min((library.get_num_threads() for library in _libraries("openmp")), default=None)
 
 
