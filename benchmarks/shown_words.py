@@ -103,16 +103,20 @@ def _with_main_label(data: Data, model: PLSA, chosen: list[list[int]]) -> float:
     return float(np.mean([numbers[row] == main[topic] for topic, rows in enumerate(chosen) for row in rows]))
 
 
+def _known(value: float, digits: int) -> str:
+    return "-" if np.isnan(value) else f"{value:.{digits}f}"
+
+
 def judge(data: Data, K: int, seeds: int) -> None:
     models = [PLSA(K, random_state=seed).fit(data.counts) for seed in range(seeds)]
     words, documents = word_figures(data, models), document_figures(data, models)
     print(f"{data.name}, K = {K}: {data.counts.shape[0]} documents, {data.counts.shape[1]} words, {seeds} seeds")
     print(f"  {'words by':24} {'NPMI in documents':>18} {'in windows of 10':>17} {'diversity':>10}")
     for name, (npmi, windows, diversity) in words.items():
-        print(f"  {name:24} {npmi:18.3f} {windows:17.3f} {diversity:10.2f}")
+        print(f"  {name:24} {npmi:18.3f} {_known(windows, 3):>17} {diversity:10.2f}")
     print(f"  {'first three documents':24} {'length over median':>18} {'with main label':>17}")
     for name, (length, match) in documents.items():
-        print(f"  {name:24} {length:18.1f} {match:17.2f}", flush=True)
+        print(f"  {name:24} {length:18.1f} {_known(match, 2):>17}", flush=True)
     npmi, windows, diversity = words["relevance on documents"]
     before, windows_before, _ = words["probability"]
     bar = {10: "at least +40%", 20: "at least +20%"}.get(K, "")
@@ -131,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=5000, help="of 20 Newsgroups")
     parser.add_argument("--k", type=int, nargs="+", default=[10, 20])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     describe_machine()
     corpora = newsgroups(options.documents), Data("AP", load_counts(AP), None, None)

@@ -52,7 +52,8 @@ def processes(n_workers):
 
 
 def same_bits(one, other):
-    for name in ("components_", "doc_topic_", "topic_weights_"):
+    counted = ("word_documents_", "topic_documents_", "document_frequency_")
+    for name in ("components_", "doc_topic_", "topic_weights_", *counted):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
     assert one.log_likelihood_ == other.log_likelihood_
     for column in ("objective", "log_likelihood", "residual"):

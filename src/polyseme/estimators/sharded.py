@@ -197,7 +197,7 @@ def fold_shard(number: int, shard: ShardSource, job: _FoldJob) -> _Folded:
     return _Folded(float(logs.sum()), mass, first + unknown)
 
 
-def count_shard(number: int, shard: ShardSource, job: _FoldJob) -> DocumentSums:
+def count_shard(number: int, shard: ShardSource, job: _FoldJob, memory: Floats | None = None) -> DocumentSums:
     """The expected numbers of documents of a shard that `fold_shard` has folded in."""
     topic_word = np.load(job.topics, mmap_mode="r")
     theta = np.memmap(
@@ -206,7 +206,7 @@ def count_shard(number: int, shard: ShardSource, job: _FoldJob) -> DocumentSums:
     ).view(np.ndarray)  # fmt: skip
     shares = job.model.background_shares(theta)  # not joint: shards take no JointBackground
     operands = tempered(job.model.token_operands(theta, topic_word, shares), job.model.temperature)
-    return document_sums(shard.by_doc, operands, theta, n_threads=shard.n_threads)
+    return document_sums(shard.by_doc, operands, theta, n_threads=shard.n_threads, memory=memory)
 
 
 def _first_rows(shards: Shards) -> list[int]:

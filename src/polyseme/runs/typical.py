@@ -25,6 +25,8 @@ LEAST_LENGTH = 0.5
 RANKED = 10
 """documents of a topic that are chosen together; a list of fewer is the beginning of the same list"""
 _NUMBERS_AT_ONCE = 1 << 20
+_COPIES = 8
+"""arrays of as many numbers as a block of documents has counts"""
 
 
 class Labels(NamedTuple):
@@ -130,7 +132,7 @@ def _typical_documents(
     least = LEAST_LENGTH * float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 0.0
     start, explainer = 0, Explainer(model)
     for part in counts:
-        for block in _blocks(part.shape[0], K):
+        for block in _blocks(part.shape[0], max(K, _COPIES * part.nnz // max(part.shape[0], 1))):
             counted = sp.csr_array(part[block])
             rows = slice(start, start + counted.shape[0])
             scores = np.where((lengths[rows] >= least)[:, np.newaxis], explainer.scores(counted, rows), 0.0)
@@ -148,10 +150,13 @@ class Explainer:
         self._model = model
         self._dtype = np.dtype(np.float64 if model.topic_word.dtype == np.float64 else np.float32)
         self._topic_word = np.asarray(model.topic_word, dtype=self._dtype)
-        phi = np.asarray(model.topic_word, dtype=np.float64)
-        known = (phi > 0) & (model.unigram > 0)
-        gains = np.log(np.divide(phi, model.unigram, out=np.ones_like(phi), where=known))
-        self._gains = np.ascontiguousarray((phi**model.temperature * gains).T)
+        self._gains: Floats = np.empty(model.topic_word.T.shape)
+        """P(w|z)^beta log[P(w|z) / P(w)], words x K"""
+        for words in _blocks(len(self._gains), len(model.topic_word)):
+            phi = model.topic_word[:, words].T.astype(np.float64)
+            p = model.unigram[words, np.newaxis]
+            ratio = np.divide(phi, p, out=np.ones_like(phi), where=(phi > 0) & (p > 0))
+            self._gains[words] = phi**model.temperature * np.log(ratio)
 
     def scores(self, counts: Any, rows: slice) -> Floats:
         """Documents x K, for the counts (CSR) of these rows of the corpus; zeros for an empty document."""
@@ -183,10 +188,11 @@ def row_hashes(counts: Any) -> Array:
     return sums
 
 
-def _blocks(n_documents: int, n_topics: int) -> Iterator[slice]:
-    rows_at_once = max(64, _NUMBERS_AT_ONCE // n_topics)
-    for start in range(0, n_documents, rows_at_once):
-        yield slice(start, min(start + rows_at_once, n_documents))
+def _blocks(n_rows: int, numbers_a_row: int) -> Iterator[slice]:
+    """Some rows at a time."""
+    rows_at_once = max(64, _NUMBERS_AT_ONCE // numbers_a_row)
+    for start in range(0, n_rows, rows_at_once):
+        yield slice(start, min(start + rows_at_once, n_rows))
 
 
 def _shared_out(best: list[_Best], ranked: int, n_documents: int) -> tuple[list[list[int]], list[list[float]]]:

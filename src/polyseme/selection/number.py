@@ -15,7 +15,7 @@ from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.tables import frame
 from polyseme.estimators.validation import count_data, share, whole_number
 from polyseme.kernels import checked_sparse
-from polyseme.metrics import coherence, stability, top_words
+from polyseme.metrics import coherence, stability
 from polyseme.selection.folds import document_folds
 from polyseme.selection.path import Fitted, Path, unigram_fit
 from polyseme.selection.scores import DocumentScores
@@ -47,7 +47,7 @@ class Row:
     perplexity, standard_error : of held-out halves of held-out documents (completion), over the folds.
     behind, behind_error : how many nats per token the best number predicts better, and the standard error of that
         difference over the same documents.
-    coherence : NPMI of the topics' ten top words in the documents X, mean over topics and folds.
+    coherence : NPMI of the ten words shown for each topic in the documents X, mean over topics and folds.
     stability : how alike the topics of different folds are, matched one to one: 1 - total variation distance, mean over
         topics (NaN for one fold).
     aic, bic : 2 p - 2 L and p log N - 2 L, p = D (K - 1) + K (V - 1) parameters; lower is better.
@@ -306,7 +306,7 @@ def _row(fit: Fitted, behind: tuple[float, float], X: Any) -> Row:
         fit.scores.perplexity,
         fit.scores.perplexity_error,
         *behind,
-        float(np.mean([coherence(top_words(components), X).mean for components in fit.components])),
+        float(np.mean([coherence(words, X).mean for words in fit.words])),
         stability(fit.components[0], fit.components[1:]).mean if len(fit.components) > 1 else float("nan"),
         fit.aic,
         fit.bic,

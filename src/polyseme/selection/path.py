@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.factors import rows_to_one
 from polyseme.kernels import Array, Floats
+from polyseme.metrics import shown_words, top_words
 from polyseme.selection.folds import DocumentFold
 from polyseme.selection.merging import Topics, merged
 from polyseme.selection.scores import COMPLETION, DocumentScores, joined, probabilistic, score_documents
@@ -34,6 +35,8 @@ class Fitted:
     scores: DocumentScores
     components: list[Array]
     """P(w|z) of each fold"""
+    words: list[Array]
+    """the columns of the ten words shown for each topic, of each fold"""
     log_likelihood: float
     """training log-likelihood, mean over the folds, in nats"""
     aic: float
@@ -85,6 +88,7 @@ class Path:
             n_topics,
             scores,
             [model.components_ for model in models],
+            [shown_words(model) for model in models],
             float(logs.mean()),
             float((2 * parameters - 2 * logs).mean()),
             float((parameters * np.log(tokens) - 2 * logs).mean()),
@@ -137,6 +141,7 @@ def unigram_fit(X: Any, folds: list[DocumentFold], scores: DocumentScores) -> Fi
         1,
         unigram_scores(scores),
         components,
+        [top_words(unigram) for unigram in components],
         float(L.mean()),
         float((2 * p - 2 * L).mean()),
         float((p * np.log(n) - 2 * L).mean()),

@@ -300,10 +300,13 @@ class DiskSource(ShardFolder):
         return [function(number, self.shard(number), *arguments) for number in range(self.n_shards)]
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The sum of the statistics (stats.py) function(number, shard, *arguments) of all shards."""
+        """The sum of the statistics (stats.py) function(number, shard, *arguments) of all shards.
+
+        The function takes `memory`, an array that its word sums may use, or None.
+        """
         tree = Tree[Any]()
         for number in range(self.n_shards):
-            tree.add(function(number, self.shard(number), *arguments))
+            tree.add(function(number, self.shard(number), *arguments, memory=tree.spare()))
         return tree.total()
 
     def saved(self, theta: Rows) -> Generation:
