@@ -45,7 +45,7 @@ function wordsCard(topic, settings) {
   });
   const content = h("div", {},
     h("div.slider", {}, h("label", { for: "relevance" }, "Relevance λ"), h("span.quiet", {}, "rare, telling"), slider, h("span.quiet", {}, "frequent"), output),
-    h("p.key", {}, h("span.swatch", { classes: colourOf(topic) }), "documents that use the word in this topic", h("span.swatch.behind"), "all documents with the word"), holder);
+    h("p.key", {}, h("span.swatch", { classes: colourOf(topic) }), "documents of this topic", h("span.swatch.behind"), "all with the word"), holder);
   return card("Words", content, { save: { name: `words of topic ${topic}`, chart: true,
     rows: () => [["word", "relevance", "probability", "documents in topic", "documents in all"],
       ...shown().map(({ word, relevance, p, inTopic, overall }) => [model.words[word], relevance, p, inTopic, overall])] } });
