@@ -6,6 +6,11 @@ PYTEST_OPTIONS ?=
 REPRODUCE_OPTIONS ?=
 BENCH_OPTIONS ?=
 BENCH_VENV := .venv-bench
+# The oldest Python with the lowest versions that pyproject.toml allows, and the tests of what uses them.
+LOWEST_VENV := .venv-lowest
+LOWEST_PYTHON ?= python3.11
+LOWEST_TESTS := tests/attacks $(patsubst %,tests/test_%.py,import plsa plsa_results lda lda_stream nmf lsa storage \
+	vectorizer read_tables read_text read_office retrieval figures cli cli_fit cli_search dask)
 
 FAST_TESTS = $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile $(PYTEST_OPTIONS)
 
@@ -33,7 +38,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all coverage lint docs reproduce bench package browser native-sanitize clean
+.PHONY: help demo test test-all test-lowest coverage lint docs reproduce bench package browser native-sanitize clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +52,10 @@ test: lint ## lint and the tests, without the long ones
 test-all: lint native-sanitize ## all tests under each instruction set, then the long ones and the sanitizers
 	$(BIN)/python tools/each_instruction_set.py $(FAST_TESTS)
 	$(BIN)/python -m pytest -m slow $(PYTEST_OPTIONS)
+
+test-lowest: $(LOWEST_VENV)/.package ## a part of the tests with the lowest versions of all dependencies
+	$(LOWEST_VENV)/bin/python -m pytest -m "not slow" -o filterwarnings=default --numprocesses 2 --dist loadfile \
+		$(LOWEST_TESTS) $(PYTEST_OPTIONS)
 
 coverage: $(VENV)/.package $(VENV)/.tools ## the same tests, with the lines that they miss; fails below 95 %
 	$(FAST_TESTS) --cov --cov-report=term
@@ -77,7 +86,7 @@ native-sanitize: $(NATIVE_TEST) ## the kernels' own test under the address and u
 	$(NATIVE_TEST)
 
 clean: ## remove all that make has made
-	rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH_VENV) $(LOWEST_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 $(VENV)/.environment:
 	@python=$$(sh tools/check_machine.sh) && echo "Python: $$python" && "$$python" -m venv --clear $(VENV)
@@ -95,6 +104,15 @@ $(VENV)/.tools: pyproject.toml | $(VENV)/.package
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.environment
 	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+$(LOWEST_VENV)/.package: tools/lowest_versions.py $(PACKAGE_SOURCES)
+	@python=$$(PYTHON=$(LOWEST_PYTHON) sh tools/check_machine.sh) && echo "Python: $$python" \
+		&& "$$python" -m venv --clear $(LOWEST_VENV)
+	$(LOWEST_VENV)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(LOWEST_VENV)/bin/python tools/lowest_versions.py > $(LOWEST_VENV)/constraints.txt
+	$(LOWEST_VENV)/bin/python -m pip install --quiet --constraint $(LOWEST_VENV)/constraints.txt '.[cli,files,dask]' \
+		--group test
 	@touch $@
 
 $(BENCH_VENV)/.peers: benchmarks/requirements.txt

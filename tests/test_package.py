@@ -23,6 +23,23 @@ def test_versions_agree():
     assert project["version"] == polyseme.__version__
 
 
+def test_every_dependency_has_a_lowest_version_that_can_be_tested():
+    """`make test-lowest` installs these; the group of the tests must not need higher ones."""
+    tool = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "lowest_versions.py")], capture_output=True, text=True, check=True
+    )
+    described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lowest = {line.partition("==")[0]: line.partition("==")[2] for line in tool.stdout.splitlines()}
+    listed = [*described["project"]["dependencies"]]
+    listed += [one for extra in described["project"]["optional-dependencies"].values() for one in extra]
+    names = {one.partition(">=")[0] for one in listed if not one.startswith("polyseme[")}
+    assert set(lowest) == names
+    assert {"numpy", "typer", "cryptography"} < names
+    for requirement in described["dependency-groups"]["test"]:
+        name, _, bound = requirement.partition(">=")
+        assert lowest.get(name, bound) == bound, name
+
+
 @pytest.mark.slow
 def test_the_wheel_works_alone(tmp_path):
     pytest.importorskip("build", reason="the package check needs the dependency group package")
