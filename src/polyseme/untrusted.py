@@ -136,6 +136,8 @@ def check_fields(
 
 
 def whole_number(least: int, most: int) -> Check:
+    """An integer; true and false are none."""
+
     def holds(value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
@@ -143,6 +145,8 @@ def whole_number(least: int, most: int) -> Check:
 
 
 def number(least: float, most: float) -> Check:
+    """An integer or a floating number, not NaN."""
+
     def holds(value: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
@@ -150,17 +154,19 @@ def number(least: float, most: float) -> Check:
 
 
 def one_of(*values: str) -> Check:
+    """One of some texts."""
     return Check(lambda value: isinstance(value, str) and value in values, "one of " + ", ".join(map(repr, values)))
 
 
 def either(*checks: Check) -> Check:
+    """What passes at least one of several checks."""
     return Check(
         lambda value: any(check.holds(value) for check in checks), " or ".join(check.wanted for check in checks)
     )
 
 
 def list_of(check: Check, *, most: int | None = None, distinct: bool = False) -> Check:
-    """distinct : only for strings."""
+    """A list of such entries, at most so many. distinct : whether none may occur twice; only for strings."""
 
     def holds(value: Any) -> bool:
         return (
@@ -175,6 +181,8 @@ def list_of(check: Check, *, most: int | None = None, distinct: bool = False) ->
 
 
 def mapping_to(check: Check) -> Check:
+    """An object with any names and such values."""
+
     def holds(value: Any) -> bool:
         return isinstance(value, dict) and all(map(check.holds, value.values()))
 
@@ -195,11 +203,17 @@ def object_with(table: Mapping[str, Check], *, required: Collection[str] = ()) -
 
 
 NULL = Check(lambda value: value is None, "null")
+"""what JSON calls null"""
 FLAG = Check(lambda value: isinstance(value, bool), "true or false")
+"""a truth value"""
 NOT_A_NUMBER = Check(lambda value: isinstance(value, float) and value != value, "NaN")
+"""the floating number NaN"""
 TEXT = Check(lambda value: isinstance(value, str), "a text")
+"""any string"""
 OBJECT = Check(lambda value: isinstance(value, dict), "an object")
+"""any JSON object"""
 COUNT = whole_number(0, 2**63 - 1)
+"""a whole number that fits 64 bits"""
 
 
 # arrays
