@@ -35,7 +35,10 @@ from polyseme.untrusted import (
     list_of,
     mapping_to,
     number,
+    object_with,
+    one_of,
     parse_json,
+    whole_number,
 )
 
 FORMAT_VERSION = 1
@@ -47,10 +50,34 @@ _HEADER = {
     "nested": mapping_to(OBJECT),
 }
 """of an estimator in the header of a file, and of those within it"""
-_NOT_IN_FILES = ("callback", "checkpoint")
-"""parameters that `save` leaves out; from a file they could name any function or path"""
+_PARAMETERS = {
+    "callback": NULL,
+    "checkpoint": NULL,
+    "n_components": COUNT,
+    "max_iter": COUNT,
+    "n_init": COUNT,
+    "tol": number(0, np.inf),
+    "random_state": either(NULL, whole_number(0, 2**32 - 1)),
+    "n_jobs": either(NULL, whole_number(-(2**31), 2**31)),
+    "verbose": either(FLAG, COUNT),
+    "dtype": either(NULL, one_of("float32", "float64")),
+}
+"""of any estimator; `save` leaves out callback and checkpoint, which from a file could name any function or path"""
 _KEY, _DIGEST = "polyseme", "digest"
 _HISTORY = "history_."
+
+
+_REQUIRED = {
+    "PLSA": ("components_", "topic_weights_", "unigram_", "n_features_in_"),
+    "NMF": ("components_", "n_features_in_"),
+    "LDA": ("components_", "topic_word_dirichlet_", "doc_topic_prior_", "unigram_", "n_features_in_"),
+    "CorrelatedTopicModel": ("components_", "mean_", "covariance_", "unigram_", "n_features_in_"),
+    "HierarchicalPLSA": ("components_", "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "unigram_"),
+    "LSA": ("components_", "word_weights_", "singular_values_"),
+    "RealTopicModel": ("model_", "components_", "shift_"),
+    "TensorPLSA": ("topic_weights_", "shape_"),
+}
+"""attributes without which a fitted estimator cannot work"""
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -117,12 +144,13 @@ def _built(
             f"{path} holds a {parts.class_name}, which this version of polyseme does not have: "
             "use the one that wrote it."
         )
-    for name in _NOT_IN_FILES:
-        if parts.parameters.get(name) is not None:
-            raise ValueError(f"the parameter {name} cannot come from a file")
+    check_fields(parts.parameters, _PARAMETERS, others=True)
     model = classes[parts.class_name](
         **{name: _restored(value, objects, path) for name, value in parts.parameters.items()}
     )
+    missing = [name for name in _REQUIRED.get(parts.class_name, ()) if parts.attributes.get(name) is None]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
     check_attributes(parts.attributes)
     for name, value in parts.attributes.items():
         computed = getattr(type(model), name, None) is not None  # a method or a property
@@ -274,6 +302,7 @@ _DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), ("int64",
 _MAY_BE_PLAIN = ("doc_topic_prior_", "topic_word_prior_", "background_")
 """arrays, or else None, a number or an object with settings"""
 _NUMBER = number(-np.inf, np.inf)
+_SETTING = either(_NUMBER, object_with({"object": TEXT, "settings": OBJECT}, required=("object", "settings")))
 _PLAIN_FIELDS = {
     "n_features_in_": COUNT, "n_components_": COUNT, "n_iter_": COUNT, "converged_": FLAG, "n_tokens_": _NUMBER,
     "n_documents_seen_": _NUMBER, "temperature_": _NUMBER, "background_weight_": number(0, 1),
@@ -292,7 +321,7 @@ def check_attributes(attributes: Mapping[str, Any]) -> None:
     check_fields(dict(attributes), _PLAIN_FIELDS, others=True)
     for name, axes in _SHAPES.items():
         array = attributes.get(name)
-        if array is None or (name in _MAY_BE_PLAIN and not isinstance(array, np.ndarray)):
+        if array is None or (name in _MAY_BE_PLAIN and _SETTING.holds(array)):
             continue
         if not isinstance(array, np.ndarray) or array.ndim != len(axes) or _is_of_other_type(name, array):
             raise ValueError(f"{name} is of another type")

@@ -118,8 +118,10 @@ def checked_documents(frame: Any, columns: Sequence[str]) -> Any:
 
 def damaged(path: Path, error: Exception) -> ModelFileError:
     """The error of a file that is missing, damaged or foreign; the reason is cut to one line."""
+    if isinstance(error, FileNotFoundError):
+        return ModelFileError(f"{path} is missing: restore it, or fit again.")
     reason = str(error).partition("\n")[0].rstrip(".")
-    return ModelFileError(f"{path} is missing or damaged ({reason}): restore it, or fit again.")
+    return ModelFileError(f"{path} is damaged ({reason}): restore it, or fit again.")
 
 
 def read_counts(folder: Path) -> Any:
@@ -132,7 +134,7 @@ def read_counts(folder: Path) -> Any:
         fault = counts_fault(indptr, indices, values, (rows, columns))
         if fault is not None:
             raise ValueError(fault)
-    except (SafetensorError, OSError, KeyError, ValueError, OverflowError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise damaged(path, error) from None
     return sp.csr_array((values, indices, indptr), (rows, columns))
 

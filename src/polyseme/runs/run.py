@@ -42,8 +42,9 @@ class Run:
         """The fitted estimator."""
         model = polyseme.load(self.path / MODEL_FILE)
         self._check_words(model)
-        rows = len(getattr(model, "doc_topic_", self.documents))
-        self._require(rows == len(self.documents), "its model has another number of documents")
+        for name in ("doc_topic_", "doc_weights_"):
+            self._require(hasattr(model, name), f"its model has no {name}")
+        self._require(len(model.doc_topic_) == len(self.documents), "its model has another number of documents")
         return model
 
     @cached_property
@@ -118,7 +119,8 @@ class Run:
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
 
     def _check_words(self, model: Any) -> None:
-        self._require(hasattr(model, "components_"), "its model has no topics")
+        for name in ("components_", "topic_weights_", *(("log_likelihood_",) if type(model) is polyseme.PLSA else ())):
+            self._require(hasattr(model, name), f"its model has no {name}")
         self._require(model.components_.shape[1] == len(self.vocabulary), "its model has another number of words")
 
     def _require(self, condition: bool, otherwise: str) -> None:

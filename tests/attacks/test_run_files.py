@@ -1,0 +1,731 @@
+"""A run or a model from somebody else: every damaged or hostile file is one clear error, and nothing in it is run."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from safetensors.numpy import load as from_safetensors
+from safetensors.numpy import save as to_safetensors
+
+import polyseme
+from cli_runner import TEXTS, run, write_folder
+from polyseme import PLSA, HierarchicalPLSA, parquet, untrusted
+from polyseme.checkpoints import Checkpoint, Written, read_checkpoint, write_checkpoint
+from polyseme.errors import InputError, ModelFileError, ShardError
+from polyseme.retrieval import SearchIndex
+from polyseme.runs import fields, open_run
+from polyseme.runs.counted import VECTORIZER_FILE
+from polyseme.runs.write import write_about
+from polyseme.scale import open_shards, write_shards
+from polyseme.storage import digest_of
+from polyseme.text import Vectorizer
+
+BACKTRACKS = r"(?:\w+\s?)+$"
+HARMLESS = r"(?:[a-z]+-)?[a-z]{2,}"
+"""not a run of one set of characters, so that it must be confirmed too"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = write_folder(tmp_path_factory.mktemp("made"))
+    assert run("fit", "docs", "-k", "2", "-o", "run", "-q", "--no-page", cwd=place).exit_code == 0
+    return place
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path) -> Path:
+    """A folder with a run of its own, and a file of new documents."""
+    shutil.copytree(made / "run", tmp_path / "run")
+    (tmp_path / "new.txt").write_text("apples are fruit\niron is a metal\n", encoding="utf-8")
+    return tmp_path
+
+
+def fails(place: Path, *arguments: str) -> str:
+    """The one line that a command ends with."""
+    done = run(*arguments, cwd=place)
+    assert done.exit_code == 1, done.output
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("polyseme: ")
+    return lines[0]
+
+
+def changed(path: Path, **changes: object) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, **changes}), encoding="utf-8")
+
+
+# settings of the vectorizer
+
+
+def saved(**parameters: object) -> dict:
+    data = Vectorizer().fit(TEXTS).to_dict()
+    return {**data, "parameters": {**data["parameters"], **parameters}}
+
+
+WRONG_SETTINGS = [
+    ("input", "filename"), ("input", "file"), ("n_jobs", 100_000), ("n_jobs", 0), ("n_jobs", True), ("n_jobs", "4"),
+    ("n_jobs", 10**30), ("encoding", "../evil"), ("encoding", "base64"), ("decode_error", "xmlcharrefreplace"),
+    ("strip_accents", "os.system"), ("tokenizer", "os.system"), ("preprocessor", {"object": "x"}), ("lowercase", 1),
+    ("stop_words", 5), ("stop_words", [1]), ("token_pattern", 3), ("ngram_range", [1, 10**9]), ("ngram_range", [2, 1]),
+    ("ngram_range", "12"), ("analyzer", "eval"), ("max_df", "x"), ("min_df", -1), ("min_df", True),
+    ("max_features", 0), ("vocabulary", {"a": 0}), ("vocabulary", ["other"]), ("binary", None), ("dtype", "O"),
+    ("dtype", "V1000000000"), ("dtype", "float64,(1000000000,)i4"), ("language", "klingon"), ("stem", "yes"),
+    ("phrases", 7), ("phrases", []), ("new_setting", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG_SETTINGS)
+def test_a_wrong_setting_of_the_vectorizer_is_named(name, value):
+    with pytest.raises(ModelFileError, match=rf"not a saved Vectorizer: .*{name}"):
+        Vectorizer.from_dict(saved(**{name: value}))
+
+
+@pytest.mark.parametrize("name", sorted(Vectorizer().get_params()))
+def test_every_setting_is_checked_and_needed(name):
+    with pytest.raises(ModelFileError, match=name):
+        Vectorizer.from_dict(saved(**{name: {"a": [1]}}))
+    data = saved()
+    del data["parameters"][name]
+    with pytest.raises(ModelFileError, match=f"{name} is missing"):
+        Vectorizer.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("vocabulary", []), ("vocabulary", ["a", "a"]), ("vocabulary", [1]), ("vocabulary", "ab"), ("language", "x"),
+        ("forms", {"a": 1}), ("shown", []), ("phrases", [[["a"]]]), ("phrases", [["ab"]]), ("format_version", True),
+        ("format_version", -1), ("code", "import os"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_of_the_vectorizer_is_named(name, value):
+    with pytest.raises(ModelFileError, match=f"not a saved Vectorizer: .*{name}"):
+        Vectorizer.from_dict({**saved(), name: value})
+
+
+def test_a_setting_that_cannot_be_read_again_is_not_saved():
+    vectorizer = Vectorizer(vocabulary=["a"], input="filename")
+    vectorizer.fixed_vocabulary_, vectorizer.vocabulary_ = True, {"a": 0}
+    with pytest.raises(InputError, match="cannot be saved: input must be one of 'content'"):
+        vectorizer.to_dict()
+
+
+def test_the_command_line_names_the_file_and_the_setting(place):
+    path = place / "run" / VECTORIZER_FILE
+    data = json.loads(path.read_text(encoding="utf-8"))
+    changed(path, parameters={**data["parameters"], "input": "filename"})
+    line = fails(place, "search", "run", "/etc/hostname")
+    assert "vectorizer.json" in line
+    assert "input must be one of 'content', got 'filename'" in line
+
+
+# token patterns
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [BACKTRACKS, HARMLESS, "(a|a)*b", "x" * 10_000, r"\w{99999999999,}", rf"\w{{{'9' * 5000},}}", "[z-a]+", "(", ""],
+)
+def test_a_pattern_that_may_backtrack_must_be_confirmed(pattern):
+    with pytest.raises(ModelFileError, match=r"--trust-pattern \(in Python: trust_pattern=True\)"):
+        Vectorizer.from_dict(saved(token_pattern=pattern))
+
+
+@pytest.mark.parametrize("pattern", [r"(?u)\b\w\w+\b", r"\b[^\W\d_]{3,}\b", "[a-z]{3,}", r"\w+"])
+def test_runs_of_one_set_of_characters_need_no_confirmation(pattern):
+    assert Vectorizer.from_dict(saved(token_pattern=pattern)).token_pattern == pattern
+
+
+def test_a_confirmed_pattern_is_used(place):
+    path = place / "run" / VECTORIZER_FILE
+    data = json.loads(path.read_text(encoding="utf-8"))
+    changed(
+        path,
+        language=None,
+        parameters={**data["parameters"], "token_pattern": HARMLESS, "language": None},
+    )
+    commands = (("topics", "run"), ("search", "run", "fruit"), ("transform", "run", "new.txt", "-q"))
+    for arguments in (*commands, ("explore", "run", "-q")):
+        assert "--trust-pattern" in fails(place, *arguments)
+    done = run("transform", "run", "new.txt", "-q", "--trust-pattern", cwd=place)
+    assert done.exit_code == 0, done.output
+    assert open_run(place / "run", trust_pattern=True).vectorizer.token_pattern == HARMLESS
+    assert run("edit", "run", "--rename", "0=a", "-q", "--trust-pattern", cwd=place).exit_code == 0
+
+
+# JSON
+
+BOMBS = {
+    "nested": "[" * 100_000 + "]" * 100_000,
+    "nested objects": '{"a":' * 500 + "1" + "}" * 500,
+    "repeated names": '{"format_version": 1, "format_version": 99}',
+    "not a number": '{"format_version": NaN}',
+    "infinite": '{"format_version": 1, "tokens": 1e999}',
+    "half a pair": '{"format_version": 1, "title": "\\ud800"}',
+    "long number": '{"format_version": ' + "9" * 5000 + "}",
+    "a list": "[1, 2]",
+    "nothing": "",
+    "zero bytes": "\0" * 100,
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
+@pytest.mark.parametrize("name", ["run.json", VECTORIZER_FILE])
+def test_json_that_no_writer_writes(place, name, bomb):
+    (place / "run" / name).write_text(bomb, encoding="utf-8")
+    with pytest.raises(ModelFileError, match=rf"{name} is missing or damaged \("):
+        assert open_run(place / "run").vectorizer
+
+
+def test_json_that_is_not_utf_8(place):
+    (place / "run" / "run.json").write_bytes(b'{"format_version": 1, "title": "\xff"}')
+    assert "damaged" in fails(place, "topics", "run")
+
+
+def test_surrogate_pairs_are_characters():
+    assert untrusted.parse_json('{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["run.json", VECTORIZER_FILE, "documents.parquet", "counts.safetensors"])
+def test_a_pipe_in_place_of_a_file_does_not_block(place, name):
+    (place / "run" / name).unlink()
+    os.mkfifo(place / "run" / name)
+    assert name in fails(place, "topics", "run") or name == "run.json"
+
+
+WRONG_FIELDS = [
+    ("format_version", "1"), ("format_version", True), ("format_version", -1), ("title", 5), ("page_text", "all"),
+    ("model", "PLSA"), ("model", {"class": 1}), ("model", {"n_components": "x"}), ("topic_names", ["a"]),
+    ("topic_names", {"²": "x"}), ("topic_names", {"-1": "x"}), ("topic_names", {"9" * 5000: "x"}),
+    ("topic_names", {"0": 1}), ("edits", {}), ("edits", [1]), ("updates", "x"), ("stability", ["x"]),
+    ("selection", []), ("selection", {"rows": [1]}), ("selection", {"rows": [{"n_topics": []}]}),
+    ("selection", {"reason": 3}), ("counting", 1), ("counting", {"language": 3}), ("documents", -1), ("tokens", 0.5),
+    ("seconds", {"reading": "x"}), ("versions", {"python": 3}), ("command", "x"), ("inputs", [1]), ("written", 3),
+    ("reading", []), ("left_out", {"a": "b"}), ("problems", []), ("iterations", "x"), ("converged", 1),
+    ("interrupted", "no"), ("words", None), ("shards", "x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG_FIELDS)
+def test_a_wrong_field_of_the_run_is_named(place, name, value):
+    changed(place / "run" / "run.json", **{name: value})
+    with pytest.raises(ModelFileError, match=rf"run\.json is missing or damaged \({name} must be"):
+        open_run(place / "run")
+
+
+def test_every_field_of_the_run_is_checked():
+    assert {name for name, _ in WRONG_FIELDS} == set(fields.RUN)
+
+
+def test_a_field_that_cannot_be_read_again_is_not_written(tmp_path):
+    with pytest.raises(InputError, match="title must be"):
+        write_about(tmp_path, {"title": 3})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fields_that_no_code_reads_are_left_alone(place):
+    changed(place / "run" / "run.json", mine={"a": [1]})
+    assert open_run(place / "run").about["mine"] == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("counted.json", {"asked": [], "facts": {}}),
+        ("counted.json", {"facts": {}}),
+        ("counted.json", {"asked": {"reading": {}, "counting": {}, "fitting": {}}, "facts": {"documents": "x"}}),
+        ("choice.json", {"n_topics": "2", "reason": "x"}),
+        ("choice.json", {"reason": "x"}),
+    ],
+)
+def test_files_of_an_unfinished_fit(tmp_path, monkeypatch, name, content):
+    write_folder(tmp_path)
+    command = ("fit", "docs", "-o", "run", "-q", "--no-page", "--checkpoint", "0")
+
+    def cut(self, counts):
+        (tmp_path / ".run.part" / "checkpoint.safetensors").write_bytes(b"")
+        raise OSError("cut")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PLSA, "fit", cut)
+        assert "--resume" in fails(tmp_path, *command)
+    (tmp_path / ".run.part" / name).write_text(json.dumps(content), encoding="utf-8")
+    assert f"{name} is missing or damaged" in fails(tmp_path, *command, "--resume")
+
+
+# files that do not fit together
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("topics", "run"), "its model has another number of words"),
+        (("search", "run", "fruit", "--method", "bm25"), "its counts are of other documents or words"),
+    ],
+)
+def test_a_vocabulary_of_another_run(place, command, says):
+    path = place / "run" / VECTORIZER_FILE
+    words = json.loads(path.read_text(encoding="utf-8"))["vocabulary"]
+    changed(path, vocabulary=words[:-1])
+    assert says in fails(place, *command)
+
+
+def test_documents_of_another_run(place):
+    path = place / "run" / "documents.parquet"
+    pl.read_parquet(path)[:-1].write_parquet(path)
+    assert "number of documents" in fails(place, "topics", "run")
+
+
+def test_texts_of_another_run(place):
+    path = next((place / "run" / "texts").iterdir())
+    pl.DataFrame({"text": ["one"]}).write_parquet(path)
+    with pytest.raises(ModelFileError, match="not one text for each document"):
+        assert open_run(place / "run").texts
+
+
+def test_an_index_of_another_run(place):
+    index = SearchIndex(np.eye(3), ["a", "b", "c"]).use_model(PLSA(2, random_state=0, max_iter=5).fit(np.eye(3) + 1))
+    index.save(place / "run" / "search.safetensors")
+    assert "is of another run: remove it" in fails(place, "search", "run", "fruit", "--method", "plsi*")
+
+
+# arrays of NumPy
+
+
+def npy(header: str, content: bytes = b"", *, magic: bytes = b"\x93NUMPY\x01\x00") -> bytes:
+    return magic + len(header).to_bytes(2, "little") + header.encode() + content
+
+
+NPY = {
+    "nothing": b"",
+    "cut magic": b"\x93NUM",
+    "cut header": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\n")[:30],
+    "open bracket": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,\n"),
+    "no literal": npy("__import__('os').system('true')\n"),
+    "nested": npy("(" * 9000 + ")" * 9000 + "\n"),
+    "object": npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n", b"\x80\x04."),
+    "structured": npy("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }\n", b"\0" * 8),
+    "unknown type": npy("{'descr': '<f9', 'fortran_order': False, 'shape': (1,), }\n", b"\0" * 9),
+    "huge": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (999999999999999999, 999999999), }\n", b"\0" * 8),
+    "negative": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }\n", b"\0" * 8),
+    "too short": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\n", b"\0" * 8),
+    "too long": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\n", b"\0" * 24),
+    "other version": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (), }\n", b"\0" * 8).replace(b"\1", b"\t"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NPY.values(), ids=NPY.keys())
+def test_a_damaged_npy_file(tmp_path, content):
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=r"not a .npy file|its size|unknown type"):
+        untrusted.map_npy(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6).reshape(2, 3)), np.zeros((0, 3)), np.float32(3),
+     np.ones(4, dtype=bool), np.arange(3, dtype=">f4")],
+)  # fmt: skip
+def test_a_whole_npy_file(tmp_path, array):
+    np.save(tmp_path / "x.npy", array)
+    found = untrusted.map_npy(tmp_path / "x.npy")
+    np.testing.assert_array_equal(found, array)
+    assert found.dtype == array.dtype
+    assert not found.size or not found.flags.writeable
+
+
+class Payload:
+    """What a pickle would run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_in_a_run_is_not_loaded(sharded, tmp_path):
+    path = sharded / "run" / "shards" / "doc_topic.npy"
+    path.unlink()
+    np.save(path, np.array([Payload(tmp_path / "run-by-pickle")], dtype=object), allow_pickle=True)
+    assert "doc_topic.npy is missing or damaged" in fails(sharded, "topics", "run")
+    assert not (tmp_path / "run-by-pickle").exists()
+
+
+# runs of shards
+
+
+@pytest.fixture(scope="module")
+def made_sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = write_folder(tmp_path_factory.mktemp("sharded"))
+    done = run("fit", "docs", "-k", "2", "-o", "run", "-q", "--no-page", "--shards", cwd=place)
+    assert done.exit_code == 0, done.output
+    return place
+
+
+@pytest.fixture
+def sharded(made_sharded: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made_sharded / "run", tmp_path / "run")
+    return tmp_path
+
+
+WRONG_MANIFESTS = [
+    {"format_version": "1"}, {"words": -1}, {"words": 2**40}, {"dtype": "O"}, {"shards": {}}, {"shards": [1]},
+    {"shards": [{"name": 3}]}, {"complete": "yes"}, {"word_totals": []}, {"vocabulary": {"name": "x"}},
+    {"shard_nonzeros": "x"}, {"more": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", WRONG_MANIFESTS, ids=str)
+def test_a_wrong_manifest(sharded, change):
+    changed(sharded / "run" / "shards" / "manifest.json", **change)
+    assert "manifest.json is damaged" in fails(sharded, "topics", "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("name", "../shard"), ("name", "/etc/passwd"), ("size", "x"), ("documents", -1), ("tokens", "x"), ("sha256", 3)],
+)
+def test_a_wrong_entry_of_a_manifest(sharded, name, value):
+    path = sharded / "run" / "shards" / "manifest.json"
+    for part in ("shards", "word_totals"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        entry = content[part][0] if part == "shards" else content[part]
+        entry[name] = value
+        (sharded / "run" / "shards" / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(ShardError, match="is damaged"):
+            open_shards(sharded / "run" / "shards")
+        entry[name] = "shard"
+
+
+def test_a_vocabulary_of_shards_that_is_no_list_of_words(tmp_path):
+    from polyseme.sources.shards import write_checked
+
+    folder = tmp_path / "shards"
+    write_shards([np.eye(3)], folder, vocabulary=["a", "b", "c"])
+    entry = write_checked(folder / "vocabulary.json", [b"[1, 2, NaN]"])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["vocabulary"] |= {"size": entry.size, "sha256": entry.sha256}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ShardError, match=r"vocabulary\.json is damaged"):
+        assert open_shards(folder).vocabulary
+
+
+# Parquet
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (pl.DataFrame({"id": ["a"]}), "no column 'title' of texts"),
+        (pl.DataFrame({name: [1] for name in ("id", "title", "label", "time", "source", "excerpt")}), "no column 'id'"),
+        (
+            pl.DataFrame({name: [None] for name in ("id", "title", "label", "time", "source", "excerpt")}),
+            "a document has no id",
+        ),
+    ],
+)
+def test_a_table_with_other_columns(place, frame, says):
+    frame.write_parquet(place / "run" / "documents.parquet")
+    assert says in fails(place, "topics", "run")
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" * 20, b"PAR1" + b"\xff" * 200 + b"PAR1"], ids=range(4))
+def test_a_damaged_parquet_file(place, content):
+    (place / "run" / "documents.parquet").write_bytes(content)
+    assert "documents.parquet is missing or damaged" in fails(place, "topics", "run")
+
+
+PROGRAMS = {
+    "abort": "import os\nos.abort()",
+    "panic": "import sys\nsys.stdin.readline()\nraise BaseException('panicked')",
+    "half an answer": "import sys\nsys.stdin.readline()\nsys.stdout.write('F' + chr(16) + chr(0) * 7 + 'x')",
+    "no end": "import time\ntime.sleep(1000)",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_a_reader_that_dies_or_does_not_end(place, monkeypatch, program):
+    """polars panics, or aborts the process, for damaged files; which ones depends on its version."""
+    monkeypatch.setattr(parquet, "_CHILD", program)
+    monkeypatch.setattr(parquet, "_SECONDS", 1.0)
+    assert "took too much memory or time, or stopped the reader" in fails(place, "topics", "run")
+
+
+def test_a_panic_of_polars_is_an_error(place, monkeypatch):
+    call = "frame = pl.read_parquet(path, columns=columns, glob=False)"
+    assert call in parquet._CHILD
+    panic = "raise pl.exceptions.PanicException('assertion failed')"
+    monkeypatch.setattr(parquet, "_CHILD", parquet._CHILD.replace(call, panic))
+    assert "documents.parquet is missing or damaged (assertion failed)" in fails(place, "topics", "run")
+
+
+def test_a_small_file_with_huge_texts_is_refused(tmp_path):
+    text = pl.select(pl.repeat("x" * 2**20, 1500).alias("text"))
+    text.write_parquet(tmp_path / "x.parquet")
+    assert (tmp_path / "x.parquet").stat().st_size < 2**20
+    with pytest.raises(ValueError, match=r"too large|too much memory"):
+        parquet.read_frame(tmp_path / "x.parquet")
+
+
+# a full disk
+
+
+def test_a_full_disk_inside_the_parquet_writer(tmp_path):
+    """The limit on the size of a file fails as a full disk does: an error from the system in the middle of a write."""
+    pytest.importorskip("resource")
+    program = (
+        "import resource, sys; from pathlib import Path; import polars; from polyseme.parquet import write_frame\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "frame = polars.DataFrame({'a': [str(number) * 9 for number in range(10000)]})\n"
+        "try:\n    write_frame(Path(sys.argv[1]), frame)\n"
+        "except OSError as error:\n    print(error.errno)\n"
+    )
+    (tmp_path / "x.parquet").write_bytes(b"old")
+    command = [sys.executable, "-c", program, str(tmp_path / "x.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == errno.EFBIG
+    assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
+    assert (tmp_path / "x.parquet").read_bytes() == b"old"
+
+
+def test_a_full_disk_while_a_run_is_written(made, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(parquet, "write_atomically", full)
+    assert "No space left on device" in fails(made, "fit", "docs", "-k", "2", "-o", "new", "-q")
+    assert not (made / "new").exists()
+    assert not (made / ".new.part").exists()
+
+
+# model files
+
+
+def rewrite(path: Path, change) -> None:
+    """Changes the header and the arrays of a model file, and gives it a digest that is right."""
+    content = path.read_bytes()
+    tensors = from_safetensors(content)
+    size = int.from_bytes(content[:8], "little")
+    metadata = json.loads(content[8 : 8 + size])["__metadata__"]
+    header = json.loads(metadata["polyseme"])
+    header = change(header, tensors) or header
+    text = header if isinstance(header, str) else json.dumps(header)
+    path.write_bytes(to_safetensors(tensors, metadata={"polyseme": text, "digest": digest_of(text, tensors)}))
+
+
+@pytest.fixture
+def model_file(tmp_path: Path) -> Path:
+    path = tmp_path / "model.safetensors"
+    PLSA(2, random_state=0, max_iter=5).fit(np.eye(4) + 1).save(path)
+    return path
+
+
+def parameter(**values):
+    return lambda header, tensors: header["parameters"].update(values)
+
+
+def attribute(**values):
+    return lambda header, tensors: header["attributes"].update(values)
+
+
+def array(**values):
+    return lambda header, tensors: tensors.update(values)
+
+
+def head(**values):
+    return lambda header, tensors: header.update(values)
+
+
+def nested(depth: int):
+    value: list = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def no_components(header, tensors):
+    del tensors["components_"]
+    header["attributes"]["components_"] = "abc"
+
+
+WRONG_MODELS = {
+    "class is a list": head(**{"class": ["PLSA"]}),
+    "parameters are a list": head(parameters=[]),
+    "attributes are a text": head(attributes="x"),
+    "history is a number": head(history=3),
+    "history that is not there": head(history=["objective", "other"]),
+    "nested is a list": head(nested=[]),
+    "nested without a class": head(nested={"model_": {}}),
+    "version is a text": head(format_version="1"),
+    "version is huge": head(format_version=-1),
+    "unknown parameter": parameter(evil=1),
+    "checkpoint": parameter(checkpoint="/tmp/anywhere"),
+    "callback": parameter(callback="print"),
+    "seed is a list": parameter(random_state=[0]),
+    "threads are a text": parameter(n_jobs="4"),
+    "iterations are a list": parameter(max_iter=[]),
+    "tolerance is a text": parameter(tol="0"),
+    "topics are a number with a point": parameter(n_components=2.5),
+    "prior is a list": attribute(doc_topic_prior_=[]),
+    "deep parameter": parameter(solver=nested(500)),
+    "mapping with a list as key": parameter(init={"mapping": [[[], 1]]}),
+    "mapping of numbers": parameter(init={"mapping": 5}),
+    "object with other settings": parameter(solver={"object": "EM", "settings": {"evil": 1}}),
+    "object without settings": parameter(solver={"object": "EM"}),
+    "object with a list as name": parameter(solver={"object": [], "settings": {}}),
+    "method": attribute(transform=3),
+    "dunder": attribute(__class__="x"),
+    "private": attribute(_model_=1),
+    "components are a text": no_components,
+    "number of words is a text": attribute(n_features_in_="4"),
+    "number of words is wrong": attribute(n_features_in_=7),
+    "iterations are negative": attribute(n_iter_=-1),
+    "background above one": attribute(background_weight_=7.0),
+    "words are numbers": attribute(feature_names_in_=[1, 2, 3, 4]),
+    "no weights": lambda header, tensors: tensors.pop("topic_weights_") is None,
+    "components of integers": array(components_=np.ones((2, 4), dtype=np.int64)),
+    "components of half floats": array(components_=np.ones((2, 4), dtype=np.float16)),
+    "components of one axis": array(components_=np.ones(4)),
+    "components of other words": array(components_=np.ones((2, 9))),
+    "documents of other topics": array(doc_topic_=np.ones((4, 7))),
+    "components not finite": array(components_=np.full((2, 4), np.nan)),
+    "weights of other documents": array(doc_weights_=np.ones(9)),
+    "history of two axes": array(**{"history_.objective": np.ones((2, 2))}),
+    "not an object": lambda header, tensors: "[]",
+    "deep": lambda header, tensors: "[" * 100_000 + "]" * 100_000,
+    "repeated": lambda header, tensors: '{"format_version": 1, "format_version": 1}',
+    "half a pair": lambda header, tensors: json.dumps(header)[:-1] + ', "x": "\\ud800"}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", WRONG_MODELS.values(), ids=WRONG_MODELS.keys())
+def test_a_model_file_with_a_right_digest_and_a_wrong_content(model_file, change):
+    rewrite(model_file, change)
+    with pytest.raises(ModelFileError) as refused:
+        polyseme.load(model_file)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_tree_with_a_cycle(tmp_path):
+    path = tmp_path / "tree.safetensors"
+    HierarchicalPLSA(depth=1, branching=2, max_iter=500, random_state=0).fit(np.eye(4) + 1).save(path)
+    assert polyseme.load(path).parents_.tolist() == [-1, 0, 0]
+    rewrite(path, array(parents_=np.array([-1, 2, 1])))
+    with pytest.raises(ModelFileError, match="cycle"):
+        polyseme.load(path)
+
+
+def raw(header: bytes, data: bytes = b"", *, length: int | None = None) -> bytes:
+    return (len(header) if length is None else length).to_bytes(8, "little") + header + data
+
+
+RAW = {
+    "huge length": raw(b"{}", length=2**63),
+    "length beyond the file": raw(b"{}", length=5000),
+    "not JSON": raw(b"x" * 100),
+    "deep": raw(b"[" * 50_000),
+    "offset beyond the file": raw(b'{"a":{"dtype":"F64","shape":[99],"data_offsets":[0,792]}}', b"\0" * 8),
+    "overlapping": raw(
+        b'{"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}',
+        b"\0" * 8,
+    ),
+    "hole": raw(b'{"a":{"dtype":"F64","shape":[1],"data_offsets":[8,16]}}', b"\0" * 16),
+    "overflow": raw(b'{"a":{"dtype":"F64","shape":[4611686018427387904,8],"data_offsets":[0,8]}}', b"\0" * 8),
+    "negative": raw(b'{"a":{"dtype":"F64","shape":[-1],"data_offsets":[0,8]}}', b"\0" * 8),
+    "other shape": raw(b'{"a":{"dtype":"F64","shape":[2],"data_offsets":[0,8]}}', b"\0" * 8),
+}
+
+
+@pytest.mark.parametrize("content", RAW.values(), ids=RAW.keys())
+def test_a_safetensors_file_that_no_writer_writes(tmp_path, place, content):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError):
+        polyseme.load(path)
+    with pytest.raises(ModelFileError):
+        SearchIndex.load(path)
+    with pytest.raises(ModelFileError):
+        read_checkpoint(path, "fit")
+    (place / "run" / "counts.safetensors").write_bytes(content)
+    with pytest.raises(ModelFileError):
+        assert open_run(place / "run").counts
+
+
+# checkpoints
+
+
+def interrupted(path: Path, X, stop_at: int = 3) -> PLSA:
+    """A fit that leaves a checkpoint; the estimator to go on with."""
+
+    class Stopped(Exception):
+        pass
+
+    def stop(entry):
+        if entry["iteration"] == stop_at:
+            raise Stopped
+
+    model = PLSA(2, solver="em", random_state=0, max_iter=20, tol=0.0, checkpoint=Checkpoint(path, 0.0))
+    with pytest.raises(Stopped):
+        model.set_params(callback=stop).fit(X)
+    return model.set_params(callback=None)
+
+
+def _other_shape(arrays):
+    arrays["docs"]["theta"] = arrays["docs"]["theta"][:-1].copy()
+
+
+def _other_type(arrays):
+    arrays["words"]["phi"] = arrays["words"]["phi"].astype(np.int64)
+
+
+def _not_finite(arrays):
+    arrays["words"]["phi"] = np.full_like(arrays["words"]["phi"], np.nan)
+
+
+def _no_theta(arrays):
+    del arrays["docs"]["theta"]
+
+
+def _no_history(arrays):
+    del arrays["history"]
+
+
+def _uneven_history(arrays):
+    arrays["history"]["seconds"] = np.zeros(9)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_other_shape, _other_type, _not_finite, _no_theta, _no_history, _uneven_history],
+    ids=lambda f: f.__name__,
+)
+def test_a_checkpoint_with_a_right_digest_and_a_wrong_content(tmp_path, change):
+    path, X = tmp_path / "checkpoint", np.eye(5) + 1
+    model = interrupted(path, X)
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        fit = json.loads(file.read(size))["__metadata__"]["polyseme_fit"]
+    found = read_checkpoint(path, fit)
+    change(found.arrays)
+    write_checkpoint(path, fit, found)
+    with pytest.raises(ModelFileError, match="remove it to begin anew"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("folders", ["[1]", '{"a": 1}', "NaN", "[" * 50_000])
+def test_a_checkpoint_with_wrong_folders(tmp_path, monkeypatch, folders):
+    with monkeypatch.context() as patch:
+        patch.setattr("polyseme.checkpoints.json.dumps", lambda _: folders)
+        write_checkpoint(tmp_path / "x", "fit", Written({}, {}))
+    with pytest.raises(ModelFileError, match="is damaged"):
+        read_checkpoint(tmp_path / "x", "fit")
