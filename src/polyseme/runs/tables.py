@@ -13,7 +13,8 @@ from polyseme.estimators.tables import largest, words_of_model
 from polyseme.kernels import Array, Floats
 from polyseme.runs.typical import Typical
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""ASCII and full-width, which spreadsheets in some languages take too"""
 WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
 
 

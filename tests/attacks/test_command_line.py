@@ -1,0 +1,121 @@
+"""Odd arguments, a read-only run and a lack of memory: one line each, with the right exit code."""
+
+import csv
+import errno
+import io
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli_runner import run, write_folder
+from polyseme import PLSA
+from polyseme.cli.select import numbers_of
+from polyseme.errors import InputError
+from polyseme.retrieval import store
+from polyseme.runs.tables import harmless
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = write_folder(tmp_path_factory.mktemp("made"))
+    assert run("fit", "docs", "-k", "2", "-o", "run", "-q", "--no-page", cwd=place).exit_code == 0
+    return place
+
+
+BILLION = "1000000000"
+LONG = "9" * 5000
+"""more digits than Python turns into a number"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("fit", ""), 1, "A path is empty: give a file, a folder or '-' for standard input."),
+        (("transform", "run", ""), 1, "A path is empty"),
+        (("fit", "docs", "-k", BILLION, "-q"), 1, "There are 30 documents, too few for 1,000,000,000 topics"),
+        (("fit", "docs", "-k", "31", "-q"), 1, "There are 30 documents, too few for 31 topics: choose a smaller -k."),
+        (("fit", "docs", "-k", "31", "-q", "--shards"), 1, "too few for 31 topics"),
+        (("fit", "docs", "-k", "9" * 30, "-q"), 1, "There are 30 documents"),
+        (("fit", "docs", "-k", LONG, "-q"), 2, "Invalid value for '-k'"),
+        (("fit", "docs", "-k", "0", "-q"), 2, "Invalid value for '-k'"),
+        (("select", "docs", "-k", "2,31", "-q"), 1, "too few for 31 topics"),
+        (("select", "docs", "-k", f"1:{BILLION[:-1]}:1", "-q"), 1, "holds 100,000,000 numbers: choose a larger step"),
+        (("select", "docs", "-k", f"1:{BILLION}:1", "-q"), 1, "-k must be a range such as 5:60"),
+        (("select", "docs", "-k", LONG, "-q"), 1, "-k must be a range such as 5:60"),
+        (("edit", "run", "--rename", "²=x"), 1, "--rename needs a topic and a name"),
+        (("edit", "run", "--rename", f"{LONG}=x"), 1, "--rename needs a topic and a name"),
+        (("edit", "run", "--merge", "0,²"), 1, "--merge needs topics with commas between"),
+        (("edit", "run", "--merge", f"0,{LONG}"), 1, "--merge needs topics with commas between"),
+        (("edit", "run", "--drop", "9" * 30), 1, "There is no topic"),
+        (("edit", "run", "--rename", "٣=x"), 1, "There is no topic 3: the run has topics 0 to 1."),
+        (("explore", "run", "--stability", "9" * 30), 2, "Invalid value for '--stability'"),
+        (("fit", "docs", "--background", "nan", "-q"), 2, "Invalid value for '--background'"),
+        (("topics", ""), 1, "is not a run"),
+        (("topics", "docs"), 1, "docs is not a run"),
+    ],
+)
+def test_an_odd_argument_is_one_line(made, arguments, code, says):
+    done = run(*arguments, cwd=made)
+    assert done.exit_code == code, done.output
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("polyseme: ")
+    assert says in lines[0]
+    assert not (made / "docs-run").exists()
+
+
+@pytest.mark.parametrize("option", [("-w",), ("-d",)])
+def test_more_words_and_documents_than_there_are(made, option):
+    done = run("topics", "run", *option, "9" * 30, cwd=made)
+    assert done.exit_code == 0, done.output
+
+
+def test_the_step_of_a_range_may_not_be_zero():
+    with pytest.raises(InputError, match="step of -k must be at least 1"):
+        numbers_of("1:5:0")
+
+
+def test_a_lack_of_memory_is_one_line(made, monkeypatch):
+    def fit(self, counts):
+        raise MemoryError("Unable to allocate 7.45 TiB")
+
+    monkeypatch.setattr(PLSA, "fit", fit)
+    done = run("fit", "docs", "-k", "2", "-o", "new", "-q", cwd=made)
+    assert done.exit_code == 1
+    assert done.stderr.startswith(
+        "polyseme: There is not enough memory (Unable to allocate 7.45 TiB): use fewer topics"
+    )
+    assert not (made / "new").exists()
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+def test_a_read_only_run_is_searched(made, tmp_path, monkeypatch, code):
+    shutil.copytree(made / "run", tmp_path / "run")
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(store, "write_atomically", refused)
+    done = run("search", "run", "iron", "--method", "plsi*", cwd=tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "copper is a metal" in done.stdout
+    assert f"could not be kept in the run ({os.strerror(code)})" in " ".join(done.stderr.split())
+    assert not (tmp_path / "run" / "search.safetensors").exists()
+
+
+STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_spreadsheet_gets_no_formula(made, tmp_path, start):
+    cell = f"{start}HYPERLINK(1)"
+    assert harmless(cell) == "'" + cell
+    with (tmp_path / "new.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["title", "text"], [cell, "apples and pears are fruit"]])
+    done = run("transform", str(made / "run"), "new.csv", "--text", "text", "--title", "title", "-q", cwd=tmp_path)
+    assert done.exit_code == 0, done.output
+    title = next(csv.DictReader(io.StringIO(done.stdout)))["title"]
+    assert not title.startswith(STARTS)
+    assert "HYPERLINK" in title
