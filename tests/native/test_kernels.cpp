@@ -2,6 +2,13 @@
 // Buffers have exactly the size that the kernels may touch, so that the address sanitizer sees any step beyond.
 #include <stdexcept>
 
+#if defined(__linux__)
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 #include "coordinate.hpp"
 #include "foldin.hpp"
 #include "mstep.hpp"
@@ -343,10 +350,73 @@ void test_threads() {
         check(static_cast<int64_t>(cut.size()) == pieces + 1 && cut.front() == 0 && cut.back() == 7, "cuts cover the rows");
         for (std::size_t i = 1; i < cut.size(); ++i) check(cut[i - 1] <= cut[i], "cuts are in order");
     }
+    check(threads_for(8, 0) == 1 && threads_for(8, 2e6) == 1, "no thread for little work");
+    check(threads_for(8, 4e6) == 3 && threads_for(2, 4e6) == 2 && threads_for(8, 1e300) == 8, "threads for more work");
+    check(threads_for(0, 1e9) == 1 && threads_for(-3, 1e9) == 1 && threads_for(8, std::nan("")) == 1, "at least one thread");
     volatile float tiny = 1e-40F;
     for_each_piece(4, 1, [](int, int64_t) {});
     check(tiny * 0.5F > 0, "the caller's denormals are left alone");
 }
+
+#if defined(__linux__)
+// Memory that reads as zeros and is backed only where it is written.
+class Zeros {
+  public:
+    explicit Zeros(std::size_t bytes) : bytes_(bytes) {
+        memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    ~Zeros() {
+        if (*this) munmap(memory_, bytes_);
+    }
+    Zeros(const Zeros&) = delete;
+    Zeros& operator=(const Zeros&) = delete;
+    explicit operator bool() const { return memory_ != MAP_FAILED; }
+    float* numbers() const { return static_cast<float*>(memory_); }
+
+  private:
+    std::size_t bytes_;
+    void* memory_;
+};
+
+// The columns of a row's active topics have more than 2^31 numbers in all: one topic for each of 2^27 + 1 columns of 16.
+void test_offsets_beyond_32_bits() {
+    where = "offsets beyond 32 bits";
+    constexpr int many = (1 << 27) + 1;
+    constexpr int64_t padded = 16;
+    const Zeros columns(sizeof(float) * padded * many), weights(sizeof(float) * many);
+    if (!columns || !weights) {
+        std::printf("skipped %s: no address space\n", where.c_str());
+        return;
+    }
+    const std::vector<float> x(at(padded), 1.0F);
+    for (int64_t j = 0; j < padded; ++j) columns.numbers()[(many - 1) * padded + j] = static_cast<float>(j + 1);
+    weights.numbers()[many - 1] = 2.0F;
+    std::vector<float> q(at(padded)), inverse(at(padded)), expected;
+    for (int64_t j = 0; j < padded; ++j) expected.push_back(2.0F * static_cast<float>(j + 1));
+    row_table<float>(best_isa(), 16).mix(columns.numbers(), weights.numbers(), many, x.data(), padded, padded, q.data(), inverse.data());
+    check_same_bits(q, expected, "the last column is mixed");
+}
+
+// Where the system refuses threads (here: stacks larger than the address space), the caller does the work alone. In a child
+// process, whose default stack size nobody else needs.
+void test_refused_threads() {
+    where = "refused threads";
+    const pid_t child = fork();
+    if (child == 0) {
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, std::size_t{1} << 46);  // more than any machine maps
+        pthread_setattr_default_np(&attributes);
+        const int64_t before = threads_started();
+        std::vector<int> visits(1000, 0);
+        for_each_piece(1000, 64, [&](int, int64_t piece) { ++visits[at(piece)]; });
+        _exit(visits == std::vector<int>(1000, 1) && threads_started() == before ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "refused threads leave the work to the caller");
+}
+#endif
 
 void test_underflow() {
     where = "underflow";
@@ -373,6 +443,10 @@ int main() {
     test_far_operands<int64_t, double>();
     test_variational();
     test_nothing_at_all();
+#if defined(__linux__)
+    test_refused_threads();
+    test_offsets_beyond_32_bits();
+#endif
     test_threads();
     test_underflow();
     std::printf("%ld checks on %s and below, %d failed\n", checks, isa_name(best_isa()), failures);
