@@ -6,7 +6,7 @@ import pytest
 import oracles
 from polyseme.kernels import padded
 from polyseme.solvers import EM, SCD
-from polyseme.solvers.poisson import Unnormalised, log_likelihood
+from polyseme.solvers.poisson import Unnormalised, column_sums, from_plsa, log_likelihood
 from solver_problems import (
     advanced,
     begin,
@@ -55,6 +55,34 @@ def test_the_likelihood_of_a_float32_point_is_exact():
     docs, words = (factor.astype(np.float64) for factor in point)
     by_document = source.totals * np.log((docs @ words.T).sum(axis=1))
     assert log_likelihood(source, 0.0, point) == pytest.approx(-by_document.sum() / source.tokens, rel=1e-14)
+
+
+@DTYPES
+@pytest.mark.parametrize("seed", range(4))
+def test_no_row_falls_where_counts_span_many_orders(dtype, seed):
+    """Subtracting nearly all of q leaves rounding error: a word must not lose its only topic to it."""
+    rng = np.random.default_rng(seed)
+    decades = 9 if dtype == np.float32 else 14
+    X = oracles.random_counts(seed, 40, 30, 0.4) * 10.0 ** rng.uniform(-decades, decades, (40, 30))
+    source, K = source_of(X, dtype=dtype), 4
+    theta, phi = oracles.random_factors(seed, 40, 30, K)
+    docs, words = from_plsa(source, padded(theta, dtype), padded(phi.T, dtype))
+    for _ in range(5):
+        for counts, factor, fixed in ((source.by_doc, docs, words), (source.by_word, words, docs)):
+            u = column_sums(fixed)[:K]
+            before = poisson_rows(counts, factor, fixed, u)
+            counts.improve_rows(factor, fixed, u, passes=2, n_threads=1)
+            gained = poisson_rows(counts, factor, fixed, u) - before
+            assert (gained >= -1e-5 * counts.totals).all()
+
+
+def poisson_rows(counts, factor, fixed, u):
+    """sum x log q - sum u factor of each row, in float64."""
+    x = counts.matrix().toarray().astype(np.float64)
+    q = factor.astype(np.float64) @ fixed.T.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        logs = np.log(q, out=np.zeros_like(q), where=x > 0)
+    return (x * logs).sum(axis=1) - factor[:, : u.size].astype(np.float64) @ u
 
 
 @DTYPES

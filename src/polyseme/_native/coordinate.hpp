@@ -32,7 +32,7 @@ class CoordinateRow {
         n_ = n;
         padded_ = (n_ + 15) / 16 * 16;
         offset_.resize(as_size(padded_));
-        for (auto* numbers : {&x_, &q_, &r_, &inverse_}) numbers->resize(as_size(padded_));
+        for (auto* numbers : {&x_, &q_, &r_, &inverse_, &before_}) numbers->resize(as_size(padded_));
         double total = 0;
         for (int64_t j = 0; j < n_; ++j) {
             offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
@@ -75,16 +75,15 @@ class CoordinateRow {
         for (int pass = 0; pass < passes; ++pass) {
             double moved = 0;
             for (std::size_t a = 0; a < active_.size(); ++a) {
-                const int k = active_[a];
-                moved += u_[k] * std::fabs(update(theta[k], u_[k], gathered_.data() + a * as_size(padded_)));
+                moved += u_[active_[a]] * std::fabs(update(a));
             }
             if (moved <= enough * total_) break;
         }
+        for (std::size_t a = 0; a < active_.size(); ++a) theta[active_[a]] = weights_[a];
     }
 
     // sum x log q at the weights that `improve` left. q is mixed anew: many small steps add up to rounding.
-    double log_sum(const T* theta) {
-        for (std::size_t a = 0; a < active_.size(); ++a) weights_[a] = theta[active_[a]];
+    double log_sum() {
         rows_.mix(gathered_.data(), weights_.data(), static_cast<int>(active_.size()), x_.data(), n_, padded_, q_.data(),
                   inverse_.data());
         return rows_.weighted_log_sum(q_.data(), x_.data(), n_);
@@ -106,33 +105,74 @@ class CoordinateRow {
         }
     }
 
-    // One coordinate; returns how far it moved.
-    double update(T& weight, double u, const T* b) {
-        const double old = static_cast<double>(weight);
-        const Slope at = rows_.slope(x_.data(), inverse_.data(), b, padded_);
+    // Active weight a; returns how far it moved.
+    double update(std::size_t a) {
+        const T* b = gathered_.data() + a * as_size(padded_);
+        const double u = u_[active_[a]], old = static_cast<double>(weights_[a]);
+        const Slope at = slope(b);
         if (!(at.h > 0)) {  // no word of this row has the topic
-            weight = T(0);
+            weights_[a] = T(0);
             return old;
         }
         double aim = u > 0 ? old + (at.g / u - 1) * at.g / at.h : old;
         if (!(aim > smallest())) aim = 0;
         double step = rounded(aim) - old;
         if (std::fabs(step) <= negligible() * old || step == 0) return 0;
-        if (step < 0) before_ = q_;
-        const Shifted there = rows_.shift(q_.data(), inverse_.data(), x_.data(), b, step, padded_);
-        const bool too_far = step < 0 && (!(there.least > smallest()) || !(at.g + there.g <= 2 * u));
-        if (too_far) {
-            q_.swap(before_);
-            step = rounded(old * at.g / u) - old;
-            rows_.shift(q_.data(), inverse_.data(), x_.data(), b, step, padded_);
+        weights_[a] = static_cast<T>(aim);
+        if (step > 0) {
+            rows_.shift(q_.data(), q_.data(), inverse_.data(), x_.data(), b, step, T(0), padded_);
+            return step;
         }
-        weight = static_cast<T>(old + step);
+        before_.swap(q_);
+        if (!lower(b, step, 2 * u - at.g)) {
+            weights_[a] = static_cast<T>(old * at.g / u);
+            step = static_cast<double>(weights_[a]) - old;
+            lower(b, step, std::numeric_limits<double>::infinity());
+        }
         return step;
+    }
+
+    Slope slope(const T* b) const {
+        const Slope at = rows_.slope(x_.data(), inverse_.data(), b, padded_);
+        if (std::isfinite(at.g) && std::isfinite(at.h)) return at;
+        Slope exact = {0, 0};  // b / q beyond the range of T: a word that nothing explains yet
+        for (int64_t j = 0; j < n_; ++j) {
+            const double t = static_cast<double>(b[j]) / static_cast<double>(q_[as_size(j)]);
+            exact.g += static_cast<double>(x_[as_size(j)]) * t;
+            exact.h += static_cast<double>(x_[as_size(j)]) * t * t;
+        }
+        return exact;
+    }
+
+    // q after a weight fell by -step, from the q in before_; b is its column, and weights_ has the new weight. Returns
+    // whether every word is still explained and the slope is at most `steepest`.
+    bool lower(const T* b, double step, double steepest) {
+        const T part = kept_part();
+        const Shifted there = rows_.shift(before_.data(), q_.data(), inverse_.data(), x_.data(), b, step, part, padded_);
+        if (there.kept) return there.g <= steepest;
+        // Where nearly all of q was subtracted, the rest is mostly rounding error: that q is summed anew.
+        bool explained = true;
+        for (int64_t j = 0; j < n_; ++j) {
+            T& q = q_[as_size(j)];
+            if (q > part * before_[as_size(j)]) continue;
+            double sum = 0;
+            for (std::size_t c = 0; c < weights_.size(); ++c)
+                sum += static_cast<double>(weights_[c]) * static_cast<double>(gathered_[c * as_size(padded_) + as_size(j)]);
+            const T least = least_part<T>() * x_[as_size(j)];
+            q = static_cast<T>(sum);
+            if (!(q > least)) {
+                q = least;
+                explained = false;
+            }
+            inverse_[as_size(j)] = T(1) / q;
+        }
+        return explained && slope(b).g <= steepest;
     }
 
     static double rounded(double value) { return static_cast<double>(static_cast<T>(value)); }
     static double smallest() { return sizeof(T) == 4 ? 1e-27 : 1e-200; }
     static double negligible() { return sizeof(T) == 4 ? 1e-6 : 1e-13; }
+    static T kept_part() { return sizeof(T) == 4 ? T(1e-2) : T(1e-6); }  // of q, below which a difference is imprecise
 
     const T* B_;
     int topics_, width_;
@@ -173,7 +213,7 @@ void coordinate(const Counts<Index, T>& counts, const T* B, int width, const dou
             row.load(counts.indices + begin, counts.values + begin, n);
             gains[d] = row.look(weights);
             row.improve(weights, settings.passes, settings.enough);
-            logs[d] = row.log_sum(weights);
+            logs[d] = row.log_sum();
         }
     });
 }

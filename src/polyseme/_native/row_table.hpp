@@ -26,14 +26,21 @@ constexpr T unexplained() {
     return sizeof(T) == 4 ? T(1e-24) : T(1e-280);
 }
 
+// Coordinate ascent keeps q at least this part of x: slopes stay finite, and one step explains an unexplained word.
+template <class T>
+constexpr T least_part() {
+    return sizeof(T) == 4 ? T(1e-12) : T(1e-60);
+}
+
 // Along one coordinate: g = sum x b / q and h = sum x (b / q)^2.
 struct Slope {
     double g, h;
 };
 
-// After a step along one coordinate: g there, and the least q.
+// After a step along one coordinate: g there, and whether every q is more than a given part of the old one.
 struct Shifted {
-    double g, least;
+    double g;
+    bool kept;
 };
 
 template <class T>
@@ -46,7 +53,7 @@ struct RowTable {
     void (*gather)(const T* B, const int64_t* offset, int64_t n, int64_t padded, const int* topic, int many, T* columns);
     void (*mix)(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse);
     Slope (*slope)(const T* x, const T* inverse, const T* b, int64_t n);
-    Shifted (*shift)(T* q, T* inverse, const T* x, const T* b, double step, int64_t n);
+    Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T part, int64_t n);
 };
 
 enum class Isa { baseline, avx2, avx512 };

@@ -148,7 +148,7 @@ void gather(const T* B, const int64_t* offset, int64_t n, int64_t padded, const 
 template <class T>
 void mix(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse) {
     constexpr int L = lanes<T>;
-    const T part = sizeof(T) == 4 ? T(1e-12) : T(1e-100);
+    const T part = least_part<T>();
     for (int64_t j = 0; j < padded; j += L) {
         Pack<T> total = splat(T(0));
         for (int a = 0; a < many; ++a) total = total + splat(weight[a]) * load(columns + a * padded + j);
@@ -185,28 +185,29 @@ Slope slope(const T* x, const T* inverse, const T* b, int64_t n) {
     return {static_cast<double>(sum<T>(g0 + g1)), static_cast<double>(sum<T>(h0 + h1))};
 }
 
-// q += step b, inverse = 1 / q
+// q = from + step b, inverse = 1 / q; `kept` is whether q > part * from everywhere. q may be from itself.
 template <class T>
-Shifted shift(T* q, T* inverse, const T* x, const T* b, double step, int64_t n) {
+Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T part, int64_t n) {
     constexpr int L = lanes<T>;
-    const Pack<T> delta = splat(static_cast<T>(step)), one = splat(T(1));
+    const Pack<T> delta = splat(static_cast<T>(step)), one = splat(T(1)), parts = splat(part);
     Pack<T> g = splat(T(0)), least = splat(T(1e30));
     for (int64_t j = 0; j < n; j += L) {
-        const Pack<T> bj = load(b + j);
-        const Pack<T> qj = load(q + j) + delta * bj;
+        const Pack<T> bj = load(b + j), old = load(from + j);
+        const Pack<T> qj = old + delta * bj;
         const Pack<T> ij = one / qj;
+        const Pack<T> above = qj - parts * old;
         store(q + j, qj);
         store(inverse + j, ij);
         g = g + load(x + j) * bj * ij;
 #ifdef POLYSEME_VECTOR_TYPES
-        least = qj < least ? qj : least;
+        least = above < least ? above : least;
 #else
-        for (int i = 0; i < L; ++i) least.lane[i] = qj.lane[i] < least.lane[i] ? qj.lane[i] : least.lane[i];
+        for (int i = 0; i < L; ++i) least.lane[i] = above.lane[i] < least.lane[i] ? above.lane[i] : least.lane[i];
 #endif
     }
     T smallest = least[0];
     for (int i = 1; i < L; ++i) smallest = least[i] < smallest ? least[i] : smallest;
-    return {static_cast<double>(sum<T>(g)), static_cast<double>(smallest)};
+    return {static_cast<double>(sum<T>(g)), smallest > T(0)};
 }
 
 template <class T, int Width>

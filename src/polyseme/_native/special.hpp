@@ -34,6 +34,11 @@ inline Pack<T> larger(const Pack<T>& a, const Pack<T>& b) {
 #endif
 }
 
+template <class T>
+inline Pack<T> smaller(const Pack<T>& a, const Pack<T>& b) {
+    return splat(T(0)) - larger<T>(splat(T(0)) - a, splat(T(0)) - b);
+}
+
 #ifdef POLYSEME_VECTOR_TYPES
 
 inline Pack<double> logarithm(const Pack<double>& x) { return log_pack<11>(x); }
@@ -92,7 +97,9 @@ inline Shifts<double> shifts(const Pack<double>& x) {
     return {product, (x + x + splat(7.0)) * polynomial(slope, u) / product};
 }
 
-inline Shifts<float> shifts(const Pack<float>& x) {
+// x is capped where the products would overflow: S is then far below the rounding error of exp(-S).
+inline Shifts<float> shifts(const Pack<float>& number) {
+    const Pack<float> x = smaller<float>(number, splat(1e9f));
     const Pack<float> u = x * (x + splat(3.0f));
     const Pack<float> product = u * (u + splat(2.0f));
     return {product, (x + x + splat(3.0f)) * (u + u + splat(2.0f)) / product};
