@@ -375,7 +375,7 @@ def test_operands_that_do_not_fit_are_refused(counts, layout):
     A, B = operands(29, counts, 20)
     wider = padded(B, np.float64).repeat(2, axis=1)
     for a, b in ((A[:-1], B), (A, B[:-1]), (A.astype(np.float32), B), (A[:, :20].copy(), B[:, :20].copy()), (A, wider)):
-        with pytest.raises(TypeError, match="do not fit"):
+        with pytest.raises(TypeError, match="does not fit"):
             layout(counts).sweep(a, b, n_threads=1)
     with pytest.raises(TypeError, match="weights"):
         layout(counts).sweep(A, B, n_threads=1, weights=np.ones(len(counts) - 1))
