@@ -33,9 +33,9 @@ TEXTS = [
 ]
 
 
-def assert_same(texts, more_texts=(), **parameters):
-    """Equal matrices, vocabularies and types, or equal errors."""
-    theirs, ours = CountVectorizer(**parameters), Vectorizer(**parameters)
+def assert_same(texts, more_texts=(), *, phrases=False, **parameters):
+    """Equal matrices, vocabularies and types, or equal errors; `phrases` only changes how they are counted."""
+    theirs, ours = CountVectorizer(**parameters), Vectorizer(phrases=phrases, **parameters)
     try:
         expected = theirs.fit_transform(texts)
     except ValueError as error:
@@ -47,7 +47,7 @@ def assert_same(texts, more_texts=(), **parameters):
     assert_equal_counts(counts, expected)
     assert list(ours.get_feature_names_out()) == list(theirs.get_feature_names_out())
     assert_equal_counts(ours.transform([*texts, *more_texts]), theirs.transform([*texts, *more_texts]))
-    assert Vectorizer(**parameters).fit(texts).vocabulary_ == theirs.vocabulary_
+    assert Vectorizer(phrases=phrases, **parameters).fit(texts).vocabulary_ == theirs.vocabulary_
 
 
 def assert_equal_counts(counts, expected):
@@ -107,6 +107,91 @@ def test_a_tokenizer_or_an_analyzer_of_the_users():
     assert_same(TEXTS, analyzer=lambda text: [len(word) for word in text.split()])
     with pytest.raises(polyseme.InputError, match="The tokenizer must give strings: a string was expected, not int"):
         Vectorizer(tokenizer=lambda text: [1]).fit(TEXTS)
+
+
+SPACED = ["ship  sail", "sea  storm ship", "", " ", "sail ship  ", "sea storm  sail sea  "]
+"""Split at single blanks, these have empty tokens."""
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"tokenizer": lambda text: text.split(" "), "token_pattern": None},
+        {"tokenizer": lambda text: [""] * len(text), "token_pattern": None},
+        {"token_pattern": r"\w*"},
+        {"token_pattern": r"(\w?)\w+"},
+    ],
+    ids=["blanks", "only empty", "pattern", "group"],
+)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"ngram_range": (1, 3)},
+        {"ngram_range": (2, 2)},
+        {"max_df": 0.5},
+        {"min_df": 2, "max_features": 3},
+        {"stop_words": ["", "sea"], "ngram_range": (1, 2)},
+        {"vocabulary": ["", "ship", "sea "]},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:Your stop_words may be inconsistent")
+def test_empty_tokens_are_counted_as_count_vectorizer_does(parameters, more):
+    assert_same(SPACED, ["", "  ", "ship  sea"], **parameters, **more)
+    assert_same(SPACED, ["", "  ", "ship  sea"], phrases=1.0, **parameters, **more)
+
+
+def test_empty_tokens_are_no_part_of_a_phrase():
+    texts = ["new york", " ship"] * 20
+    counter = Vectorizer(phrases=True, tokenizer=lambda text: text.split(" "), token_pattern=None)
+    counts = counter.fit_transform([*texts, "", " "])
+    assert counter.phrases_ == [[("new", "york")], []]
+    assert dict(zip(counter.get_feature_names_out(), counts.sum(axis=0).tolist()[0], strict=True)) == {
+        "": 23,
+        "new_york": 20,
+        "ship": 20,
+    }
+
+
+@pytest.mark.parametrize("ngram_range", [(1, 1), (1, 2)])
+def test_empty_tokens_with_a_language(ngram_range):
+    pieces = {"tokenizer": lambda text: text.split(" "), "token_pattern": None, "ngram_range": ngram_range}
+    counter = Vectorizer(language="english", stop_words=[], stem=False, **pieces)
+    assert_equal_counts(counter.fit_transform(SPACED), CountVectorizer(**pieces).fit_transform(SPACED))
+    stemmed = Vectorizer(language="english", stop_words=[], **pieces).fit(SPACED)
+    assert "" in stemmed.vocabulary_
+
+
+DOCUMENTS_AS_WORDS = [["Ship", "sail"], [], ("sea", "", "Ship"), ["sea"]]
+
+
+@pytest.mark.parametrize("more", [{}, {"ngram_range": (1, 2)}, {"stop_words": ["sea"]}, {"phrases": 1.0}], ids=str)
+def test_documents_of_other_types_for_functions_of_the_user(more):
+    rows = [{"text": "Ship sail"}, {"text": ""}, {"text": "sea ship"}]
+    words = {"tokenizer": lambda words: words, "token_pattern": None, "lowercase": False}
+    assert_same(DOCUMENTS_AS_WORDS, [["sail"]], **words, **more)
+    assert_same(rows, [{"text": "sail"}], preprocessor=lambda row: row["text"], **more)
+    assert_same(rows, preprocessor=lambda row: row["text"], tokenizer=str.split, token_pattern=None, **more)
+    assert_same(rows, preprocessor=lambda row: row["text"], token_pattern=r"(\w)\w*", **more)
+
+
+def test_documents_of_other_types_for_characters_and_accents():
+    rows = [{"text": "Ship sail"}, {"text": ""}, {"text": "sea ship"}]
+    assert_same(rows, preprocessor=lambda row: row["text"], analyzer="char", ngram_range=(2, 3))
+    assert_same(rows, strip_accents=lambda row: row["text"], lowercase=False)
+
+
+def test_documents_of_other_types_that_no_function_takes():
+    refused = "Document 0 is of type list, where a string belongs"
+    with pytest.raises(polyseme.InputError, match=refused):
+        Vectorizer(tokenizer=lambda words: words, token_pattern=None).fit(DOCUMENTS_AS_WORDS)  # lowercase is True
+    with pytest.raises(polyseme.InputError, match=refused):
+        Vectorizer(tokenizer=list, token_pattern=None, lowercase=False, language="english").fit(DOCUMENTS_AS_WORDS)
+    with pytest.raises(polyseme.InputError, match="The preprocessor must return strings, not list"):
+        Vectorizer(preprocessor=lambda words: words).fit(DOCUMENTS_AS_WORDS)
+    with pytest.raises(polyseme.InputError, match="The preprocessor must return strings, not list"):
+        Vectorizer(preprocessor=lambda words: words, token_pattern=r"(\w)\w*").fit(DOCUMENTS_AS_WORDS)
 
 
 # all characters

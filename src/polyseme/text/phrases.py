@@ -43,7 +43,8 @@ def find_phrases(sequences: Sequences, names: list[str], threshold: float) -> tu
         pairs = pairs[(pairs[:, :2] >= first_new).any(axis=1)]  # the others have had their turn
         first_new = len(names)
         scores = npmi(pairs[:, 2], tokens[pairs[:, 0]], tokens[pairs[:, 1]], int(tokens.sum()))
-        rounds.append([(names[a], names[b]) for a, b in pairs[scores >= threshold, :2]])
+        found = ((names[a], names[b]) for a, b in pairs[scores >= threshold, :2])
+        rounds.append([pair for pair in found if all(pair)])  # an empty token is counted, but is no part of a phrase
         names = join_phrases(sequences, names, rounds[-1])
     return names, rounds
 

@@ -27,7 +27,8 @@ def splitting_of_scikit_learn(vectorizer: Any) -> Splitting:
     if characters is not None:
         return Splitting(characters, unit, stops, prepare)
     return Splitting(
-        one_by_one(False), unit, stops, vectorizer.build_preprocessor(), vectorizer.build_tokenizer()
+        one_by_one(False), unit, stops, vectorizer.build_preprocessor(), vectorizer.build_tokenizer(),
+        text_expected=vectorizer.tokenizer is None,
     )  # fmt: skip
 
 
@@ -44,7 +45,24 @@ def splitting_of_language(vectorizer: Any, language: Language) -> Splitting:
     if preprocess is not None:
         stops = frozenset(map(prepare, stops))
     lowercase = vectorizer.lowercase and preprocess is None
-    return Splitting(language.characters(lowercase), WORDS, stops, prepare, vectorizer.tokenizer)
+    return Splitting(
+        language.characters(lowercase), WORDS, stops, prepare, vectorizer.tokenizer, text_expected=not own_words
+    )
+
+
+def takes_any_type(vectorizer: Any) -> bool:
+    """Whether a function of the user sees each document first, so that documents need not be strings.
+
+    A language looks at the text itself before any function of the user.
+    """
+    if vectorizer.language is not None:
+        return False
+    if vectorizer.preprocessor is not None:
+        return True
+    if vectorizer.lowercase:
+        return False
+    accents = vectorizer.strip_accents
+    return callable(accents) or (accents is None and vectorizer.analyzer == "word" and vectorizer.tokenizer is not None)
 
 
 def _preprocessor(vectorizer: Any) -> Callable[[str], str] | None:

@@ -23,18 +23,24 @@ WORDS, CHARACTERS, PADDED_CHARACTERS = range(3)
 
 _CHARACTERS_AT_ONCE = 1 << 23
 _COST_OF_A_DOCUMENT = 64
+_COST_OF_AN_OBJECT = 1 << 13
+"""A guess, for documents whose size in characters is not known."""
 _DIRECT = (np.int32, np.int64, np.float32, np.float64)
 
 
 @dataclass(frozen=True)
 class Splitting:
-    """How a document becomes words: prepared, then split by its characters, or by a function `words`."""
+    """How a document becomes words: prepared, then split by its characters, or by a function `words`.
+
+    text_expected : whether `prepare` must return a string; a tokenizer may take anything.
+    """
 
     characters: Characters
     unit: int = WORDS
     stops: frozenset[str] = frozenset()
-    prepare: Callable[[str], str] | None = None
-    words: Callable[[str], Iterable[str]] | None = None
+    prepare: Callable[[Any], Any] | None = None
+    words: Callable[[Any], Iterable[str]] | None = None
+    text_expected: bool = True
 
 
 GIVEN_WORDS = Splitting(one_by_one(False))
@@ -48,17 +54,23 @@ def refuse_one_string(documents: Any) -> None:
 
 
 def batches(
-    documents: Iterable[Any], decode: Callable[[Any], Any], *, strings_are_texts: bool = True
-) -> Iterator[list[str]]:
-    """The documents, a few megabytes at a time; what is not a text itself (bytes, the name of a file) is decoded."""
-    batch: list[str] = []
+    documents: Iterable[Any], decode: Callable[[Any], Any], *, strings_are_texts: bool = True, any_type: bool = False
+) -> Iterator[list[Any]]:
+    """The documents, a few megabytes at a time; what is not a text itself (bytes, the name of a file) is decoded.
+
+    any_type : whether documents may be other objects than strings, for a preprocessor or tokenizer of the user.
+    """
+    batch: list[Any] = []
     size = 0
     for number, document in enumerate(documents):
         text = document if strings_are_texts and type(document) is str else decode(document)
-        if not isinstance(text, str):
+        if isinstance(text, str):
+            size += len(text) + _COST_OF_A_DOCUMENT
+        elif any_type:
+            size += _COST_OF_AN_OBJECT
+        else:
             raise InputError(f"Document {number} is of type {type(text).__name__}, where a string belongs.")
         batch.append(text)
-        size += len(text) + _COST_OF_A_DOCUMENT
         if size >= _CHARACTERS_AT_ONCE:
             yield batch
             batch, size = [], 0
@@ -66,9 +78,12 @@ def batches(
         yield batch
 
 
-def _add(counter: Any, batch: list[str], splitting: Splitting, n_threads: int) -> None:
+def _add(counter: Any, batch: list[Any], splitting: Splitting, n_threads: int) -> None:
     if splitting.prepare is not None:
-        batch = [splitting.prepare(text) for text in batch]
+        batch = [splitting.prepare(document) for document in batch]
+        other = next((text for text in batch if not isinstance(text, str)), None) if splitting.text_expected else None
+        if other is not None:
+            raise InputError(f"The preprocessor must return strings, not {type(other).__name__}.")
     if splitting.words is None:
         counter.add(batch, n_threads)
         return
@@ -97,7 +112,7 @@ class Tally:
             sorted(splitting.stops), keep,
         )  # fmt: skip
 
-    def add(self, batch: list[str]) -> None:
+    def add(self, batch: list[Any]) -> None:
         _add(self.counter, batch, self.splitting, self.n_threads)
         self.n_documents += len(batch)
 
@@ -141,7 +156,7 @@ class Sequences:
             characters.table, list(characters.peculiar), characters.min_length, sorted(splitting.stops)
         )
 
-    def add(self, batch: list[str]) -> None:
+    def add(self, batch: list[Any]) -> None:
         _add(self.sequences, batch, self.splitting, self.n_threads)
         self.n_documents += len(batch)
 

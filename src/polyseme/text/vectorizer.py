@@ -23,7 +23,7 @@ from polyseme.text.guessing import language_in
 from polyseme.text.kept_words import as_scikit_learn_returns_it, frequent, is_number, with_sorted_rows
 from polyseme.text.languages import OTHER, Language, language_of
 from polyseme.text.phrases import DEFAULT_THRESHOLD, Pair, find_phrases, join_phrases
-from polyseme.text.splitting import splitting_of_language, splitting_of_scikit_learn
+from polyseme.text.splitting import splitting_of_language, splitting_of_scikit_learn, takes_any_type
 from polyseme.text.stems import named, stems_of
 from polyseme.text.tokens import Columns, Sequences, Splitting, Tally, batches, refuse_one_string
 from polyseme.text.totals import Totals, TotalsByStem
@@ -41,7 +41,8 @@ class Vectorizer(CountVectorizer):
     `preprocessor`, `strip_accents` or another pattern runs in Python, before the compiled counting; a callable
     `analyzer` is left to scikit-learn.
 
-    Documents may be any iterable; a stream is read a few megabytes at a time.
+    Documents may be any iterable; a stream is read a few megabytes at a time. A document is a string (or bytes, a file
+    or its name: see `input`), or any object that the `preprocessor` or, with `lowercase=False`, the `tokenizer` takes.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ class Vectorizer(CountVectorizer):
             return with_sorted_rows(super().transform(raw_documents))
         language = self._fitted_language()
         splitting = self._splitting(language)
-        documents = batches(raw_documents, self.decode, strings_are_texts=self.input == "content")
+        documents = self._batches(raw_documents)
         words: Sequence[str | None]
         if self._needs_order(language):
             sequences, names = self._in_order(documents, splitting, language)
@@ -161,7 +162,7 @@ class Vectorizer(CountVectorizer):
             raise UnsupportedError("Sequences are of single words: leave analyzer='word' and ngram_range=(1, 1).")
         self._check_vocabulary()
         language = self._fitted_language()
-        documents = batches(raw_documents, self.decode, strings_are_texts=self.input == "content")
+        documents = self._batches(raw_documents)
         sequences, names = self._in_order(documents, self._splitting(language), language)
         return sequences.columns(np.array([self.vocabulary_.get(name, -1) for name in names], dtype=np.int32))
 
@@ -211,7 +212,7 @@ class Vectorizer(CountVectorizer):
         self._warn_for_unused_params()
         self._validate_vocabulary()
         self._warn_of_upper_case()
-        documents = batches(raw_documents, self.decode, strings_are_texts=self.input == "content")
+        documents = self._batches(raw_documents)
         language, documents = self._chosen_language(documents)
         splitting = self._splitting(language)
         self.language_ = None if language is None else language.name
@@ -359,6 +360,11 @@ class Vectorizer(CountVectorizer):
         return as_scikit_learn_returns_it(counts)
 
     # how documents become words
+
+    def _batches(self, raw_documents: Iterable[Any]) -> Iterator[list[Any]]:
+        return batches(
+            raw_documents, self.decode, strings_are_texts=self.input == "content", any_type=takes_any_type(self)
+        )
 
     def _is_left_to_scikit_learn(self) -> bool:
         return callable(self.analyzer) or self.ngram_range[0] < 1

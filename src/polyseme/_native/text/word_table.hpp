@@ -149,7 +149,7 @@ class WordTable {
     }
 
     std::string_view kept(const char* bytes, std::size_t n) {
-        if (n > room_) {
+        if (!free_ || n > room_) {  // an empty word, too, needs 8 readable bytes
             const std::size_t size = std::max(block, n);
             blocks_.emplace_back(new char[size + 8]);  // words can be looked up elsewhere, with 8 readable bytes behind
             free_ = blocks_.back().get();
