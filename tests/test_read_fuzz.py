@@ -181,6 +181,7 @@ def check(folder, case, mutations):
         assert isinstance(document, Document)
         assert len(document.text.encode("utf-8")) <= 4 * LIMITS.document
     assert str(reader.problems)
+    assert "it cannot be read (" not in str(reader.problems)  # an error that no reader expects
     assert reader.bytes_read == reader.total_bytes or reader.problems
 
 

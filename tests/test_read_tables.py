@@ -215,6 +215,7 @@ def test_damaged_parquet_is_named(tmp_path):
 
 
 def test_parquet_without_its_extra_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr("polyseme.text.readers.reader.ISOLATED", frozenset())
     monkeypatch.setitem(sys.modules, "polars", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(MissingExtraError, match=r"polyseme\[cli\]"):
@@ -250,6 +251,7 @@ def test_samples_are_random_reproducible_and_in_order(tmp_path):
 def test_rows_before_the_damage_are_kept(tmp_path, monkeypatch):
     """The pages of the last row groups are overwritten; the table of contents at the end is whole."""
     polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
+    monkeypatch.setattr("polyseme.text.readers.reader.ISOLATED", frozenset())
     monkeypatch.setattr("polyseme.text.readers.parquet._FIRST_ROWS", 100)
     monkeypatch.setattr("polyseme.text.readers.parquet._BYTES_AT_A_TIME", 1000)
     path = tmp_path / "table.parquet"

@@ -21,4 +21,5 @@ class MissingExtraError(ImportError):
     """A part of polyseme whose optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
+        self.what, self.extra = what, extra
         super().__init__(f"{what} needs the extra '{extra}': pip install 'polyseme[{extra}]'.")

@@ -6,6 +6,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -17,6 +18,10 @@ PIECE = 2**20
 
 RATIO_JUDGED_FROM = 64 * 2**20
 """Small files may be very repetitive: the ratio counts from here on."""
+
+
+XZ_MEMORY = 256 * 2**20
+"""Bytes that expanding an .xz file may take: four times those of the largest preset. A file may declare 4 GiB."""
 
 
 class DamagedStream(Exception):
@@ -102,13 +107,19 @@ def _zstd_module() -> Any:
 _MAGIC: dict[bytes, Callable[[], Decompressor]] = {
     b"\x1f\x8b": _Gzip,
     b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\x00": lzma.LZMADecompressor,
+    b"\xfd7zXZ\x00": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=XZ_MEMORY),
     b"\x28\xb5\x2f\xfd": _Zstd,
 }
 
 _DAMAGE = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
+
+
+def check_expansion(taken: int, given: int, limits: Limits) -> None:
+    """Raises Bomb where so many bytes expand to more than the limits allow."""
+    if given > limits.expanded or (given > RATIO_JUDGED_FROM and given > limits.ratio * taken):
+        raise Bomb(f"{taken} bytes expand to {given} and more, beyond `limits`")
 
 
 def decompressor_of(head: bytes) -> Callable[[], Decompressor] | None:
@@ -136,8 +147,7 @@ def expand(chunks: Iterable[bytes], make: Callable[[], Decompressor], limits: Li
             except _DAMAGE as error:
                 raise DamagedStream(f"the compressed data is damaged ({error})") from None
             given += len(piece)
-            if given > limits.expanded or (given > RATIO_JUDGED_FROM and given > limits.ratio * taken):
-                raise Bomb(f"{taken} bytes expand to {given} and more, beyond `limits`")
+            check_expansion(taken, given, limits)
             if piece:
                 yield piece
             chunk = b""

@@ -50,6 +50,8 @@ class Input:
     file: File
     settings: Settings
     current: Pass
+    content: bytes | None = None
+    """All bytes of the file, expanded, where they have been read already."""
 
     @property
     def name(self) -> str:
@@ -73,6 +75,9 @@ class Input:
 
     def chunks(self) -> Iterator[bytes]:
         """The file's bytes, expanded; a file that cannot be read to its end gives what comes before the damage."""
+        if self.content is not None:
+            yield self.content
+            return
         try:
             with self.opened() as stream:
                 raw = self._raw(stream)
@@ -110,7 +115,7 @@ class Input:
     @contextmanager
     def seekable(self) -> Iterator[IO[bytes] | None]:
         """The file for readers that jump about in it: from the disk, or from memory where it is compressed or piped."""
-        if not self._is_plain():
+        if not self.is_plain():
             content = self.whole()
             yield None if content is None else io.BytesIO(content)
             return
@@ -118,7 +123,7 @@ class Input:
             yield stream
         self.current.bytes_read += self.file.size
 
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether it is a file on the disk that can be opened and is not compressed."""
         path = self.file.path
         if path is None or not path.is_file():

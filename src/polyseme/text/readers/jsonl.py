@@ -46,12 +46,12 @@ def _parsed(source: Input, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[i
     """The values of lines that are JSON, with the numbers of the lines."""
     for number, line in lines:
         try:
-            row = json.loads(line)
+            row = _loaded(line)
         except (ValueError, RecursionError) as error:
             if line and not line.isspace():
                 source.problem("damaged row", f"it is not JSON ({error})", number)
             continue
-        yield number, _without_lone_surrogates(row) if _SURROGATE.search(line) else row
+        yield number, row
 
 
 def _array(source: Input, first: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
@@ -63,13 +63,18 @@ def _array(source: Input, first: str, lines: Iterable[tuple[int, str]]) -> Itera
             source.problem("refused file", "it is one large JSON array: write each object on a line of its own")
             return
         pieces.append(line)
-    content = "".join(pieces)
     try:
-        rows = json.loads(content)
+        rows = _loaded("".join(pieces))
     except (ValueError, RecursionError) as error:
         source.problem("damaged file", f"it is neither a JSON array nor JSON lines ({error})")
         return
-    yield from enumerate(_without_lone_surrogates(rows) if _SURROGATE.search(content) else rows, 1)
+    yield from enumerate(rows, 1)
+
+
+def _loaded(content: str) -> Any:
+    """The value; ValueError for what is not JSON, RecursionError for one that is nested too deeply."""
+    value = json.loads(content)
+    return _without_lone_surrogates(value) if _SURROGATE.search(content) else value
 
 
 def _without_lone_surrogates(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -11,22 +12,28 @@ from typing import IO
 from xml.parsers import expat
 
 from polyseme.errors import MissingExtraError
-from polyseme.text.readers.compressed import RATIO_JUDGED_FROM, Bomb
+from polyseme.text.readers.compressed import PIECE, Bomb, check_expansion
 from polyseme.text.readers.documents import Document
-from polyseme.text.readers.inputs import CHUNK, Input
+from polyseme.text.readers.inputs import Input
 from polyseme.text.readers.plain import file_document
+from polyseme.text.readers.xml_parser import RefusedXml, XmlParser
 
 _ARCHIVE_DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     expat.ExpatError,
+    RefusedXml,
     OSError,
     EOFError,
-    KeyError,
+    LookupError,  # a part that is not there, or an encoding that Python does not have
     ValueError,
     RuntimeError,
     NotImplementedError,
 )
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Those of Word files. Python expands the others without a bound on the memory."""
+_LONGEST_TOKEN = 2**24
+"""Bytes; pictures can be in attributes of old Word files."""
 
 
 def read_pdf(source: Input) -> Iterator[Document]:
@@ -65,7 +72,10 @@ def read_docx(source: Input) -> Iterator[Document]:
             with zipfile.ZipFile(stream) as archive:
                 parts = ["word/document.xml", "word/footnotes.xml", "word/endnotes.xml"]
                 present = set(archive.namelist())
-                words = (_Words(source, archive, part).text() for part in parts if part in present or part == parts[0])
+                size = stream.seek(0, os.SEEK_END)
+                words = (
+                    _Words(source, archive, part, size).text() for part in parts if part in present or part == parts[0]
+                )
                 text = _joined(source, words)
         except Bomb as error:
             source.problem("refused file", str(error))
@@ -110,40 +120,36 @@ def _silenced(name: str) -> Iterator[None]:
 class _Words:
     """The text of one part of a Word file, without deleted text and without what older programs would show instead."""
 
-    def __init__(self, source: Input, archive: zipfile.ZipFile, part: str) -> None:
+    def __init__(self, source: Input, archive: zipfile.ZipFile, part: str, file_size: int) -> None:
         self._source = source
         self._archive = archive
         self._part = part
+        self._file_size = file_size
         self._pieces: list[str] = []
         self._size = 0
         self._in_text = False
         self._fallbacks = 0
 
     def text(self) -> str:
-        parser = expat.ParserCreate(namespace_separator=" ")
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.StartDoctypeDeclHandler = self._refuse
-        parser.EntityDeclHandler = self._refuse
+        if self._archive.getinfo(self._part).compress_type not in _METHODS:
+            raise zipfile.BadZipFile("it is compressed by a method that Word files do not use")
+        parser = XmlParser(self, _LONGEST_TOKEN, spaces=True)
         with self._archive.open(self._part) as stream:
             for chunk in self._chunks(stream):
-                parser.Parse(chunk, False)
-        parser.Parse(b"", True)
+                parser.feed(chunk)
+        parser.finish()
         return "".join(self._pieces)
 
     def _chunks(self, stream: IO[bytes]) -> Iterator[bytes]:
-        limits = self._source.settings.limits
-        packed = self._archive.getinfo(self._part).compress_size
+        # the archive may declare any size for its parts: none is larger than the file
+        packed = min(self._archive.getinfo(self._part).compress_size, self._file_size)
         given = 0
-        while chunk := stream.read(CHUNK):
+        while chunk := stream.read(PIECE):
             given += len(chunk)
-            if given > limits.expanded or (given > RATIO_JUDGED_FROM and given > limits.ratio * packed):
-                raise Bomb(f"{self._part} expands beyond `limits`")
+            check_expansion(packed, given, self._source.settings.limits)
             yield chunk
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
+    def start(self, name: str, attributes: dict[str, str]) -> None:
         space, _, tag = name.rpartition(" ")
         if tag == "Fallback":
             self._fallbacks += 1
@@ -152,25 +158,25 @@ class _Words:
         elif tag == "t":
             self._in_text = True
         elif tag == "tab":
-            self._pieces.append("\t")
+            self._add("\t")
         elif tag in ("br", "cr"):
-            self._pieces.append("\n")
+            self._add("\n")
 
-    def _end(self, name: str) -> None:
+    def end(self, name: str) -> None:
         space, _, tag = name.rpartition(" ")
         if tag == "Fallback":
             self._fallbacks -= 1
         elif "wordprocessingml" in space and not self._fallbacks:
             self._in_text = False
             if tag == "p":
-                self._pieces.append("\n")
+                self._add("\n")
 
-    def _characters(self, text: str) -> None:
+    def characters(self, text: str) -> None:
         if self._in_text:
-            self._size += len(text)
-            if self._size > self._source.settings.limits.document:
-                raise Bomb(f"its text is longer than {self._source.settings.limits.document} characters")
-            self._pieces.append(text)
+            self._add(text)
 
-    def _refuse(self, *_: object) -> None:
-        raise ValueError("it declares a document type or entities, which no Word file does")
+    def _add(self, text: str) -> None:
+        self._size += len(text)
+        if self._size > self._source.settings.limits.document:
+            raise Bomb(f"its text is longer than {self._source.settings.limits.document} characters")
+        self._pieces.append(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 EXAMPLES_KEPT = 10
@@ -39,6 +39,21 @@ class Problems:
         if len(kept) < EXAMPLES_KEPT:
             kept.append(Problem(kind, where, what[:LONGEST_DESCRIPTION]))
 
+    @classmethod
+    def of(cls, counts: Mapping[str, int], kept: Iterable[Problem]) -> Problems:
+        """From what `counts` and iterating give."""
+        problems = cls()
+        for problem in kept:
+            problems.add(*problem, times=0)
+        problems.counts = Counter(counts)
+        return problems
+
+    def merge(self, other: Problems) -> None:
+        """Adds the problems of another reader."""
+        for problem in other:
+            self.add(*problem, times=0)
+        self.counts.update(other.counts)
+
     def __len__(self) -> int:
         return self.counts.total()
 
@@ -48,7 +63,7 @@ class Problems:
     def __str__(self) -> str:
         lines = []
         for kind, count in self.counts.items():
-            kept = self._kept[kind]
+            kept = self._kept.get(kind, [])
             more = " ..." if count > len(kept) else ""
             lines.append(f"{kind} ({count}): " + "; ".join(map(str, kept)) + more)
         return "\n".join(lines) or "no problems"

@@ -12,6 +12,7 @@ from polyseme.text.readers.documents import Document
 from polyseme.text.readers.encodings import check_encoding
 from polyseme.text.readers.files import File, Paths, Place, files_of, places
 from polyseme.text.readers.inputs import Input, Pass, Settings
+from polyseme.text.readers.isolation import ISOLATED, read_isolated
 from polyseme.text.readers.jsonl import read_jsonl
 from polyseme.text.readers.limits import Limits
 from polyseme.text.readers.office import read_docx, read_pdf
@@ -126,14 +127,23 @@ class Reader:
         alone = len(self._places) == 1
         for place in self._places:
             for file in files_of(place, current.problems.add, alone=alone):
-                yield from FORMATS[self._format_of(file, place)](Input(file, self._settings, current))
+                source, format = Input(file, self._settings, current), self._format_of(file, place)
+                try:
+                    yield from read_isolated(format, source) if format in ISOLATED else FORMATS[format](source)
+                except InputError as error:
+                    if self._is_alone(place):
+                        raise
+                    source.problem("refused file", str(error))
 
     def _format_of(self, file: File, place: Place) -> str:
         """By the suffix; a text file is a document, but one that is given alone holds a document a line."""
         if self._format is not None:
             return self._format
-        alone = len(self._places) == 1 and not place.is_folder
-        return _BY_SUFFIX.get(file.suffix, "lines" if alone or file.path is None else "files")
+        return _BY_SUFFIX.get(file.suffix, "lines" if self._is_alone(place) or file.path is None else "files")
+
+    def _is_alone(self, place: Place) -> bool:
+        """Whether a file is all that there is to read."""
+        return len(self._places) == 1 and not place.is_folder
 
     def _named(self) -> str:
         names = [place.name for place in self._places]

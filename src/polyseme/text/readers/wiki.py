@@ -13,12 +13,14 @@ from polyseme.text.readers.documents import Document
 from polyseme.text.readers.encodings import check_encoding, decode, with_byte_order
 from polyseme.text.readers.inputs import Input
 from polyseme.text.readers.wikitext import Wikitext
+from polyseme.text.readers.xml_parser import RefusedXml, XmlParser
 
 ARTICLES, FILES, CATEGORIES = 0, 6, 14
 """Numbers of namespaces, the same in every wiki."""
 
 _MOST_DAMAGED_PAGES = 1000
 _MOST_NAMESPACES = 1000
+_LONGEST_TOKEN = 2**20
 _REDIRECT = re.compile(r"\s*+#redirect\b", re.IGNORECASE)
 _REDIRECT_IN_ANY_LANGUAGE = re.compile(r"\s*+#\s?+\w++\s*+:?\s*+\[\[[^\[\]\n]++\]\]")
 _KNOWN_TO_EXPAT = {"utf-8", "utf-16-le", "utf-16-be"}
@@ -79,10 +81,6 @@ def _number(text: str) -> int:
     return int(text) if _NUMBER.fullmatch(text) else ARTICLES
 
 
-class _Refused(Exception):
-    """XML that a dump never holds."""
-
-
 @dataclass
 class _Dump:
     """The pages of a dump, by an XML parser that is fed a chunk at a time.
@@ -99,7 +97,7 @@ class _Dump:
     def pages(self) -> Iterator[_Page]:
         try:
             yield from self._pages()
-        except _Refused as error:
+        except RefusedXml as error:
             self.source.problem("refused file", str(error))
 
     def _pages(self) -> Iterator[_Page]:
@@ -165,7 +163,7 @@ def _encoding_of(head: bytes) -> str:
     try:
         return check_encoding(declared.group(1).decode("ascii")) if declared else "utf-8"
     except InputError as error:
-        raise _Refused(f"it declares an encoding that is unknown: {error}") from None
+        raise RefusedXml(f"it declares an encoding that is unknown: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ _WANTED = {
 
 
 class _Parser:
-    """expat with handlers for the few elements that matter. Of a page's revisions the last one counts."""
+    """Handlers for the few elements that matter. Of a page's revisions the last one counts."""
 
     def __init__(self, encoding: str, namespaces: dict[str, int], limit: int) -> None:
         self._namespaces = namespaces
@@ -199,29 +197,18 @@ class _Parser:
         self._pieces: list[str] | None = None
         self._size = 0
         self._key = 0
-        self._fed = 0
-        parser = expat.ParserCreate(encoding.replace("utf-16-", "utf-16"))
-        parser.buffer_text = True
-        parser.buffer_size = 2**16
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.StartDoctypeDeclHandler = self._refuse
-        parser.EntityDeclHandler = self._refuse
-        self._parser = parser
+        self._parser = XmlParser(self, _LONGEST_TOKEN, encoding=encoding.replace("utf-16-", "utf-16"))
 
     def feed(self, chunk: bytes) -> _XmlError | None:
         try:
-            self._parser.Parse(chunk, False)
+            self._parser.feed(chunk)
         except expat.ExpatError as error:
-            at = self._parser.ErrorByteIndex - self._fed
-            return _XmlError(str(error), min(max(at, 0), len(chunk)))
-        self._fed += len(chunk)
+            return _XmlError(str(error), min(max(self._parser.error_position, 0), len(chunk)))
         return None
 
     def finish(self) -> _XmlError | None:
         try:
-            self._parser.Parse(b"", True)
+            self._parser.finish()
         except expat.ExpatError as error:
             return _XmlError(str(error), 0)
         return None
@@ -230,11 +217,11 @@ class _Parser:
         pages, self._pages = self._pages, []
         return pages
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
+    def start(self, name: str, attributes: dict[str, str]) -> None:
         path = self._path
         parent = path[-1] if path else ""
         if not path and name != "mediawiki":
-            raise _Refused(f"it is not a MediaWiki dump: its root is <{name[:50]}>")
+            raise RefusedXml(f"it is not a MediaWiki dump: its root is <{name[:50]}>")
         path.append(name)
         if (parent, name) in _WANTED:
             self._pieces, self._size = [], 0
@@ -245,7 +232,7 @@ class _Parser:
         elif name == "redirect" and parent == "page":
             self._page.redirect = True
 
-    def _characters(self, text: str) -> None:
+    def characters(self, text: str) -> None:
         if self._pieces is None:
             return
         self._size += len(text)
@@ -255,7 +242,7 @@ class _Parser:
             self._pieces.clear()
             self._page.too_large = True
 
-    def _end(self, name: str) -> None:
+    def end(self, name: str) -> None:
         self._path.pop()
         if self._pieces is not None:
             text, self._pieces = "".join(self._pieces), None
@@ -267,6 +254,3 @@ class _Parser:
         if name == "page":
             self._pages.append(self._page)
             self._page = _Page()
-
-    def _refuse(self, *_: object) -> None:
-        raise _Refused("it declares a document type or entities, which no dump does")
