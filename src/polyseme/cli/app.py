@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from polyseme.cli import exit_codes
 from polyseme.cli.compare import compare
+from polyseme.cli.console import print_error
 from polyseme.cli.demo import demo
 from polyseme.cli.edit import edit
 from polyseme.cli.evaluate import evaluate
@@ -48,18 +49,17 @@ class OneSentenceErrors(TyperGroup):
         except typer.Abort:
             sys.exit(exit_codes.INTERRUPTED)
         except (InputError, ModelFileError, ShardError, MissingExtraError, OSError) as error:
-            typer.echo(f"polyseme: {in_options(str(error)).rstrip('.')}.", err=True)
+            print_error(in_options(str(error)))
             sys.exit(exit_codes.FAILED)
         except MemoryError as error:
             reason = f" ({error})" if str(error) else ""
-            advice = "use fewer topics or documents, or fit --shards"
-            typer.echo(f"polyseme: There is not enough memory{reason}: {advice}.", err=True)
+            print_error(f"There is not enough memory{reason}: use fewer topics or documents, or fit --shards.")
             sys.exit(exit_codes.FAILED)
         except Exception as error:
             # The class of usage errors moved between releases of typer: known here by what it can do.
             if not hasattr(error, "format_message"):
                 raise
-            typer.echo(f"polyseme: {error.format_message().rstrip('.')}.", err=True)
+            print_error(error.format_message())
             sys.exit(getattr(error, "exit_code", 2))
         sys.exit(code if isinstance(code, int) else 0)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
@@ -16,6 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from polyseme.cli.console import Console
 
 Update = Callable[[float, float | None, str], None]
 
@@ -41,9 +42,9 @@ def bar(console: Console, name: str, *, unit: str = "", size: float = 1.0, quiet
     The rate is shown in units of `size` a second, if they have a name.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[detail]}"),
+        TextColumn("{task.fields[detail]}", markup=False),
         Rate(unit, size),
         TimeElapsedColumn(),
         TextColumn("left"),

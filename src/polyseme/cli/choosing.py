@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from polyseme.cli.bars import bar
+from polyseme.cli.console import Console
 from polyseme.errors import InputError
 from polyseme.files import write_atomically
 from polyseme.runs.counted import read_json

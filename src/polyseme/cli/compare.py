@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from polyseme.cli import options
+from polyseme.cli.console import Console, print_json
 from polyseme.runs import Run, open_run
 from polyseme.runs.comparison import Comparison, Pair
 from polyseme.runs.comparison import compare as compare_runs
@@ -37,7 +36,7 @@ def compare(
     runs = open_run(first, trust_pattern=trust_pattern), open_run(second, trust_pattern=trust_pattern)
     found = compare_runs(*runs, n_words=words)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+        print_json(found.to_dict())
         return
     screen = Console()
     screen.print(_table(found, *runs))

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from polyseme import PLSA
 from polyseme.cli.bars import bar
 from polyseme.cli.choosing import check_number
+from polyseme.cli.console import Console
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
 from polyseme.cli.outcome import print_topics, stopped_early
@@ -95,7 +95,7 @@ def _counter() -> Vectorizer:
 
 
 def _print_next_steps(output: Console, folder: Path) -> None:
-    output.print("\n[bold]Try next[/bold]")
+    output.print("\nTry next", style="bold")
     for command in (
         f"polyseme topics {folder}",
         f"polyseme search {folder} solve a linear system",

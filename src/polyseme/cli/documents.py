@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from polyseme.cli.console import Console
 from polyseme.cli.reading import count_anew
 from polyseme.errors import InputError
 from polyseme.files import write_atomically

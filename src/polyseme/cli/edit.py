@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from sklearn.base import clone
 
 from polyseme.cli import options
+from polyseme.cli.console import Console
 from polyseme.cli.fitting import end_if, fit_with_bar
 from polyseme.cli.outcome import print_topics
 from polyseme.cli.rewriting import rewrite

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from polyseme.cli import options
 from polyseme.cli.bars import bar
+from polyseme.cli.console import Console, print_json
 from polyseme.cli.reading import count_as_before
 from polyseme.errors import InputError
 from polyseme.metrics.evaluation import Evaluation
@@ -102,7 +101,7 @@ def evaluate(
             step=lambda what: update(next(done), STEPS, what),
         )
     if as_json:
-        typer.echo(json.dumps(_as_dict(judged, opened.vocabulary, fitted=not inputs), ensure_ascii=False, indent=2))
+        print_json(_as_dict(judged, opened.vocabulary, fitted=not inputs))
         return
     screen = Console()
     screen.print(figures_table(judged, fitted=not inputs))

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.cli import options
 from polyseme.cli.bars import bar
+from polyseme.cli.console import Console
 from polyseme.explore import write_page
 from polyseme.metrics import bootstrap_stability
 from polyseme.runs import Run, open_run

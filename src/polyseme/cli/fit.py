@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from polyseme import PLSA
 from polyseme.checkpoints import Checkpoint
 from polyseme.cli import options
 from polyseme.cli.choosing import check_number, chosen_number, forget_choice
+from polyseme.cli.console import Console
 from polyseme.cli.documents import Documents
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar

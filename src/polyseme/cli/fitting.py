@@ -9,11 +9,11 @@ from math import exp
 from typing import Any
 
 import typer
-from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.cli import exit_codes
 from polyseme.cli.bars import bar
+from polyseme.cli.console import Console
 
 
 def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False) -> tuple[bool, float]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from polyseme.cli.console import Console
 from polyseme.cli.documents import Documents
 from polyseme.cli.topic_table import TopicRow, more_topics, short_topic_table
 from polyseme.cli.versions import versions

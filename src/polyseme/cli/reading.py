@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Protocol
 
-from rich.console import Console
-
 from polyseme.cli.bars import Update, bar
+from polyseme.cli.console import Console
 from polyseme.errors import InputError
 from polyseme.runs import Counted
 from polyseme.runs.counted import COLUMNS

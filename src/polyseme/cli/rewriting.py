@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-
+from polyseme.cli.console import Console
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.runs import Counted, Run, open_run, whole_folder
 from polyseme.runs.write import write_into

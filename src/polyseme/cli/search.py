@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from polyseme.cli import options
+from polyseme.cli.console import Console, print_json
 from polyseme.errors import ModelFileError
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.results import Hit, Results
@@ -59,7 +58,7 @@ def search(
     query = " ".join(words)
     results = index.like(query, number, method=method) if like else index.search(query, number, method=method)
     if as_json:
-        typer.echo(json.dumps(results.to_dict(), ensure_ascii=False, indent=2))
+        print_json(results.to_dict())
     elif len(results):
         Console().print(_table(results, opened))
     else:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from polyseme.cli import options
 from polyseme.cli.bars import bar
 from polyseme.cli.choosing import check_number
+from polyseme.cli.console import Console, print_json
 from polyseme.cli.reading import count_anew
 from polyseme.errors import InputError
 from polyseme.files import write_atomically
@@ -102,7 +101,7 @@ def select(
     found.plot().figure.savefig(drawn, format=kind, dpi=150)
     write_atomically(picture, drawn.getvalue())
     if as_json:
-        typer.echo(json.dumps({**found.as_dict(), "plot": str(picture)}, indent=2))
+        print_json({**found.as_dict(), "plot": str(picture)})
         return
     screen.print(selection_table(found))
     screen.print(f"{found.reason}\nPlot: {picture}", highlight=False, markup=False)

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from polyseme import PLSA, load
 from polyseme.checkpoints import Checkpoint
 from polyseme.cli.bars import Update, bar
 from polyseme.cli.choosing import check_number, chosen_number, forget_choice
+from polyseme.cli.console import Console
 from polyseme.cli.documents import Documents
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import fit_with_bar

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from polyseme.cli import options
+from polyseme.cli.console import Console, print_json
 from polyseme.cli.topic_table import topic_rows, topic_table
 from polyseme.kernels import Array
 from polyseme.metrics import shown_words
@@ -46,7 +45,7 @@ def topics(
         coherence=coherence_of(_together(opened, shown_words(opened.model))).topics,
     )
     if as_json:
-        typer.echo(json.dumps([row.as_dict() for row in rows], ensure_ascii=False, indent=2))
+        print_json([row.as_dict() for row in rows])
     else:
         Console().print(topic_table(rows))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from polyseme.cli import options
+from polyseme.cli.console import Console, print_data
 from polyseme.cli.reading import count_as_before
 from polyseme.errors import InputError
 from polyseme.files import write_atomically
@@ -64,7 +64,7 @@ def transform(
     columns = {name: counted.columns[name] for name in TEXT_COLUMNS}
     content = _written(with_topics(column_frame(columns), counted.tokens, opened.model.transform(counted.counts)), kind)
     if output is None:
-        typer.echo(content.decode(), nl=False)
+        print_data(content.decode())
         return
     write_atomically(output, content)
     if not quiet:

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.sparse as sp
 import typer
-from rich.console import Console
 from sklearn.base import clone
 
 from polyseme.cli import options
+from polyseme.cli.console import Console
 from polyseme.cli.fitting import end_if, fit_with_bar
 from polyseme.cli.reading import count_as_before
 from polyseme.cli.rewriting import rewrite

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from sklearn.base import clone
 
 from polyseme.cli.bars import bar
+from polyseme.cli.console import Console
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import fit_with_bar
 from polyseme.cli.reading import Kept, tell_problems
