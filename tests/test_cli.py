@@ -32,7 +32,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo on a corpus that takes no time to read."""
-    monkeypatch.setattr(demo, "docstrings", lambda progress: SMALL_CORPUS)
+    monkeypatch.setattr("polyseme.datasets.docstrings", lambda progress: SMALL_CORPUS)
     monkeypatch.setattr(demo, "MOST_DOCUMENTS_WITH_A_WORD", 1.0)
 
 
@@ -106,7 +106,7 @@ def test_interrupt_before_there_is_a_model(monkeypatch: pytest.MonkeyPatch) -> N
     def interrupted(progress: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "docstrings", interrupted)
+    monkeypatch.setattr("polyseme.datasets.docstrings", interrupted)
     result = here("demo")
     assert result.exit_code == 130
     assert result.stdout == ""

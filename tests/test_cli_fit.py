@@ -13,7 +13,6 @@ import pytest
 
 import polyseme
 from cli_runner import FRUIT, TEXTS, run, write_folder
-from polyseme.cli import fit as fit_command
 from polyseme.runs import open_run, whole_folder
 from polyseme.runs.tables import harmless
 
@@ -202,7 +201,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.Mon
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fit_command, "write_fitted", full)
+    monkeypatch.setattr("polyseme.runs.write.write_fitted", full)
     result = run("fit", "docs", "-k", "2", "-o", "out", cwd=folder)
     assert result.exit_code == 1
     assert "No space left on device" in result.stderr

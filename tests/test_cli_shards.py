@@ -130,7 +130,7 @@ def test_more_documents_are_more_shards(refine: Any, texts: Any, place: Path, mo
         patch.setattr(sharded, "MOST_NUMBERS", 10)  # no step may need all in memory
         result = run("update", "run", "new.txt", *refine, cwd=place)
     assert result.exit_code == 0, result.output
-    assert "100 documents added; 0 were there." in result.stdout
+    assert "100 documents added; 0 already in the run." in result.stdout
     found = open_run(place / "run")
     assert len(found.shards.manifest.shards) > parts
     assert (found.counts != sp.vstack([old, old[:100]])).nnz == 0

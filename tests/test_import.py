@@ -60,3 +60,28 @@ def test_the_public_names():
         assert name in polyseme.__all__
     for name in polyseme.__all__:
         assert getattr(polyseme, name).__doc__
+
+
+def test_errors_of_the_command_line_do_not_wait_for_scikit_learn(tmp_path):
+    program = """
+import sys
+from polyseme.cli import main
+sys.argv = ["polyseme", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as ended:
+    print(ended.code, 'sklearn' in sys.modules, 'numpy' in sys.modules)
+"""
+    for arguments in (
+        ["topics", "nowhere"],
+        ["fit", "nowhere"],
+        ["select", "nowhere"],
+        ["fit", "-k", "x"],
+        ["nothing"],
+    ):
+        ended = subprocess.run(
+            [sys.executable, "-P", "-c", program, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        assert ended.stdout.split()[1:] == ["False", "False"], arguments
+        assert ended.stderr.startswith("polyseme: ")
+        assert ended.stderr.count("\n") == 1

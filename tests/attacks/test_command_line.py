@@ -101,7 +101,7 @@ def test_a_read_only_run_is_searched(made, tmp_path, monkeypatch, code):
     done = run("search", "run", "iron", "--method", "plsi*", cwd=tmp_path)
     assert done.exit_code == 0, done.output
     assert "copper is a metal" in done.stdout
-    assert f"could not be kept in the run ({os.strerror(code)})" in " ".join(done.stderr.split())
+    assert f"could not be stored in the run ({os.strerror(code)})" in " ".join(done.stderr.split())
     assert not (tmp_path / "run" / "search.safetensors").exists()
 
 

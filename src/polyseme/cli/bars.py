@@ -42,9 +42,9 @@ def bar(console: Console, name: str, *, unit: str = "", size: float = 1.0, quiet
     The rate is shown in units of `size` a second, if they have a name.
     """
     columns = (
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[detail]}", markup=False),
+        TextColumn("{task.fields[detail]}"),
         Rate(unit, size),
         TimeElapsedColumn(),
         TextColumn("left"),

@@ -31,7 +31,7 @@ def chosen_number(
         choice = _choose(counts, notes, seed=seed, quiet=quiet)
         write_atomically(kept, json.dumps(choice).encode())
     if not quiet:
-        notes.print(f"{choice['reason']} (-k says otherwise.)", highlight=False, markup=False)
+        notes.print(f"{choice['reason']} (-k says otherwise.)")
     return int(choice["n_topics"]), choice
 
 

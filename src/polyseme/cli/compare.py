@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -10,9 +10,10 @@ from rich.text import Text
 
 from polyseme.cli import options
 from polyseme.cli.console import Console, print_json
-from polyseme.runs import Run, open_run
-from polyseme.runs.comparison import Comparison, Pair
-from polyseme.runs.comparison import compare as compare_runs
+
+if TYPE_CHECKING:
+    from polyseme.runs import Run
+    from polyseme.runs.comparison import Comparison, Pair
 
 
 def compare(
@@ -33,6 +34,9 @@ def compare(
 
       polyseme compare monday tuesday --json
     """
+    from polyseme.runs import open_run
+    from polyseme.runs.comparison import compare as compare_runs
+
     runs = open_run(first, trust_pattern=trust_pattern), open_run(second, trust_pattern=trust_pattern)
     found = compare_runs(*runs, n_words=words)
     if as_json:

@@ -71,6 +71,11 @@ def _visible_text(text: Text) -> Text:
     return changed
 
 
+def in_words(number: int, noun: str) -> str:
+    """For example "1 document" and "2,000 documents"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def print_json(value: Any) -> None:
     """The value for other programs; a character that is unsafe in a terminal is written as JSON's own escape."""
     typer.echo(

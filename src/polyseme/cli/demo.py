@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyseme import PLSA
 from polyseme.cli.bars import bar
-from polyseme.cli.choosing import check_number
 from polyseme.cli.console import Console
 from polyseme.cli.explore import PAGE_FILE, write_explorer
-from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
-from polyseme.cli.outcome import print_topics, stopped_early
-from polyseme.cli.reading import excerpt
-from polyseme.cli.topic_table import topic_rows
 from polyseme.cli.versions import versions
-from polyseme.datasets import Corpus, docstrings
-from polyseme.runs import Counted, open_run, whole_folder
 from polyseme.runs.folder import check_free
-from polyseme.runs.typical import Labels
-from polyseme.runs.write import write_into
-from polyseme.text import Vectorizer
+
+if TYPE_CHECKING:
+    from polyseme.datasets import Corpus
+    from polyseme.text import Vectorizer
 
 WORDS_OF_LETTERS = r"\b[^\W\d_]{3,}\b"
 MOST_DOCUMENTS_WITH_A_WORD = 0.3
@@ -41,6 +34,15 @@ def demo(
     ] = Path("polyseme-demo"),
 ) -> None:
     """Fit topics on the docstrings of Python, numpy, scipy and scikit-learn, and show them."""
+    from polyseme import PLSA
+    from polyseme.cli.choosing import check_number
+    from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
+    from polyseme.cli.outcome import print_topics, stopped_early
+    from polyseme.cli.topic_table import topic_rows
+    from polyseme.runs import Counted, open_run, whole_folder
+    from polyseme.runs.typical import Labels
+    from polyseme.runs.write import write_into
+
     check_free(folder, overwrite=True)
     output, notes = Console(), Console(stderr=True)
     limit = {} if max_iter is None else {"max_iter": max_iter}
@@ -64,12 +66,14 @@ def demo(
     if not (model.converged_ or interrupted):
         notes.print(stopped_early(model.n_iter_))
     print_topics(rows, output, folder)
-    output.print(fit_summary(model, counts, seconds), highlight=False)
+    output.print(fit_summary(model, counts, seconds))
     end_if(interrupted, notes)
     _print_next_steps(output, folder)
 
 
 def _read(notes: Console) -> Corpus:
+    from polyseme.datasets import docstrings
+
     with bar(notes, "Reading docstrings") as update:
         corpus = docstrings(progress=lambda done, total: update(done, total, f"{done} of {total} files"))
     if corpus.skipped:
@@ -78,6 +82,8 @@ def _read(notes: Console) -> Corpus:
 
 
 def _columns(corpus: Corpus) -> dict[str, list[str | None]]:
+    from polyseme.cli.reading import excerpt
+
     size = len(corpus.texts)
     return {
         "id": list(corpus.titles),
@@ -91,6 +97,8 @@ def _columns(corpus: Corpus) -> dict[str, list[str | None]]:
 
 def _counter() -> Vectorizer:
     """Words of three letters and more, neither rare nor everywhere: what names a topic."""
+    from polyseme.text import Vectorizer
+
     return Vectorizer(stop_words="english", min_df=5, max_df=MOST_DOCUMENTS_WITH_A_WORD, token_pattern=WORDS_OF_LETTERS)
 
 
@@ -101,5 +109,5 @@ def _print_next_steps(output: Console, folder: Path) -> None:
         f"polyseme search {folder} solve a linear system",
         "polyseme fit --help",
     ):
-        output.print(command, highlight=False, markup=False)
-    output.print(f"\nPage to explore: {folder / PAGE_FILE}", highlight=False, markup=False, soft_wrap=True)
+        output.print(command)
+    output.print(f"\nPage to explore: {folder / PAGE_FILE}", soft_wrap=True)

@@ -6,18 +6,11 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from sklearn.base import clone
 
 from polyseme.cli import options
 from polyseme.cli.console import Console
-from polyseme.cli.fitting import end_if, fit_with_bar
-from polyseme.cli.outcome import print_topics
-from polyseme.cli.rewriting import rewrite
-from polyseme.cli.topic_table import topic_rows
 from polyseme.cli.versions import now
 from polyseme.errors import InputError
-from polyseme.runs import open_run
-from polyseme.runs.edits import Edits, apply_edits
 
 
 def edit(
@@ -48,6 +41,15 @@ def edit(
 
       polyseme edit letters-run --merge 4,7 --drop 9 --ban dear --refine
     """
+    from sklearn.base import clone
+
+    from polyseme.cli.fitting import end_if, fit_with_bar
+    from polyseme.cli.outcome import print_topics
+    from polyseme.cli.rewriting import rewrite
+    from polyseme.cli.topic_table import topic_rows
+    from polyseme.runs import open_run
+    from polyseme.runs.edits import Edits, apply_edits
+
     opened, notes = open_run(run, trust_pattern=trust_pattern), Console(stderr=True)
     edits = Edits(
         dict(_named(text) for text in rename or ()), [_group(text) for text in merge or ()], drop or (), ban or ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -12,12 +12,10 @@ from rich.table import Table
 from polyseme.cli import options
 from polyseme.cli.bars import bar
 from polyseme.cli.console import Console, print_json
-from polyseme.cli.reading import count_as_before
 from polyseme.errors import InputError
-from polyseme.metrics.evaluation import Evaluation
-from polyseme.metrics.evaluation import evaluate as evaluate_model
-from polyseme.runs import open_run
-from polyseme.text import read
+
+if TYPE_CHECKING:
+    from polyseme.metrics.evaluation import Evaluation
 
 STEPS = 6
 SHARED_SHOWN = 0.3
@@ -66,9 +64,15 @@ def evaluate(
 
       polyseme evaluate letters-run new-letters/ --json
     """
-    notes = Console(stderr=True, quiet=quiet)
     if inputs:
         options.check_inputs(inputs)
+
+    from polyseme.cli.reading import count_as_before
+    from polyseme.metrics.evaluation import evaluate as evaluate_model
+    from polyseme.runs import open_run
+    from polyseme.text import read
+
+    notes = Console(stderr=True, quiet=quiet)
     whole = open_run(run, trust_pattern=trust_pattern)
     opened = whole if inputs else whole.at_hand()
     reading: dict[str, Any] = {
@@ -84,7 +88,7 @@ def evaluate(
     else:
         documents = opened.counted
         if opened is not whole:
-            notes.print(f"Judged by {len(documents.names):,} of the run's documents, drawn at random.", highlight=False)
+            notes.print(f"Judged by {len(documents.names):,} of the run's documents, drawn at random.")
     in_order = None
     if windows:
         texts = (document.text for document in read(inputs, **reading, seed=seed)) if inputs else opened.texts

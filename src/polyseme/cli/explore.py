@@ -5,18 +5,16 @@ from __future__ import annotations
 import warnings
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.cli import options
 from polyseme.cli.bars import bar
 from polyseme.cli.console import Console
-from polyseme.explore import write_page
-from polyseme.metrics import bootstrap_stability
-from polyseme.runs import Run, open_run
-from polyseme.runs.write import change_about
+
+if TYPE_CHECKING:
+    from polyseme.runs import Run
 
 PAGE_FILE = "explorer.html"
 """where a run keeps its page"""
@@ -56,19 +54,23 @@ def explore(
 
       polyseme explore letters-run --text full --stability 5 -o letters.html
     """
+    from polyseme.runs import open_run
+
     opened = open_run(run, trust_pattern=trust_pattern)
     if samples:
         opened = _with_stability(opened, samples, Console(stderr=True), quiet=quiet)
     path = output or opened.path / PAGE_FILE
     size = write_explorer(opened, path, text, Console(stderr=True), quiet=quiet)
     if not quiet:
-        Console().print(f"Written to {path} ({size / 1e6:.1f} MB).", highlight=False, markup=False)
+        Console().print(f"Written to {path} ({size / 1e6:.1f} MB).")
     if show:
         webbrowser.open(path.resolve().as_uri())
 
 
 def write_explorer(run: Run, path: Path, text: str, notes: Console, *, quiet: bool = False) -> int:
     """Writes the page; returns its size in bytes."""
+    from polyseme.explore import write_page
+
     with bar(notes, "Writing the explorer page", quiet=quiet):
         write_page(run.at_hand(), path, text)
     return path.stat().st_size
@@ -76,6 +78,11 @@ def write_explorer(run: Run, path: Path, text: str, notes: Console, *, quiet: bo
 
 def _with_stability(run: Run, n_samples: int, notes: Console, *, quiet: bool) -> Run:
     """The run with a figure for each topic: how well bootstrap samples of the documents find it again."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from polyseme.metrics import bootstrap_stability
+    from polyseme.runs.write import change_about
+
     with bar(notes, "Fitting samples", unit="fits", quiet=quiet) as update, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = bootstrap_stability(

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyseme import PLSA
-from polyseme.checkpoints import Checkpoint
 from polyseme.cli import options
-from polyseme.cli.choosing import check_number, chosen_number, forget_choice
 from polyseme.cli.console import Console
-from polyseme.cli.documents import Documents
 from polyseme.cli.explore import PAGE_FILE, write_explorer
-from polyseme.cli.fitting import end_if, fit_summary, fit_with_bar
-from polyseme.cli.outcome import Ended, about_fit
-from polyseme.cli.shards import fit_in_shards
-from polyseme.cli.topic_table import topic_rows
-from polyseme.runs import open_run, whole_folder, write_fitted
 from polyseme.runs.folder import CHECKPOINT_FILE, check_free
-from polyseme.runs.typical import Labels
+
+if TYPE_CHECKING:
+    from polyseme.checkpoints import Checkpoint
+    from polyseme.cli.documents import Documents
+    from polyseme.cli.outcome import Ended
 
 
 def fit(
@@ -92,11 +87,18 @@ def fit(
 
       polyseme fit enwiki.xml.bz2 --shards -k 200
     """
-    screen, notes = Console(), Console(stderr=True)
     folder = output or default_folder(inputs)
     check_free(folder, overwrite=overwrite)
     if not resume:
         options.check_inputs(inputs)
+
+    from polyseme.checkpoints import Checkpoint
+    from polyseme.cli.documents import Documents
+    from polyseme.cli.fitting import end_if
+    from polyseme.cli.shards import fit_in_shards
+    from polyseme.runs import whole_folder
+
+    screen, notes = Console(), Console(stderr=True)
     reading = {
         "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
         "sample": sample, "categories": category, "noise": noise, "uncategorized": uncategorized, "seed": seed,
@@ -112,9 +114,9 @@ def fit(
         )
     if not quiet:
         ended.show(screen, notes, folder, detected=language == "auto")
-    screen.print(f"Run: {folder}", highlight=False, markup=False, soft_wrap=True)
+    screen.print(f"Run: {folder}", soft_wrap=True)
     if page and not quiet:
-        screen.print(f"Page to explore: {folder / PAGE_FILE}", highlight=False, markup=False, soft_wrap=True)
+        screen.print(f"Page to explore: {folder / PAGE_FILE}", soft_wrap=True)
     end_if(ended.interrupted, notes)
 
 
@@ -131,6 +133,14 @@ def _fit_in_memory(
     quiet: bool,
 ) -> Ended:
     """Makes the run in the folder `work`, which will be `folder`."""
+    from polyseme import PLSA
+    from polyseme.cli.choosing import check_number, chosen_number, forget_choice
+    from polyseme.cli.fitting import fit_summary, fit_with_bar
+    from polyseme.cli.outcome import Ended, about_fit
+    from polyseme.cli.topic_table import topic_rows
+    from polyseme.runs import open_run, write_fitted
+    from polyseme.runs.typical import Labels
+
     counted, facts = documents.counted(work, notes, resume=resume, quiet=quiet)
     asked = documents.fitting
     choice: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.cli import exit_codes
 from polyseme.cli.bars import bar
-from polyseme.cli.console import Console
+from polyseme.cli.console import Console, in_words
 
 
 def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False) -> tuple[bool, float]:
@@ -49,12 +49,17 @@ def end_if(interrupted: bool, notes: Console) -> None:
         raise typer.Exit(exit_codes.INTERRUPTED)
 
 
+def sizes_and_time(documents: int, words: int, tokens: float, iterations: int, seconds: float) -> str:
+    """One line about a fit."""
+    sizes = ", ".join((in_words(documents, "document"), in_words(words, "word"), in_words(round(tokens), "token")))
+    return f"{sizes}, {in_words(iterations, 'iteration')} in {seconds:.1f} seconds."
+
+
 def fit_summary(model: Any, counts: Any, seconds: float) -> str:
     """Two lines: sizes and time, and perplexities."""
     documents, words = counts.shape
     report = model.perplexity_report(counts)
     return (
-        f"{documents:,} documents, {words:,} words, {report.tokens:,.0f} tokens, "
-        f"{model.n_iter_} iterations in {seconds:.1f} seconds.\n"
+        f"{sizes_and_time(documents, words, report.tokens, model.n_iter_, seconds)}\n"
         f"Perplexity {report.perplexity:.1f}; without topics {report.unigram_perplexity:.1f}."
     )

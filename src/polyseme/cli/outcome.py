@@ -27,18 +27,18 @@ class Ended:
     def show(self, screen: Console, notes: Console, folder: Path, *, detected: bool) -> None:
         """Print at most one screen. detected : whether the language was."""
         if self.language is not None and detected:
-            notes.print(f"Language: {self.language} (detected; --language sets another).", highlight=False)
+            notes.print(f"Language: {self.language} (detected; --language sets another).")
         if not self.converged and not self.interrupted:
             notes.print(stopped_early(self.iterations))
         print_topics(self.rows, screen, folder)
-        screen.print(self.summary, highlight=False)
+        screen.print(self.summary)
 
 
 def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
     """The heaviest topics, a line each, and how to see the others."""
     screen.print(short_topic_table(rows, screen.width))
     if more := more_topics(rows, str(folder)):
-        screen.print(more, highlight=False, markup=False)
+        screen.print(more)
 
 
 def stopped_early(iterations: int) -> str:

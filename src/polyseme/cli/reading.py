@@ -9,16 +9,19 @@ from typing import Any, Protocol
 
 from polyseme.cli.bars import Update, bar
 from polyseme.cli.console import Console
+from polyseme.cli.wording import in_options
 from polyseme.errors import InputError
 from polyseme.runs import Counted
 from polyseme.runs.counted import COLUMNS
 from polyseme.runs.texts import TextWriter
 from polyseme.text import Document, Reader, Vectorizer
+from polyseme.text.readers.problems import REMARKS
 
 EXCERPT_LENGTH = 300
 FEW_DOCUMENTS = 20
 """in fewer documents than these, rare and frequent words are kept"""
 _SHOW_EVERY = 64
+_EXAMPLES = 3
 
 
 def excerpt(text: str) -> str:
@@ -108,7 +111,7 @@ def learn_words(
             reason = str(error).rstrip(".")
             raise InputError(f"The documents have no words to count: {reason}; try --min-df 1 --max-df 1.") from None
     if not quiet:
-        tell_problems(reader, notes)
+        show_problems(reader, notes)
     return learned
 
 
@@ -120,14 +123,20 @@ def count_as_before(
     with bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
         counts = vectorizer.transform(Kept(rows, texts).passing(reader, reader, update))
     if not quiet:
-        tell_problems(reader, notes)
+        show_problems(reader, notes)
     return Counted(counts, rows.columns, vectorizer)
 
 
-def tell_problems(reader: Reader, notes: Console) -> None:
-    """What was left out, and what could not be read."""
+def show_problems(reader: Reader, notes: Console) -> None:
+    """Print what was left out, what could not be read, and what was read with a doubt; a few examples of each."""
     if reader.dropped:
         dropped = ", ".join(f"{why} ({count:,})" for why, count in reader.dropped.items())
-        notes.print(f"Left out: {dropped}.", highlight=False, markup=False)
-    if len(reader.problems):
-        notes.print(f"Could not be read: {reader.problems}", highlight=False, markup=False)
+        notes.print(f"Left out: {dropped}.")
+    for kind, count in reader.problems.counts.items():
+        examples = [problem for problem in reader.problems if problem.kind == kind][:_EXAMPLES]
+        heading = "Read with a doubt" if kind in REMARKS else "Not read"
+        notes.print(f"{heading}: {kind} ({count:,})")
+        for problem in examples:
+            notes.print(f"  {in_options(str(problem))}", soft_wrap=True)
+        if count > len(examples):
+            notes.print(f"  and {count - len(examples):,} more")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -12,9 +12,11 @@ from rich.text import Text
 from polyseme.cli import options
 from polyseme.cli.console import Console, print_json
 from polyseme.errors import ModelFileError
-from polyseme.retrieval import SearchIndex
-from polyseme.retrieval.results import Hit, Results
-from polyseme.runs import Run, open_run
+
+if TYPE_CHECKING:
+    from polyseme.retrieval import SearchIndex
+    from polyseme.retrieval.results import Hit, Results
+    from polyseme.runs import Run
 
 INDEX_FILE = "search.safetensors"
 """where a run keeps the models of plsi*"""
@@ -53,6 +55,8 @@ def search(
 
       polyseme search letters-run 1871/june.txt --like --json
     """
+    from polyseme.runs import open_run
+
     opened = open_run(run, trust_pattern=trust_pattern)
     index = index_of(opened, method, Console(stderr=True, quiet=quiet))
     query = " ".join(words)
@@ -67,6 +71,8 @@ def search(
 
 def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
     """The index over a run's documents, with what the method needs."""
+    from polyseme.retrieval import SearchIndex
+
     saved = run.path / INDEX_FILE
     if method == "plsi*" and saved.is_file():
         return _saved_index(saved, run)
@@ -87,6 +93,8 @@ def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
 
 def _saved_index(path: Path, run: Run) -> SearchIndex:
     """The index that an earlier search stored in the run."""
+    from polyseme.retrieval import SearchIndex
+
     index = SearchIndex.load(path, vectorizer=run.vectorizer)
     if index.vocabulary != run.vocabulary or len(index.ids) != len(run.documents):
         raise ModelFileError(f"{path} is of another run: remove it, and the next search writes a new one.")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from polyseme.cli import options
 from polyseme.cli.bars import bar
-from polyseme.cli.choosing import check_number
 from polyseme.cli.console import Console, print_json
-from polyseme.cli.reading import count_anew
 from polyseme.errors import InputError
 from polyseme.files import write_atomically
-from polyseme.selection import Selection, select_n_topics, spread_values
-from polyseme.text import Vectorizer, read
+
+if TYPE_CHECKING:
+    from polyseme.selection import Selection
 
 _PICTURES = ("png", "svg", "pdf")
 _RANGE = re.compile(r"(\d{1,9}):(\d{1,9})(?::(\d{1,9}))?")
@@ -77,6 +76,12 @@ def select(
       polyseme select itwiki.xml.bz2 --sample 2000 --language italian --json
     """
     options.check_inputs(inputs)
+
+    from polyseme.cli.choosing import check_number
+    from polyseme.cli.reading import count_anew
+    from polyseme.selection import select_n_topics
+    from polyseme.text import Vectorizer, read
+
     screen, notes = Console(), Console(stderr=True)
     numbers = numbers_of(k)
     picture = plot or default_picture(inputs)
@@ -104,11 +109,13 @@ def select(
         print_json({**found.as_dict(), "plot": str(picture)})
         return
     screen.print(selection_table(found))
-    screen.print(f"{found.reason}\nPlot: {picture}", highlight=False, markup=False)
+    screen.print(f"{found.reason}\nPlot: {picture}")
 
 
 def numbers_of(text: str | None) -> list[int] | None:
     """The numbers that -k asks for: a:b is about ten of them, a:b:step all, and a,b,c those."""
+    from polyseme.selection import spread_values
+
     if text is None:
         return None
     found = _RANGE.fullmatch(text.strip())

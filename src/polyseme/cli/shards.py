@@ -23,7 +23,7 @@ from polyseme.cli.choosing import check_number, chosen_number, forget_choice
 from polyseme.cli.console import Console
 from polyseme.cli.documents import Documents
 from polyseme.cli.explore import PAGE_FILE, write_explorer
-from polyseme.cli.fitting import fit_with_bar
+from polyseme.cli.fitting import fit_with_bar, sizes_and_time
 from polyseme.cli.outcome import Ended, about_fit
 from polyseme.cli.reading import Kept, learn_words
 from polyseme.cli.topic_table import topic_rows
@@ -71,7 +71,7 @@ def fit_in_shards(
             number, choice = chosen_number(sample, work, notes, seed=seed, resume=resume, quiet=quiet)
             choice = {**choice, "documents": sample.shape[0]}
             if sample.shape[0] < shards.shape[0] and not quiet:
-                notes.print(f"It was chosen by {sample.shape[0]:,} documents, drawn at random.", highlight=False)
+                notes.print(f"It was chosen by {sample.shape[0]:,} documents, drawn at random.")
         check_number(number, shards.shape[0])
         model, interrupted, seconds = _fitted(documents, shards, number, keep, work, notes, quiet=quiet)
         about = about_fit(
@@ -154,7 +154,6 @@ def _summary(model: Any, shards: Shards, seconds: float) -> str:
     """Two lines: sizes and time, and perplexities."""
     p = model.unigram_[model.unigram_ > 0]
     return (
-        f"{shards.shape[0]:,} documents, {shards.shape[1]:,} words, {shards.manifest.tokens:,.0f} tokens, "
-        f"{model.n_iter_} iterations in {seconds:.1f} seconds.\n"
+        f"{sizes_and_time(*shards.shape, shards.manifest.tokens, model.n_iter_, seconds)}\n"
         f"Perplexity {model.training_perplexity_:.1f}; without topics {np.exp(-(p * np.log(p)).sum()):.1f}."
     )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polyseme.cli import options
 from polyseme.cli.console import Console, print_json
-from polyseme.cli.topic_table import topic_rows, topic_table
-from polyseme.kernels import Array
-from polyseme.metrics import shown_words
-from polyseme.metrics.coherence import coherence_of
-from polyseme.metrics.cooccurrence import Cooccurrence, cooccurrence_in_documents
-from polyseme.runs import Run, open_run
+
+if TYPE_CHECKING:
+    from polyseme.kernels import Array
+    from polyseme.metrics.cooccurrence import Cooccurrence
+    from polyseme.runs import Run
 
 
 def topics(
@@ -32,6 +31,11 @@ def topics(
 
       polyseme topics letters-run --words 20 --json
     """
+    from polyseme.cli.topic_table import topic_rows, topic_table
+    from polyseme.metrics import shown_words
+    from polyseme.metrics.coherence import coherence_of
+    from polyseme.runs import open_run
+
     opened = open_run(run, trust_pattern=trust_pattern)
     rows = topic_rows(
         opened.model,
@@ -52,6 +56,8 @@ def topics(
 
 def _together(run: Run, topic_words: Array) -> Cooccurrence:
     """In how many documents of the run the words stand together."""
+    from polyseme.metrics.cooccurrence import cooccurrence_in_documents
+
     first, *others = (cooccurrence_in_documents(topic_words, counts) for counts in run.count_parts())
     for other in others:
         first = replace(first, together=first.together + other.together, n_windows=first.n_windows + other.n_windows)

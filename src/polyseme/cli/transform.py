@@ -10,14 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, print_data
-from polyseme.cli.reading import count_as_before
+from polyseme.cli.console import Console, in_words, print_data
 from polyseme.errors import InputError
 from polyseme.files import write_atomically
-from polyseme.runs import open_run
-from polyseme.runs.counted import column_frame
-from polyseme.runs.tables import harmless, with_topics
-from polyseme.text import read
 
 FORMATS = ("csv", "parquet", "jsonl")
 TEXT_COLUMNS = ("id", "title", "label", "time", "source")
@@ -55,6 +50,13 @@ def transform(
     """
     options.check_inputs(inputs)
     kind = _kind(output, as_json)
+
+    from polyseme.cli.reading import count_as_before
+    from polyseme.runs import open_run
+    from polyseme.runs.counted import column_frame
+    from polyseme.runs.tables import with_topics
+    from polyseme.text import read
+
     opened = open_run(run, trust_pattern=trust_pattern)
     reader = read(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
@@ -68,7 +70,7 @@ def transform(
         return
     write_atomically(output, content)
     if not quiet:
-        Console().print(f"{len(counted.names):,} documents written to {output}.", highlight=False, markup=False)
+        Console().print(f"{in_words(len(counted.names), 'document')} written to {output}.")
 
 
 def _kind(output: Path | None, as_json: bool) -> str:
@@ -82,6 +84,8 @@ def _kind(output: Path | None, as_json: bool) -> str:
 
 def _written(frame: Any, kind: str) -> bytes:
     import polars as pl
+
+    from polyseme.runs.tables import harmless
 
     if kind == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in frame.iter_rows(named=True)).encode()

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import scipy.sparse as sp
 import typer
-from sklearn.base import clone
 
 from polyseme.cli import options
-from polyseme.cli.console import Console
-from polyseme.cli.fitting import end_if, fit_with_bar
-from polyseme.cli.reading import count_as_before
-from polyseme.cli.rewriting import rewrite
-from polyseme.cli.update_shards import NothingNew, update_shards
+from polyseme.cli.console import Console, in_words
 from polyseme.cli.versions import now
-from polyseme.runs import Counted, open_run
-from polyseme.runs.sharded import ShardedRun
-from polyseme.runs.texts import TextWriter, read_texts
-from polyseme.text import Reader, read
+
+if TYPE_CHECKING:
+    from polyseme.runs import Counted
+    from polyseme.runs.sharded import ShardedRun
+    from polyseme.text import Reader
 
 MANY_UNKNOWN = 0.1
 """of the new documents; from there on a new fit is worth while"""
@@ -59,6 +53,17 @@ def update(
       polyseme update news-run today.jsonl --refine
     """
     options.check_inputs(inputs)
+
+    from sklearn.base import clone
+
+    from polyseme.cli.fitting import end_if, fit_with_bar
+    from polyseme.cli.reading import count_as_before
+    from polyseme.cli.rewriting import rewrite
+    from polyseme.runs import open_run
+    from polyseme.runs.sharded import ShardedRun
+    from polyseme.runs.texts import TextWriter, read_texts
+    from polyseme.text import read
+
     screen, notes = Console(), Console(stderr=True)
     opened = open_run(run, trust_pattern=trust_pattern)
     reader = read(
@@ -95,34 +100,46 @@ def update(
 def _update_shards(
     run: ShardedRun, reader: Reader, entry: dict[str, Any], screen: Console, notes: Console, *, quiet: bool
 ) -> None:
+    from polyseme.cli.fitting import end_if
+    from polyseme.cli.update_shards import NothingNew, update_shards
+
     try:
         done = update_shards(run, reader, entry, notes, quiet=quiet)
     except NothingNew:
         screen.print(NOTHING_NEW)
         return
     if not quiet:
-        screen.print(f"{done.added:,} documents added; {done.read - done.added:,} were there.", highlight=False)
+        screen.print(f"{in_words(done.added, 'document')} added; {done.read - done.added:,} already in the run.")
     end_if(done.interrupted, notes)
 
 
 def _new_rows(old: Counted, added: Counted) -> Any:
     """The rows of `added` whose document `old` does not have."""
+    import numpy as np
+
     known = set(zip(old.columns["source"], old.columns["id"], strict=True))
     names = zip(added.columns["source"], added.columns["id"], strict=True)
     return np.array([row for row, name in enumerate(names) if name not in known], dtype=np.int64)
 
 
 def _together(old: Counted, added: Counted, new: Any) -> Counted:
+    import scipy.sparse as sp
+
+    from polyseme.runs import Counted
+
     columns = {name: [*values, *(added.columns[name][row] for row in new)] for name, values in old.columns.items()}
     counts = sp.csr_array(sp.vstack([old.counts, sp.csr_array(added.counts)[new]]))
     return Counted(counts, columns, old.vectorizer)
 
 
 def _tell(model: Any, added: Counted, new: Any, screen: Console) -> None:
+    import numpy as np
+    import scipy.sparse as sp
+
     counts = sp.csr_array(added.counts)[new]
     wordless = int((np.diff(counts.indptr) == 0).sum())
     report = model.perplexity_report(counts)
-    screen.print(f"{len(new):,} documents added; {len(added.names) - len(new):,} were there.", highlight=False)
+    screen.print(f"{in_words(len(new), 'document')} added; {len(added.names) - len(new):,} already in the run.")
     screen.print(
         f"Perplexity of the new documents under the topics as they were: {report.perplexity:.1f}; "
         f"of the run's own: {model.training_perplexity_:.1f}.",

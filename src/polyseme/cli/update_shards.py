@@ -14,7 +14,7 @@ from polyseme.cli.bars import bar
 from polyseme.cli.console import Console
 from polyseme.cli.explore import PAGE_FILE, write_explorer
 from polyseme.cli.fitting import fit_with_bar
-from polyseme.cli.reading import Kept, tell_problems
+from polyseme.cli.reading import Kept, show_problems
 from polyseme.runs import open_run, whole_folder
 from polyseme.runs.counted import DOCUMENTS_FILE, VECTORIZER_FILE
 from polyseme.runs.folder import SHARDS_FOLDER
@@ -50,7 +50,7 @@ def update_shards(run: ShardedRun, reader: Reader, entry: dict[str, Any], notes:
             texts = kept.passing(_new(reader, run, done), reader, update)
             shards = append_to_shards(texts, work / SHARDS_FOLDER, run.vectorizer)
         if not quiet:
-            tell_problems(reader, notes)
+            show_problems(reader, notes)
         if not done.added:
             raise NothingNew
         old = run.model

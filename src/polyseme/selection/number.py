@@ -314,6 +314,13 @@ def _row(fit: Fitted, behind: tuple[float, float], X: Any) -> Row:
     )
 
 
+def _figures(form: str, difference: float, error: float) -> str:
+    """A difference and its standard error, in parentheses; "" if they are not finite, which tells a reader nothing."""
+    if not (np.isfinite(difference) and np.isfinite(error)):
+        return ""
+    return f" ({form.format(difference)}, standard error {error:.4f})"
+
+
 def _reason(chosen: int, weighed: _Weighed, top: DocumentScores) -> str:
     """Why, in a few sentences."""
     best, behind = weighed.best, weighed.behind
@@ -321,8 +328,8 @@ def _reason(chosen: int, weighed: _Weighed, top: DocumentScores) -> str:
         gain, error = weighed.over_unigram
         return (
             f"No structure: topics predict held-out words no better than the unigram does. The best number tried, "
-            f"{best}, reaches perplexity {top.perplexity:.1f} against {top.unigram_perplexity:.1f} "
-            f"({gain:+.4f} nats per token, standard error {error:.4f})."
+            f"{best}, reaches perplexity {top.perplexity:.1f} against {top.unigram_perplexity:.1f}"
+            f"{_figures('{:+.4f} nats per token', gain, error)}."
         )
     found = (
         f"{best} topics predict held-out words best: perplexity {top.perplexity:.1f}, without topics "
@@ -332,13 +339,13 @@ def _reason(chosen: int, weighed: _Weighed, top: DocumentScores) -> str:
         loss, error = behind[chosen]
         within = "one standard error" if loss <= error else "1% of what topics gain over none"
         found += (
-            f" {chosen} topics do as well within {within} ({loss:.4f} nats per token behind, standard error "
-            f"{error:.4f}), so the smaller number is taken."
+            f" {chosen} topics do as well within {within}{_figures('{:.4f} nats per token behind', loss, error)}, so "
+            "the smaller number is taken."
         )
     if chosen > min(behind):
         below = max(value for value in behind if value < chosen)
         loss, error = behind[below]
-        found += f" Fewer do worse: {below} topics are {loss:.4f} behind (standard error {error:.4f})."
+        found += f" Fewer do worse: {below} topics{_figures('{:.4f} behind', loss, error)}."
     elif chosen > 2:
         found += f" {chosen} is the least number tried: fewer may do as well."
     if chosen == max(behind):

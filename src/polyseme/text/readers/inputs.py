@@ -140,11 +140,11 @@ class Input:
             return with_byte_order(self.settings.encoding, head)
         found = detect(head)
         if found is None:
-            self.problem("binary file", "it holds no text; pass encoding= if it does")
+            self.problem("binary file", "it is not text; if it is, set encoding=")
             return None
         encoding, guessed = found
         if guessed:
-            self.problem("guessed encoding", f"it is not UTF-8; read as {encoding}; pass encoding= if that is wrong")
+            self.problem("guessed encoding", f"it is not UTF-8; read as {encoding}; set encoding= to choose another")
         return encoding
 
     def line_blocks(self) -> Iterator[tuple[int, list[str]]]:

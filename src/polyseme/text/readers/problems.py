@@ -11,6 +11,9 @@ EXAMPLES_KEPT = 10
 
 LONGEST_DESCRIPTION = 300
 
+REMARKS = frozenset({"guessed encoding", "undecodable bytes"})
+"""Kinds of problems of files that were read all the same."""
+
 
 class Problem(NamedTuple):
     """One thing that could not be read."""
