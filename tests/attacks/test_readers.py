@@ -434,6 +434,21 @@ def test_ctrl_c_and_a_kill_end_the_process_too(tmp_path, sent):
         pytest.fail("the process that reads is still there")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_forked_program_has_a_process_of_its_own(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(pdf("words"))
+    code = (
+        "import os; from polyseme.text import read; from polyseme.text.readers import isolation\n"
+        "list(read('.')); process = isolation._spare._child\n"
+        "if os.fork() == 0:\n"
+        "    assert isolation._spare._child is None; assert len(list(read('.'))) == 1; raise SystemExit(0)\n"
+        "assert os.wait()[1] == 0; assert len(list(read('.'))) == 1; assert isolation._spare._child is process\n"
+    )
+    with run_in(tmp_path, code, stderr=subprocess.PIPE) as program:
+        errors = program.communicate()[1]
+    assert program.returncode == 0, errors
+
+
 # tables whose columns are not clear
 
 

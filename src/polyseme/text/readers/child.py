@@ -18,7 +18,7 @@ from polyseme.text.readers.documents import Document
 from polyseme.text.readers.files import File
 from polyseme.text.readers.frames import read_frame, write_frame
 from polyseme.text.readers.inputs import Input, Pass, Settings
-from polyseme.text.readers.isolation import MISSING_EXTRA, NO_MEMORY
+from polyseme.text.readers.isolation import MISSING_EXTRA, NO_MEMORY, data_size, status_size
 from polyseme.text.readers.limits import Limits
 from polyseme.text.readers.problems import Problems
 from polyseme.text.readers.reader import FORMATS
@@ -32,6 +32,7 @@ _AT_ONCE = 2**20
 """Characters of documents that one message has, or more by one document."""
 _COST_OF_A_DOCUMENT = 32
 _WATCH_SECONDS = 0.05
+_MORE_THAN_ALLOWED = 1.25
 
 
 def main() -> None:
@@ -134,10 +135,11 @@ def _send(
 
 
 class _Memory:
-    """Bounds the memory of this process where the system can tell it.
+    """Bounds the memory of this process where the system can.
 
-    Linux refuses memory beyond a limit at once. Elsewhere (and in sandboxes that do not implement the limit) a thread
-    looks how much there is, and ends the process.
+    On Linux the parent sees how much there is, and ends the process in time; a limit of the system, which is a little
+    higher, refuses a large piece at once. (At that limit small pieces are refused in the middle of anything, and
+    polars may then wait forever.) Elsewhere a thread looks, and ends the process.
     """
 
     def __init__(self) -> None:
@@ -145,16 +147,20 @@ class _Memory:
         self._most_resident = float("inf")
         if resource is not None:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            Thread(target=self._watch, daemon=True).start()
+            if self._start is None:
+                Thread(target=self._watch, daemon=True).start()
 
     def allow(self, size: int) -> None:
         """From now on, so many bytes more than there are."""
         if resource is None:
             return
-        self._most_resident = _most_resident() + size
+        now = _data_size()
+        if now is None:
+            self._most_resident = _most_resident() + size
+            return
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        if (now := _data_size()) is not None and (hard == resource.RLIM_INFINITY or now + size <= hard):
-            resource.setrlimit(resource.RLIMIT_DATA, (now + size, hard))
+        most = now + int(_MORE_THAN_ALLOWED * size)
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
     def is_kept(self, size: int) -> bool:
         """Whether a large part of what was allowed has not been given back."""
@@ -168,22 +174,12 @@ class _Memory:
 
 
 def _data_size() -> int | None:
-    """Bytes that RLIMIT_DATA counts; None where the system does not tell."""
-    return _status("VmData:")
+    return data_size("self")
 
 
 def _most_resident() -> int:
     """Most bytes of memory that this process has had."""
-    peak = _status("VmHWM:")
+    peak = status_size("self", "VmHWM:")
     if peak is None:  # not on Linux, where this would begin with the peak of the parent
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return peak
-
-
-def _status(name: str) -> int | None:
-    """A size that Linux tells about this process, in bytes."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            return next((int(line.split()[1]) * 1024 for line in status if line.startswith(name)), None)
-    except OSError:
-        return None

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import accumulate, chain
-from threading import Lock, Timer
+from threading import Event, Lock, Thread, Timer
 from typing import Any
 
 from polyseme.errors import InputError, MissingExtraError
@@ -48,10 +48,12 @@ child.main()
 NO_MEMORY = 76
 """The exit code of a process that needs more memory than it may have."""
 MISSING_EXTRA = "extra"
+_TIME, _MEMORY = "time", "memory"
 
 _CANNOT_START = "PDF, Word, HTML and Parquet files are read in a process of their own, which cannot be started"
 _BYTES_OF_A_CHARACTER, _MORE_BYTES = 6, 2**24
 """Most bytes of an answer: JSON writes a character in up to six, and an answer may end with a whole document."""
+_WATCH_SECONDS = 0.05
 _IDLE_SECONDS = 60.0
 """after which a process that has nothing to read is ended"""
 
@@ -163,14 +165,15 @@ class _Child:
     def __init__(self) -> None:
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                [sys.executable or "", "-P", "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
             )
         except OSError as error:
             raise InputError(f"{_CANNOT_START}: {error}.") from None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._commands, self._answers = self._process.stdin, self._process.stdout
-        self._timed_out = False
+        self._killed_for = ""
+        self._data_before: int | None = None
         try:
             self._commands.write(json.dumps(sys.path).encode() + b"\n")
             self._commands.flush()
@@ -189,6 +192,7 @@ class _Child:
 
     def ask(self, format: str, source: Input, content: bytes | None) -> None:
         """content : of a file that is compressed or piped; None for a path."""
+        self._data_before = data_size(self._process.pid)
         file = source.file
         command = {
             "format": format,
@@ -204,28 +208,44 @@ class _Child:
 
     def answer(self, limits: Limits, source: str) -> _Answer:
         """The next answer, if it comes in time."""
-        timer = Timer(limits.seconds, self._time_out)
-        timer.daemon = True
-        timer.start()
+        answered = Event()
+        watch = Thread(target=self._watch, args=(limits, answered), daemon=True)
+        watch.start()
         longest = _BYTES_OF_A_CHARACTER * limits.document + _MORE_BYTES
         try:
             content, texts = read_frame(self._answers, longest), read_frame(self._answers, longest)
         finally:
-            timer.cancel()
+            answered.set()
         if content is not None and texts is not None:
             return _Answer.of(content, texts, source)
+        watch.join()
         self.end()
-        code = self._process.returncode
-        memory = f"{limits.memory / 2**20:,.0f} MiB of memory"
-        if self._timed_out:
+        code, memory = self._process.returncode, f"{limits.memory / 2**20:,.0f} MiB of memory"
+        if self._killed_for == _TIME:
             raise _Ended(f"reading it takes more than {limits.seconds:g} seconds")
-        if code == NO_MEMORY:
+        if self._killed_for == _MEMORY or code == NO_MEMORY:
             raise _Ended(f"reading it takes more than {memory}")
         raise _Ended(f"the process that read it ended ({_named(code)}): it is damaged or takes more than {memory}")
 
-    def _time_out(self) -> None:
-        self._timed_out = True
-        self._process.kill()
+    def _watch(self, limits: Limits, answered: Event) -> None:
+        """Ends the process where it takes too long or, as far as the system tells, too much memory."""
+        end = time.monotonic() + limits.seconds
+        while not answered.wait(min(_WATCH_SECONDS, max(0.0, end - time.monotonic()))):
+            if time.monotonic() >= end:
+                self._killed_for = _TIME
+            elif self._data_before is not None:
+                now = data_size(self._process.pid)
+                if now is not None and now - self._data_before > limits.memory:
+                    self._killed_for = _MEMORY
+            if self._killed_for:
+                self._process.kill()
+                return
+
+    def disown(self) -> None:
+        """Leaves the process to another one, which has the same pipes."""
+        self._answers.close()
+        self._commands.close()
+        self._process.returncode = 0  # nothing to wait for
 
     def end(self) -> None:
         self._answers.close()
@@ -233,6 +253,20 @@ class _Child:
             self._commands.close()
         self._process.kill()
         self._process.wait()
+
+
+def data_size(process: int | str) -> int | None:
+    """Bytes of memory that a process has for its data (what RLIMIT_DATA counts); only Linux tells."""
+    return status_size(process, "VmData:")
+
+
+def status_size(process: int | str, name: str) -> int | None:
+    """A size, in bytes, that Linux tells about a process ("self" for this one)."""
+    try:
+        with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:
+            return next((int(line.split()[1]) * 1024 for line in status if line.startswith(name)), None)
+    except OSError:
+        return None
 
 
 def _named(code: int) -> str:
@@ -276,6 +310,8 @@ class _Spare:
     def forget(self) -> None:
         """In a process that was forked: the other process belongs to the parent."""
         self._lock = Lock()
+        if self._child is not None:
+            self._child.disown()
         self._child = self._timer = None
 
     def _out(self) -> _Child | None:
