@@ -70,7 +70,7 @@ def _source(command: dict[str, Any], content: bytes) -> Input:
     columns["text"] = None if columns["text"] is None else tuple(columns["text"])
     file = File(None if path is None else Path(path), command["name"], command["label"], command["size"])
     asked = Settings(
-        ColumnNames(**columns), settings["encoding"], Limits(**settings["limits"]), settings["uncategorised"]
+        ColumnNames(**columns), settings["encoding"], Limits(**settings["limits"]), settings["uncategorized"]
     )
     return Input(file, asked, Pass(), content if path is None else None)
 
