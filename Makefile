@@ -60,9 +60,10 @@ test-lowest: $(LOWEST_VENV)/.package ## a part of the tests with the lowest vers
 coverage: $(VENV)/.package $(VENV)/.tools ## the same tests, with the lines that they miss; fails below 95 %
 	$(FAST_TESTS) --cov --cov-report=term
 
-lint: $(VENV)/.package $(VENV)/.tools ## style and types
+lint: $(VENV)/.package $(VENV)/.tools ## style, spelling and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 docs: $(VENV)/.docs ## the documentation as a site, in build/site

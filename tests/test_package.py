@@ -1,5 +1,6 @@
 """The package as others get it: what ships, and that the built wheel works alone."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,11 +17,14 @@ def test_types_and_the_explorer_ship():
     assert files("polyseme").joinpath("explore", "assets", "app.js").is_file()
 
 
-def test_versions_agree():
+def test_the_version_is_written_in_pyproject_toml_only():
     import polyseme
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == polyseme.__version__
+    sources = [*(ROOT / "src").rglob("*.py"), ROOT / "CMakeLists.txt", ROOT / "CITATION.cff", ROOT / "mkdocs.yml"]
+    quoted = re.compile(rf"[\"']{re.escape(project['version'])}[\"']|^version:", re.MULTILINE)
+    assert [path.name for path in sources if quoted.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_every_dependency_has_a_lowest_version_that_can_be_tested():

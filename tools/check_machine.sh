@@ -3,7 +3,7 @@
 # PYTHON chooses the interpreter and CXX the compiler; otherwise the first that really works is taken.
 
 oldest="3, 11"
-newest="3, 13"
+newest="3, 14"
 complaints=0
 
 complain() {
@@ -31,7 +31,7 @@ compiles() {
 
 python=""
 incomplete=""
-for candidate in ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
+for candidate in ${PYTHON:-python3.14 python3.13 python3.12 python3.11 python3}; do
     suitable "$candidate" || continue
     if can_make_environments "$candidate" && has_headers "$candidate"; then
         python=$candidate
@@ -47,9 +47,9 @@ if [ -z "$python" ] && [ -n "$incomplete" ]; then
     has_headers "$incomplete" ||
         complain "The header Python.h of $incomplete is missing: install the package $name-dev."
 elif [ -z "$python" ] && [ -n "$PYTHON" ]; then
-    complain "PYTHON=$PYTHON does not run as a Python from 3.11 to 3.13."
+    complain "PYTHON=$PYTHON does not run as a Python from 3.11 to 3.14."
 elif [ -z "$python" ]; then
-    complain "No Python from 3.11 to 3.13 runs here: install the packages python3, python3-venv and python3-dev."
+    complain "No Python from 3.11 to 3.14 runs here: install the packages python3, python3-venv and python3-dev."
 fi
 
 compiler=""

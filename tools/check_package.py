@@ -1,7 +1,7 @@
 """Builds the sdist and a wheel from it, and tries the wheel alone in fresh environments.
 
 Run: .venv/bin/python tools/check_package.py [--output dist] [PYTHON ...]
-PYTHON are interpreters; without any, every Python 3.11, 3.12 and 3.13 that is found. For each of them: a wheel of the
+PYTHON are interpreters; without any, every Python 3.11 to 3.14 that is found. For each of them: a wheel of the
 sdist; an environment with that wheel and nothing optional, where a fit works and the command line names its extra; and
 the extra `cli`, where `polyseme demo` writes a run.
 """
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 IN_WHEEL = ("py.typed", "_kernels.pyi", "text/_counting.pyi", "explore/assets/app.js")
 IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md", "src/polyseme/_native/sweep.hpp")
 UNWANTED = (".so", ".pyd", ".dylib", ".o", ".pyc", ".egg-info", ".venv", ".git", ".ci", "build", "dist")
@@ -119,7 +119,7 @@ def try_wheel(python: str, sdist: Path, output: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("python", nargs="*", help="interpreters (every Python 3.11 to 3.13 that is found)")
+    parser.add_argument("python", nargs="*", help="interpreters (every Python 3.11 to 3.14 that is found)")
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the sdist and the wheels (dist)")
     options = parser.parse_args(argv)
     output = options.output.absolute()

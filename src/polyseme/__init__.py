@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         TensorPLSA,
     )
 
-__version__ = "0.1.0"
+    __version__: str
 
 _ESTIMATORS = ("LDA", "LSA", "NMF", "PLSA", "CorrelatedTopicModel", "HierarchicalPLSA", "RealTopicModel", "TensorPLSA")
 _MODULES = {
@@ -52,6 +52,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the estimators when they are first used, so that the command line can report errors at once."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("polyseme")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(_MODULES[name]), name)
