@@ -34,6 +34,7 @@ class Finding:
 
     claim: str
     paper: str
+    """what the paper says; empty in all rows where its figures could not be checked"""
     ours: str
     verdict: str
 
@@ -81,8 +82,11 @@ def conclude(name: str | None, findings: Sequence[Finding], options: argparse.Na
     A full run with another verdict than README.md ends with an error; other figures are named only, since on another
     instruction set rounding may change them. Without a name (data of the user's own) it is printed alone.
     """
-    header = ("claim", "the paper", "ours", "verdict")
-    text = table(header, [(f.claim, f.paper, f.ours, f.verdict) for f in findings])
+    if any(f.paper for f in findings):
+        header = ("claim", "the paper", "ours", "verdict")
+        text = table(header, [(f.claim, f.paper, f.ours, f.verdict) for f in findings])
+    else:
+        text = table(("comparison", "ours", "in our runs"), [(f.claim, f.ours, f.verdict) for f in findings])
     print(f"\n## Verdicts\n{text}\n", flush=True)
     if name is not None and options.readme:
         write_section(name, text)

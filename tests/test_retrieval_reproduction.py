@@ -51,7 +51,7 @@ def test_it_prints_the_table_of_any_collection(tmp_path):
         assert 50 < float(row[1]) <= 100
         assert 50 < float(row[-1]) <= 100
     assert "### own: 60 documents" in first.stdout
-    assert "| PLSI* beats LSI | (other collections) | tf: own " in first.stdout
+    assert "| PLSI* beats LSI | tf: own " in first.stdout
     assert (tmp_path / "hofmann_1999.png").stat().st_size > 5000
     again = run("--data", str(tmp_path), *common)
     assert "fitted" not in again.stdout
@@ -69,6 +69,16 @@ def test_without_collections_it_is_skipped_by_name(tmp_path):
     done = run(POLYSEME_DATA=str(tmp_path))
     assert done.returncode == 0
     assert done.stdout.startswith(f"skipped: all, there is no collection in {tmp_path}")
+
+
+def test_no_recalled_figure_is_shown_as_the_papers():
+    """The paper's own table could not be checked, so neither the script nor the page may quote or judge it."""
+    readme = (REPRODUCTIONS / "README.md").read_text()
+    for text in (readme, SCRIPT.read_text()):
+        assert "remembered" not in text
+        assert "published" not in text.lower()
+    block = readme.split("<!-- hofmann_1999 -->\n")[1].split("<!-- end of hofmann_1999 -->")[0]
+    assert block.startswith("| comparison | ours | in our runs |\n")
 
 
 def test_the_readme_has_both_tables():
