@@ -82,7 +82,7 @@ SCRIPT = r"(?:benchmarks|examples|reproductions|tests|tools)/[\w/]+\.py"
 COMMAND = re.compile(rf"(?:python|pytest) ({SCRIPT})([^`]*)`")
 NAMED = re.compile(rf"`[^`]*(?:python |pytest|make |polyseme \w)[^`]*`|{SCRIPT}")
 SETTINGS = (
-    "once 64 MiB have come out",
+    "`Limits` bounds the cost",
     "mean interpolated precision at 9",
     "tempered EM on 90% of every document's tokens",
     "under 99% of the model and 1% of independent modes",
