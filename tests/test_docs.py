@@ -83,8 +83,9 @@ COMMAND = re.compile(rf"(?:python|pytest) ({SCRIPT})([^`]*)`")
 NAMED = re.compile(rf"`[^`]*(?:python |pytest|make |polyseme \w)[^`]*`|{SCRIPT}")
 SETTINGS = (
     "`Limits` bounds the cost",
+    "beat the unigram by three standard errors",
     "mean interpolated precision at 9",
-    "tempered EM on 90% of every document's tokens",
+    "tempered EM on 90% of the tokens of every document",
     "under 99% of the model and 1% of independent modes",
 )
 """paragraphs whose numbers were not measured"""
