@@ -1,4 +1,4 @@
-"""What the reproductions share: problems, runs of the package's solvers, tables, verdicts and the places of files."""
+"""Shared code of the reproductions: problems, runs of the solvers, tables, verdicts and paths."""
 
 from __future__ import annotations
 

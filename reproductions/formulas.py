@@ -1,4 +1,4 @@
-"""The papers' update rules, written from their formulas in NumPy; nothing here imports polyseme.
+"""Update rules of the papers in NumPy, without polyseme.
 
 The orientation is that of Zhang, Ding and Tang: X is words x documents and sums to one; F and C are words x K, G and H
 documents x K, S holds K numbers (the diagonal). Every function takes stacks: axes in front are problems side by side.

@@ -132,7 +132,7 @@ def fixed_points(iterations: int, ap_iterations: int, ap: Any) -> Finding:
     counts = product(exact)[0].T
     source = source_of(counts)
     theta = exact.H[0] * exact.S[0]
-    cases = [("exact factorisation", "neither", moves(source, (theta / theta.sum(axis=1, keepdims=True), exact.C[0])))]
+    cases = [("exact factorization", "neither", moves(source, (theta / theta.sum(axis=1, keepdims=True), exact.C[0])))]
     data = {"planted": (planted_corpus(60, 40, 4, 100, seed=3), iterations)}
     if ap is not None:
         data["AP"] = (ap, ap_iterations)
@@ -147,7 +147,7 @@ def fixed_points(iterations: int, ap_iterations: int, ap: Any) -> Finding:
     planted = [max(move.values()) for name, _, move in cases if name.startswith("planted")]
     return Finding(
         "Fixed points", "any fixed point of EM is one of the NMF rules, and conversely",
-        f"at an exact factorisation both move by {few(max(cases[0][2].values()))}; after {iterations} "
+        f"at an exact factorization both move by {few(max(cases[0][2].values()))}; after {iterations} "
         f"iterations of EM on planted data a step of NMF moves by {few(cases[1][2]['NMF'])}, of NMF a step of EM by "
         f"{few(cases[2][2]['EM'])}",
         verdict("true", max(cases[0][2].values()) <= EXACT, max(planted) <= 1e-6),
@@ -172,5 +172,5 @@ def saddle(iterations: int) -> Finding:
         "The fixed-point argument", "solutions are the fixed points of the rules",
         f"with all topics equal both stay (they move by {few(max(moved.values()))}), yet a nudge of 1e-3 leads from "
         f"{there:.3f} to {beyond:.3f} nats per token: a fixed point need not be an optimum",
-        verdict("true of optima, not of all fixed points", max(moved.values()) <= EXACT, beyond > there + 0.1),
+        verdict("true for optima, not for all fixed points", max(moved.values()) <= EXACT, beyond > there + 0.1),
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Gaussier and Goutte 2005, "Relation between PLSA and NMF and implications": every statement, tried.
+"""Check the statements of Gaussier and Goutte (2005), "Relation between PLSA and NMF and implications".
 
 Run: .venv/bin/python reproductions/gaussier_goutte_2005.py [--quick]
-Tables go to the screen, the picture to build/reproductions. Words are rows in the paper and in formulas.py, columns
-in the package.
+The script prints tables and saves a plot in build/reproductions. Words are rows in the paper and in formulas.py, and
+columns in the package.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def components(size: Size, ap: Any) -> tuple[list[Stages], Finding]:
          ("data", *(f"{beta:.2f}" for beta in seen[0].betas), "plateau"),
          [(s.name, *s.distinct, plateau(s.distinct) or "none") for s in seen])  # fmt: skip
     return seen, Finding(
-        "Annealing and the number of components", "annealing can optimise the number of components to some extent",
+        "Annealing and the number of components", "annealing can optimize the number of components to some extent",
         told + "; at beta = 1 all topics differ",
         verdict("true to some extent", hits >= len(size.planted) - 1),
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Hong 2012, "Probabilistic Latent Semantic Analysis" (a tutorial): every statement, tried.
+"""Check the statements of Hong (2012), "Probabilistic Latent Semantic Analysis" (a tutorial).
 
 Run: .venv/bin/python reproductions/hong_2012.py [--quick]
-Tables go to the screen, the picture to build/reproductions. Documents are rows. The tutorial has no figures of its
-own, only equations; its numbers are kept here: 13-14 is EM by terms, 39 the background.
+The script prints tables and saves a plot in build/reproductions. Documents are rows. Equation numbers are those of the
+tutorial: 13-14 is EM by terms, 39 is the background.
 """
 
 from __future__ import annotations

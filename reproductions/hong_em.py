@@ -1,4 +1,4 @@
-"""The models and the EM of Hong (2012), written out: posteriors are arrays of documents x words x topics."""
+"""Dense reference implementation of the models and the EM of Hong (2012), with posteriors as arrays."""
 
 from __future__ import annotations
 

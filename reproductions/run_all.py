@@ -1,4 +1,4 @@
-"""All reproductions, two at a time: what each prints, how long it took, and whether README.md has its verdicts.
+"""Run all reproductions, two at a time, and compare their verdicts with README.md.
 
 Run: .venv/bin/python reproductions/run_all.py [--quick] [--readme] (options of the scripts)
 """

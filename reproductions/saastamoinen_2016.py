@@ -1,14 +1,13 @@
-"""Saastamoinen 2016, the thesis's experiment with Wikipedia (ch. 6), end to end on any dump.
+"""Repeat the experiment of Saastamoinen (2016), "Statistical clustering of text documents with PLSA", chapter 6.
 
 Run: .venv/bin/python reproductions/saastamoinen_2016.py [DUMP --language L --categories A B ...] [--quick]
-Without DUMP: the dumps in POLYSEME_DATA. Articles without content or category are left out, a sample is drawn, markup
-and stop words are removed, words are stemmed (Porter2, or Snowball's stemmer of the dump's language), words of one
-article dropped; 30 topics, plain EM, and the perplexity of ten-fold cross-validation (folding in, eq. 4.5) says when to
-stop.
-Tables 6.1 and 6.2 go to the screen in the thesis's form, the picture to build/reproductions.
+Without DUMP, the script uses the dumps in POLYSEME_DATA. It drops articles without content or category, draws a sample,
+removes markup and stop words, stems words (Porter 2, or the Snowball stemmer of the language), and drops words that
+occur in one article only. It fits 30 topics with plain EM and stops by the perplexity of ten-fold cross-validation
+(folding in, eq. 4.5). It prints tables 6.1 and 6.2 in the form of the thesis and saves a plot in build/reproductions.
 
-The thesis does not say how the perplexity decides. Here EM stops when five iterations on end lower it by less than 1%
-each, which comes nearest to the thesis's picture; what other stops give is printed beside.
+The thesis does not state the stopping rule. Here EM stops after five iterations in a row that decrease the perplexity
+by less than 1% each, which is closest to the tables of the thesis. The results of other rules are printed as well.
 """
 
 from __future__ import annotations
@@ -304,24 +303,24 @@ def findings(results: Sequence[Result], size: Size) -> list[Finding]:
         Finding("Perplexity as stopping rule", f"{size.folds}-fold cross-validation guards against overfitting",
                 each("falls to {:.0%} of the unigram's, lowest after {} of {} iterations, then rises by at most "
                      "{:.2%}", drops, [r.curve.lowest for r in results], [size.iterations] * len(results), rises),
-                verdict("it never says stop: folded in on all its words, an article shows no overfitting",
+                verdict("no stopping rule: folded in on all words, articles show no overfitting",
                         max(rises) < 0.005, max(drops) < 1)),
         Finding("Random articles (table 6.1)", "a large part of the 30 topics lie between the documents, some fit",
                 each("{} at the stop, {} after {} iterations", [counts_of_fits(f) for f in early],
                      [counts_of_fits(f) for f in late], [f.iterations for f in late]),
-                verdict("true at an early stop; all topics fit when EM goes on",
+                verdict("true at an early stop; all topics fit if EM continues",
                         all(f.spread[-1] > 0 and f.spread[0] < size.topics for f in early),
                         all(f.spread[0] > 0.9 * size.topics for f in late))),
         Finding("The best topics can be read", "the most fitting topics are fairly understandable",
                 each("NPMI of the three most fitting {:.2f}, of all {:.2f}", best, mean),
-                "hardly more than the others" if np.mean(best) <= np.mean(mean) + 0.05 else "true"),
+                "hardly better than the others" if np.mean(best) <= np.mean(mean) + 0.05 else "true"),
         Finding("Chosen categories (table 6.2)", "half of the topics somewhat fit, four very much",
                 each("{}", [counts_of_fits(f) for f in chosen]),
                 verdict("fewer fit", all(0 < f.spread[-1] < size.topics / 2 for f in chosen))),
         Finding("Categories are found", "all five chosen categories have topics",
                 each("{} of {} have a topic of which they are more than half", hits,
                      [len(r.found) for r in results]),
-                verdict("true of most", sum(hits) > 0.5 * sum(len(r.found) for r in results))),
+                verdict("true for most", sum(hits) > 0.5 * sum(len(r.found) for r in results))),
         Finding("Clearer data fits better", "more topics fit when categories are chosen",
                 each("{} against {} with as many random articles (all starts)",
                      [sum(f.spread) for f in chosen], [sum(f.spread) for f in alike]),

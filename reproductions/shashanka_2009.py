@@ -1,7 +1,7 @@
-"""Shashanka, "Simplex decompositions for real-valued datasets" (2009): every number of the paper, tried.
+"""Check every number of Shashanka (2009), "Simplex decompositions for real-valued datasets".
 
 Run: .venv/bin/python reproductions/shashanka_2009.py [--quick] [--seeds N] [--keep FOLDER]
-Tables go to the screen, the picture to build/reproductions.
+The script prints tables and saves a plot in build/reproductions.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def three_points() -> list[Finding]:
     gap = max(float(np.abs(naive[3.5] - normalised).max()), float(np.abs(real - printed).max()))
     collapsed = float(np.abs(naive[4.5] - [1 / 3, 2 / 3]).max())
     show("Three points", ("", "|AB| : |BC| : |CA|"),
-         [("data", told(ratios(THREE))), ("plus 3.5, normalised", told(ratios(naive[3.5]))),
-          ("plus 4.5, normalised", "all three at (1/3, 2/3)"), ("Real", told(ratios(real)))])  # fmt: skip
+         [("data", told(ratios(THREE))), ("plus 3.5, normalized", told(ratios(naive[3.5]))),
+          ("plus 4.5, normalized", "all three at (1/3, 2/3)"), ("Real", told(ratios(real)))])  # fmt: skip
     skew = ratios(naive[3.5])
     kept = float(np.abs(ratios(real) - [2, 1, 1]).max())
     return [
@@ -116,7 +116,7 @@ def appendix_a() -> list[Finding]:
         Finding("T in two dimensions", "the text has [-1, 1, 0] as the first column",
                 f"the printed numbers come from [{first[0]:.0f}, {first[1]:.0f}, {first[2]:.0f}] of Appendix A (error "
                 f"{few(text_sign)}; {wrong:.2f} with the text's)",
-                verdict("the text's sign is a slip", text_sign <= PRINTED, wrong > 0.1)),
+                verdict("the text has the wrong sign", text_sign <= PRINTED, wrong > 0.1)),
     ]  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def gaussian_points(seeds: int) -> tuple[Finding, RealTopicModel]:
          [("the paper's algorithm", min(counts), int(np.median(counts)), max(counts)),
           ("smallest simplex, margin 0.05", min(ours), int(np.median(ours)), max(ours))])  # fmt: skip
     return Finding(
-        "Example 1, 1000 points", "37 points lie outside and are modelled with error",
+        "Example 1, 1000 points", "37 points lie outside and are modeled with error",
         f"{min(counts)} to {max(counts)} over {seeds} seeds (median {np.median(counts):.0f}), each with an error above "
         f"zero; it depends on the start and on when EM stops",
         verdict("of the same size", min(counts) <= 37 <= 4 * max(counts), least > 0),
@@ -180,7 +180,7 @@ def figure_1() -> tuple[Finding, SimplexDecomposition]:
     outside = seen.outside(1e-2)
     inside_error, outside_error = float(seen.errors[~outside].max()), float(seen.errors[outside].min(initial=np.inf))
     return Finding(
-        "PLSA as a simplex (fig. 1)", "points inside the hull of the topics are modelled closely, those outside with "
+        "PLSA as a simplex (fig. 1)", "points inside the hull of the topics are modeled closely, those outside with "
         "error",
         f"400 points: {outside.sum()} outside by more than 1% of the diameter, with errors from {outside_error:.3f}; "
         f"errors inside at most {inside_error:.3f}",
@@ -233,7 +233,7 @@ def picture(folder: Path, seen: SimplexDecomposition, cloud: RealTopicModel, run
     problem = example_2(0, 91)
     panels = {"Fig. 3: bases": problem.bases}
     for title, method in (("paper's algorithm", "the paper's algorithm"), ("smallest simplex", "smallest simplex"),
-                          ("kindest FastICA", "FastICA")):  # fmt: skip
+                          ("best-case FastICA", "FastICA")):  # fmt: skip
         found = found_bases(method, problem, 0)
         panels[title] = found[matched(found, problem.bases)[1]]
     places = np.linspace(1, 10, 91)

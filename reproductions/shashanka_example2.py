@@ -1,4 +1,4 @@
-"""Example 2 of Shashanka (2009): synthetic bases recovered, over many seeds, beside FastICA and Semi-NMF."""
+"""Repeat Example 2 of Shashanka (2009), recovery of synthetic bases, for many seeds, with FastICA and Semi-NMF."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def kindest_ica(problem: Problem, seed: int) -> Array:
         try:
             with np.errstate(all="ignore"):
                 sources = ica.fit_transform(X.T if transposed else X)
-        except ValueError:  # points without noise have rank two once centred: no third component
+        except ValueError:  # points without noise have rank two once centered: no third component
             continue
         components = sources.T if transposed else ica.mixing_.T
         if not np.isfinite(components).all():
@@ -206,9 +206,9 @@ def example_2_findings(runs: Runs) -> list[Finding]:
                 f"worst of three, median of {len(runs[10, 0.0]['FastICA'])} seeds: {_two(paper)} in 10 and 91 "
                 f"dimensions (medians of all three {_three(runs)} in 10, much like the paper's): fits without error "
                 "are not unique",
-                verdict("errors like these, but no recovery", min(paper) > 0.1)),
+                verdict("similar errors, but no recovery", min(paper) > 0.1)),
         Finding("Example 2: better than ICA", "ICA has 0.29, 0.34, 0.7 on the same data",
-                f"kindest FastICA {_two(ica)}; the paper's algorithm is below it in {min(paper_wins):.0%} to "
+                f"best-case FastICA {_two(ica)}; the paper's algorithm is below it in {min(paper_wins):.0%} to "
                 f"{max(paper_wins):.0%} of seeds",
                 verdict("on some data sets", 0.05 < np.mean(paper_wins) < 0.95)),
         Finding("The smallest simplex (ours, the default)", "(not in the paper)",
@@ -254,7 +254,7 @@ def related_work_findings(seeds: int) -> list[Finding]:
         gaps.append(float(Hull(corners).distance(problem.points).max()))
     semi, ours = float(np.median(outside["Semi-NMF"])), float(np.median(outside["smallest simplex"]))
     return [
-        Finding("Semi-NMF (sect. 4.2)", "is no simplex decomposition: its bases are no corners around the data",
+        Finding("Semi-NMF (sect. 4.2)", "is not a simplex decomposition: its bases are not corners around the data",
                 f"its coefficients sum to {min(sums):.2f} to {max(sums):.2f}; {semi:.0%} of points (median) lie "
                 f"outside the hull of its bases, {ours:.0%} outside the smallest simplex",
                 verdict("true", semi > 0.5, ours < 0.05)),

@@ -1,8 +1,9 @@
-"""Zhang, Ding and Tang, "Note on algorithm differences between NMF and PLSI": every statement, tried.
+"""Check the statements of Zhang, Ding and Tang, "Note on algorithm differences between nonnegative matrix factorization
+and probabilistic latent semantic indexing".
 
 Run: .venv/bin/python reproductions/zhang_ding_tang.py [--quick]
-Algorithms are those of formulas.py, from the paper's formulas; the first table shows that the package's solvers have
-the same iterates. Tables go to the screen, the picture to build/reproductions.
+The algorithms in formulas.py follow the paper; the first table shows that the solvers of the package have the same
+iterates. The script prints tables and saves a plot in build/reproductions.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def optima_of(X: Array, pair: Pair, iterations: int) -> Pair:
 
 
 def equation_10(size: Size, kind: str) -> Ends:
-    """NMF, PLSI and EM from the same starts; normalised NMF has NMF's product."""
+    """NMF, PLSI and EM from the same starts; normalized NMF has NMF's product."""
     X, start = setting(size.eq10_problems, seed=7, kinds=[kind])
     first, second, em = as_pair(start), start, start
     for _ in range(size.eq10_iterations):
@@ -202,10 +203,10 @@ def equation_10_finding(size: Size, ap: Any) -> tuple[list[Ends], Finding]:
     pairs = ", ".join(f"{ends.counted(each[0])} ({ends.kind})" for ends, each in zip(small, apart, strict=True))
     three = ", ".join(ends.counted(each.any(axis=0)) for ends, each in zip(small, apart, strict=True))
     return all_ends, Finding(
-        "Equation 10", "NMF, PLSI and normalised NMF always reach the same product from the same start",
-        f"NMF and normalised NMF do; NMF and PLSI reach different optima in {pairs}, with EM as a third in {three}"
+        "Equation 10", "NMF, PLSI and normalized NMF always reach the same product from the same start",
+        f"NMF and normalized NMF do; NMF and PLSI reach different optima in {pairs}, with EM as a third in {three}"
         + ("" if ap is None else _on_ap(all_ends[-1], size)),
-        verdict("false but for NMF and normalised NMF", any(each[0].any() for each in apart)),
+        verdict("false, except for NMF and normalized NMF", any(each[0].any() for each in apart)),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Zhang, Ding and Tang: is NMF faster? Iterations, passes over the data and seconds to one likelihood.
+"""Compare the speed of the algorithms of Zhang, Ding and Tang: iterations, passes and seconds to one likelihood.
 
 Part of zhang_ding_tang.py.
 """
@@ -35,7 +35,7 @@ class Course(NamedTuple):
     seconds: Array
 
 
-SPEED = {"EM": EM(), "NMF (Alg. 1)": MultiplicativeNMF(), "PLSI (Alg. 2)": PLSI(), "normalised NMF": NormalizedNMF()}
+SPEED = {"EM": EM(), "NMF (Alg. 1)": MultiplicativeNMF(), "PLSI (Alg. 2)": PLSI(), "normalized NMF": NormalizedNMF()}
 
 
 def course(solver: Solver, X: Any, n_topics: int, seed: int, iterations: int) -> Course:
@@ -108,7 +108,7 @@ def speed(ap: Any, n_starts: int, iterations: int) -> tuple[list[dict[str, Cours
         f"passes an iteration: NMF {per[nmf]:.0f}, PLSI {per[plsi]:.0f}, EM {per['EM']:.0f}; to one likelihood on "
         + "; on ".join(parts),
         verdict(
-            "true against PLSI; against EM little is gained",
+            "true compared with PLSI; little gain compared with EM",
             per[nmf] < per[plsi], per[nmf] > per["EM"],
             *(c.passes[nmf] < c.passes[plsi] and c.iterations[nmf] < c.iterations["EM"] for c in costs.values()),
             *(0.7 < c.passes[nmf] / c.passes["EM"] < 1.1 for c in costs.values()),

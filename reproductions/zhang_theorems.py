@@ -1,4 +1,4 @@
-"""Zhang, Ding and Tang: the statements that are identities. Theorems, corollaries, algorithms as printed, sums.
+"""Check the identities of Zhang, Ding and Tang: theorems, corollaries, algorithms as printed, sums.
 
 Part of zhang_ding_tang.py.
 """
@@ -168,9 +168,9 @@ def theorem_findings(worst: dict[str, float]) -> list[Finding]:
                 f"error {few(c3)} from G = HS; {few(c3c)} from G = H, where G(t) = H(t) S(t) / S(t-1) "
                 f"(error {few(c3r)})",
                 verdict("true from G = HS, false from G = H", c3 <= EXACT, c3r <= EXACT, c3c > 1e-3)),
-        Finding("Theorem 5", "C(t) of PLSI is F(t) of NMF with its columns normalised",
+        Finding("Theorem 5", "C(t) of PLSI is F(t) of NMF with its columns normalized",
                 f"error {few(max(t5))}, both starts", verdict("true", max(t5) <= EXACT)),
-        Finding("Corollary 6", "H(t) of PLSI is G(t) of NMF with its columns normalised",
+        Finding("Corollary 6", "H(t) of PLSI is G(t) of NMF with its columns normalized",
                 f"error {few(max(c6))} if all come from old values; {few(c6n)} for the working Algorithms 1 and 2",
                 verdict("true from old values only", max(c6) <= EXACT, c6n > 1e-3)),
     ]  # fmt: skip
@@ -260,10 +260,10 @@ def algorithm_3(n: int) -> list[Finding]:
           ("Gauss-Seidel: product of Algorithm 1", few(same)),
           ("Gauss-Seidel: sums of C, S and H are one", few(constraints))])  # fmt: skip
     return [
-        Finding("Algorithm 3 (sect. 4)", "normalised NMF converges to a different local optimum than NMF",
+        Finding("Algorithm 3 (sect. 4)", "normalized NMF converges to a different local optimum than NMF",
                 f"Gauss-Seidel, both have the same product at each of 200 iterations (error {few(same)})",
                 verdict("false", same <= 1e-10)),
-        Finding("Algorithm 3 (sect. 5, 6)", "NMF with normalisation at each step cannot replace PLSI",
+        Finding("Algorithm 3 (sect. 5, 6)", "NMF with normalization at each step cannot replace PLSI",
                 f"as printed it is the EM of PLSI (200 steps, error {few(as_em)}); Gauss-Seidel it keeps PLSI's "
                 f"constraints (error {few(constraints)})",
                 verdict("false", as_em <= EXACT, constraints <= EXACT)),
@@ -278,7 +278,7 @@ def _constraint_sums(now: Triple) -> tuple[Array, Array, Array]:
 
 
 def stationary_points(n: int, iterations: int) -> Finding:
-    """One step of each algorithm, at exact factorisations and where the others have ended."""
+    """One step of each algorithm, at exact factorizations and where the others have ended."""
     _, exact = setting(n, seed=4)
     steps: dict[str, Callable[[Array, Triple], Triple]] = {
         "Algorithm 1": _nmf_of_triple,
@@ -296,11 +296,11 @@ def stationary_points(n: int, iterations: int) -> Finding:
         ratios += [changes[name] / changes[ran] for name in steps]
         rows.append((ran, *map(few, changes.values())))
     show(f"Stationary points: change of the product (total variation) by one step, after {iterations} of one",
-         ("ran", *steps), [("exact factorisation", *map(few, at_exact.values())), *rows])  # fmt: skip
+         ("ran", *steps), [("exact factorization", *map(few, at_exact.values())), *rows])  # fmt: skip
     worst = max(at_exact.values())
     return Finding(
         "Theorem 4 and its converse", "stationary points of Algorithm 3 are those of Algorithm 1, and vice versa",
-        f"at exact factorisations no algorithm moves (error {few(worst)}); where one has nearly ended, another's step "
+        f"at exact factorizations no algorithm moves (error {few(worst)}); where one has nearly ended, another's step "
         f"is {min(ratios):.1f} to {max(ratios):.1f} times its own",
         verdict("true", worst <= EXACT, max(ratios) < 10),
     )  # fmt: skip

@@ -14,11 +14,11 @@ from test_reproductions import verdicts
 HERE = Path(__file__).parents[1] / "reproductions"
 EXPECTED = {
     "Words of one article": "of the same size",
-    "Perplexity as stopping rule": "it never says stop: folded in on all its words, an article shows no overfitting",
-    "Random articles (table 6.1)": "true at an early stop; all topics fit when EM goes on",
-    "The best topics can be read": "hardly more than the others",
+    "Perplexity as stopping rule": "no stopping rule: folded in on all words, articles show no overfitting",
+    "Random articles (table 6.1)": "true at an early stop; all topics fit if EM continues",
+    "The best topics can be read": "hardly better than the others",
     "Chosen categories (table 6.2)": "fewer fit",
-    "Categories are found": "true of most",
+    "Categories are found": "true for most",
     "Clearer data fits better": "not always",
 }
 
