@@ -1,4 +1,4 @@
-"""RESULTS.md and its bar chart, from what the benchmarks printed (their lines are described in common.py)."""
+"""Write RESULTS.md and its bar chart from the output of the benchmarks (common.py describes the lines)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from common import DATA, ROOT, SKIPPED, THREADS, installed, machine
 
 PACKAGES = ("polyseme", "numpy", "scipy", "scikit-learn", "polars", "dask", "distributed")
 PICTURES = {
-    "sweep.png": "One EM iteration, ours, by non-zeros and by topics",
+    "sweep.png": "One EM iteration by non-zeros and by topics",
     "convergence.png": "Nats per token below the best likelihood, by seconds",
     "overfitting.png": "Held-out perplexity, by iterations",
 }
 READING = (
-    "A ratio says how many times better ours is: less time, less memory or more a second; below 1x the peer is better. "
-    f"Ours and theirs had {THREADS} threads each, unless a line says otherwise, and ran in turn in one call. `>`: "
-    "the peer did not get there in its time. The settings of the peers are in the scripts' docstrings."
+    "A ratio says how many times better polyseme is: less time, less memory, or more per second. Below 1x the other "
+    f"package is better. Both used {THREADS} threads, unless a line says otherwise, and alternated in one process. `>` "
+    "means that the other package did not reach the target within its time limit. The docstrings of the scripts list "
+    "the settings of the other packages."
 )
 
 
@@ -96,30 +97,30 @@ def missing(outcomes: Sequence[Outcome]) -> list[str]:
 def report(
     outcomes: Sequence[Outcome], full: bool, peers: Sequence[str], pictures: Sequence[str], date: str = ""
 ) -> str:
-    """RESULTS.md: machine and versions, the ratios, the figures, what is missing, and all that was printed.
+    """Return RESULTS.md: machine and versions, ratios, figures, what is missing, and the complete output.
 
     pictures: names of the files in the folder pictures/ beside it.
     """
     command = "`make bench BENCH_OPTIONS=--full` (the full form)" if full else "`make bench` (the small form)"
     minutes = sum(one.seconds for one in outcomes) / 60
     parts = [
-        "# Results of the benchmarks",
+        "# Benchmark results",
         f"Written by {command} on {date or time.strftime('%Y-%m-%d')}, in {minutes:.1f} minutes. {READING}",
         _table(("machine", ""), [*machine().items(), ("versions", _versions(peers))]),
     ]
     if found := ratios(outcomes):
-        parts += ["## Beside other packages"]
+        parts += ["## Comparison with other packages"]
         parts += [_picture(name, "All ratios") for name in pictures if name == "ratios.png"]
-        parts += [_table(("benchmark", "what", "peer", "ours", "theirs", "times better"), found)]
+        parts += [_table(("benchmark", "what", "compared with", "polyseme", "other", "ratio"), found)]
     if own := figures(outcomes):
-        parts += ["## Figures of our own", _table(("benchmark", "what", "figure", "bar"), own)]
+        parts += ["## Other figures", _table(("benchmark", "what", "figure", "required"), own)]
     parts += ["## Left out", "\n".join(f"- {line}" for line in missing(outcomes)) or "Nothing."]
     parts += [_picture(name, PICTURES[name]) for name in pictures if name in PICTURES]
-    return "\n\n".join([*parts, "## What was printed", *map(section, outcomes)]) + "\n"
+    return "\n\n".join([*parts, "## Output", *map(section, outcomes)]) + "\n"
 
 
 def section(outcome: Outcome) -> str:
-    """All that a benchmark printed, but for the machine, which is told above."""
+    """Return the output of a benchmark without the lines about the machine, which are listed once."""
     head = f"### {outcome.title}\n`python {outcome.command}`, {outcome.seconds:.0f} seconds."
     kept = [line for line in outcome.output.splitlines() if not re.match(r"(machine|versions|picture): ", line)]
     printed = without_paths("\n".join(kept).strip())
@@ -147,7 +148,7 @@ def draw_ratios(found: Sequence[Ratio], path: Path) -> None:
     axes.barh(places, [value - 1 for value in values], left=1, color=colours, height=0.75)
     for place, ratio in zip(places, found, strict=True):
         axes.text(max(ratio.value, 1) * 1.05, place, ratio.shown, va="center", fontsize=7)
-    labels = [f"{ratio.benchmark}: {ratio.what}, beside {ratio.peer}" for ratio in found]
+    labels = [f"{ratio.benchmark}: {ratio.what}, {ratio.peer}" for ratio in found]
     axes.set_yticks(places, labels, fontsize=7)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}x")
@@ -155,7 +156,7 @@ def draw_ratios(found: Sequence[Ratio], path: Path) -> None:
     axes.set_ylim(len(found) - 0.4, -0.6)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.grid(True, axis="x", alpha=0.3)
-    axes.set_xlabel("times better than the peer (logarithmic)")
+    axes.set_xlabel("times better than the other package (logarithmic)")
     path.parent.mkdir(parents=True, exist_ok=True)
     canvas.savefig(path, dpi=90)
 

@@ -1,14 +1,14 @@
-"""Runs all benchmarks one after the other, and writes what they print, with machine and versions, to RESULTS.md.
+"""Run all benchmarks and write their output, with the machine and the versions, to RESULTS.md.
 
-    make bench                                 the small form, in an environment of its own with the peers
+    make bench                                 the small form, in an environment with the other packages
     make bench BENCH_OPTIONS=--full            the full form
     python benchmarks/run_all.py [--full] [--only sweep text] [--output benchmarks/RESULTS.md]
 
-The small form takes less than ten minutes on two cores, and is there to see that all runs and what ratios are about;
-quote figures of the full form, some two hours by estimate, from a machine that does nothing else. Peers get their best
-documented settings (each script's docstring says which) and as many threads as ours: all is held to two cores. A
-benchmark that lacks its data or its browser is skipped by name, a peer that does not install or import here is left out
-by name, and the others go on.
+The small form takes less than ten minutes on two cores. It checks that everything runs and shows the order of magnitude
+of the ratios. To quote figures, use the full form (estimated at two hours) on an otherwise idle machine. Other packages
+use their best documented settings, which the docstring of each script lists, and the same number of threads. The runner
+restricts everything to two cores. Benchmarks without their data or browser are listed as skipped, and packages that
+cannot be installed or imported as left out.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ BENCHMARKS = {
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
     "fit_memory": Benchmark("Memory of a fit", "--documents 20000 --topics 20 --max-iter 2", ""),
-    "search": Benchmark("A query", "--queries 40 --iterations 2", "--queries 200"),
+    "search": Benchmark("Search queries", "--queries 40 --iterations 2", "--queries 200"),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
     "shown_words": Benchmark("Words shown and typical documents", "--k 20 --seeds 1 --documents 2000", ""),
-    "hierarchy": Benchmark("Topics in a tree", "--speed-only", ""),
-    "tensor": Benchmark("Counts of three ways", "--largest 200000", ""),
+    "hierarchy": Benchmark("Hierarchical topics", "--speed-only", ""),
+    "tensor": Benchmark("Three-way counts", "--largest 200000", ""),
     "real": Benchmark("Real-valued data", "--points 20000 40000", ""),
     "planted_topics": Benchmark("The number of topics", "--kinds separated --numbers 5 --seeds 1", ""),
     "overfitting": Benchmark(
-        "Overfitting shown and cured",
+        "Overfitting of plain and tempered EM",
         "--data ap --k 64 --picture {pictures}/overfitting.png",
         "--picture {pictures}/overfitting.png",
     ),
@@ -93,12 +93,12 @@ BENCHMARKS = {
         for part, title, full, more in (
             ("corpus", "Writing a corpus to disk", "--documents 2000000", ""),
             ("disk", "A fit from disk", "--documents 2000000", ""),
-            ("online", "One pass online", "--documents 100000", " --peers"),
+            ("online", "One online pass", "--documents 100000", " --peers"),
             ("dask", "Workers of a cluster", "--documents 1000000", ""),
-            ("plan", "Larger clusters, simulated", "--documents 1000000", ""),
+            ("plan", "Simulation of larger clusters", "--documents 1000000", ""),
         )
     },
-    "explorer": Benchmark("The explorer page", "--corpus synthetic --documents 2000 --iterations 5", ""),
+    "explorer": Benchmark("Explorer page", "--corpus synthetic --documents 2000 --iterations 5", ""),
 }
 
 

@@ -1,8 +1,8 @@
-"""A background language model takes the function words out of the topics: 20 Newsgroups without a stop list.
+"""Remove function words from topics with a background language model, on 20 Newsgroups without stop words.
 
 Run: .venv/bin/python examples/background.py [COUNTS.npz] [--share 0.9] [-k 20] [--pictures FOLDER]
-COUNTS.npz is a sparse matrix (documents x words) with its vocabulary beside it, COUNTS.vocab.txt; without one, that of
-POLYSEME_DATA. Function words are those of scikit-learn's English stop list; the fits do not see it.
+COUNTS.npz is a sparse matrix (documents x words) with its vocabulary in COUNTS.vocab.txt. By default the script uses
+the file in POLYSEME_DATA. Function words are scikit-learn's English stop words, which the fits do not use.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ N_TOP = 10
 
 
 def top_words(model: PLSA, vocabulary: np.ndarray) -> list[list[str]]:
-    """The likeliest words of each topic, the largest topic first."""
+    """Return the most probable words of each topic, starting with the largest topic."""
     order = np.argsort(-model.topic_weights_)
     return [list(vocabulary[np.argsort(-topic, kind="stable")[:N_TOP]]) for topic in model.components_[order]]
 
 
 def picture(path: Path, function_words: dict[float, list[int]]) -> None:
-    """Function words among the top words of every topic, without and with the background."""
+    """Plot the number of function words among the top words of every topic, without and with the background."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,7 +1,7 @@
-"""Topics of the docstrings that every install has: what Python's packages are about, and what they share.
+"""Fit topics to the docstrings of installed packages and plot how much each package uses each topic.
 
 Run: .venv/bin/python examples/docstrings.py [PACKAGE ...] [-k 20] [--pictures FOLDER]
-The packages are read, never imported; default is the standard library, NumPy, SciPy and scikit-learn.
+Packages are read, not imported. The default is the standard library, NumPy, SciPy and scikit-learn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from polyseme.text import Vectorizer
 
 
 def picture(path: Path, packages: list[str], shares: np.ndarray, words: list[str]) -> None:
-    """Bars of the topics, each divided by the packages that its tokens come from."""
+    """Plot the topics as bars, divided by the packages that their tokens come from."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,11 +1,11 @@
-"""Parts of faces: PLSA on pictures, with pixels as words and brightness as counts.
+"""Decompose images of faces into parts with PLSA: pixels are words, and brightness is a count.
 
 Run: .venv/bin/python examples/faces.py [FACES.npz] [-k 40] [--pictures FOLDER]
-The file holds X (pictures x pixels, square pictures, nothing negative) and y (who it is); without one, that of
-POLYSEME_DATA.
+The file contains X (images x pixels, square non-negative images) and y (the person). By default the script uses the
+file in POLYSEME_DATA.
 
-A picture is a mixture of K pictures. Weights of sum one describe a face; how well they do is judged by finding the
-person of each picture by its nearest neighbour among the others, beside the pixels and principal components.
+An image is a mixture of K images. The mixture weights describe a face. They are evaluated by nearest-neighbor
+recognition of the person, and compared with pixels and principal components.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared"
 
 
 def recognised(vectors: np.ndarray, people: np.ndarray) -> float:
-    """The share of pictures whose nearest neighbour shows the same person."""
+    """Return the share of images whose nearest neighbor shows the same person."""
     apart = pairwise_distances(vectors)
     np.fill_diagonal(apart, np.inf)
     return float((people[apart.argmin(axis=1)] == people).mean())
 
 
 def picture(path: Path, faces: np.ndarray, rebuilt: np.ndarray, parts: np.ndarray, order: str) -> None:
-    """Two faces and what is left of them, and the parts."""
+    """Plot two faces with their reconstructions, and the parts."""
     import matplotlib
 
     matplotlib.use("Agg")

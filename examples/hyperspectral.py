@@ -1,16 +1,17 @@
-"""Unmixing a hyperspectral scene: which materials are in which pixel, and in what proportion.
+"""Unmix a hyperspectral scene: estimate the materials and their proportions in every pixel.
 
 Run: .venv/bin/python examples/hyperspectral.py [SCENE.npz ...] [--pictures FOLDER]
-A scene is a file with Y (pixels x bands) and, to compare with, A (pixels x materials, rows sum to one) and
-E (materials x bands); `shape` (rows, columns) is for the picture. Without scenes, those of POLYSEME_DATA are taken.
+A scene is a file with Y (pixels x bands), the reference A (pixels x materials, rows sum to one) and E (materials x
+bands), and `shape` (rows, columns) for the plot. By default the script uses the scenes in POLYSEME_DATA.
 
-Brightness varies from pixel to pixel (slopes, shadows), so every spectrum is divided by its sum, and its pixel weighs
-as much as it is bright: a dark pixel is mostly noise. Weights then are proportions of the light, and the reference
-abundances are compared as such: A_k sum(E_k), of sum one.
+Brightness varies between pixels because of slopes and shadows. Every spectrum is therefore divided by its sum, and the
+sum is the weight of the pixel, because dark pixels are mostly noise. Weights are then proportions of light, and they
+are compared with the reference abundances in the same form: A_k sum(E_k), normalized.
 
-Abundances as given mean areas in some scenes (a dark material counts as much as a bright one) and proportions of the
-light in others, and a scene does not say which. So every method gives both, and its better one counts in the column "as
-given". Areas need a material's own brightness: that of its purest pixels. The spectral angle knows no scale.
+In some scenes abundances are areas (a dark material counts as much as a bright one), in others proportions of light,
+and the files do not say which. Every method therefore computes both, and the better one is shown in the column "as
+given". Areas need the brightness of a material, which is taken from its purest pixels. The spectral angle does not
+depend on scale.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Topics of 20 Newsgroups, from raw text, beside the newsgroups that the texts were posted to.
+"""Fit topics to the raw texts of 20 Newsgroups and compare them with the newsgroups.
 
 Run: .venv/bin/python examples/newsgroups.py [FILE] [-k 20] [--pictures FOLDER]
-FILE is any table with a text and a label (.jsonl, .csv ...; compressed or not); without one, that of POLYSEME_DATA. The
-labels are not shown to the fit. A background takes the words that are everywhere, so that no stop list is needed beyond
-the language's own.
+FILE is a table with texts and labels (.jsonl, .csv ..., optionally compressed). By default the script uses the file in
+POLYSEME_DATA. The fit does not use the labels. A background model explains words that occur everywhere, in addition to
+the stop words of the language.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared"
 
 
 def shares_of(doc_topic: np.ndarray, labels: list[str]) -> tuple[list[str], np.ndarray]:
-    """The names of the labels, and the mean P(z|d) of the documents of each (labels x topics)."""
+    """Return the label names and the mean P(z|d) of the documents of each label (labels x topics)."""
     names = sorted(set(labels))
     of = np.array([names.index(label) for label in labels])
     return names, np.array([doc_topic[of == number].mean(axis=0) for number in range(len(names))])

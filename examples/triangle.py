@@ -1,10 +1,9 @@
-"""Topics of a corpus with three words, drawn in a triangle: why a good fit is not yet the truth.
+"""Plot the topics of a corpus with three words in a triangle, to show that a good fit need not find the true topics.
 
 Run: .venv/bin/python examples/triangle.py [--documents 500] [--pictures FOLDER]
-With three words a document is a point in a triangle, and so is a topic. Three topics span a smaller triangle, and the
-documents lie in it, where their weights say. Any triangle around the documents fits as well: PLSA from different starts
-finds different ones with one likelihood. The smallest of them is the one that wrote the documents, if some of them are
-nearly pure.
+With three words, documents and topics are points in a triangle. Three topics span a smaller triangle that contains the
+documents. Every triangle around the documents fits equally well: PLSA finds different ones from different starts, with
+the same likelihood. The smallest triangle has the true topics as corners if some documents are nearly pure.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ TOKENS = 20_000
 
 
 class Found(NamedTuple):
-    """Topics, and how far the worst of them is from the truth (total variation)."""
+    """Topics, and the largest total variation distance to the true topics."""
 
     name: str
     topics: np.ndarray
@@ -32,7 +31,7 @@ class Found(NamedTuple):
 
 
 def corners(points: np.ndarray) -> np.ndarray:
-    """Where distributions over three words lie in the plane."""
+    """Return the positions of distributions over three words in the plane."""
     return points @ np.array([[0, 0], [1, 0], [0.5, 3**0.5 / 2]])
 
 

@@ -1,12 +1,13 @@
-"""Separating an audio spectrogram: the notes of a trumpet, and when each of them sounds.
+"""Separate the spectrogram of a trumpet into notes and their activations.
 
 Run: .venv/bin/python examples/trumpet.py [SPECTROGRAM.npz] [-k 6] [--pictures FOLDER]
-The file holds S (frames x frequencies, magnitudes) and sr (samples a second); without one, that of POLYSEME_DATA.
+The file contains S (frames x frequencies, magnitudes) and sr (samples per second). By default the script uses the file
+in POLYSEME_DATA.
 
-PLSA sees the shape of each frame's spectrum alone: a frame of silence is as good as a loud one. RealTopicModel sees the
-frames as they are (section 4 of Shashanka 2009: their energies matter), so that silence becomes a corner of its own,
-and the weights say how loud a note is. The file has no reference to be compared with: what is shown is how well each
-method rebuilds the spectrogram from K spectra, and how much a frame keeps to one of them.
+PLSA models the shape of the spectrum of each frame, whether the frame is silent or loud. RealTopicModel models the
+frames themselves (section 4 of Shashanka, 2009, "Simplex decompositions for real-valued datasets"), so silence becomes
+a corner and the weights measure loudness. The file has no reference. The script prints how well each method
+reconstructs the spectrogram from K spectra, and how concentrated the weights of a frame are.
 """
 
 from __future__ import annotations

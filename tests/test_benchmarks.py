@@ -80,7 +80,7 @@ def test_the_report_tells_ratios_skips_and_failures(modules, outcomes):
     assert "- sweep left out bigartm: it cannot be imported here" in text
     assert "![All ratios](pictures/ratios.png)" in text
     assert re.search(r"\| versions \| polyseme [\w.+]+, numpy .*, gensim [\w. ]+ \|", text)
-    printed = text.split("## What was printed")[1]
+    printed = text.split("## Output")[1]
     assert "`python benchmarks/sweep.py --rounds 2`, 60 seconds." in printed
     assert "20 documents" in printed
     assert "half of it" in printed
@@ -93,7 +93,7 @@ def test_the_report_of_the_full_form_without_losses(modules, outcomes):
     text = modules("report").report([of("sweep", "One", "a.py", "fine\n", 6.0)], full=True, peers=[], pictures=[])
     assert "`make bench BENCH_OPTIONS=--full` (the full form)" in text
     assert "## Left out\n\nNothing.\n" in text
-    assert "## Beside other packages" not in text
+    assert "## Comparison with other packages" not in text
 
 
 def test_ratios_are_drawn(modules, outcomes, tmp_path):

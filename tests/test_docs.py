@@ -1,7 +1,7 @@
-"""The documentation runs: every block of a page, in order, in an empty folder; its figures name their commands.
+"""The documentation: its code runs, its figures name their commands, and its links have targets.
 
-Python blocks are executed. In `console` blocks the lines after `$` are commands of polyseme, which must succeed; the
-other lines are what they print, in that order; `...` leaves lines out.
+The blocks of a page run in order in an empty folder. Python blocks are executed. In `console` blocks, lines after `$`
+are polyseme commands, which must succeed; the other lines are their output in that order, and `...` skips lines.
 """
 
 import re
@@ -17,6 +17,11 @@ from cli_runner import here
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 TEXTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+MARKDOWN = [
+    *TEXTS,
+    *(ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(ROOT / folder / name for folder, name in (("reproductions", "README.md"), ("benchmarks", "RESULTS.md"))),
+]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -106,7 +111,7 @@ def test_figures_have_their_command_beside_them(page):
         for number, here in enumerate(section)
         if FIGURE.search(here)
         and not NAMED.search("\n".join(section[max(0, number - 1) : number + 2]))
-        and not any(setting in here for setting in SETTINGS)
+        and not any(setting in " ".join(here.split()) for setting in SETTINGS)
     ]
     assert alone == []
 
@@ -119,3 +124,55 @@ def test_named_commands_exist(page):
         source = (ROOT / script).read_text(encoding="utf-8")
         for option in set(re.findall(r"--[a-z-]+", options)) - {"--help"}:
             assert f'"{option}"' in source, f"{script} {option}"
+
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?)(?: +#+)?$", re.MULTILINE)
+
+
+def without_code(page):
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """The fragments of the headings of a page, as GitHub makes them."""
+    names = [
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(without_code(page))
+    ]
+    return {name if not (seen := names[:at].count(name)) else f"{name}-{seen}" for at, name in enumerate(names)}
+
+
+def broken_links(page):
+    """Relative links of a page that have no target: a missing file or a missing heading."""
+    found = []
+    for link in LINK.findall(without_code(page)):
+        path, _, fragment = link.partition("#")
+        target = page if not path else (page.parent / path)
+        if re.match(r"[a-z]+:", link):
+            continue
+        if not target.exists() or (fragment and fragment not in anchors(target)):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_have_targets(page):
+    assert broken_links(page) == []
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "other.md").write_text("# One: two\n\n## One two\n\n## One two\n", encoding="utf-8")
+    page = tmp_path / "page.md"
+    good = "[a](other.md) [b](other.md#one-two-2) [c](#here) ![d](https://example.org/d.png)"
+    page.write_text(
+        f"# Here\n{good}\n[e](none.md) [f](other.md#three) [g](#there)\n```\n[h](h.md)\n```\n", encoding="utf-8"
+    )
+    assert broken_links(page) == ["none.md", "other.md#three", "#there"]
+
+
+ARCHAIC = re.compile(r"\b(?:lest|dear|sends home|lengthen|put down|taken up|house|rooms|floors|stairs|mended)\b", re.I)
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_use_plain_words(page):
+    assert ARCHAIC.findall(page.read_text(encoding="utf-8")) == []

@@ -68,7 +68,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Lists the reference pages in the navigation, and the benchmarks' results."""
     reference = [{module: f"reference/{module}.md"} for module in public_modules()]
     nav: list[Any] = config.nav or []
-    measured = [{"Measured": RESULTS}] if RESULTS in ELSEWHERE else []
+    measured = [{"Benchmark results": RESULTS}] if RESULTS in ELSEWHERE else []
     config.nav = [*nav, *measured, {"Reference": reference}]
     return config
 
