@@ -18,6 +18,8 @@ from polyseme.kernels import Array, Floats
 
 ROOT = -1
 """the parent of the root"""
+MOST_NODES = 1_000_000
+"""of a tree that is given by its depth"""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ def as_tree(tree: Any, depth: int, branching: Any, silent: Any) -> Tree:
 def _regular(depth: Any, branching: Any) -> list[int]:
     if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 1:
         raise InputError(f"depth must be a whole number of at least 1, got {depth!r}.")
+    if int(depth) > MOST_NODES:
+        raise InputError(f"A tree of depth {depth} has more than {MOST_NODES} nodes: choose a smaller depth.")
     numbers = [branching] * int(depth) if isinstance(branching, Integral) else branching
     if not isinstance(numbers, Sequence | np.ndarray) or isinstance(numbers, str) or len(numbers) != depth:
         raise InputError(f"branching must be one number, or one for each of the {depth} levels, got {branching!r}.")
@@ -124,6 +128,8 @@ def _regular(depth: Any, branching: Any) -> list[int]:
             raise InputError(f"branching must be whole numbers of at least 1, got {branching!r}.")
     parents, level = [ROOT], [0]
     for many in numbers:
+        if len(parents) + len(level) * int(many) > MOST_NODES:
+            raise InputError(f"The tree has more than {MOST_NODES} nodes: choose a smaller depth or branching.")
         below = [node for node in level for _ in range(int(many))]
         level = list(range(len(parents), len(parents) + len(below)))
         parents.extend(below)

@@ -18,6 +18,7 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     non_negative,
+    number_of_topics,
     threads_of,
     training_data,
     whole_number,
@@ -111,7 +112,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
         then raises KeyboardInterrupt.
         """
-        K = whole_number("n_components", self.n_components, least=1)
+        K = number_of_topics(self.n_components)
         n_init = whole_number("n_init", self.n_init, least=1)
         max_iter = whole_number("max_iter", self.max_iter, least=1)
         tol = non_negative("tol", self.tol)

@@ -23,6 +23,7 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     non_negative,
+    number_of_topics,
     threads_of,
     training_data,
     whole_number,
@@ -147,7 +148,7 @@ class LDA(TopicScores, CountDecomposition):
         """
         if isinstance(self.solver, str) and self.solver == MAP:
             return self._fit_map(X, sample_weight, feature_names)
-        K = whole_number("n_components", self.n_components, least=1)
+        K = number_of_topics(self.n_components)
         n_init = whole_number("n_init", self.n_init, least=1)
         max_iter = whole_number("max_iter", self.max_iter, least=1)
         tol = _TOLERANCE if self.tol is None else non_negative("tol", self.tol)
@@ -177,7 +178,7 @@ class LDA(TopicScores, CountDecomposition):
         `total_documents`. Results depend on the order of the documents, but not on the threads. There is no
         partial_fit for solver="map" and learned priors.
         """
-        K = whole_number("n_components", self.n_components, least=1)
+        K = number_of_topics(self.n_components)
         solver = _variational_solver(self.solver)
         settings = solver if isinstance(solver, OnlineVariational) else OnlineVariational()
         update_posterior(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
@@ -304,7 +305,7 @@ class LDA(TopicScores, CountDecomposition):
         )
 
     def _fit_map(self, X: Any, sample_weight: Any, feature_names: Any) -> Self:
-        K = whole_number("n_components", self.n_components, least=1)
+        K = number_of_topics(self.n_components)
         X, _ = training_data(self, X, sample_weight, feature_names=feature_names)
         default = 1.0 + 1.0 / K
         alpha = _concentration("doc_topic_prior", self.doc_topic_prior, K, default)

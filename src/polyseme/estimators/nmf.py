@@ -15,9 +15,9 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     keep_vocabulary,
+    number_of_topics,
     random_state_of,
     training_data,
-    whole_number,
 )
 from polyseme.factors import nmf_to_plsa
 from polyseme.initialise import pair_of_factors
@@ -163,7 +163,8 @@ class NMF(CountDecomposition):
         X = count_data(self, X, reset=True)
         counts = sparse_counts(X, plsa.components_.dtype)
         self._copy(plsa, _known_totals(counts, plsa.components_))
-        weights = np.ones(counts.n_docs) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        given = 1.0 if sample_weight is None else sample_weight  # one number is the weight of every document
+        weights = np.broadcast_to(np.asarray(given, dtype=np.float64), counts.n_docs)
         self.reconstruction_err_ = _kl_divergence(counts, weights, self.doc_factor_, self.components_)
 
     def _copy(self, plsa: PLSA, totals: Floats) -> None:
@@ -195,7 +196,7 @@ class NMF(CountDecomposition):
             raise UnsupportedError("loss='frobenius' does not take sample_weight: use loss='kullback-leibler'.")
         X, _ = training_data(self, X, None, feature_names=feature_names)
         X = X.astype(factor_dtype(self.dtype, X), copy=False)
-        K = whole_number("n_components", self.n_components, least=1)
+        K = number_of_topics(self.n_components)
         init, start = self.init, {}
         if not isinstance(self.init, str):
             W, H = pair_of_factors(self.init, ("W", "H"), ((X.shape[0], K), (K, X.shape[1])))

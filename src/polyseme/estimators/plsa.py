@@ -25,6 +25,7 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     non_negative,
+    number_of_topics,
     solver_of,
     stopped_early,
     threads_of,
@@ -66,8 +67,7 @@ class PLSA(TopicScores, CountDecomposition):
         documents; or a `polyseme.Background`, which can bring its own distribution; 0 for none.
     doc_topic_prior, topic_word_prior : prior on P(z|d), and on P(w|z): a number (Dirichlet alpha; 1 is neutral), a
         prior from `polyseme.priors`, or a list of them.
-    n_jobs : threads; None for all cores that this process may use, within OMP_NUM_THREADS, `threadpool_limits` and
-        joblib's limits. At most four times the cores; small data uses fewer. Results do not depend on it.
+    n_jobs : threads; None for all cores this process may use. Results do not depend on it.
     dtype : None for float32 factors of integer and float32 data, float64 of float64 data.
     random_state : seed of the start.
     verbose : 1 shows a progress bar, 2 leaves it on the screen. Without a terminal, and for a fit inside or beside one
@@ -154,7 +154,7 @@ class PLSA(TopicScores, CountDecomposition):
         vectorizer that made X; a frame has its own. Ctrl-C keeps the best model so far in the estimator and then raises
         KeyboardInterrupt.
         """
-        K = whole_number("n_components", self.n_components, least=1)
+        K = number_of_topics(self.n_components)
         n_init = whole_number("n_init", self.n_init, least=1)
         max_iter = whole_number("max_iter", self.max_iter, least=1)
         tol = non_negative("tol", self.tol)

@@ -13,7 +13,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import factor_dtype, forget_fit, non_negative, refuse_shards, share, whole_number
+from polyseme.estimators.validation import (
+    factor_dtype,
+    forget_fit,
+    non_negative,
+    number_of_topics,
+    refuse_shards,
+    share,
+)
 from polyseme.kernels import Array, Floats
 from polyseme.simplex import (
     Hull,
@@ -193,7 +200,7 @@ class RealTopicModel(Decomposition):
         for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
             if any(wrong(X[part]).any() for part in _row_blocks(X)):
                 raise InputError(f"Input X contains {name}: every entry must be a finite number.")
-        return X
+        return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
     def _keep(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
         topics = _rows_to_one(np.asarray(model.components_, dtype=np.float64))
@@ -229,7 +236,7 @@ def _n_components(model: Any) -> int:
         raise UnsupportedError(
             f"{type(model).__name__} has no n_components, so it cannot be given corners: use volume='data'."
         )
-    return whole_number("n_components", model.n_components, least=1)
+    return number_of_topics(model.n_components)
 
 
 def _weights_of(model: Any, X: Array, sample_weight: Any) -> Floats | None:

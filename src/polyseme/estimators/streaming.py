@@ -12,7 +12,13 @@ from polyseme.dirichlet import dirichlet_means
 from polyseme.errors import UnsupportedError
 from polyseme.estimators.asked_model import asked_model
 from polyseme.estimators.starts import generators
-from polyseme.estimators.validation import factor_dtype, forget_fit, threads_of, training_data, whole_number
+from polyseme.estimators.validation import (
+    factor_dtype,
+    forget_fit,
+    number_of_topics,
+    threads_of,
+    training_data,
+)
 from polyseme.factors import columns_to_one
 from polyseme.initialise import given_topics, random_topics
 from polyseme.kernels import Array, Floats, padded
@@ -53,7 +59,7 @@ def takes_parts(estimator: PLSA) -> bool:
 
 def read_more(estimator: PLSA, X: Any, sample_weight: Any) -> None:
     """Takes these documents into the model, in their order, a batch at a time; sets the fitted attributes."""
-    K = whole_number("n_components", estimator.n_components, least=1)
+    K = number_of_topics(estimator.n_components)
     settings = estimator.solver if isinstance(estimator.solver, Online) else Online()
     source, before = _part(estimator, X, sample_weight)
     if before is not None:

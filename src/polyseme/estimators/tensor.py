@@ -19,6 +19,7 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     non_negative,
+    number_of_topics,
     share,
     threads_of,
     whole_number,
@@ -106,7 +107,7 @@ class TensorPLSA(CountDecomposition):
 
         Ctrl-C keeps the best model so far in the estimator and then raises KeyboardInterrupt.
         """
-        K = whole_number("n_components", self.n_components, least=1)
+        K = number_of_topics(self.n_components)
         n_init = whole_number("n_init", self.n_init, least=1)
         max_iter = whole_number("max_iter", self.max_iter, least=1)
         tol = non_negative("tol", self.tol)

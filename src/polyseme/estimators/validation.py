@@ -21,10 +21,21 @@ _ANNOTATED = ("anndata", "mudata")
 """packages whose objects hold counts together with other tables"""
 
 
+MOST_TOPICS = 2**31 - 1
+"""the kernels count topics in 32 bits"""
+
+
 def whole_number(name: str, value: Any, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     return int(value)
+
+
+def number_of_topics(n_components: Any) -> int:
+    K = whole_number("n_components", n_components, least=1)
+    if K > MOST_TOPICS:
+        raise InputError(f"n_components must be at most {MOST_TOPICS}, got {n_components!r}.")
+    return K
 
 
 def non_negative(name: str, value: Any) -> float:
@@ -182,6 +193,11 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
             X = type(X)((X.data[: X.nnz], X.indices[: X.nnz], X.indptr), X.shape)
     if X.dtype == np.float16:
         X = X.astype(np.float32)
+    elif X.dtype == np.longdouble and X.dtype != np.float64:  # which scipy.sparse and the kernels do not take
+        with np.errstate(over="ignore"):  # infinity is refused below
+            X = X.astype(np.float64)
+    elif not X.dtype.isnative:
+        X = X.astype(X.dtype.newbyteorder("="))
     values = X.data if sp.issparse(X) else X
     for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
         if values.dtype.kind == "f" and wrong(values).any():
