@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PYTEST_OPTIONS ?=
 REPRODUCE_OPTIONS ?=
 BENCH_OPTIONS ?=
+FUZZ_SECONDS ?= 600
+FUZZ_OPTIONS ?=
 BENCH_VENV := .venv-bench
 # The oldest Python with the lowest versions that pyproject.toml allows, and the tests of what uses them.
 LOWEST_VENV := .venv-lowest
@@ -18,9 +20,9 @@ FAST_TESTS = $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadf
 PACKAGE_SOURCES := $(shell find src -name __pycache__ -prune -o -print) pyproject.toml $(wildcard CMakeLists.txt)
 
 NATIVE := src/polyseme/_native
-NATIVE_TEST := build/native/test_kernels
+NATIVE_TESTS := build/native-address/test_kernels build/native-thread/test_kernels
 NATIVE_TEST_SOURCES ?= $(wildcard tests/native/*.cpp) $(NATIVE)/dispatch.cpp
-NATIVE_TEST_FLAGS := -std=c++17 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -pthread
+NATIVE_TEST_FLAGS := -std=c++17 -O1 -g -Wall -Wextra -pthread
 # The instruction sets and their flags, as in CMakeLists.txt.
 INSTRUCTION_SETS := baseline
 ifneq ($(filter x86_64 amd64,$(shell uname -m)),)
@@ -29,7 +31,8 @@ NATIVE_TEST_FLAGS += -DPOLYSEME_X86
 endif
 FLAGS_avx2 := -mavx2 -mfma
 FLAGS_avx512 := -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512
-NATIVE_TEST_ROWS := $(INSTRUCTION_SETS:%=build/native/rows_%.o)
+SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZE_thread := -fsanitize=thread
 ifeq ($(origin CXX),default)
 CXX := $(firstword $(foreach compiler,c++ g++ clang++,$(shell command -v $(compiler))))
 else
@@ -38,7 +41,8 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-lowest coverage lint docs reproduce bench package browser native-sanitize clean
+.PHONY: help demo test test-all test-lowest coverage lint docs reproduce bench package browser native-sanitize sanitize \
+	fuzz clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,9 +53,10 @@ demo: $(VENV)/.package ## build, then fit topics on a corpus that every install 
 test: lint ## lint and the tests, without the long ones
 	$(FAST_TESTS)
 
-test-all: lint native-sanitize ## all tests under each instruction set, then the long ones and the sanitizers
+test-all: lint native-sanitize sanitize ## all tests under each instruction set, then the long ones, the sanitizers and the fuzzers
 	$(BIN)/python tools/each_instruction_set.py $(FAST_TESTS)
 	$(BIN)/python -m pytest -m slow $(PYTEST_OPTIONS)
+	$(MAKE) fuzz
 
 test-lowest: $(LOWEST_VENV)/.package ## a part of the tests with the lowest versions of all dependencies
 	$(LOWEST_VENV)/bin/python -m pytest -m "not slow" -o filterwarnings=default --numprocesses 2 --dist loadfile \
@@ -83,8 +88,17 @@ package: $(VENV)/.environment ## sdist and wheels in dist/, tried alone in fresh
 browser: ## install Chromium for the browser tests, where that is possible
 	@sh tools/install_browser.sh
 
-native-sanitize: $(NATIVE_TEST) ## the kernels' own test under the address and undefined-behaviour sanitizers
-	$(NATIVE_TEST)
+native-sanitize: $(NATIVE_TESTS) ## the kernels' own test under the address, undefined-behavior and thread sanitizers
+	build/native-address/test_kernels
+	build/native-thread/test_kernels
+
+sanitize: $(VENV)/.package $(VENV)/.tools ## tests of the compiled modules, and stored cases of the fuzzers, under the same sanitizers
+	$(BIN)/python -m pip install --quiet --group sanitize
+	$(BIN)/python tools/sanitize.py
+
+fuzz: $(VENV)/.package $(VENV)/.tools ## random cases for runs, readers, estimators and texts, for FUZZ_SECONDS
+	@$(BIN)/python -m pip install --quiet --group fuzz || echo "Atheris does not install here: no case is guided by coverage."
+	$(BIN)/python tests/fuzz all --seconds $(FUZZ_SECONDS) $(FUZZ_OPTIONS)
 
 clean: ## remove all that make has made
 	rm -rf $(VENV) $(BENCH_VENV) $(LOWEST_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
@@ -129,9 +143,13 @@ $(BENCH_VENV)/.package: $(BENCH_VENV)/.peers $(PACKAGE_SOURCES)
 	$(BENCH_VENV)/bin/python -m pip install --quiet '.[cli,files,dask]'
 	@touch $@
 
-$(NATIVE_TEST): $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) $(wildcard $(NATIVE)/*.hpp tests/native/*.hpp)
-	$(CXX) $(NATIVE_TEST_FLAGS) -I$(NATIVE) $(NATIVE_TEST_SOURCES) $(NATIVE_TEST_ROWS) -o $@
+# One program for each sanitizer, and in it the row functions for each instruction set.
+define native_test
+build/native-$(1)/test_kernels: $$(NATIVE_TEST_SOURCES) $(INSTRUCTION_SETS:%=build/native-$(1)/rows_%.o) $$(wildcard $(NATIVE)/*.hpp tests/native/*.hpp)
+	$$(CXX) $$(NATIVE_TEST_FLAGS) $(SANITIZE_$(1)) -I$(NATIVE) $$(filter %.cpp %.o,$$^) -o $$@
 
-build/native/rows_%.o: $(NATIVE)/rows_isa.cpp $(wildcard $(NATIVE)/*.hpp)
-	@mkdir -p $(@D)
-	$(CXX) $(NATIVE_TEST_FLAGS) $(FLAGS_$*) -DPOLYSEME_ISA=$* -c $< -o $@
+build/native-$(1)/rows_%.o: $(NATIVE)/rows_isa.cpp $$(wildcard $(NATIVE)/*.hpp)
+	@mkdir -p $$(@D)
+	$$(CXX) $$(NATIVE_TEST_FLAGS) $(SANITIZE_$(1)) $$(FLAGS_$$*) -DPOLYSEME_ISA=$$* -c $$< -o $$@
+endef
+$(foreach sanitizer,address thread,$(eval $(call native_test,$(sanitizer))))

@@ -1,0 +1,1 @@
+"""Fuzzers: random cases for runs, readers, estimators and the vectorizer. ``python tests/fuzz --help``."""

@@ -1,0 +1,15 @@
+"""``python tests/fuzz NAME``: run a fuzzer, or all of them."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # for the modules of the tests
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"):
+    os.environ.setdefault(threads, "1")  # fewer threads: a fork is faster, and a case needs less memory
+if "POLYSEME_SANITIZER" in os.environ:
+    os.environ.pop("LD_PRELOAD", None)  # child processes limit their memory, which sanitizers cannot bear
+
+from fuzz.main import main  # noqa: E402
+
+sys.exit(main())

@@ -1,0 +1,198 @@
+"""Mutated files of every format: a reader gives documents, reports problems or raises InputError, and nothing else."""
+
+import csv
+import io
+import json
+import zipfile
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import backports.zstd
+import chardet
+import lxml.html
+import pypdf
+
+from fuzz.driver import Case, WrongResult
+from fuzz.mutations import compress, mutate, mutate_bytes
+from polyseme.errors import InputError
+from polyseme.text import Document, Limits, read
+from polyseme.text.readers import FORMATS
+from test_read_office import WORD, pdf
+from test_wiki import PAGES, dump
+
+IMPORTED_BEFORE_THE_FORK = (backports.zstd, chardet, lxml.html, pypdf)
+
+LIMITS = Limits(document=100_000, expanded=2_000_000, ratio=100)
+ENCODINGS = (
+    "utf-8",
+    "utf-16",
+    "utf-16-le",
+    "utf-32",
+    "latin-1",
+    "cp1252",
+    "shift_jis",
+    "gb18030",
+    "koi8-r",
+    "utf-7",
+    "idna",
+)
+SUFFIXES = ("gz", "bz2", "xz", "zst")
+
+
+def table(separator: str) -> bytes:
+    """A small CSV file."""
+    rows = io.StringIO()
+    writer = csv.writer(rows, delimiter=separator)
+    writer.writerows(
+        [["id", "text", "label", "date"], [1, 'one, "two"', "a", "2020-01-01"], [2, "three\nlines\n", "b", ""]]
+    )
+    writer.writerows([[3, "ö" * 30, "c", "1999"]])
+    return rows.getvalue().encode()
+
+
+def docx(way: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A small Word file."""
+    body = "<w:p><w:r><w:t>Words &amp; more</w:t><w:tab/></w:r></w:p>" * 3
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", way) as archive:
+        archive.writestr("word/document.xml", f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>')
+        archive.writestr(
+            "docProps/core.xml", "<cp><dc:title xmlns:dc='http://purl.org/dc/elements/1.1/'>T</dc:title></cp>"
+        )
+    return content.getvalue()
+
+
+@cache
+def parquet(kind: str) -> bytes:
+    """A small Parquet file. Only for forked children, as polars starts threads."""
+    import polars
+
+    columns: dict[str, Any] = {"text": ["one two", "three", "ö"] * 5, "id": range(15)}
+    if kind == "rich":
+        columns |= {
+            "time": [1_600_000_000_000_000] * 15,
+            "label": [["a"], [], ["b", "c"]] * 5,
+            "title": ["t", None, ""] * 5,
+        }
+    frame = polars.DataFrame(columns)
+    if kind == "rich":
+        frame = frame.with_columns(polars.col("time").cast(polars.Datetime("us")))
+    content = io.BytesIO()
+    frame.write_parquet(content, row_group_size=6)
+    return content.getvalue()
+
+
+def _jsonl() -> bytes:
+    rows = [{"text": f"words {i} ö\n", "labels": ["a", i], "id": i, "time": None} for i in range(5)]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+WIKI = dump(*PAGES).encode()
+SEEDS: dict[str, list[tuple[str, bytes]]] = {
+    "files": [
+        (".txt", "plain text\nof a file ö".encode()),
+        (".txt", "täällä".encode("latin-1")),
+        (".txt", "täällä".encode("utf-16")),
+        (".txt", "これは文書です".encode("shift_jis")),
+    ],
+    "lines": [(".txt", "one\ntwo ö\n\nthree".encode()), (".txt", "один\nдва".encode("koi8-r"))],
+    "csv": [(".csv", table(",")), (".csv", table(";")), (".csv", table(",").decode().encode("utf-16"))],
+    "tsv": [(".tsv", table("\t"))],
+    "jsonl": [
+        (".jsonl", _jsonl()),
+        (".json", b"[" + _jsonl().strip().replace(b"\n", b",\n") + b"]"),
+        (".jsonl", _jsonl().decode().encode("utf-16")),
+    ],
+    "parquet": [],
+    "wiki": [
+        (".xml", WIKI),
+        (".xml", b'<?xml version="1.0" encoding="koi8-r"?>' + WIKI),
+        (".xml", dump(*PAGES).encode("utf-16")),
+        (".xml", WIKI.replace(b"><", b">\n <")),
+    ],
+    "docx": [(".docx", docx()), (".docx", docx(zipfile.ZIP_STORED)), (".docx", docx(zipfile.ZIP_LZMA))],
+    "pdf": [(".pdf", pdf("Words of a page")), (".pdf", pdf("Words", compress=False))],
+    "html": [(".html", b"<html><head><title>T</title></head><body><p>Words <b>more</b>&nbsp;<script>x</script>")],
+}  # fmt: skip
+"""whole files of each format, with their suffix; those of Parquet are made in the children"""
+
+
+def seeds(format: str) -> list[tuple[str, bytes]]:
+    """Whole files of a format."""
+    return [(".parquet", parquet("plain")), (".parquet", parquet("rich"))] if format == "parquet" else SEEDS[format]
+
+
+class Readers:
+    """Mutated files, read."""
+
+    name = "readers"
+    cases = 1_000_000
+    seconds = 10.0
+    memory = 2 * 2**30
+    batch = 1000
+    folder: Path
+
+    def prepare(self) -> None:
+        """Needs nothing."""
+
+    def check(self) -> None:
+        """The files are whole before they are mutated, and every format has one."""
+        if set(SEEDS) != set(FORMATS):
+            raise WrongResult(f"there are no files of {set(FORMATS) - set(SEEDS)}")
+        for format in FORMATS:
+            for suffix, content in seeds(format):
+                if self._read({"name": "whole" + suffix, "format": format, "content": content}) != "read":
+                    raise WrongResult(f"a whole {format} file is not read")
+
+    def draw(self, random: Random) -> Case:
+        """A mutated file, sometimes compressed, and sometimes read as a format that it is not."""
+        format = random.choice(sorted(SEEDS))
+        suffix, content = random.choice(seeds(format))
+        content = mutate(content, suffix, random)
+        name: str = "input" + suffix
+        if format != "docx" and random.random() < 0.15:
+            how = random.choice(SUFFIXES)
+            content, name = compress(content, how), f"{name}.{how}"
+            if random.random() < 0.5:
+                content = mutate_bytes(content, random)
+        if random.random() < 0.02:
+            format = random.choice(sorted(SEEDS))
+        options: dict[str, Any] = {}
+        if random.random() < 0.1:
+            options["encoding"] = random.choice(ENCODINGS)
+        if random.random() < 0.05:
+            options["text"] = random.choice((["text"], ["id"], ["text", "label"], ["x"]))
+        if random.random() < 0.05:
+            options["sample"] = 2
+        return {"name": name, "format": format, "content": content, "options": options}
+
+    def run(self, case: Case) -> str:
+        """Reads a file, and checks what comes of it."""
+        return f"{case['format']}: {self._read(case)}"
+
+    def _read(self, case: Case) -> str:
+        path = Path(case["name"])
+        path.write_bytes(case["content"])
+        try:
+            reader = read(path, format=case["format"], limits=LIMITS, **case.get("options", {}))
+            documents = list(reader)
+        except InputError as error:
+            if "\n" in str(error):
+                raise WrongResult(f"a message of several lines: {error}") from error
+            return "refused"
+        if len(documents) != reader.documents or not documents:
+            raise WrongResult(f"{len(documents)} documents were given and {reader.documents} counted")
+        for document in documents:
+            if not isinstance(document, Document) or not isinstance(document.text, str):
+                raise WrongResult(f"no document: {document!r}")
+            if len(document.text.encode("utf-8")) > 4 * LIMITS.document:
+                raise WrongResult("a document is larger than the limit")
+        if not reader.problems and reader.bytes_read != reader.total_bytes:
+            raise WrongResult("a part of the file was not read, and no problem is reported")
+        problems = set(reader.problems.counts) - {"guessed encoding"}
+        return "read, with problems" if problems else "read"
+
+
+fuzzer = Readers()
