@@ -114,11 +114,13 @@ def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Norm
 def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Floats:
     """The best v for the zeta that was best before: P_kk v + c v exp(v / 2) = 1 with c = N exp(lambda_k) / zeta.
 
-    The left side is convex and rising; Newton's method from the right of the root stays there and converges.
+    The left side is convex and rising; Newton's method from the right of the root stays there and converges. The root
+    is at most 1 / P_kk and 1 / c, and at most 2 log(1 / c) if that is above 1.
     """
     precision = np.diag(prior.precision)
     c = totals[:, np.newaxis] * np.exp(posterior.mean - log_normaliser(posterior)[:, np.newaxis])
-    v = 1 / np.maximum(precision, c)
+    c = np.maximum(c, 1e-300)
+    v = np.minimum(1 / np.maximum(precision, c), np.maximum(1, -2 * np.log(c)))
     for _ in range(_VARIANCE_STEPS):
         grown = c * np.exp(v / 2)
         v = v - (precision * v + grown * v - 1) / (precision + grown * (1 + v / 2))
@@ -200,9 +202,14 @@ def correlation(covariance: Floats) -> Floats:
     return np.asarray((matrix + matrix.T) / 2)
 
 
+def least_weight(dtype: np.dtype[np.floating]) -> float:
+    """What a weight is at least, so that a word is never without a topic: no weight is zero by this model."""
+    return 1e-18 if dtype == np.float32 else 1e-200
+
+
 def operand(posterior: Posterior, dtype: np.dtype[np.floating], width: int) -> tuple[Array, Floats]:
     """exp(lambda) as the kernel takes it (documents x width), each row divided by its largest, and its log."""
     largest = posterior.mean.max(axis=1)
     A = np.zeros((len(posterior.mean), width), dtype=dtype)
-    A[:, : posterior.mean.shape[1]] = np.exp(posterior.mean - largest[:, np.newaxis])
+    A[:, : posterior.mean.shape[1]] = np.maximum(np.exp(posterior.mean - largest[:, np.newaxis]), least_weight(dtype))
     return A, largest

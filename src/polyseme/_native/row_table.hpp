@@ -29,7 +29,7 @@ constexpr T unexplained() {
 // Coordinate ascent keeps q at least this part of x: slopes stay finite, and one step explains an unexplained word.
 template <class T>
 constexpr T least_part() {
-    return sizeof(T) == 4 ? T(1e-12) : T(1e-60);
+    return sizeof(T) == 4 ? T(1e-20) : T(1e-80);
 }
 
 // Along one coordinate: g = sum x b / q and h = sum x (b / q)^2.

@@ -26,7 +26,7 @@ from polyseme.estimators.validation import (
 from polyseme.estimators.word_documents import WordDocuments
 from polyseme.initialise import STARTS, given_pair, named_start
 from polyseme.kernels import Array, SparseCounts, padded, weighted_sum
-from polyseme.logistic_normal import Normal, correlation
+from polyseme.logistic_normal import Normal, correlation, least_weight
 from polyseme.model import Model
 from polyseme.solvers.correlated import CorrelatedRun, Inferred, infer, start_point
 from polyseme.solvers.loop import Ended
@@ -210,7 +210,8 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         return infer(counts, phi, prior, n_threads=effective_threads(self.n_jobs))
 
     def _weights(self, inferred: Inferred) -> Array:
-        return inferred.posterior.weights.astype(self.components_.dtype)
+        dtype = self.components_.dtype
+        return np.maximum(inferred.posterior.weights, least_weight(dtype)).astype(dtype)
 
     def _operands(self, doc_topic: Array) -> tuple[Array, Array]:
         dtype = self.components_.dtype

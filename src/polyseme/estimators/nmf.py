@@ -162,10 +162,11 @@ class NMF(CountDecomposition):
     def _take(self, plsa: PLSA, X: Any, sample_weight: Any) -> None:
         X = count_data(self, X, reset=True)
         counts = sparse_counts(X, plsa.components_.dtype)
-        self._copy(plsa, _known_totals(counts, plsa.components_))
+        totals = _known_totals(counts, plsa.components_)
+        self._copy(plsa, totals)
         given = 1.0 if sample_weight is None else sample_weight  # one number is the weight of every document
         weights = np.broadcast_to(np.asarray(given, dtype=np.float64), counts.n_docs)
-        self.reconstruction_err_ = _kl_divergence(counts, weights, self.doc_factor_, self.components_)
+        self.reconstruction_err_ = _kl_divergence(counts, weights, totals, plsa.doc_topic_, self.components_)
 
     def _copy(self, plsa: PLSA, totals: Floats) -> None:
         forget_fit(self)
@@ -207,13 +208,14 @@ class NMF(CountDecomposition):
             )
         random_state_of(self.random_state)
         model = SklearnNMF(K, init=init, max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose)
-        model.fit(X, **start)
+        with np.errstate(invalid="ignore"):  # the square root of an error that rounding made negative
+            model.fit(X, **start)
         forget_fit(self)
         self.components_ = model.components_
         self.doc_factor_ = self._frobenius_weights(X)
         self.n_iter_ = model.n_iter_
         self.converged_ = model.n_iter_ < self.max_iter
-        self.reconstruction_err_ = float(model.reconstruction_err_)
+        self.reconstruction_err_ = float(np.nan_to_num(model.reconstruction_err_, nan=0.0))
         return self
 
     def _frobenius_weights(self, X: Any) -> Array:
@@ -232,12 +234,16 @@ def _known_totals(counts: SparseCounts, H: Array) -> Floats:
     return counts.with_values(np.where((word_sums > 0)[counts.indices], counts.values, 0)).totals
 
 
-def _kl_divergence(counts: SparseCounts, weights: Floats, W: Array, H: Array) -> float:
-    """sum_d weight_d (sum_w x log(x / WH) - x + WH), without forming WH."""
-    products = counts.products(padded(W, H.dtype), padded(H.T, H.dtype), n_threads=effective_threads(None))
-    x, v = counts.values.astype(np.float64), np.repeat(weights, np.diff(counts.indptr))
+def _kl_divergence(counts: SparseCounts, weights: Floats, totals: Floats, doc_topic: Array, H: Array) -> float:
+    """sum_d weight_d (sum_w x log(x / WH) - x + WH) with W = totals * doc_topic, without forming WH.
+
+    The totals are multiplied in float64: where they are small, products of W and H would underflow in float32.
+    """
+    products = counts.products(padded(doc_topic, H.dtype), padded(H.T, H.dtype), n_threads=effective_threads(None))
+    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
+    x, v, products = counts.values.astype(np.float64), weights[rows], products * totals[rows]
     counted = v > 0
     x, v, products = x[counted], v[counted], products[counted]
     with np.errstate(divide="ignore"):  # infinite where no topic has a word, such as one that was held out
         logs = np.log(x / products)
-    return inner(v * x, logs - 1) + inner(weighted_sum(weights, W), H.sum(axis=1))
+    return inner(v * x, logs - 1) + inner(weighted_sum(weights * totals, doc_topic), H.sum(axis=1))

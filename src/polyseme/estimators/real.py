@@ -14,6 +14,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import (
+    check_range,
     factor_dtype,
     forget_fit,
     non_negative,
@@ -115,7 +116,7 @@ class RealTopicModel(Decomposition):
             simplex_map = SimplexMap.tight(counted, corners)
             before = _start_from(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
         rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=_row_dtype(model, X))
-        for part, mapped in _mapped(simplex_map, X, total):
+        for part, mapped in _mapped(simplex_map, X, total, rows.dtype):
             rows[part] = mapped
         options = {} if weights is None else {"sample_weight": weights}
         try:
@@ -140,7 +141,8 @@ class RealTopicModel(Decomposition):
         """
         check_is_fitted(self)
         X = self._points(X, reset=False)
-        dtype, mapped = _row_dtype(self.model_, X), _mapped(SimplexMap(self.shift_), X, self._checked_total())
+        dtype = _row_dtype(self.model_, X)
+        mapped = _mapped(SimplexMap(self.shift_), X, self._checked_total(), dtype)
         parts = [self.model_.transform(rows.astype(dtype)) for _, rows in mapped]
         return _rows_to_one(np.concatenate(parts)).astype(X.dtype)
 
@@ -200,6 +202,8 @@ class RealTopicModel(Decomposition):
         for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
             if any(wrong(X[part]).any() for part in _row_blocks(X)):
                 raise InputError(f"Input X contains {name}: every entry must be a finite number.")
+        largest = [np.abs(X[part]).max() for part in _row_blocks(X)]
+        check_range("The largest entry, without its sign,", np.max(largest, keepdims=True), X.dtype)
         return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
     def _keep(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
@@ -216,13 +220,16 @@ class RealTopicModel(Decomposition):
         return np.concatenate([np.sqrt(np.einsum("dw,dw->d", gap, gap, dtype=np.float64)) for gap in parts])
 
 
-def _mapped(simplex_map: SimplexMap, X: Array, total: float) -> Iterator[tuple[slice, Floats]]:
-    """The rows on the simplex, of sum `total`, a few at a time; those outside it at their nearest point."""
+def _mapped(simplex_map: SimplexMap, X: Array, total: float, dtype: np.dtype[Any]) -> Iterator[tuple[slice, Floats]]:
+    """The rows on the simplex, of sum `total`, a few at a time; those outside it at their nearest point.
+
+    Weights below the rounding error of the map become zero: a model may refuse counts that small.
+    """
     for part in _row_blocks(X):
         mapped = simplex_map.to_simplex(X[part])
         below = _is_below(mapped)
         mapped[below] = onto_simplex(mapped[below])
-        yield part, np.maximum(mapped, 0) * total
+        yield part, np.where(mapped > np.finfo(dtype).eps, mapped, 0) * total
 
 
 def _row_dtype(model: Any, X: Array) -> np.dtype[Any]:

@@ -16,6 +16,7 @@ from polyseme.estimators.starts import best_fit, generators
 from polyseme.estimators.tables import largest_items
 from polyseme.estimators.tensor_data import TensorData, array_data, is_table, table_data, with_known_labels
 from polyseme.estimators.validation import (
+    check_range,
     factor_dtype,
     forget_fit,
     non_negative,
@@ -23,6 +24,7 @@ from polyseme.estimators.validation import (
     share,
     threads_of,
     whole_number,
+    working_dtype,
 )
 from polyseme.factors import columns_to_one
 from polyseme.kernels import Array, inner, padded
@@ -222,8 +224,11 @@ class TensorPLSA(CountDecomposition):
     def _data(self, X: Any, *, reset: bool) -> TensorData:
         """X as counts, checked."""
         if is_table(X, self.modes):
-            return table_data(X, self.modes, self.counts)
-        return array_data(self, X, reset=reset and getattr(X, "ndim", 2) <= 2)
+            data = table_data(X, self.modes, self.counts)
+        else:
+            data = array_data(self, X, reset=reset and getattr(X, "ndim", 2) <= 2)
+        check_range("Every count", data.values, working_dtype(self, data.values, reset))
+        return data
 
     def _beginnings(self, source: TensorSource, K: int, n_init: int) -> Iterator[Callable[[], TensorRun]]:
         """Functions that begin a run, one for each start."""

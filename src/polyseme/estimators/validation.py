@@ -167,6 +167,29 @@ def refuse_shards(estimator: Any, X: Any) -> None:
         )
 
 
+MOST = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
+"""counts and weights must be 0, or between the inverse of this and this: products and squares of them stay finite"""
+
+
+def check_range(name: str, values: Array, dtype: np.dtype[Any]) -> None:
+    """Refuses numbers of at least 0 that are too large or too small for factors of `dtype`."""
+    if not values.size:
+        return
+    most = MOST[dtype]
+    wrong = values.max()
+    if not wrong > most:
+        if values.dtype.kind != "f" or values.min() >= 1 / most:
+            return
+        wrong = np.min(values, initial=wrong, where=values > 0)
+        if wrong >= 1 / most or wrong == 0:
+            return
+    wider = ", or use float64" if dtype == np.float32 else ""
+    raise InputError(
+        f"{name} must be 0 or between {1 / most:.0e} and {most:.0e} in {dtype.name}, got {wrong:.3g}: "
+        f"rescale the data{wider}."
+    )
+
+
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit.
 
@@ -203,7 +226,15 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
         if values.dtype.kind == "f" and wrong(values).any():
             raise InputError(f"Input X contains {name}: every count must be a finite number.")
     check_non_negative(X, type(estimator).__name__)
+    check_range("Every count", values, working_dtype(estimator, X, reset))
     return X
+
+
+def working_dtype(estimator: Any, X: Any, reset: bool) -> np.dtype[Any]:
+    """The dtype of an estimator's factors: as fitted, or as a fit to X makes them."""
+    if not reset and hasattr(estimator, "components_"):
+        return factor_dtype(estimator.components_.dtype, X)
+    return factor_dtype(estimator.get_params(deep=False).get("dtype"), X)
 
 
 def training_data(
@@ -220,6 +251,7 @@ def training_data(
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        check_range("Every sample weight", weights, working_dtype(estimator, X, reset))
     row_sums = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
     if not (row_sums if weights is None else row_sums * weights).sum() > 0:
         raise InputError("There is nothing to fit: every document is empty (or has weight zero).")

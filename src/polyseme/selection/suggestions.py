@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
-from polyseme.estimators.validation import count_data, non_negative
+from polyseme.estimators.validation import MOST, count_data, non_negative
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.selection.merging import merge_costs
 from polyseme.selection.number import Selection, select_n_topics
@@ -104,7 +104,8 @@ def _own_tokens(counts: SparseCounts, weights: Array, words: Array, q: Array) ->
     """x P(z|d,w) of one topic, in the documents that have enough of it."""
     rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
     share: Floats = np.divide(weights[rows] * words[counts.indices], q, out=np.zeros_like(q), where=q > 0)
-    own = counts.with_values(counts.values * share)
+    tokens = counts.values * share
+    own = counts.with_values(np.where(tokens * MOST[counts.dtype] < 1, 0, tokens))  # what a fit would refuse
     return own.take(np.flatnonzero(own.totals >= _LEAST_TOKENS))
 
 

@@ -1,0 +1,94 @@
+"""Fits every estimator to extreme counts and reports what is not finite or not normalized, one line each.
+
+Run: python extreme_fits.py WEIGHTS.npz, with POLYSEME_ISA in the environment; the file receives the documents' weights.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import oracles
+from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, RealTopicModel, TensorPLSA
+from polyseme.solvers import SOLVERS
+
+K = 3
+LEARNED = {"doc_topic_prior": "asymmetric-learned", "topic_word_prior": "symmetric-learned"}
+MAKERS = {
+    **{f"PLSA, {name}": (PLSA, {"solver": name}) for name in SOLVERS},
+    "PLSA with a background": (PLSA, {"background": 0.1}),
+    "PLSA with priors": (PLSA, {"doc_topic_prior": 1.1, "topic_word_prior": 1.1}),
+    "PLSA from NNDSVD": (PLSA, {"init": "nndsvd"}),
+    "NMF": (NMF, {}),
+    "NMF, Frobenius": (NMF, {"loss": "frobenius"}),
+    "LDA": (LDA, {}),
+    "LDA, learned priors": (LDA, LEARNED),
+    "LDA, online": (LDA, {"solver": "online"}),
+    "LDA, MAP": (LDA, {"solver": "map"}),
+    "HierarchicalPLSA": (HierarchicalPLSA, {}),
+    "CorrelatedTopicModel": (CorrelatedTopicModel, {}),
+    "TensorPLSA": (TensorPLSA, {}),
+}
+ANY_SUM = ("NMF", "LSA")
+
+
+def extreme_counts():
+    """Counts from one end of the allowed range to the other: by entry, by document, by word, and all at one end."""
+    counts = oracles.mixed_counts(1, 24, 14, K, tokens=40).astype(np.float64)
+    shares = counts / counts.max()
+    for dtype, low, high in ((np.float32, -8, 10), (np.float64, -28, 30)):
+        ends = np.random.default_rng(0).uniform(low, high, shares.shape)
+        by_document = np.linspace(low, high, len(shares))[:, np.newaxis]
+        by_word = np.linspace(low, high, shares.shape[1])
+        scales = {"mixed": ends, "by document": by_document, "by word": by_word, "large": high, "small": low}
+        for name, exponents in scales.items():
+            yield f"{name}, {np.dtype(dtype).name}", (shares * 10.0**exponents).astype(dtype)
+    ends = np.random.default_rng(1).uniform(-14, 14, shares.shape)
+    yield "span of 1e28", shares * 10.0**ends
+
+
+def estimators(dtype):
+    name = np.dtype(dtype).name
+    for label, (kind, parameters) in MAKERS.items():
+        size = {} if kind is HierarchicalPLSA else {"n_components": K}
+        yield label, kind(**size, random_state=0, dtype=name, max_iter=10, n_jobs=1, **parameters)
+    yield "LSA", LSA(K, dtype=name)
+    yield "RealTopicModel", RealTopicModel(PLSA(K, random_state=0, dtype=name, max_iter=10, n_jobs=1))
+
+
+def fitted_weights():
+    """(estimator, counts, model, weights) of every pair; sparse counts where the estimator takes them."""
+    for name, counts in extreme_counts():
+        for label, model in estimators(counts.dtype):
+            data = counts if label == "RealTopicModel" else sp.csr_array(counts)
+            yield label, name, model, model.fit(data).transform(data)
+
+
+def problems(label, model, weights):
+    """What is wrong with a fit, in words."""
+    for name in ("log_likelihood_", "bound_", "reconstruction_err_", "components_", "topic_weights_"):
+        if hasattr(model, name) and not np.isfinite(getattr(model, name)).all():
+            yield f"{name} is not finite"
+    if not np.isfinite(weights).all():
+        yield "weights are not finite"
+    elif not label.startswith(ANY_SUM) and np.abs(weights.sum(axis=1) - 1).max() > 1e-5:
+        yield "weights do not sum to one"
+    if not label.startswith((*ANY_SUM, "RealTopicModel")) and np.abs(model.components_.sum(axis=1) - 1).max() > 1e-5:
+        yield "topics do not sum to one"
+
+
+def main(path):
+    warnings.simplefilter("error")
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    found = {}
+    for label, name, model, weights in fitted_weights():
+        found[f"{label}; {name}"] = weights
+        for problem in problems(label, model, weights):
+            print(f"{label}; {name}: {problem}")
+    np.savez(path, **found)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
