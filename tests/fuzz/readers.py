@@ -112,7 +112,7 @@ SEEDS: dict[str, list[tuple[str, bytes]]] = {
         (".xml", dump(*PAGES).encode("utf-16")),
         (".xml", WIKI.replace(b"><", b">\n <")),
     ],
-    "docx": [(".docx", docx()), (".docx", docx(zipfile.ZIP_STORED)), (".docx", docx(zipfile.ZIP_LZMA))],
+    "docx": [(".docx", docx()), (".docx", docx(zipfile.ZIP_STORED))],
     "pdf": [(".pdf", pdf("Words of a page")), (".pdf", pdf("Words", compress=False))],
     "html": [(".html", b"<html><head><title>T</title></head><body><p>Words <b>more</b>&nbsp;<script>x</script>")],
 }  # fmt: skip
@@ -181,7 +181,9 @@ class Readers:
         except InputError as error:
             if "\n" in str(error):
                 raise WrongResult(f"a message of several lines: {error}") from error
-            return "refused"
+            if "it cannot be read (" in str(error):
+                raise WrongResult(f"an error that no reader expects: {error}"[:300]) from error
+            return "refused, and the process ended" if "the process that read it ended" in str(error) else "refused"
         if len(documents) != reader.documents or not documents:
             raise WrongResult(f"{len(documents)} documents were given and {reader.documents} counted")
         for document in documents:
@@ -191,6 +193,11 @@ class Readers:
                 raise WrongResult("a document is larger than the limit")
         if not reader.problems and reader.bytes_read != reader.total_bytes:
             raise WrongResult("a part of the file was not read, and no problem is reported")
+        text = str(reader.problems)
+        if "it cannot be read (" in text:
+            raise WrongResult(f"an error that no reader expects: {text}"[:300])
+        if "the process that read it ended" in text:
+            return "read, and the process ended"
         problems = set(reader.problems.counts) - {"guessed encoding"}
         return "read, with problems" if problems else "read"
 

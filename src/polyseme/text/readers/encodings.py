@@ -38,7 +38,8 @@ def check_encoding(name: str) -> str:
 
 def with_byte_order(encoding: str, head: bytes) -> str:
     """The encoding itself, but little-endian where it asks for a byte order mark that is not there."""
-    return f"{encoding}-le" if encoding in {"utf-16", "utf-32"} and not has_mark(head) else encoding
+    marks = tuple(mark for mark, marked in _BYTE_ORDER_MARKS if marked == encoding)  # that of UTF-16 is none of UTF-32
+    return f"{encoding}-le" if encoding in {"utf-16", "utf-32"} and not head.startswith(marks) else encoding
 
 
 def has_mark(head: bytes) -> bool:
