@@ -53,10 +53,10 @@ _HEADER = {
 _PARAMETERS = {
     "callback": NULL,
     "checkpoint": NULL,
-    "n_components": COUNT,
-    "max_iter": COUNT,
-    "n_init": COUNT,
-    "tol": number(0, np.inf),
+    "n_components": either(COUNT, number(0, 1)),
+    "max_iter": either(NULL, COUNT),
+    "n_init": either(NULL, COUNT),
+    "tol": either(NULL, number(0, np.inf)),
     "random_state": either(NULL, whole_number(0, 2**32 - 1)),
     "n_jobs": either(NULL, whole_number(-(2**31), 2**31)),
     "verbose": either(FLAG, COUNT),
@@ -70,7 +70,7 @@ _HISTORY = "history_."
 _REQUIRED = {
     "PLSA": ("components_", "topic_weights_", "unigram_", "n_features_in_"),
     "NMF": ("components_", "n_features_in_"),
-    "LDA": ("components_", "topic_word_dirichlet_", "doc_topic_prior_", "unigram_", "n_features_in_"),
+    "LDA": ("components_", "doc_topic_prior_", "unigram_", "n_features_in_"),
     "CorrelatedTopicModel": ("components_", "mean_", "covariance_", "unigram_", "n_features_in_"),
     "HierarchicalPLSA": ("components_", "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "unigram_"),
     "LSA": ("components_", "word_weights_", "singular_values_"),
