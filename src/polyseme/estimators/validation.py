@@ -175,7 +175,7 @@ def check_range(name: str, values: Array, dtype: np.dtype[Any]) -> None:
     """Refuses numbers of at least 0 that are too large or too small for factors of `dtype`."""
     if not values.size:
         return
-    most = MOST[dtype]
+    most = MOST[dtype.newbyteorder("=")]
     wrong = values.max()
     if not wrong > most:
         if values.dtype.kind != "f" or values.min() >= 1 / most:
