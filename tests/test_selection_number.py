@@ -206,9 +206,8 @@ def test_merges_are_suggested_for_too_many_topics_and_splits_for_too_few(six):
     assert split.gain > max(0.1, 3 * split.standard_error)
     assert suggest_splits(few, six, min_gain=split.gain, n_jobs=1) == []
     assert split.components.shape == (2, 400)
-    double = PLSA(6, random_state=0, n_jobs=1).fit(six)
-    double.components_[1] = double.components_[0]
-    (merge,) = suggest_merges(double)
+    right.components_[1] = right.components_[0]
+    (merge,) = suggest_merges(right)
     assert (merge.first, merge.second) == (0, 1)
     assert merge.divergence == pytest.approx(0, abs=1e-6)
 
