@@ -96,7 +96,8 @@ def short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:
     table = _table(rows, "words", no_wrap=True)
     room = width - len("topic  weight   fit  ") - (len(" npmi  ") if _judged(rows) else 0)
     if _labeled(rows):
-        room -= 2 + max(len("mostly"), *(min(LABEL_WIDTH, len(label)) for labels in largest_labels for label in labels))
+        widths = [min(LABEL_WIDTH, len(label)) for labels in largest_labels for label in labels]
+        room -= 2 + max([len("mostly"), *widths])
     for row, labels in zip(rows, largest_labels, strict=True):
         _add_row(table, rows, row, labels, _as_many_as_fit(row, room))
     return table

@@ -64,8 +64,10 @@ class Counted:
 
     @classmethod
     def load(cls, folder: Path) -> Counted:
-        frame = read_documents(folder)
-        return cls(read_counts(folder), {name: frame[name].to_list() for name in COLUMNS}, read_vectorizer(folder))
+        frame, counts, vectorizer = read_documents(folder), read_counts(folder), read_vectorizer(folder)
+        if counts.shape != (frame.height, len(vectorizer.vocabulary_)):
+            raise damaged(folder / COUNTS_FILE, ValueError("its shape is not that of the documents and words"))
+        return cls(counts, {name: frame[name].to_list() for name in COLUMNS}, vectorizer)
 
 
 def document_names(titles: list[str | None], ids: list[str]) -> list[str]:
