@@ -229,7 +229,7 @@ def _checked(result: Any, arguments: list[str]) -> bool:
     """Whether a command ended well; raises if it ended neither well nor with one line of error."""
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    if result.exit_code == 0:
+    if result.exit_code == 0 or (result.exit_code == exit_codes.INTERRUPTED and "--resume" in arguments):
         if "--json" in arguments and result.stdout.strip():
             json.loads(result.stdout, parse_constant=_no_constant)
         return True
