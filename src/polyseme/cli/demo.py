@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from polyseme.datasets import Corpus
     from polyseme.text import Vectorizer
 
-WORDS_OF_LETTERS = r"\b[^\W\d_]{3,}\b"
 MOST_DOCUMENTS_WITH_A_WORD = 0.3
 
 TITLE = "Docstrings of Python, numpy, scipy and scikit-learn"
@@ -96,10 +95,10 @@ def _columns(corpus: Corpus) -> dict[str, list[str | None]]:
 
 
 def _counter() -> Vectorizer:
-    """Words of three letters and more, neither rare nor everywhere: what names a topic."""
+    """Counts English words that are neither rare nor in too many documents."""
     from polyseme.text import Vectorizer
 
-    return Vectorizer(stop_words="english", min_df=5, max_df=MOST_DOCUMENTS_WITH_A_WORD, token_pattern=WORDS_OF_LETTERS)
+    return Vectorizer(language="english", min_df=5, max_df=MOST_DOCUMENTS_WITH_A_WORD)
 
 
 def _print_next_steps(output: Console, folder: Path) -> None:

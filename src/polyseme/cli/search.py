@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 INDEX_FILE = "search.safetensors"
 """where a run keeps the models of plsi*"""
 REASONS_SHOWN = 6
+EXCERPT_SHOWN = 140
 LSI_DIMENSIONS = 128
 """at most"""
 
@@ -103,15 +105,15 @@ def _saved_index(path: Path, run: Run) -> SearchIndex:
 
 def _table(results: Results, run: Run) -> Table:
     excerpts: list[Any] = run.documents["excerpt"].to_list()
-    table = Table(header_style="bold", show_lines=True)
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", justify="right", style="cyan")
     table.add_column("score", justify="right")
-    table.add_column("document, and why", overflow="fold")
+    table.add_column("document, words that explain the score, beginning", overflow="fold")
     for hit in results:
         says = Text(hit.title or hit.id, style="bold")
         says.append(f"  {hit.id}\n" if hit.title and hit.title != hit.id else "\n", style="not bold dim")
         says.append_text(_reasons(hit))
-        says.append(f"\n{excerpts[hit.row]}", style="not bold dim")
+        says.append(f"\n{shorten(excerpts[hit.row] or '', EXCERPT_SHOWN, placeholder=' …')}", style="not bold dim")
         table.add_row(str(hit.rank), f"{hit.score:.3f}", says)
     return table
 

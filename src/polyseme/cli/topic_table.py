@@ -84,7 +84,7 @@ def topic_table(rows: Sequence[TopicRow]) -> Table:
         says = Text(f"{row.name}\n" if row.name else "", style="bold underline")
         says.append(" ".join(row.words), style="bold not underline")
         for document in row.documents:
-            says.append(f"\n- {document}", style="not bold not underline dim")
+            says.append(f"\n{document}", style="not bold not underline dim")
         _add_row(table, rows, row, _labels_shown(row), says)
     return table
 
