@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, RealTopicModel, TensorPLSA
 from polyseme import _kernels as kernels
+from polyseme.scale import write_shards
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -150,3 +151,9 @@ def test_a_frobenius_error_that_rounds_to_nothing_is_zero():
     for data in (counts, sp.csr_array(counts)):
         model = NMF(3, loss="frobenius", random_state=0).fit(data)
         assert 0 <= model.reconstruction_err_ < 1e-6 * 1e30
+
+
+@pytest.mark.parametrize("value", [1e39, 1e-39])
+def test_shards_refuse_what_no_fit_takes(tmp_path, value):
+    with pytest.raises(InputError, match="Every count must be 0 or between"):
+        write_shards([spoiled(value, sp.csr_array)], tmp_path / "shards")

@@ -68,7 +68,8 @@ class PLSA(TopicScores, CountDecomposition):
     doc_topic_prior, topic_word_prior : prior on P(z|d), and on P(w|z): a number (Dirichlet alpha; 1 is neutral), a
         prior from `polyseme.priors`, or a list of them.
     n_jobs : threads; None for all cores this process may use. Results do not depend on it.
-    dtype : None for float32 factors of integer and float32 data, float64 of float64 data.
+    dtype : None for float32 factors of integer and float32 data, float64 of float64 data. Counts and sample weights
+        must be 0 or between 1e-10 and 1e10 for float32, and between 1e-30 and 1e30 for float64.
     random_state : seed of the start.
     verbose : 1 shows a progress bar, 2 leaves it on the screen. Without a terminal, and for a fit inside or beside one
         that shows a bar, the progress is printed as lines on standard error.

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
+from polyseme.estimators.validation import check_range
 from polyseme.files import only_writer
 from polyseme.kernels import checked_sparse
 from polyseme.sources.disk import Shards
@@ -180,12 +181,13 @@ class _Writer:
 
 
 def checked_counts(chunk: Any) -> sp.csr_array:
-    """Counts of some documents, if they are finite and not negative."""
+    """Counts of some documents, if they are finite, not negative, and within the range of a fit."""
     if getattr(chunk, "dtype", None) == np.float16:  # which scipy refuses
         chunk = chunk.astype(np.float32)
     matrix = sp.csr_array(checked_sparse(chunk, "A chunk"))
     if matrix.data.dtype.kind not in "fiub" or not np.isfinite(matrix.data).all() or (matrix.data < 0).any():
         raise InputError("Every count must be a finite number of at least 0.")
+    check_range("Every count", matrix.data, np.dtype(dtype_of(matrix)))
     return matrix
 
 
