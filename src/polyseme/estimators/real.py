@@ -202,9 +202,10 @@ class RealTopicModel(Decomposition):
         for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
             if any(wrong(X[part]).any() for part in _row_blocks(X)):
                 raise InputError(f"Input X contains {name}: every entry must be a finite number.")
+        X = X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
         largest = [np.abs(X[part]).max() for part in _row_blocks(X)]
         check_range("The largest entry, without its sign,", np.max(largest, keepdims=True), X.dtype)
-        return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+        return X
 
     def _keep(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
         topics = _rows_to_one(np.asarray(model.components_, dtype=np.float64))
@@ -251,7 +252,9 @@ def _weights_of(model: Any, X: Array, sample_weight: Any) -> Floats | None:
         return None
     if "sample_weight" not in inspect.signature(model.fit).parameters:
         raise UnsupportedError(f"{type(model).__name__} takes no sample_weight: fit it without.")
-    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+    check_range("Every sample weight", weights, weights.dtype)
+    return weights
 
 
 def _start_from(model: Any, topics: Floats, weights: Floats) -> dict[str, Any]:

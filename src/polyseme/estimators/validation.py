@@ -175,12 +175,12 @@ def check_range(name: str, values: Array, dtype: np.dtype[Any]) -> None:
     """Refuses numbers of at least 0 that are too large or too small for factors of `dtype`."""
     if not values.size:
         return
-    most = MOST[dtype.newbyteorder("=")]
-    wrong = values.max()
+    most = MOST[dtype]
+    wrong = float(values.max())
     if not wrong > most:
         if values.dtype.kind != "f" or values.min() >= 1 / most:
             return
-        wrong = np.min(values, initial=wrong, where=values > 0)
+        wrong = float(np.min(values, initial=wrong, where=values > 0))
         if wrong >= 1 / most or wrong == 0:
             return
     wider = ", or use float64" if dtype == np.float32 else ""
