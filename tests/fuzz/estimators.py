@@ -361,15 +361,16 @@ class Estimators:
                 result, f"{name}: {use}", sums=name in SUMS_TO_ONE, negative=name in ("LSA", "RealTopicModel")
             )
         elif use in ("score", "perplexity", "completion_perplexity", "log_probability") and np.isnan(result):
-            if not estimator.transform(new).size or not _known_tokens(estimator, new):
-                return  # the perplexity of no words is none
+            if _known_tokens(estimator, new) < (20 if use == "completion_perplexity" else 1):
+                return  # the perplexity of no words is none, and a half of few words may have none
             raise WrongResult(f"{name}: {use} is not a number")
 
 
-def _known_tokens(estimator: Any, new: Any) -> bool:
-    """Whether new data has a word that the fit has seen, and enough of it to hold a part out."""
-    counts = sp.csr_array(np.asarray(new, dtype=np.float64)) if not sp.issparse(new) else sp.csr_array(new)
-    return bool((counts.data >= 2).any() and (np.asarray(counts.sum(axis=0)).ravel()[estimator.unigram_ > 0] > 0).any())
+def _known_tokens(estimator: Any, new: Any) -> float:
+    """How many tokens of new data are of words that the fit has seen."""
+    counts = new if sp.issparse(new) else np.asarray(new, dtype=np.float64)
+    totals: Any = np.asarray(counts.sum(axis=0)).ravel()
+    return float(totals[estimator.unigram_ > 0].sum())
 
 
 class Unbuilt:

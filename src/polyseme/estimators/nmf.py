@@ -15,9 +15,12 @@ from polyseme.estimators.validation import (
     factor_dtype,
     forget_fit,
     keep_vocabulary,
+    non_negative,
     number_of_topics,
     random_state_of,
+    threads_of,
     training_data,
+    whole_number,
 )
 from polyseme.factors import nmf_to_plsa
 from polyseme.initialise import pair_of_factors
@@ -99,6 +102,9 @@ class NMF(CountDecomposition):
         if self.loss not in LOSSES:
             raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
         if self.loss == "frobenius":
+            non_negative("tol", self.tol)
+            whole_number("n_init", self.n_init, least=1)
+            threads_of(self.n_jobs)
             return self._fit_frobenius(X, sample_weight, feature_names)
         if isinstance(X, Shards):
             raise UnsupportedError("NMF takes no shards: fit PLSA to them, and take its to_nmf().")

@@ -47,6 +47,8 @@ def array_data(estimator: Any, X: Any, *, reset: bool) -> TensorData:
 
 def table_data(X: Any, modes: Sequence[str] | None, counts: str | None) -> TensorData:
     """A long table: a column for each mode, and one with the counts; without counts, every row is one event."""
+    if modes is not None and (isinstance(modes, str) or not isinstance(modes, Sequence | np.ndarray)):
+        raise InputError(f"modes must be None or a list of names of columns, got {modes!r}.")
     names = [str(name) for name in getattr(X, "columns", X)]
     wanted = [name for name in names if name != counts] if modes is None else [str(name) for name in modes]
     for name in [*wanted, *([] if counts is None else [counts])]:

@@ -221,6 +221,8 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
             X = X.astype(np.float64)
     elif not X.dtype.isnative:
         X = X.astype(X.dtype.newbyteorder("="))
+    elif sp.issparse(X) and X.dtype.kind in "iu" and X.dtype.itemsize < 8 and not X.has_canonical_format:
+        X = X.astype(np.int64)  # where the sum of duplicates fits
     values = X.data if sp.issparse(X) else X
     for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
         if values.dtype.kind == "f" and wrong(values).any():

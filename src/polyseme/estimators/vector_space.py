@@ -60,7 +60,7 @@ def entropy_weights(X: sp.csr_array) -> Floats:
     if X.shape[0] == 1:
         return np.ones(X.shape[1])
     totals = np.bincount(X.indices, weights=X.data, minlength=X.shape[1])
-    p = X.data / totals[X.indices]
+    p = np.divide(X.data, totals[X.indices], out=np.zeros(X.data.shape), where=X.data > 0)  # zeros may be stored
     terms = np.multiply(p, np.log(p, out=np.zeros_like(p), where=p > 0))
     return np.asarray(1 + np.bincount(X.indices, weights=terms, minlength=X.shape[1]) / np.log(X.shape[0]))
 
