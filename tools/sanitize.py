@@ -33,8 +33,8 @@ TESTS = (
     "test_vectorizer_sequences.py",
 )
 REPLAYS = {"address": ("text", "estimators", "runs"), "thread": ("text", "estimators")}
-"""Fuzzers whose stored cases reach compiled code. Those of runs use polars, whose threads in forked processes the thread
-sanitizer does not support."""
+"""Fuzzers whose stored cases reach compiled code. The cases of runs start threads of polars in forked processes, which
+the thread sanitizer does not support."""
 
 
 def compiler() -> str:
