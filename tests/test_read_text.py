@@ -222,7 +222,7 @@ def test_no_documents_is_an_error_that_says_why(tmp_path):
         list(read(tmp_path))
     (tmp_path / "a").write_bytes(b"\0" * 99)
     (tmp_path / "b").write_bytes(b"")
-    with pytest.raises(InputError, match=r"empty file \(1\); binary file, a: it holds no text"):
+    with pytest.raises(InputError, match=r"empty file \(1\); binary file, a: it is not text"):
         list(read(tmp_path))
 
 
