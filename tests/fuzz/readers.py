@@ -131,7 +131,7 @@ class Readers:
     cases = 1_000_000
     seconds = 10.0
     memory = 2 * 2**30
-    batch = 1000
+    batch = 5000
     folder: Path
 
     def prepare(self) -> None:
