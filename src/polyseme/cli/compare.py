@@ -46,13 +46,11 @@ def compare(
     screen.print(_table(found, *runs))
     screen.print(
         f"{found.shared_words:,} words in both runs (of {found.first_words:,} and {found.second_words:,}).",
-        highlight=False,
     )
     if found.shared_documents:
         moved = f"{len(found.moved):,} ({len(found.moved) / found.shared_documents:.0%})"
         screen.print(
             f"{found.shared_documents:,} documents in both; {moved} changed their main topic.",
-            highlight=False,
         )
 
 

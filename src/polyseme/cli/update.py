@@ -143,7 +143,6 @@ def _tell(model: Any, added: Counted, new: Any, screen: Console) -> None:
     screen.print(
         f"Perplexity of the new documents under the topics as they were: {report.perplexity:.1f}; "
         f"of the run's own: {model.training_perplexity_:.1f}.",
-        highlight=False,
     )
     if wordless > MANY_UNKNOWN * len(new):
         screen.print(f"{wordless:,} of them have no word that the run knows: a new polyseme fit would learn theirs.")

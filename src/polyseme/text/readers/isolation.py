@@ -38,12 +38,10 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 import json, sys
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
-from importlib import util
-sys.modules["polyseme"] = util.module_from_spec(util.find_spec("polyseme"))
 from polyseme.text.readers import child
 child.main()
 """
-"""Ctrl-C is left to the parent. The package polyseme itself is not run: its imports take seconds."""
+"""Ctrl-C is left to the parent."""
 
 NO_MEMORY = 76
 """The exit code of a process that needs more memory than it may have."""
