@@ -11,8 +11,10 @@ BENCH_VENV := .venv-bench
 # The oldest Python with the lowest versions that pyproject.toml allows, and the tests of what uses them.
 LOWEST_VENV := .venv-lowest
 LOWEST_PYTHON ?= python3.11
-LOWEST_TESTS := tests/attacks $(patsubst %,tests/test_%.py,import plsa plsa_results lda lda_stream nmf lsa storage \
-	vectorizer read_tables read_text read_office retrieval figures cli cli_fit cli_search dask)
+LOWEST_TESTS := tests/attacks tests/test_import.py tests/test_plots.py $(patsubst %,tests/estimators/test_%.py,plsa \
+	plsa_results lda lda_stream nmf lsa) tests/io/test_models.py tests/data/test_dask.py tests/text/test_vectorizer.py \
+	$(patsubst %,tests/text/readers/test_%.py,tables text office) tests/retrieval/test_index.py \
+	$(patsubst %,tests/cli/test_%.py,app fit search)
 
 FAST_TESTS = $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile $(PYTEST_OPTIONS)
 

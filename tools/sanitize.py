@@ -26,11 +26,11 @@ SETTINGS = {
     "thread": {"TSAN_OPTIONS": "allocator_may_return_null=1:die_after_fork=0:halt_on_error=1:exitcode=66"},
 }
 TESTS = (
-    "test_kernels.py",
-    "test_variational.py",
-    "test_vectorizer.py",
-    "test_vectorizer_language.py",
-    "test_vectorizer_sequences.py",
+    "kernels/test_counts.py",
+    "solvers/test_variational.py",
+    "text/test_vectorizer.py",
+    "text/test_languages.py",
+    "text/test_vectorizer_sequences.py",
 )
 REPLAYS = {"address": ("text", "estimators", "runs"), "thread": ("text", "estimators")}
 """Fuzzers whose stored cases reach compiled code. The cases of runs start threads of polars in forked processes, which

@@ -26,7 +26,7 @@ def fits(tmp_path_factory):
     """For each instruction set, what a process that is limited to it prints, and the weights it finds."""
     folder, found = tmp_path_factory.mktemp("fits"), {}
     for isa in RUNNABLE:
-        paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+        paths = os.pathsep.join([str(HERE.parent / "helpers"), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "POLYSEME_ISA": isa, "PYTHONPATH": paths}
         command = [sys.executable, str(HERE / "extreme_fits.py"), str(folder / f"{isa}.npz")]
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

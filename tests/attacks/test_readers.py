@@ -16,12 +16,11 @@ import zlib
 
 import pytest
 
+from document_files import PAGES, WORD, dump, pdf, write_docx
 from polyseme.errors import InputError
 from polyseme.text import Limits, read
 from polyseme.text.readers import child, compressed, isolation
 from polyseme.text.readers import reader as reader_module
-from test_read_office import WORD, pdf, write_docx
-from test_wiki import PAGES, dump
 
 polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
 pytest.importorskip("pypdf", reason="the extra 'files' is not installed")

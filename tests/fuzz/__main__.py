@@ -4,7 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # for the modules of the tests
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(TESTS), str(TESTS / "helpers")]  # for the package fuzz and the helpers
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ.setdefault(threads, "1")  # fewer threads: a fork is faster, and a case needs less memory
 if "POLYSEME_SANITIZER" in os.environ:

@@ -58,10 +58,9 @@ def _grow(outcome: Outcome, seconds: float, cases: int, seed: int) -> int:
         f"-seed={seed + 1}",
         f"-artifact_prefix={artifacts}",
     ]
-    variables = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(CORPUS.parent.parent), *map(os.path.abspath, sys.path[1:])]),
-    }
+    tests = CORPUS.parent.parent
+    paths = [str(tests), str(tests / "helpers"), *map(os.path.abspath, sys.path[1:])]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with tempfile.TemporaryDirectory(dir=scratch(), prefix="polyseme-fuzz-") as place:
         result = subprocess.run(command, capture_output=True, text=True, errors="replace", env=variables, cwd=place)
     text = result.stdout + result.stderr

@@ -14,13 +14,12 @@ import chardet
 import lxml.html
 import pypdf
 
+from document_files import PAGES, WORD, dump, pdf
 from fuzz.driver import Case, WrongResult
 from fuzz.mutations import compress, mutate, mutate_bytes
 from polyseme.errors import InputError
 from polyseme.text import Document, Limits, read
 from polyseme.text.readers import FORMATS
-from test_read_office import WORD, pdf
-from test_wiki import PAGES, dump
 
 IMPORTED_BEFORE_THE_FORK = (backports.zstd, chardet, lxml.html, pypdf)
 

@@ -1,0 +1,284 @@
+"""``polyseme fit`` and ``polyseme topics``: from every kind of input to a run folder, and back."""
+
+import csv
+import gzip
+import io
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+import polyseme
+from cli_runner import FRUIT, TEXTS, run, write_folder
+from explorer_corpora import themed_parts
+from polyseme.cli import choosing
+from polyseme.cli.bars import Rate
+from polyseme.cli.choosing import chosen_number, forget_choice
+from polyseme.runs import open_run, whole_folder
+from polyseme.runs.tables import harmless
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_folder(tmp_path)
+
+
+@pytest.fixture
+def finished(folder: Path) -> Path:
+    result = run("fit", "docs", "-k", "2", "-o", "out", "--max-df", "1", cwd=folder)
+    assert result.exit_code == 0, result.output
+    return folder / "out"
+
+
+def test_a_folder_becomes_a_run(finished: Path) -> None:
+    names = {path.name for path in finished.iterdir()}
+    assert names == {
+        "model.safetensors", "vectorizer.json", "counts.safetensors", "topics.csv", "documents.parquet", "run.json",
+        "texts", "explorer.html",
+    }  # fmt: skip
+    about = json.loads((finished / "run.json").read_text(encoding="utf-8"))
+    assert about["documents"] == 30
+    assert about["counting"]["language"] == "english"
+    assert about["command"][:2] == ["polyseme", "fit"]
+    assert about["versions"]["polyseme"] == polyseme.__version__
+    documents = pl.read_parquet(finished / "documents.parquet")
+    assert documents.columns == [
+        "id", "title", "label", "time", "source", "excerpt", "tokens", "topic", "share", "topic_0", "topic_1",
+    ]  # fmt: skip
+    assert documents["label"].value_counts().sort("count")["count"].to_list() == [10, 20]
+    np.testing.assert_allclose(documents["topic_0"] + documents["topic_1"], 1, atol=1e-5)
+    # the two themes are the two topics
+    assert documents.group_by("label").agg(pl.col("topic").n_unique())["topic"].to_list() == [1, 1]
+    assert not [path for path in finished.parent.iterdir() if path.suffix in (".part", ".old")]
+
+
+def test_the_run_gives_back_what_was_fitted(finished: Path) -> None:
+    opened = open_run(finished)
+    assert opened.counts.shape == (30, len(opened.vocabulary))
+    again = opened.vectorizer.transform(
+        [Path(finished.parent / "docs" / name).read_text(encoding="utf-8") for name in opened.documents["id"]]
+    )
+    assert (again != opened.counts).nnz == 0
+    np.testing.assert_array_equal(opened.model.transform(opened.counts), opened.model.doc_topic_)
+    np.testing.assert_array_equal(
+        opened.documents.select("topic_0", "topic_1").to_numpy(), opened.model.doc_topic_.astype(np.float32)
+    )
+
+
+def test_without_k_the_number_is_chosen_and_the_reason_kept(folder: Path) -> None:
+    result = run("fit", "docs", "-o", "out", "--max-df", "1", cwd=folder)
+    assert result.exit_code == 0, result.output
+    about = open_run(folder / "out").about
+    assert about["model"]["n_components"] == about["selection"]["n_topics"] == 2
+    assert about["selection"]["reason"] in " ".join(result.stderr.split())
+    assert {row["n_topics"] for row in about["selection"]["rows"]} >= {2}
+    assert not (folder / "out" / "choice.json").exists()
+
+
+def test_a_few_documents_get_half_as_many_topics(tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text("\n".join([FRUIT] * 3 + ["iron and copper"] * 3), encoding="utf-8")
+    result = run("fit", "few.txt", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "Number of topics: 3. With fewer than 20 documents none can be held out." in " ".join(result.stderr.split())
+    assert open_run(tmp_path / "few-run").model.n_components == 3
+
+
+def test_the_same_command_gives_the_same_model(finished: Path, folder: Path) -> None:
+    assert run("fit", "docs", "-k", "2", "-o", "twin", "--max-df", "1", cwd=folder).exit_code == 0
+    first, second = open_run(finished).model, open_run(folder / "twin").model
+    np.testing.assert_array_equal(first.components_, second.components_)
+
+
+def test_topics_as_a_table_as_json_and_as_csv(finished: Path) -> None:
+    table = run("topics", "out", cwd=finished.parent)
+    assert table.exit_code == 0, table.output
+    assert "fruit" in table.stdout
+    assert "metal" in table.stdout
+    assert "orchard 100%" in table.stdout
+    rows = json.loads(run("topics", "out", "--json", "--words", "3", "-d", "1", cwd=finished.parent).stdout)
+    assert [len(row["words"]) for row in rows] == [3, 3]
+    assert [len(row["documents"]) for row in rows] == [1, 1]
+    assert rows[0]["weight"] > rows[1]["weight"]
+    assert rows[0]["fit"] > 0.9
+    with (finished / "topics.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [int(line["topic"]) for line in lines] == [row["topic"] for row in rows]
+    assert lines[0]["words"].split()[:3] == rows[0]["words"]
+
+
+def as_csv(path: Path) -> list[str]:
+    with path.open("w", encoding="utf-16", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["number", "body"])
+        writer.writerows(enumerate(TEXTS))
+    return ["--text", "body", "--id", "number"]
+
+
+def as_jsonl_gz(path: Path) -> list[str]:
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        for text in TEXTS:
+            file.write(json.dumps({"text": text, "label": text[:4]}) + "\n")
+    return []
+
+
+def as_parquet(path: Path) -> list[str]:
+    pl.DataFrame({"text": TEXTS}).write_parquet(path)
+    return []
+
+
+def as_lines(path: Path) -> list[str]:
+    path.write_text("\n".join(TEXTS), encoding="utf-8")
+    return []
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("in.csv", as_csv), ("in.jsonl.gz", as_jsonl_gz), ("in.parquet", as_parquet), ("in.txt", as_lines)],
+)
+def test_tables_and_lines(name: str, write: Any, tmp_path: Path) -> None:
+    options = write(tmp_path / name)
+    result = run("fit", name, "-k", "2", *options, cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    assert open_run(tmp_path / "in-run").counts.shape[0] == 30
+
+
+def test_standard_input_holds_a_document_a_line(tmp_path: Path) -> None:
+    result = run("fit", "-", "-k", "2", "-q", cwd=tmp_path, stdin="\n".join(TEXTS))
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "Run: polyseme-run\n"
+
+
+def test_one_document_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text(FRUIT, encoding="utf-8")
+    result = run("fit", "one.txt", "-k", "1", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("fit", "nowhere"), "nowhere"),
+        (("fit", "empty"), "No documents were found in empty"),
+        (("fit", "stop.txt"), "The documents have no words to count"),
+        (("fit", "docs", "-o", "docs"), "docs exists and is not a run"),
+        (("topics", "docs"), "docs is not a run: make one with polyseme fit."),
+        (("fit", "docs", "--language", "klingon"), "klingon"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(arguments: tuple[str, ...], sentence: str, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    (folder / "stop.txt").write_text("the and of", encoding="utf-8")
+    result = run(*arguments, cwd=folder)
+    assert result.exit_code == 1, result.output
+    assert sentence in result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("polyseme:")]
+    assert len(lines) == 1
+
+
+def test_a_run_is_not_overwritten_unasked(finished: Path, folder: Path) -> None:
+    before = (finished / "run.json").read_bytes()
+    refused = run("fit", "docs", "-k", "3", "-o", "out", cwd=folder)
+    assert refused.exit_code == 1
+    assert "--overwrite" in refused.stderr
+    assert (finished / "run.json").read_bytes() == before
+    assert run("fit", "docs", "-k", "3", "-o", "out", "--overwrite", cwd=folder).exit_code == 0
+    assert open_run(finished).model.n_components == 3
+
+
+def test_ctrl_c_writes_what_is_fitted_so_far(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = polyseme.PLSA.fit
+
+    def interrupted(self: Any, *args: Any, **kwargs: Any) -> None:
+        fitted(self, *args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(polyseme.PLSA, "fit", interrupted)
+    result = run("fit", "docs", "-k", "2", "-o", "out", cwd=folder)
+    assert result.exit_code == 130
+    assert open_run(folder / "out").about["interrupted"] is True
+
+
+def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("polyseme.runs.write.write_fitted", full)
+    result = run("fit", "docs", "-k", "2", "-o", "out", cwd=folder)
+    assert result.exit_code == 1
+    assert "No space left on device" in result.stderr
+
+    def half_written() -> None:
+        with whole_folder(folder / "other") as new:
+            (new / "half").write_text("half", encoding="utf-8")
+            full()
+
+    with pytest.raises(OSError, match="No space"):
+        half_written()
+    assert sorted(path.name for path in folder.iterdir()) == ["docs"]
+
+
+@pytest.mark.parametrize("name", ["documents.parquet", "counts.safetensors", "vectorizer.json", "model.safetensors"])
+def test_a_damaged_run_is_named(name: str, finished: Path) -> None:
+    (finished / name).write_bytes((finished / name).read_bytes()[:40])
+    opened = open_run(finished)
+    with pytest.raises(polyseme.ModelFileError, match=name.split(".")[0]):
+        _ = (opened.documents, opened.counts, opened.vectorizer, opened.model)
+
+
+def test_a_newer_or_broken_run_is_refused(finished: Path) -> None:
+    path = finished / "run.json"
+    about = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**about, "format_version": 99}), encoding="utf-8")
+    with pytest.raises(polyseme.ModelFileError, match="newer polyseme"):
+        open_run(finished)
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(polyseme.ModelFileError, match="damaged"):
+        open_run(finished)
+
+
+def test_cells_that_look_like_formulas_are_made_harmless() -> None:
+    assert [harmless(cell) for cell in ("=1+1", "+1", "-1", "@x", "plain")] == ["'=1+1", "'+1", "'-1", "'@x", "plain"]
+
+
+def test_a_run_can_be_moved(finished: Path, tmp_path: Path) -> None:
+    shutil.move(finished, tmp_path / "elsewhere")
+    assert run("topics", "elsewhere", cwd=tmp_path).exit_code == 0
+
+
+# the number of topics of a fit without -k, and the progress bar of the choice
+
+
+def notes():
+    return Console(file=io.StringIO(), width=1000)
+
+
+def test_structure_is_found_once_and_kept_for_a_fit_that_goes_on(tmp_path, monkeypatch):
+    counts, console = themed_parts().counts, notes()
+    number, choice = chosen_number(counts, tmp_path, console, seed=0, resume=False, quiet=False)
+    assert number == choice["chosen"] == choice["n_topics"] > 1
+    assert choice["structured"]
+    assert f"{choice['reason']} (-k says otherwise.)" in console.file.getvalue()
+    monkeypatch.setattr(choosing, "choose_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
+    assert chosen_number(counts, tmp_path, notes(), seed=0, resume=True, quiet=True) == (number, choice)
+    forget_choice(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_few_documents_get_half_as_many_topics(tmp_path):
+    counts = np.ones((7, 5))
+    number, choice = chosen_number(counts, tmp_path, notes(), seed=0, resume=False, quiet=True)
+    assert number == 3
+    assert "fewer than 20 documents" in choice["reason"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "speed", "shown"), [("MB", 2.5e6, "2.5 MB/s"), ("MB", None, ""), ("", 2.5e6, "")]
+)  # fmt: skip
+def test_a_rate_is_shown_where_it_is_known_and_has_a_unit(unit, speed, shown):
+    assert str(Rate(unit, 1e6).render(SimpleNamespace(speed=speed))) == shown

@@ -1,0 +1,250 @@
+"""``polyseme fit --shards``: the run of a plain fit, from files; and runs too large for memory."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from cli_runner import TEXTS, run, write_folder, write_texts
+from polyseme import PLSA, ModelFileError
+from polyseme.cli import shards as shards_command
+from polyseme.runs import open_run, pieces, sharded
+from polyseme.runs.folder import SHARDS_FOLDER
+from polyseme.scale import open_shards, writing
+from shard_runs import MODEL, fitted, make_small, same_files
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    make_small(monkeypatch)
+    write_texts(tmp_path, 300)
+    return tmp_path
+
+
+# the same run
+
+
+def test_a_run_of_shards_has_what_a_plain_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+    monkeypatch.setattr(writing, "_LEAST_NONZEROS", 40)
+    monkeypatch.setattr(pieces, "DOCUMENTS_A_PIECE", 7)
+    write_folder(tmp_path)
+    for name, more in (("plain", ()), ("run", ("--shards",))):
+        result = run("fit", "docs", "-k", "2", "-o", name, "--max-df", "1", *more, cwd=tmp_path)
+        assert result.exit_code == 0, result.output
+    plain, found = open_run(tmp_path / "plain"), open_run(tmp_path / "run")
+    assert {path.name for path in found.path.iterdir()} == {
+        "model.safetensors", "vectorizer.json", "shards", "topics.csv", "documents.parquet", "run.json", "texts",
+        "explorer.html",
+    }  # fmt: skip
+    assert len(found.shards.manifest.shards) > 3
+    assert found.about["shards"] == len(found.shards.manifest.shards)
+    assert found.vocabulary == plain.vocabulary
+    assert (found.counts != plain.counts).nnz == 0
+    assert found.texts == plain.texts
+    columns = ["id", "title", "label", "time", "source", "excerpt", "tokens"]
+    assert found.documents.columns == plain.documents.columns
+    assert found.documents.select(columns).equals(plain.documents.select(columns))
+    np.testing.assert_array_equal(found.documents.select("topic_0", "topic_1").to_numpy(), found.model.doc_topic_)
+    for name in ("documents", "words", "tokens", "counting", "left_out", "problems"):
+        assert found.about[name] == plain.about[name]
+    assert pl.read_parquet(found.path / "documents.parquet").equals(found.documents)  # as other tools open it
+    table, other = (run("topics", name, "--json", cwd=tmp_path) for name in ("run", "plain"))
+    assert {row["coherence"] for row in json.loads(table.stdout)} == {
+        row["coherence"] for row in json.loads(other.stdout)
+    }
+
+
+def test_topics_are_those_of_memory_by_the_same_solver(place: Path) -> None:
+    found = fitted(place)
+    assert len(found.shards.manifest.shards) > 3
+    in_memory = PLSA(3, solver="accelerated-em", random_state=0, max_iter=12)
+    with pytest.warns(match="max_iter"):
+        in_memory.fit(found.counts)
+    # the counts are the same; float32 factors, added up in another order, part at the rounding of float32
+    np.testing.assert_allclose(found.model.components_, in_memory.components_, rtol=2e-3, atol=1e-7)
+    np.testing.assert_allclose(found.model.log_likelihood_, in_memory.log_likelihood_, rtol=1e-6)
+    np.testing.assert_allclose(found.model.doc_topic_, found.model.transform(found.counts), atol=2e-4)
+    with pytest.warns(match="max_iter"):
+        again = PLSA(3, random_state=0, max_iter=12).fit(open_shards(found.path / SHARDS_FOLDER))
+    np.testing.assert_array_equal(found.model.components_, again.components_)
+
+
+def test_the_number_of_topics_is_chosen_by_a_sample(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards_command, "CHOSEN_FROM", 60)
+    result = run("fit", "lines.txt", "-o", "run", "--shards", "--no-page", "--max-iter", "3", cwd=place)
+    assert result.exit_code == 0, result.output
+    assert "It was chosen by 60 documents, drawn at random." in result.stderr
+    found = open_run(place / "run")
+    assert found.about["selection"]["documents"] == 60
+    assert found.about["selection"]["n_topics"] == found.model.n_components
+
+
+def test_standard_input_the_number_of_topics_and_no_texts(tmp_path: Path) -> None:
+    result = run("fit", "-", "--shards", "--no-texts", "--no-page", cwd=tmp_path, stdin="\n".join(TEXTS))
+    assert result.exit_code == 0, result.output
+    found = open_run(tmp_path / "polyseme-run")
+    assert found.about["model"]["n_components"] == found.about["selection"]["n_topics"] == found.model.n_components
+    assert found.texts is None
+    assert not {"texts", "explorer.html", "choice.json", "counted.json", "fitted.json"} & {
+        path.name for path in found.path.iterdir()
+    }
+
+
+def test_a_folder_that_spark_wrote(tmp_path: Path) -> None:
+    for part, folder in enumerate(("texts", "texts/lang=en")):
+        name = f"part-{part:05d}-6f3a-c000.snappy.parquet"
+        (tmp_path / folder).mkdir()
+        frame = pl.DataFrame({"id": [f"{part}-{row}" for row in range(30)], "body": TEXTS})
+        frame.write_parquet(tmp_path / folder / name, compression="snappy")
+        (tmp_path / folder / f".{name}.crc").write_bytes(b"crc\0\1")
+    (tmp_path / "texts" / "_SUCCESS").touch()
+    result = run("fit", "texts", "--text", "body", "--shards", "-k", "2", "-q", "--no-page", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    found = open_run(tmp_path / "texts-run")
+    assert found.column("id") == [f"{part}-{row}" for part in range(2) for row in range(30)]
+    assert found.texts == TEXTS * 2
+
+
+def test_a_run_that_fits_is_edited_and_searched_as_a_plain_one(place: Path) -> None:
+    fitted(place)
+    assert run("search", "run", "waax", cwd=place).exit_code == 0
+    assert run("edit", "run", "--rename", "1=One", cwd=place).exit_code == 0
+    assert open_run(place / "run").topic_names == {1: "One"}
+
+
+@pytest.mark.parametrize("refine", [(), ("--refine",)])
+@pytest.mark.parametrize("texts", [(), ("--no-texts",)])
+def test_more_documents_are_more_shards(refine: Any, texts: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fitted(place, *texts)
+    parts, topics, old = len(before.shards.manifest.shards), before.model.components_, before.counts
+    lines = (place / "lines.txt").read_text(encoding="utf-8").split("\n")
+    (place / "new.txt").write_text("\n".join(lines[:100]), encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded, "MOST_NUMBERS", 10)  # no step may need all in memory
+        result = run("update", "run", "new.txt", *refine, cwd=place)
+    assert result.exit_code == 0, result.output
+    assert "100 documents added; 0 already in the run." in result.stdout
+    found = open_run(place / "run")
+    assert len(found.shards.manifest.shards) > parts
+    assert (found.counts != sp.vstack([old, old[:100]])).nnz == 0
+    assert found.texts == (None if texts else [*lines, *lines[:100]])
+    assert found.column("id") == [*map(str, range(1, 301)), *map(str, range(1, 101))]
+    assert found.about["documents"] == len(found.documents) == 400
+    assert [entry["documents"] for entry in found.about["updates"]] == [100]
+    assert np.allclose(found.model.components_, topics, rtol=1e-5, atol=0) == (not refine)
+    np.testing.assert_array_equal(found.documents["topic_0"], found.model.doc_topic_[:, 0])
+    if not refine:
+        in_memory = found.model.with_topics(topics, found.counts)
+        np.testing.assert_allclose(found.model.doc_topic_, in_memory.doc_topic_, atol=1e-5)
+        np.testing.assert_allclose(found.model.topic_weights_, in_memory.topic_weights_, atol=1e-6)
+        np.testing.assert_allclose(found.model.unigram_, in_memory.unigram_, rtol=1e-12)
+    again = run("update", "run", "new.txt", cwd=place)
+    assert "nothing is changed" in again.stdout
+    assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run"]
+
+
+def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(place)
+    shutil.copytree(place / "run", place / "wanted")
+    (place / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("polyseme.cli.update_shards.write_fitted_shards", full)
+    assert "No space left" in run("update", "run", "new.txt", cwd=place).stderr
+    same_files(place / "run", place / "wanted")
+    assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run", "wanted"]
+
+
+def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from polyseme.solvers.em import EMRun
+
+    look, looks = EMRun._look, []
+
+    def interrupted(self: Any, *arguments: Any) -> None:
+        looks.append(1)
+        if len(looks) == 6:
+            raise KeyboardInterrupt
+        look(self, *arguments)
+
+    monkeypatch.setattr(EMRun, "_look", interrupted)
+    result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
+    assert result.exit_code == 130, result.output
+    found = open_run(place / "run")
+    assert found.about["interrupted"] is True
+    assert found.about["iterations"] == 4
+    assert not (found.path / SHARDS_FOLDER / "fit").exists()
+
+
+# larger than memory
+
+
+@pytest.fixture
+def large(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    fitted(place)
+    monkeypatch.setattr(sharded, "MOST_NUMBERS", 10)
+    monkeypatch.setattr(sharded, "SAMPLE", 40)
+    return place
+
+
+def test_what_a_large_run_still_does(large: Path) -> None:
+    before = run("topics", "run", "--json", cwd=large)
+    (large / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
+    assert [len(row["documents"]) for row in json.loads(before.stdout)] == [2, 2, 2]
+    assert run("transform", "run", "new.txt", cwd=large).stdout.count("\n") == 6
+    judged = run("evaluate", "run", cwd=large)
+    assert "Judged by 40 of the run's documents, drawn at random." in judged.stderr
+    assert "By 40 documents" in judged.stdout
+    assert "By 5 documents" in run("evaluate", "run", "new.txt", cwd=large).stdout
+    assert "300 documents in both; 0 (0%) changed" in run("compare", "run", "run", cwd=large).stdout
+    assert run("explore", "run", "--text", "full", cwd=large).exit_code == 0
+    assert "run (40 of 300 documents)" in (large / "run" / "explorer.html").read_text(encoding="utf-8")
+
+
+def test_a_sample_is_some_of_the_documents(large: Path) -> None:
+    whole = open_run(large / "run")
+    sample = whole.at_hand()
+    rows = sample.rows
+    assert len(rows) == 40
+    assert (np.diff(rows) > 0).all()
+    texts = (large / "lines.txt").read_text(encoding="utf-8").split("\n")
+    assert sample.texts == [texts[row] for row in rows]
+    assert list(sample.names) == [whole.names[row] for row in rows] == [str(row + 1) for row in rows]
+    np.testing.assert_array_equal(sample.model.doc_topic_, whole.model.doc_topic_[rows])
+    assert (sample.counts != whole.vectorizer.transform(sample.texts)).nnz == 0
+    with pytest.raises(IndexError):
+        whole.names[300]
+
+
+@pytest.mark.parametrize("command", [("search", "run", "waax"), ("edit", "run", "--drop", "1")])
+def test_what_a_large_run_cannot_do_is_one_sentence(command: tuple[str, ...], large: Path) -> None:
+    result = run(*command, cwd=large)
+    assert result.exit_code == 1
+    assert "run has 300 documents in shards, too many to take into memory" in result.stderr
+    assert "polyseme fit --sample." in result.stderr
+
+
+def test_damage_is_named(place: Path) -> None:
+    found = fitted(place)
+    for name in ("shards/doc_topic.npy", "documents.parquet/000001.parquet"):
+        path = found.path / name
+        content = path.read_bytes()
+        path.write_bytes(content[:40])
+        opened = open_run(found.path)
+        with pytest.raises(ModelFileError, match=path.name):
+            _ = (opened.model, opened.documents)
+        path.write_bytes(content)
+    shard = found.path / SHARDS_FOLDER / found.shards.manifest.shards[1].name
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    result = run("topics", "run", cwd=place)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("polyseme: ")
+    assert "shard-000001.safetensors is damaged" in result.stderr

@@ -1,0 +1,158 @@
+"""``polyseme fit --shards`` killed in every step, stopped, and out of disk: it goes on to the same bits."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cli_runner import run, write_texts
+from polyseme.runs import open_run, whole_folder
+from polyseme.runs.folder import SHARDS_FOLDER, work_folder
+from polyseme.scale import writing
+from polyseme.sources.shards import read_manifest
+from shard_runs import MODEL, fitted, make_small, same_files
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    make_small(monkeypatch)
+    write_texts(tmp_path, 300)
+    return tmp_path
+
+
+def test_a_second_fit_of_the_same_folder_is_refused(place: Path) -> None:
+    with whole_folder(place / "run"):
+        result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
+    assert result.exit_code == 1
+    assert "being written by another polyseme" in result.stderr
+
+
+KILLED = """
+import importlib, os, signal, sys
+from polyseme.runs import pieces
+from polyseme.scale import writing
+writing._LEAST_NONZEROS, writing._NONZEROS_A_WORD, pieces.DOCUMENTS_A_PIECE = 4000, 1, 70
+module, name, calls = sys.argv[1].split(":")
+owner = importlib.import_module(module)
+*path, last = name.split(".")
+for part in path:
+    owner = getattr(owner, part)
+plain, left = getattr(owner, last), [int(calls)]
+def deadly(*arguments, **more):
+    left[0] -= 1
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(*arguments, **more)
+setattr(owner, last, deadly)
+sys.argv[1:] = sys.argv[2:]
+from polyseme.cli import main
+main()
+"""
+PHASES = {
+    "reading": "polyseme.runs.texts:TextWriter.add:200",
+    "sharding": "polyseme.scale.writing:write_shard:2",
+    "fitting": "polyseme.solvers.em:EMRun._look:9",
+    "folding": "polyseme.estimators.sharded:_fill:0",
+    "writing": "polyseme.runs.pieces:Pieces.replace:2",
+}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_fit_killed_in_any_step_goes_on_to_the_same_bits(phase: str, place: Path, monkeypatch: Any) -> None:
+    fitted(place, "--no-page")
+    (place / "run").rename(place / "wanted")
+    command = [sys.executable, "-c", KILLED, PHASES[phase], "fit", "lines.txt", *MODEL, "--shards", "--no-page"]
+    assert subprocess.run(command, cwd=place, check=False).returncode == -signal.SIGKILL
+    assert not (place / "run").exists()
+    work = work_folder(place / "run")
+    done = len(read_manifest(work / SHARDS_FOLDER).shards) if phase != "reading" else 0
+    assert done == {"reading": 0, "sharding": 2}.get(phase, done)
+    if phase != "reading":
+        (place / "lines.txt").unlink()  # what is left is in the folder
+        other = run("fit", "lines.txt", *MODEL, "-k", "4", "--shards", "--resume", cwd=place)
+        assert "n_components: 3, now 4" in other.stderr
+        mixed = run("fit", "lines.txt", *MODEL, "--resume", cwd=place)
+        assert "shards: True, now False" in mixed.stderr
+    written, looks = counted_calls(monkeypatch)
+    fitted(place, "--no-page", "--resume")
+    same_files(place / "run", place / "wanted")
+    assert sorted(path.name for path in place.iterdir() if path.name != "lines.txt") == ["run", "wanted"]
+    n_shards = len(open_run(place / "run").shards.manifest.shards)
+    assert len(written) == n_shards - done
+    assert len(looks) == {"fitting": 1 + 12 - 5, "folding": 1 + 12 - 10, "writing": 0}.get(phase, 13)
+
+
+def counted_calls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
+    """Grow with the shards that are written, and with the looks of a fit at all documents."""
+    from polyseme.sources.disk import DiskSource
+
+    written: list[int] = []
+    looks: list[int] = []
+    write_shard, look = writing.write_shard, DiskSource.look
+
+    def counted_write(*arguments: Any) -> Any:
+        written.append(1)
+        return write_shard(*arguments)
+
+    def counted_look(*arguments: Any) -> Any:
+        looks.append(1)
+        return look(*arguments)
+
+    monkeypatch.setattr(writing, "write_shard", counted_write)
+    monkeypatch.setattr(DiskSource, "look", counted_look)
+    return written, looks
+
+
+@pytest.mark.slow
+def test_a_fit_killed_at_random_moments_ends_with_the_same_bits(place: Path) -> None:
+    rng = np.random.default_rng(0)
+    start = time.monotonic()
+    command = [sys.executable, "-c", KILLED, "polyseme.scale.writing:write_shard:1000000"]
+    command += ["fit", "lines.txt", *MODEL, "--shards", "--no-page"]
+    subprocess.run(command, cwd=place, check=True)
+    lasted = time.monotonic() - start
+    (place / "run").rename(place / "wanted")
+    for _ in range(15):
+        process = subprocess.Popen([*command, "--resume", "--overwrite"], cwd=place)
+        time.sleep(rng.uniform(0.3, 1.0) * lasted)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run([*command, "--resume", "--overwrite"], cwd=place, check=True)
+    same_files(place / "run", place / "wanted")
+
+
+def stopped_at_the_third_shard(place: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Any:
+    """How the command ends if this comes while it writes; what it would have made else is in the folder wanted."""
+    fitted(place, "--no-page")
+    (place / "run").rename(place / "wanted")
+    with monkeypatch.context() as patch:
+        write_shard = writing.write_shard
+
+        def stopped(folder: Path, number: int, counts: Any) -> Any:
+            if number == 2:
+                raise error
+            return write_shard(folder, number, counts)
+
+        patch.setattr(writing, "write_shard", stopped)
+        return run("fit", "lines.txt", *MODEL, "--shards", "--no-page", cwd=place)
+
+
+def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = stopped_at_the_third_shard(place, monkeypatch, KeyboardInterrupt())
+    assert result.exit_code == 130
+    assert "the same command with --resume goes on" in result.stderr
+    fitted(place, "--no-page", "--resume")
+    same_files(place / "run", place / "wanted")
+
+
+def test_a_full_disk_keeps_the_shards_that_are_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = stopped_at_the_third_shard(place, monkeypatch, OSError(28, "No space left on device"))
+    assert result.exit_code == 1
+    assert "No space left on device; the fit so far is kept: repeat the command with --resume." in result.stderr
+    fitted(place, "--no-page", "--resume")
+    same_files(place / "run", place / "wanted")

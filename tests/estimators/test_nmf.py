@@ -1,0 +1,347 @@
+"""NMF as an estimator: scikit-learn's checks, scikit-learn's iterates, both losses, files, and bad input."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import NMF as SklearnNMF
+from sklearn.decomposition import non_negative_factorization
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+import polyseme
+from polyseme import NMF, PLSA, InputError, UnsupportedError
+from polyseme.kernels import padded
+from polyseme.model import Model
+from polyseme.solvers import SOLVERS, MultiplicativeNMF, NormalizedNMF, run_to_end
+from polyseme.solvers.multiplicative import MultiplicativeRun
+from polyseme.solvers.poisson import Unnormalised
+from sentences import sentence
+from solver_problems import source_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 40, 25, 3)
+WITH_GAPS = X.copy()
+WITH_GAPS[5] = 0
+WITH_GAPS[:, 7] = 0
+LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+
+
+@parametrize_with_checks([NMF(), NMF(2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def kl(X, P):
+    """sum x log(x / p) - x + p"""
+    present = X > 0
+    return float((X[present] * np.log(X[present] / P[present])).sum() - X.sum() + P.sum())
+
+
+# scikit-learn's multiplicative updates
+
+
+def random_start(seed, shape, K):
+    """W and H, positive, in no particular scale."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(0.1, 2, (shape[0], K)), rng.uniform(0.1, 2, (K, shape[1]))
+
+
+def scikit_learn(X, W, H, iterations):
+    W, H, _ = non_negative_factorization(
+        X, W.copy(), H.copy(), n_components=len(H), init="custom", solver="mu", beta_loss="kullback-leibler",
+        tol=0, max_iter=iterations,
+    )  # fmt: skip
+    return W, H
+
+
+PROBLEMS = {
+    "dense": lambda: np.random.default_rng(1).uniform(0.1, 3, (30, 20)),
+    "counts": lambda: oracles.random_counts(2, 30, 20, 0.6),
+    "themes": lambda: X,
+}
+
+
+@LAYOUTS
+@pytest.mark.parametrize("iterations", [1, 5, 50])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_same_iterates_as_scikit_learn(problem, iterations, layout):
+    """Documents first, from the same W and H: the same W and H, number by number."""
+    data = PROBLEMS[problem]()
+    W, H = random_start(3, data.shape, 4)
+    run = MultiplicativeRun(
+        Model(4),
+        source_of(data, layout=layout),
+        Unnormalised(padded(W, np.float64), padded(H.T, np.float64)),
+        "documents-first",
+        False,
+    )
+    for _ in range(iterations):
+        run.advance()
+    their_W, their_H = scikit_learn(data, W, H, iterations)
+    np.testing.assert_allclose(run.point.docs[:, :4], their_W, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(run.point.words[:, :4].T, their_H, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("solver", [MultiplicativeNMF("documents-first"), NormalizedNMF("documents-first")], ids=repr)
+@pytest.mark.parametrize("iterations", [1, 5, 50])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_solver_from_plsa_factors_is_scikit_learn_up_to_scale(problem, iterations, solver):
+    """theta and phi of any W and H: the same product after every iteration, and the same factors in PLSA's scale.
+
+    The documents' first update does not depend on their scale, so starting from W's rows normalised changes nothing.
+    """
+    data = PROBLEMS[problem]()
+    W, H = random_start(4, data.shape, 4)
+    theta, phi = oracles.normalised(W * H.sum(axis=1)), oracles.normalised(H)
+    end = run_to_end(
+        solver,
+        Model(4),
+        source_of(data),
+        padded(theta, np.float64),
+        padded(phi.T, np.float64),
+        max_iter=iterations,
+        tol=0,
+        listeners=[],
+    )
+    ours = end.run.point
+    their_W, their_H = scikit_learn(data, W, H, iterations)
+    np.testing.assert_allclose(ours.docs @ ours.words.T, their_W @ their_H, rtol=1e-10, atol=1e-10)
+    scale = their_H.sum(axis=1)
+    np.testing.assert_allclose(ours.words[:, :4].T / ours.words[:, :4].sum(axis=0)[:, np.newaxis],
+                               their_H / scale[:, np.newaxis], rtol=1e-10, atol=1e-10)  # fmt: skip
+    np.testing.assert_allclose(
+        ours.docs[:, :4] * ours.words[:, :4].sum(axis=0), their_W * scale, rtol=1e-10, atol=1e-10
+    )
+    naive = W, H
+    for _ in range(iterations):
+        naive = oracles.nmf_step(data, *naive)
+    np.testing.assert_allclose(naive[0] @ naive[1], their_W @ their_H, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("iterations", [1, 5, 50])
+def test_the_estimator_takes_scikit_learns_start(iterations):
+    W, H = random_start(5, X.shape, 3)
+    model = NMF(
+        3, solver=MultiplicativeNMF("documents-first"), init=(W, H), tol=0, max_iter=iterations, dtype=np.float64
+    ).fit(X)
+    their_W, their_H = scikit_learn(X, W, H, iterations)
+    np.testing.assert_allclose(model.components_, their_H / their_H.sum(axis=1, keepdims=True), rtol=1e-10, atol=1e-12)
+    divergence = kl(X, their_W @ their_H)
+    assert model.reconstruction_err_ <= divergence + 1e-6  # its W is folded in: no worse
+    objective = model.history_["objective"][-1] * X.sum()
+    totals = X.sum(axis=1)
+    constant = (X[X > 0] * np.log(X[X > 0])).sum() - totals @ np.log(totals)
+    assert constant - objective == pytest.approx(divergence, rel=1e-10)
+
+
+def test_it_passes_scikit_learn_in_the_end():
+    theirs = SklearnNMF(3, solver="mu", beta_loss="kullback-leibler", init="nndsvda", max_iter=1000, tol=1e-10).fit(X)
+    ours = NMF(3, n_init=5, max_iter=1000, tol=1e-8, random_state=0, dtype=np.float64).fit(X)
+    their_divergence = kl(X, theirs.transform(X) @ theirs.components_)
+    assert ours.reconstruction_err_ <= their_divergence * 1.001
+
+
+# KL
+
+
+@LAYOUTS
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_solver_fits_nmf(solver, layout):
+    model = NMF(3, solver=solver, random_state=0, max_iter=15).fit(layout(WITH_GAPS))
+    assert model.doc_factor_.shape == (40, 3)
+    assert min(model.doc_factor_.min(), model.components_.min()) >= 0
+    assert not model.doc_factor_[5].any()
+    assert np.isfinite(model.reconstruction_err_)
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(model.doc_factor_.sum(axis=1), WITH_GAPS.sum(axis=1), rtol=1e-5)
+
+
+@LAYOUTS
+def test_the_error_is_the_divergence(layout):
+    model = NMF(3, random_state=0, dtype=np.float64).fit(layout(WITH_GAPS))
+    P = model.doc_factor_ @ model.components_
+    assert model.reconstruction_err_ == pytest.approx(kl(WITH_GAPS, P), rel=1e-9)
+    assert model.log_likelihood_ == pytest.approx(
+        oracles.log_likelihood(WITH_GAPS, oracles.normalised(model.doc_factor_), model.components_) / X_TOKENS
+    )
+
+
+X_TOKENS = WITH_GAPS.sum()
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+def test_inverse_transform_is_the_product(loss):
+    model = NMF(3, loss=loss, random_state=0).fit(WITH_GAPS)
+    np.testing.assert_allclose(model.inverse_transform(model.doc_factor_), model.doc_factor_ @ model.components_)
+
+
+def test_transform_is_the_best_w():
+    """W H with H fixed, as near to the counts as can be."""
+    model = NMF(3, random_state=0, dtype=np.float64).fit(X)
+    new = oracles.mixed_counts(1, 10, 25, 3) * model.components_.any(axis=0)
+    W = model.transform(new)
+    best = oracles.fold_in(new, model.components_) * new.sum(axis=1, keepdims=True)
+    assert kl(new, W @ model.components_) <= kl(new, best @ model.components_) + 1e-3 * new.sum()
+
+
+def test_words_that_no_component_has_do_not_count():
+    """H is zero there, so no W can reproduce them: the best W is that of the other words."""
+    model = NMF(3, random_state=0, dtype=np.float64).fit(WITH_GAPS)
+    new = oracles.mixed_counts(1, 10, 25, 3)
+    new[:, 7] = 0
+    with_unknown = new.copy()
+    with_unknown[:, 7] = 9
+    np.testing.assert_allclose(model.transform(with_unknown), model.transform(new), rtol=1e-12)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtypes_are_kept(dtype, loss, layout):
+    model = NMF(3, loss=loss, random_state=0, max_iter=20).fit(layout(X.astype(dtype)))
+    assert model.components_.dtype == model.doc_factor_.dtype == dtype
+    assert model.transform(layout(X.astype(dtype))).dtype == dtype
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+def test_an_asked_for_dtype_wins(loss):
+    model = NMF(3, loss=loss, dtype=np.float32, random_state=0, max_iter=20).fit(X)
+    assert model.components_.dtype == np.float32
+    assert model.transform(X).dtype == np.float32
+
+
+def test_feature_names_come_out():
+    model = NMF(3, random_state=0, max_iter=10).fit(X)
+    assert model.get_feature_names_out().tolist() == ["nmf0", "nmf1", "nmf2"]
+
+
+# Frobenius
+
+
+@LAYOUTS
+@pytest.mark.parametrize("init", ["random", "nndsvd"])
+def test_frobenius_is_scikit_learn(init, layout):
+    data = layout(X)
+    ours = NMF(3, loss="frobenius", init=init, random_state=0).fit(data)
+    theirs = SklearnNMF(3, init=init, random_state=0).fit(data)
+    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-12)
+    assert ours.reconstruction_err_ == pytest.approx(theirs.reconstruction_err_, rel=1e-12)
+    assert ours.n_iter_ == theirs.n_iter_
+    assert ours.converged_
+
+
+def test_frobenius_from_a_given_start_is_scikit_learn():
+    W, H = random_start(6, X.shape, 3)
+    ours = NMF(3, loss="frobenius", init=(W, H)).fit(X)
+    theirs = SklearnNMF(3, init="custom")
+    theirs.fit_transform(X, W=W.copy(), H=H.copy())
+    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-12)
+
+
+def test_frobenius_transform_is_near_the_counts():
+    model = NMF(3, loss="frobenius", random_state=0).fit(X)
+    assert np.linalg.norm(X - model.doc_factor_ @ model.components_) <= model.reconstruction_err_ * 1.01
+
+
+def test_a_frobenius_fit_is_no_likelihood_fit():
+    model = NMF(2, loss="frobenius", random_state=0).fit(X)
+    with pytest.raises(UnsupportedError, match="nmf_to_plsa"):
+        model.to_plsa()
+    assert not hasattr(model, "log_likelihood_")
+
+
+# files
+
+
+def test_a_converted_model_can_be_saved(tmp_path):
+    plsa = PLSA(3, random_state=0, max_iter=20).fit(X)
+    plsa.to_nmf().save(tmp_path / "model")
+    loaded = polyseme.load(tmp_path / "model")
+    assert np.array_equal(loaded.to_plsa().components_, plsa.components_)
+
+
+def test_a_model_from_a_given_start_can_be_saved(tmp_path):
+    model = NMF(3, init=random_start(1, X.shape, 3), max_iter=5).fit(X)
+    model.save(tmp_path / "model")
+    assert np.array_equal(polyseme.load(tmp_path / "model").transform(X), model.transform(X))
+
+
+# what is refused
+
+
+@pytest.mark.parametrize("loss", ["itakura-saito", "KL", "", None, 1, ["frobenius"]], ids=repr)
+def test_an_unknown_loss(loss):
+    with pytest.raises(InputError, match="loss must be one of 'kullback-leibler', 'frobenius'") as error:
+        NMF(2, loss=loss).fit(X)
+    sentence(error)
+
+
+BAD_PAIRS = {
+    "too few documents": (np.ones((39, 3)), np.ones((3, 25))),
+    "too few words": (np.ones((40, 3)), np.ones((3, 24))),
+    "another number of components": (np.ones((40, 4)), np.ones((4, 25))),
+    "W and H of different sizes": (np.ones((40, 3)), np.ones((2, 25))),
+    "transposed": (np.ones((3, 40)), np.ones((25, 3))),
+    "flat": (np.ones(40), np.ones(25)),
+    "negative": (np.full((40, 3), -1.0), np.ones((3, 25))),
+    "not a number": (np.full((40, 3), np.nan), np.ones((3, 25))),
+    "one of two": (np.ones((40, 3)),),
+    "text": ("ab", "cd"),
+    "a number": 5,
+}
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+@pytest.mark.parametrize("pair", BAD_PAIRS)
+def test_a_pair_to_start_from(pair, loss):
+    with pytest.raises(InputError, match="init") as error:
+        NMF(3, loss=loss, init=BAD_PAIRS[pair]).fit(X)
+    sentence(error)
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+@pytest.mark.parametrize(
+    ("name", "value"), [("init", "kmeans"), ("n_components", 0), ("n_components", 2.5), ("max_iter", 0)]
+)
+def test_parameters(name, value, loss):
+    """Those that scikit-learn's solver takes may be refused in its own words."""
+    with pytest.raises(InputError if loss == "kullback-leibler" else ValueError, match=f"{name}|starts from") as error:
+        NMF(**{"n_components": 2, "loss": loss, name: value}).fit(X)
+    sentence(error)
+
+
+def test_frobenius_takes_no_weights():
+    with pytest.raises(UnsupportedError, match="sample_weight") as error:
+        NMF(2, loss="frobenius").fit(X, sample_weight=np.ones(len(X)))
+    sentence(error)
+
+
+def test_frobenius_has_no_lsa_start():
+    with pytest.raises(UnsupportedError, match="lsa") as error:
+        NMF(2, loss="frobenius", init="lsa").fit(X)
+    sentence(error)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+def test_negative_numbers(loss, layout):
+    data = X.copy()
+    data[0, 0] = -1
+    with pytest.raises(ValueError, match="Negative values in data"):
+        NMF(2, loss=loss).fit(layout(data))
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+def test_nothing_to_fit(loss):
+    with pytest.raises(InputError, match="nothing to fit"):
+        NMF(2, loss=loss).fit(np.zeros((4, 5)))
+
+
+def test_an_unfitted_model():
+    for use in ("transform", "inverse_transform"):
+        with pytest.raises(NotFittedError):
+            getattr(NMF(2), use)(X)
+    with pytest.raises(NotFittedError):
+        NMF(2).to_plsa()

@@ -1,0 +1,45 @@
+"""The command line called in a folder, as its tests do."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from polyseme.cli.app import app
+
+FRUIT = "apples and pears are fruit, plums are fruit too, and cherries"
+METAL = "iron is a metal, copper is a metal, and zinc is mined"
+TEXTS = [FRUIT if number % 3 else METAL for number in range(30)]
+
+
+def run(*arguments: str, cwd: Path, stdin: str | None = None) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        patch.setattr("sys.argv", ["polyseme", *arguments])
+        return here(*arguments, stdin=stdin)
+
+
+def here(*arguments: str, stdin: str | None = None) -> Any:
+    """In the present folder."""
+    return CliRunner().invoke(app, arguments, prog_name="polyseme", input=stdin, env={"COLUMNS": "120", "TERM": "dumb"})
+
+
+def write_folder(place: Path) -> Path:
+    """Thirty small text files in two subfolders of docs/, which are their labels."""
+    for number, text in enumerate(TEXTS):
+        folder = place / "docs" / ("orchard" if text == FRUIT else "mine")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number:02d}.txt").write_text(f"{text} {'extra' if number % 2 else 'more'}", encoding="utf-8")
+    return place
+
+
+def write_texts(folder: Path, documents: int, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    words = np.array([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}x" for i in range(600)])
+    lines = []
+    for _ in range(documents):
+        theme = rng.integers(6)
+        lines.append(" ".join(words[np.r_[rng.integers(100 * theme, 100 * theme + 100, 30), rng.integers(0, 600, 30)]]))
+    (folder / "lines.txt").write_text("\n".join(lines), encoding="utf-8")

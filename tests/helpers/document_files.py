@@ -1,0 +1,61 @@
+"""PDF, Word and MediaWiki files for the tests of readers."""
+
+import zipfile
+import zlib
+from xml.sax.saxutils import escape
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def pdf(text, compress=True):
+    """A PDF file of one page."""
+    drawing = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode("latin-1")
+    stream = zlib.compress(drawing) if compress else drawing
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
+        b" /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Length %d%s >>\nstream\n%s\nendstream" % (len(stream), b" /Filter /FlateDecode" * compress, stream),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Title (A title) >>",
+    ]
+    content, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(content))
+        content += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    start = len(content)
+    content += b"xref\n0 7\n0000000000 65535 f \n%strailer\n<< /Size 7 /Root 1 0 R /Info 6 0 R >>\n" % table
+    return content + b"startxref\n%d\n%%%%EOF\n" % start
+
+
+def write_docx(path, body, parts=None):
+    document = f'<?xml version="1.0"?><w:document xmlns:w="{WORD}" xmlns:mc="mc"><w:body>{body}</w:body></w:document>'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in ({"word/document.xml": document} | (parts or {})).items():
+            archive.writestr(name, content)
+
+
+SITEINFO = """<siteinfo><sitename>W</sitename><namespaces><namespace key="-1" case="first-letter">Speciale</namespace>
+<namespace key="0" /><namespace key="4">Progetto</namespace><namespace key="6">Immagine</namespace>
+<namespace key="14">Categoria</namespace></namespaces></siteinfo>"""
+
+
+def page(title, text, number=1, ns="<ns>0</ns>", extra="", before=""):
+    return (
+        f"<page><title>{escape(title)}</title>{ns}<id>{number}</id>{extra}{before}<revision><id>9</id>"
+        f"<timestamp>2020-01-0{number}T00:00:00Z</timestamp><contributor><id>8</id></contributor>"
+        f'<text xml:space="preserve">{escape(text)}</text></revision></page>'
+    )
+
+
+def dump(*pages, siteinfo=SITEINFO, version="0.10"):
+    root = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-{version}/" version="{version}">'
+    return root + siteinfo + "\n".join(pages) + "</mediawiki>"
+
+
+PAGES = [
+    page("Gatto", "Il '''gatto''' [[Immagine:x|y]] & altri.[[Categoria:Felini]][[Category:Animals]]", 1),
+    page("Cane", "Il cane.[[Categoria:Canini]]", 2),
+]

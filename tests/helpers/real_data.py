@@ -1,0 +1,16 @@
+"""Where the real data is, if it is at hand."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
+
+
+def data_file(name: str) -> Path:
+    """A file in the data folder; the test is skipped where it is absent."""
+    path = DATA / name
+    if not path.is_file():
+        pytest.skip(f"no {path} (set POLYSEME_DATA to the data folder)")
+    return path

@@ -1,0 +1,146 @@
+"""Small problems for the solvers, and the few lines that start one of them there."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from polyseme.kernels import padded
+from polyseme.model import Model
+from polyseme.solvers import SOLVERS, run_to_end
+from polyseme.sources.memory import MemorySource, counts_of
+
+STOCHASTIC = ("online",)  # see tests/solvers/test_online.py
+TEMPERED = ("tempered", "held-out-tempered", "look-further", "annealed")
+HOLDING_OUT = ("held-out-tempered", "look-further")
+PLAIN = [name for name in SOLVERS if name not in (*TEMPERED, *STOCHASTIC)]
+EVERY = pytest.mark.parametrize("name", [name for name in SOLVERS if name not in STOCHASTIC])
+EVERY_PLAIN = pytest.mark.parametrize("name", PLAIN)
+
+K = 4
+X = oracles.mixed_counts(0, 40, 30, K)
+X[[0, 17]] = 0
+X[:, 3] = 0
+FILLED = X.sum(axis=1) > 0
+START = oracles.random_factors(0, *X.shape, K)
+
+
+def source_of(X, *, layout=sp.csr_array, dtype=np.float64, weights=None, n_threads=1):
+    return MemorySource(counts_of(layout(X), np.dtype(dtype)), weights, n_threads)
+
+
+def begin(solver, X, start, *, temperature=1.0, dtype=np.float64, **source):
+    """The solver's run at start = (theta documents x K, phi K x words)."""
+    theta, phi = start
+    return solver.begin(
+        Model(len(phi), temperature),
+        source_of(X, dtype=dtype, **source),
+        padded(theta, dtype),
+        padded(phi.T, dtype),
+    )
+
+
+def fit(solver, X, start, *, max_iter, tol=0.0, dtype=np.float64, **source):
+    """The same, to the end."""
+    theta, phi = start
+    return run_to_end(
+        solver,
+        Model(len(phi)),
+        source_of(X, dtype=dtype, **source),
+        padded(theta, dtype),
+        padded(phi.T, dtype),
+        max_iter=max_iter,
+        tol=tol,
+        listeners=[],
+    )
+
+
+def factors(run):
+    """theta and phi (K x words) of a run, without the padding."""
+    K = run.model.n_topics
+    return run.theta[:, :K], run.phi[:, :K].T
+
+
+def advanced(run, iterations):
+    """The run after so many iterations, or at its end."""
+    for _ in range(iterations):
+        if run.exhausted:
+            break
+        run.advance()
+    return run
+
+
+def path(run, iterations):
+    """(temperature, report) at the start and after every iteration."""
+    seen = [(run.model.temperature, run.report)]
+    for _ in range(iterations):
+        if run.exhausted:
+            break
+        run.advance()
+        seen.append((run.model.temperature, run.report))
+    return seen
+
+
+def worst_fall(seen):
+    """The largest relative fall of the objective from one iteration to the next at the same temperature."""
+    return max(
+        (
+            (before.objective - after.objective) / abs(before.objective)
+            for (beta, before), (next_beta, after) in pairwise(seen)
+            if beta == next_beta
+        ),
+        default=0.0,
+    )
+
+
+def mean_log_likelihood(X, theta, phi, weights=None):
+    """sum x log P(w|d) per token, naively."""
+    tokens = X.sum() if weights is None else weights @ X.sum(axis=1)
+    return oracles.log_likelihood(X, theta, phi, weights) / tokens
+
+
+def saturated(X):
+    """The mean log-likelihood of the best P(w|d) there is, x / n_d: no model passes it."""
+    return mean_log_likelihood(X, np.eye(len(X)), oracles.normalised(X))
+
+
+def multipliers(X, theta, phi, weights=None):
+    """g / u of both sides: at most one at an optimum, and one where the factor is positive.
+
+    Documents: sum_w x phi / p over n_d. Words: sum_d x theta / p over sum_d n_d theta (zero for a topic without mass).
+    """
+    weights = np.ones(len(X)) if weights is None else weights
+    p = theta @ phi
+    ratio = np.divide(X, p, out=np.zeros_like(p), where=X > 0)
+    totals = X.sum(axis=1, keepdims=True)
+    docs = np.divide(ratio @ phi.T, totals, out=np.zeros_like(theta), where=totals > 0)
+    mass = (weights * X.sum(axis=1)) @ theta
+    words = np.divide(
+        (theta * weights[:, np.newaxis]).T @ ratio,
+        mass[:, np.newaxis],
+        out=np.zeros_like(phi),
+        where=mass[:, np.newaxis] > 0,
+    )
+    return docs, words
+
+
+def blocks(n_docs=12, n_words=10):
+    """Two themes without a word in common, each of one distribution: the optimum is known and unique."""
+    rng = np.random.default_rng(5)
+    X = np.zeros((n_docs, n_words))
+    half_docs, half_words = n_docs // 2, n_words // 2
+    lengths = rng.integers(20, 90, n_docs)[:, np.newaxis]
+    X[:half_docs, :half_words] = lengths[:half_docs] * rng.dirichlet(np.ones(half_words))
+    X[half_docs:, half_words:] = lengths[half_docs:] * rng.dirichlet(np.ones(n_words - half_words))
+    return X
+
+
+def factorable(seed, n_docs, n_words, K, tokens=1000.0):
+    """X = theta phi times document lengths, exactly; with its theta and phi, all positive."""
+    rng = np.random.default_rng(seed)
+    theta = rng.dirichlet(np.full(K, 2.0), n_docs)
+    phi = rng.dirichlet(np.full(n_words, 2.0), K)
+    lengths = rng.uniform(0.5, 1.5, (n_docs, 1)) * tokens
+    return lengths * (theta @ phi), (theta, phi)

@@ -1,0 +1,306 @@
+"""Model files: everything comes back, any damage is noticed, and a failed write leaves the old file."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from safetensors.numpy import save_file
+
+import oracles
+import polyseme
+from polyseme import PLSA, ModelFileError, storage
+from polyseme.solvers import SOLVERS
+from polyseme.solvers.folding import TOLERANCE
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 12, 9, 2)
+X[4] = 0
+WORDS = ["ant", "bee", "über", "水", 'quote"d', "back\\slash", "a b", "", "zinc"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Small, with numbers that JSON writes with an exponent, and words beyond ASCII."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=WORDS)
+    return PLSA(2, random_state=0, max_iter=5, tol=1e-9).fit(table)
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    return path
+
+
+def same(one, other):
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return type(one) is type(other) and one == other
+
+
+# round trip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_everything_comes_back(tmp_path, dtype, layout):
+    data = layout(X.astype(dtype))
+    model = PLSA(2, random_state=np.int64(3), tol=np.float64(0.01), dtype=dtype).fit(data)
+    model.save(tmp_path / "model")
+    loaded = polyseme.load(tmp_path / "model")
+    assert type(loaded) is PLSA
+    assert set(vars(loaded)) == set(vars(model))
+    for name, value in vars(model).items():
+        if name.endswith("_") and name != "history_":
+            assert same(getattr(loaded, name), value), name
+    assert set(loaded.history_) == set(model.history_)
+    for column, values in model.history_.items():
+        assert same(loaded.history_[column], values)
+    assert np.array_equal(loaded.transform(data), model.doc_topic_)
+    assert np.array_equal(loaded.topic_doc_, model.topic_doc_)
+    assert loaded.score(data) == model.score(data)
+    assert loaded.get_params() == {**model.get_params(), "dtype": np.dtype(dtype).name}
+
+
+def test_feature_names_come_back(model, path):
+    loaded = polyseme.load(path)
+    assert list(loaded.feature_names_in_) == WORDS
+    assert loaded.feature_names_in_.dtype == object
+    assert list(loaded.topics()["words"]) == list(model.topics()["words"])
+
+
+def test_the_columns_of_the_history_keep_their_order(model, path):
+    assert list(polyseme.load(path).history_) == list(model.history_)
+
+
+def test_a_loaded_model_can_be_saved_and_fitted_again(model, path, tmp_path):
+    loaded = polyseme.load(path)
+    loaded.save(str(tmp_path / "again"))
+    assert np.array_equal(polyseme.load(str(tmp_path / "again")).components_, model.components_)
+    loaded.fit(X)
+    assert np.array_equal(loaded.components_, model.components_)
+
+
+def test_parameters_without_a_plain_form_are_left_out(tmp_path):
+    start = oracles.random_factors(1, *X.shape, 2)
+    model = PLSA(2, init=start, random_state=np.random.RandomState(0), callback=lambda entry: None, max_iter=3).fit(X)
+    model.save(tmp_path / "model")
+    loaded = polyseme.load(tmp_path / "model")
+    assert (loaded.init, loaded.random_state, loaded.callback) == ("random", None, None)
+    assert np.array_equal(loaded.transform(X), model.doc_topic_)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_model_of_a_solver_object_can_be_saved(tmp_path, name):
+    model = PLSA(2, solver=SOLVERS[name](), random_state=0, max_iter=3).fit(X)
+    model.save(tmp_path / "model")
+    loaded = polyseme.load(tmp_path / "model")
+    assert loaded.solver == model.solver
+    assert np.array_equal(loaded.components_, model.components_)
+    assert np.array_equal(loaded.transform(X), model.doc_topic_)
+
+
+def test_an_interrupted_model_can_be_saved(tmp_path):
+    def interrupt(entry):
+        if entry["iteration"] == 2:
+            raise KeyboardInterrupt
+
+    model = PLSA(2, random_state=0, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    model.save(tmp_path / "model")
+    assert polyseme.load(tmp_path / "model").n_iter_ == 2
+
+
+def test_the_file_has_the_permissions_of_any_new_file(path, tmp_path):
+    ordinary = tmp_path / "ordinary"
+    ordinary.touch()
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(ordinary.stat().st_mode)
+
+
+# damage
+
+
+def refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError) as error:
+        polyseme.load(path)
+    return str(error.value)
+
+
+def header_length(content):
+    return 8 + int.from_bytes(content[:8], "little")
+
+
+def test_a_flipped_bit_anywhere_is_noticed(path):
+    content = path.read_bytes()
+    rng = np.random.default_rng(2)
+    for position in rng.integers(len(content), size=50):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << rng.integers(8)
+        assert str(path) in refused(path, bytes(damaged))
+
+
+def test_a_flipped_bit_in_any_byte_of_the_header_is_noticed(path):
+    """Also those that change the spelling alone: bit 5 makes 1e-09 into 1E-09, bit 0 the last of 17 digits another."""
+    content = path.read_bytes()
+    assert b"1e-09" in content
+    unnoticed = []
+    for position in range(header_length(content)):
+        for bit in (0, 1, 5):
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << bit
+            path.write_bytes(damaged)
+            try:
+                polyseme.load(path)
+            except ModelFileError:
+                continue
+            unnoticed.append((position, content[position - 5 : position + 5], chr(damaged[position])))
+    assert not unnoticed
+
+
+def test_a_flipped_bit_of_the_numbers_is_called_damage(path):
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    assert "damaged: its digest does not match" in refused(path, bytes(content))
+
+
+def test_a_file_cut_short_is_noticed(path):
+    content = path.read_bytes()
+    header = header_length(content)
+    for length in (0, 1, 7, 8, 9, 100, header - 1, header, header + 1, len(content) - 8, len(content) - 1):
+        assert "damaged" in refused(path, content[:length])
+
+
+def test_a_file_with_something_behind_it_is_noticed(path):
+    assert "damaged" in refused(path, path.read_bytes() + b"\0")
+
+
+def test_random_bytes_are_no_model(tmp_path):
+    rng = np.random.default_rng(3)
+    for length in (10, 100, 5000):
+        assert "not a polyseme model" in refused(tmp_path / "noise", rng.bytes(length))
+    assert "not a polyseme model" in refused(tmp_path / "text", b"Dear reader, this is a letter.\n" * 20)
+
+
+FOREIGN_TEXTS = ["no JSON", "[1, 2]", "3", "null", "{}", '{"digest": "x"}', '{"digest": null}']
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"other": "thing"}, *({"polyseme": text} for text in FOREIGN_TEXTS)])
+def test_a_foreign_safetensors_file_is_no_model(tmp_path, metadata):
+    save_file({"components_": np.ones((2, 3))}, tmp_path / "foreign", metadata=metadata)
+    with pytest.raises(ModelFileError, match=r"foreign .*(is not a polyseme model|damaged)"):
+        polyseme.load(tmp_path / "foreign")
+
+
+def test_a_newer_format_says_to_update(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "FORMAT_VERSION", storage.FORMAT_VERSION + 1)
+    model.save(tmp_path / "newer")
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match=rf"by polyseme {polyseme.__version__} in a newer format: update polyseme"):
+        polyseme.load(tmp_path / "newer")
+
+
+def test_a_class_of_another_version_is_named(tmp_path):
+    class DeepPLSA(PLSA):
+        pass
+
+    DeepPLSA(2, max_iter=2).fit(X).save(tmp_path / "deep")
+    with pytest.raises(ModelFileError, match="holds a DeepPLSA, which this version of polyseme does not have: use"):
+        polyseme.load(tmp_path / "deep")
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no model file .*absent"):
+        polyseme.load(tmp_path / "absent")
+    with pytest.raises(FileNotFoundError, match="There is no model file"):
+        polyseme.load(tmp_path)
+
+
+def test_the_file_runs_no_code(path):
+    """A pickle would start with its protocol; here the header is JSON, the rest numbers."""
+    content = path.read_bytes()
+    header = json.loads(content[8 : header_length(content)])
+    parts = json.loads(header.pop("__metadata__")["polyseme"])
+    assert parts["format_version"] == 1
+    assert parts["library_version"] == polyseme.__version__
+    assert parts["parameters"]["n_components"] == 2
+    assert {tensor["dtype"] for tensor in header.values()} <= {"F32", "F64", "I64", "BOOL"}
+
+
+# atomic
+
+
+@pytest.mark.parametrize("function", ["replace", "fsync"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, function, error):
+    def fail(*args, **kwargs):
+        raise error
+
+    before = path.read_bytes()
+    monkeypatch.setattr(os, function, fail)
+    with pytest.raises(type(error)):
+        PLSA(3, random_state=1, max_iter=2).fit(X).save(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("function", ["replace", "fsync"])
+def test_a_failed_first_write_leaves_nothing(model, tmp_path, monkeypatch, function):
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, function, fail)
+    with pytest.raises(OSError, match="No space left"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_whole_file_replaces_the_old_one(path):
+    PLSA(3, random_state=1, max_iter=2).fit(X).save(path)
+    assert polyseme.load(path).n_components == 3
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_saving_in_a_folder_that_does_not_exist(model, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        model.save(tmp_path / "nowhere" / "model")
+
+
+# the first version, for ever
+
+DATA = Path(__file__).parents[1] / "files"
+
+
+def test_a_file_of_version_1_loads():
+    expected = np.load(DATA / "plsa_v1_expected.npz")
+    model = polyseme.load(DATA / "plsa_v1.safetensors")
+    assert np.array_equal(model.components_, expected["components"])
+    assert np.array_equal(model.topic_weights_, expected["topic_weights"])
+    assert np.array_equal(model.doc_topic_, expected["transformed"])
+    assert list(model.feature_names_in_) == list(expected["words"])
+    assert model.log_likelihood_ == expected["log_likelihood"]
+    assert model.n_iter_ == expected["n_iter"] == len(model.history_["iteration"]) - 1
+    assert (model.n_components, model.solver, model.max_iter, model.random_state) == (3, "em", 200, 7)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_file_of_version_1_transforms_as_it_did():
+    """As good as then, document by document, within what folding in promises, and to the eye the same."""
+    expected = np.load(DATA / "plsa_v1_expected.npz")
+    model = polyseme.load(DATA / "plsa_v1.safetensors")
+    documents, phi = expected["documents"].astype(np.float64), model.components_.astype(np.float64)
+    transformed = model.transform(expected["documents"])
+    assert transformed.dtype == expected["transformed"].dtype
+    np.testing.assert_allclose(transformed, expected["transformed"], atol=0.02)
+    for x, now, then in zip(documents, transformed, expected["transformed"], strict=True):
+        log_now, log_then = (oracles.log_likelihood(x[np.newaxis], theta[np.newaxis], phi) for theta in (now, then))
+        assert abs(log_now - log_then) <= TOLERANCE * x.sum()
+    perplexity = model.completion_perplexity(expected["documents"])
+    np.testing.assert_allclose(perplexity, expected["completion_perplexity"], rtol=0.02)

@@ -1,0 +1,301 @@
+"""What each prior is for, against its formula, a grid, or a small corpus; and the priors that are refused."""
+
+import numpy as np
+import pytest
+
+from polyseme.errors import InputError
+from polyseme.priors import (
+    Decorrelation,
+    Dirichlet,
+    Entropic,
+    SeedWords,
+    Smoothing,
+    Sparsing,
+    Sum,
+    TopicSelection,
+    as_prior,
+)
+from prior_cases import COLUMNS, ROWS, TOTALS, counts, em, factor, mixed_counts, plain
+
+
+class TestDirichlet:
+    def test_closed_form(self):
+        np.testing.assert_allclose(
+            Dirichlet(3).maximise(np.array([[1.0, 0, 5]]), np.eye(3)[:1]), [[0.25, 1 / 6, 7 / 12]]
+        )
+
+    def test_below_one_clips(self):
+        f = Dirichlet(0.5).maximise(np.array([[1.5, 0.2, 0, 3.5]]), np.full((1, 4), 0.25))
+        np.testing.assert_allclose(f, [[0.25, 0, 0, 0.75]])
+
+    def test_a_row_keeps_its_largest_entry(self):
+        f = Dirichlet(0.1).maximise(
+            np.array([[0.5, 0.3, 0.2], [0.4, 0.1, 0.4]]), np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]])
+        )
+        np.testing.assert_allclose(f, [[1, 0, 0], [0.75, 0, 0.25]])
+
+    def test_a_row_without_counts(self):
+        """A symmetric alpha below one has no preference and keeps the row; a larger one, or a vector, has."""
+        n, f = np.zeros((1, 3)), np.array([[0.2, 0.3, 0.5]])
+        np.testing.assert_allclose(Dirichlet(0.1).maximise(n, f), f)
+        np.testing.assert_allclose(Dirichlet(2).maximise(n, f), [[1 / 3, 1 / 3, 1 / 3]])
+        np.testing.assert_allclose(Dirichlet([0.2, 0.9, 0.5]).maximise(n, f), [[0, 1, 0]])
+
+    def test_log_density_at_zeros(self):
+        corner = np.array([[0.0, 0.5, 0.5]])
+        assert Dirichlet(2).log_density(corner) == -np.inf
+        assert Dirichlet(0.5).log_density(corner) == pytest.approx(np.log(2))
+
+    def test_smoothing_and_sparsing_are_dirichlet_by_other_names(self):
+        n, f = counts(), factor()
+        for other, prior in [(Smoothing(6), Dirichlet(2)), (Sparsing(3), Dirichlet(0.5))]:
+            np.testing.assert_allclose(prior.maximise(n, f), other.maximise(n, f), rtol=1e-14)
+            assert prior.log_density(f) == pytest.approx(other.log_density(f), rel=1e-14)
+
+    def test_a_target_is_normalised(self):
+        n, f = counts(), factor()
+        np.testing.assert_allclose(
+            Smoothing(6, np.arange(6)).maximise(n, f), Smoothing(6, np.arange(6) / 15).maximise(n, f), rtol=1e-14
+        )
+
+
+def grid(n, beta):
+    """The best value of sum n log f + beta sum f log f on a fine grid of the simplex (2 or 3 entries), and where."""
+    ticks = (np.arange(100_000) + 0.5) / 100_000 if len(n) == 2 else (np.arange(1000) + 0.5) / 1000
+    if len(n) == 2:
+        f = np.stack([ticks, 1 - ticks], axis=1)
+    else:
+        a, b = np.meshgrid(ticks, ticks)
+        f = np.stack([a, b, 1 - a - b], axis=-1).reshape(-1, 3)
+        f = f[f[:, 2] > 1e-9]
+    values = (np.asarray(n) * np.log(f) + beta * f * np.log(f)).sum(axis=1)
+    return values.max(), f[values.argmax()]
+
+
+class TestEntropic:
+    @pytest.mark.parametrize("beta", [-1000, -20, -1, 0.5, 3, 8, 11, 14, 20, 40, 100, 1000])
+    @pytest.mark.parametrize("n", [(3, 7), (5, 5), (1, 10), (4, 4.5, 5), (1, 2, 8), (4, 4, 4)], ids=str)
+    def test_reaches_the_best_value_on_a_grid(self, n, beta):
+        """Also where Lambert's W_-1 has no root (the best f exceeds n / beta), and where counts are equal."""
+        best, where = grid(n, beta)
+        rng = np.random.default_rng(0)
+        starts = np.vstack([plain(np.array([n], dtype=float)), rng.dirichlet(np.ones(len(n)), 10)])
+        rows = np.tile(np.array(n, dtype=float), (len(starts), 1))
+        found = Entropic(beta).maximise(rows, starts)
+        values = (rows * np.log(found) + beta * found * np.log(found)).sum(axis=1)
+        assert values.min() >= best - 1e-9 * abs(best)
+        if len(set(n)) == len(n):
+            np.testing.assert_allclose(found, np.tile(where, (len(starts), 1)), atol=0.02)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_no_start_leads_to_a_better_maximum(self, seed):
+        """Counts of nearly one size, where flat and peaked maxima compete."""
+        rng = np.random.default_rng(seed)
+        n = rng.gamma(50, size=(40, 8))
+        beta = n.max() * 8 * rng.uniform(0.3, 1.5)
+        found = Entropic(beta).maximise(n, plain(n))
+        f = rng.dirichlet(np.full(8, 0.3), 40) + 1e-9
+        f[:20] = np.eye(8)[rng.integers(8, size=20)] + 1e-3
+        for _ in range(150):
+            costs = -beta * np.log(plain(f))
+            low, high = -costs.min(axis=1, keepdims=True), np.full((40, 1), n.sum())
+            for _ in range(60):
+                middle = (low + high) / 2
+                above = (n / np.maximum(middle + costs, 1e-300)).sum(axis=1, keepdims=True) > 1
+                low, high = np.where(above, middle, low), np.where(above, high, middle)
+            f = plain(n / (high + costs))
+        for row, best, other in zip(n, found, f, strict=True):
+            value = [(row * np.log(g) + beta * g * np.log(g)).sum() for g in (best, other)]
+            assert value[0] >= value[1] - 1e-10 * abs(value[1])
+
+    def test_positive_is_sparse_and_negative_is_flat(self):
+        n, f = counts(), factor()
+        largest = [Entropic(beta).maximise(n, f).max(axis=1).mean() for beta in (-1e6, -100, -1, 0, 1, 100, 1e6)]
+        assert (np.diff(largest) > 0).all()
+        assert largest[0] == pytest.approx(1 / COLUMNS, abs=1e-4)
+        assert largest[-1] == pytest.approx(1, abs=1e-3)
+
+    def test_tiny_weights_are_nearly_plain(self):
+        for beta in (-1e-6, 1e-6):
+            np.testing.assert_allclose(Entropic(beta).maximise(counts(), factor()), plain(counts()), atol=1e-6)
+
+    def test_a_row_without_counts(self):
+        n, f = np.zeros((2, 3)), np.array([[0.2, 0.3, 0.5], [0.4, 0.2, 0.4]])
+        np.testing.assert_allclose(Entropic(-1).maximise(n, f), np.full((2, 3), 1 / 3))
+        np.testing.assert_allclose(Entropic(1).maximise(n, f), [[0, 0, 1], [0.5, 0, 0.5]])
+
+    def test_entries_without_counts_go_when_sparse_and_stay_when_flat(self):
+        n, f = np.array([[0.0, 3, 1]]), np.array([[0.9, 0.05, 0.05]])
+        assert Entropic(5).maximise(n, f)[0, 0] == 0
+        assert Entropic(-5).maximise(n, f)[0, 0] > 0.1
+
+    def test_weights_in_a_sum_add_up(self):
+        n, f = counts(), factor()
+        both = Sum((Entropic(20), Dirichlet(2), Entropic(-5)))
+        np.testing.assert_allclose(both.maximise(n, f), Entropic(15).maximise(n + 1, f), rtol=1e-14)
+        assert both.log_density(f) == pytest.approx(Entropic(15).log_density(f) + Dirichlet(2).log_density(f))
+
+
+class TestCoupled:
+    def test_decorrelation_formula(self):
+        """BigARTM: n_wt - tau phi_wt sum over s != t of phi_ws."""
+        n, f = counts(), factor()
+        expected = np.empty_like(n)
+        for k, w in np.ndindex(n.shape):
+            expected[k, w] = n[k, w] - 7 * f[k, w] * sum(f[other, w] for other in range(ROWS) if other != k)
+        np.testing.assert_allclose(Decorrelation(7).maximise(n, f), plain(np.maximum(expected, 0)), rtol=1e-13)
+        pairs = sum(f[k] @ f[other] for k in range(ROWS) for other in range(k))
+        assert Decorrelation(7).log_density(f) == pytest.approx(-7 * pairs)
+
+    def test_decorrelation_makes_topics_share_fewer_words(self):
+        def overlap(phi):
+            return (phi @ phi.T).sum() - (phi**2).sum()
+
+        X = mixed_counts()
+        (*_, (_, plain_phi)), (*_, (_, phi)) = em(X, 4)[1], em(X, 4, word_prior=Decorrelation(300))[1]
+        assert overlap(phi) < 0.8 * overlap(plain_phi)
+
+    def test_a_topic_never_empties_nor_takes_words_it_has_not_seen(self):
+        n = np.array([[5.0, 3, 0], [0, 6, 0]])
+        f = np.array([[0.5, 0.5, 0], [0.4, 0.6, 0]])
+        after = Decorrelation(1e6).maximise(n, f)
+        np.testing.assert_array_equal(after, [[1, 0, 0], [1, 0, 0]])
+
+    def test_topic_selection_formula(self):
+        n, f = counts(), factor()
+        shares = TOTALS @ f / TOTALS.sum()
+        expected = n - 0.3 / COLUMNS * TOTALS[:, np.newaxis] * f / shares
+        prior = TopicSelection(0.3).with_row_totals(TOTALS)
+        np.testing.assert_allclose(prior.maximise(n, f), plain(np.maximum(expected, 0)), rtol=1e-12)
+        np.testing.assert_allclose(TopicSelection(0.3).maximise(n, f), prior.maximise(n, f), rtol=1e-12)
+        assert prior.log_density(f) == pytest.approx(-0.3 / COLUMNS * TOTALS.sum() * np.log(shares).sum())
+
+    @pytest.mark.parametrize("strength", [0.1, 0.3, 0.6])
+    def test_topic_selection_switches_off_surplus_topics(self, strength):
+        X = mixed_counts(n_topics=3)
+        prior = TopicSelection(strength).with_row_totals(X.sum(axis=1))
+        _, points = em(X, 8, doc_prior=prior, iterations=300)
+        assert (points[-1][0].sum(axis=0) > 0).sum() == 3
+        assert (em(X, 8, iterations=300)[1][-1][0].sum(axis=0) > 1).sum() > 3
+
+    def test_topic_selection_at_weight_two_is_a_repeated_row(self):
+        n, f = counts(), factor()
+        twice = [0, 1, 1, 2, 3]
+        weighted = TopicSelection(0.3).with_row_totals(TOTALS, np.array([1.0, 2, 1, 1]))
+        repeated = TopicSelection(0.3).with_row_totals(TOTALS[twice])
+        np.testing.assert_allclose(weighted.maximise(n, f)[twice], repeated.maximise(n[twice], f[twice]), rtol=1e-13)
+        density = weighted.row_log_density(f) @ [1, 2, 1, 1]
+        assert density == pytest.approx(repeated.log_density(f[twice]), rel=1e-13)
+
+
+class TestSeedWords:
+    VOCABULARY = ("court", "judge", "game", "team", "law", "score")
+
+    def test_names_become_columns(self):
+        seeds = SeedWords({0: ["law", "judge"], 2: ["team", 5]}, strength=9)
+        expected = SeedWords({0: [4, 1], 2: [3, 5]}, strength=9)
+        assert seeds.resolve(self.VOCABULARY) == expected
+        assert seeds.resolve(np.array(self.VOCABULARY, dtype=object)) == expected
+        assert seeds.resolve({word: column for column, word in enumerate(self.VOCABULARY)}) == expected
+        assert SeedWords({0: ["law", "judge"], 2: ["team", 5]}, self.VOCABULARY, 9) == expected
+        assert expected.resolve(self.VOCABULARY) == expected
+        assert Sum((seeds, Dirichlet(2))).resolve(self.VOCABULARY) == Sum((expected, Dirichlet(2)))
+
+    def test_pseudo_counts(self):
+        n = counts()
+        seeds = SeedWords({0: [4, 1, 4], 2: np.array([3])}, strength=9)
+        n[0, [1, 4]] += 9
+        n[2, 3] += 9
+        np.testing.assert_allclose(seeds.maximise(counts(), factor()), plain(n), rtol=1e-14)
+
+    def test_guided_topics_take_the_place_that_is_asked_for(self):
+        """Topics in the order of the seeds, whatever the start."""
+        X = mixed_counts()
+        _, points = em(X, 3)
+        words = points[-1][1].argsort(axis=1)[:, -3:]
+        for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
+            prior = SeedWords({topic: words[other] for topic, other in enumerate(order)}, strength=300)
+            phi = em(X, 3, word_prior=prior, seed=5)[1][-1][1]
+            similarity = phi @ points[-1][1].T
+            assert similarity.argmax(axis=1).tolist() == order
+
+
+# priors that are refused
+
+TARGET = [0.1, 0.1, 0.2, 0.2, 0.3, 0.1]
+
+
+def at_check(prior):
+    return lambda: prior.check((ROWS, COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Dirichlet(0), "Dirichlet: alpha must be greater than zero, got 0."),
+        (lambda: Dirichlet([1, -2.5]), "Dirichlet: alpha must be greater than zero, got -2.5."),
+        (lambda: Dirichlet(np.nan), "Dirichlet: alpha must be a finite number, got nan."),
+        (lambda: Dirichlet("1"), "Dirichlet: alpha must be a finite number, got '1'."),
+        (lambda: Dirichlet([1, np.inf]), "Dirichlet: alpha must be finite numbers in one dimension, got [1, inf]."),
+        (lambda: Dirichlet([[1, 2]]), "Dirichlet: alpha must be finite numbers in one dimension, got [[1, 2]]."),
+        (lambda: Dirichlet([]), "Dirichlet: alpha must be finite numbers in one dimension, got []."),
+        (lambda: Dirichlet(["a"]), "Dirichlet: alpha must be finite numbers in one dimension, got ['a']."),
+        (lambda: Entropic(np.inf), "Entropic: beta must be a finite number, got inf."),
+        (lambda: Entropic(None), "Entropic: beta must be a finite number, got None."),
+        (lambda: Smoothing(-1), "Smoothing: strength must not be negative, got -1."),
+        (lambda: Smoothing(True), "Smoothing: strength must be a finite number, got True."),
+        (lambda: Sparsing(1, [0.5, -0.5]), "Sparsing: target must have no negative entry and a positive sum."),
+        (lambda: Sparsing(1, [0, 0]), "Sparsing: target must have no negative entry and a positive sum."),
+        (lambda: Decorrelation(-2), "Decorrelation: strength must not be negative, got -2."),
+        (lambda: TopicSelection("much"), "TopicSelection: strength must be a finite number, got 'much'."),
+        (
+            lambda: TopicSelection(1).log_density(factor()),
+            "TopicSelection needs the documents' lengths for its log density: use with_row_totals.",
+        ),
+        (lambda: SeedWords({0: ["a"]}, strength=-1), "SeedWords: strength must not be negative, got -1."),
+        (lambda: SeedWords([["a"]]), "SeedWords: seeds must map topic numbers to lists of words, got [['a']]."),
+        (lambda: SeedWords({}), "SeedWords: seeds must map topic numbers to lists of words, got {}."),
+        (lambda: SeedWords({"law": ["a"]}), "SeedWords: a topic must be a whole number from 0 on, got 'law'."),
+        (lambda: SeedWords({-1: ["a"]}), "SeedWords: a topic must be a whole number from 0 on, got -1."),
+        (lambda: SeedWords({0: "law"}), "SeedWords: the words of topic 0 must be a list, got 'law'."),
+        (lambda: SeedWords({0: [1.5]}), "SeedWords: a word must be a name or a column from 0 on, got 1.5."),
+        (
+            lambda: SeedWords({0: ["law", "lwa"], 1: ["gmae"]}, ["law", "game"]),
+            "SeedWords: the vocabulary does not have 'lwa', 'gmae'.",
+        ),
+        (
+            lambda: SeedWords({0: ["law"]}).maximise(counts(), factor()),
+            "SeedWords needs the vocabulary, to know the columns of 'law': give vocabulary, or columns.",
+        ),
+        (at_check(SeedWords({4: [1]})), "SeedWords: there are seeds for topic 4, but topics end at 3."),
+        (at_check(SeedWords({1: [2, 6]})), "SeedWords: column 6 is a seed word, but columns end at 5."),
+        (
+            at_check(Dirichlet([1, 2])),
+            "Dirichlet: alpha has 2 entries, but the rows it acts on have 6: give one for each.",
+        ),
+        (
+            at_check(Sum((Entropic(1), Smoothing(1, np.ones(7))))),
+            "Smoothing: target has 7 entries, but the rows it acts on have 6: give one for each.",
+        ),
+        (
+            at_check(TopicSelection(1).with_row_totals(np.ones(3))),
+            "TopicSelection: there are 3 row totals, but 4 rows: give one for each.",
+        ),
+        (
+            lambda: as_prior("flat"),
+            "A prior must be None, a number (Dirichlet alpha), a Prior or a list of Priors, got 'flat'.",
+        ),
+        (
+            lambda: as_prior(True),
+            "A prior must be None, a number (Dirichlet alpha), a Prior or a list of Priors, got True.",
+        ),
+        (
+            lambda: as_prior([0.1, 0.2]),
+            "A list of priors holds priors only, got 0.1: a vector is Dirichlet([...]).",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(call, message):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value) == message

@@ -1,0 +1,178 @@
+"""The documentation: its code runs, its figures name their commands, and its links have targets.
+
+The blocks of a page run in order in an empty folder. Python blocks are executed. In `console` blocks, lines after `$`
+are polyseme commands, which must succeed; the other lines are their output in that order, and `...` skips lines.
+"""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from cli_runner import here
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+TEXTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+MARKDOWN = [
+    *TEXTS,
+    *(ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(ROOT / folder / name for folder, name in (("reproductions", "README.md"), ("benchmarks", "RESULTS.md"))),
+]
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    """The blocks of a page, each with the lines before it left blank, so that tracebacks name its own lines."""
+    text = page.read_text(encoding="utf-8")
+    return [(found[1], "\n" * text.count("\n", 0, found.start(2)) + found[2]) for found in BLOCK.finditer(text)]
+
+
+PAGES = [page for page in TEXTS if blocks(page)]
+
+
+def test_there_are_pages():
+    assert PAGES
+
+
+def run_console(block, monkeypatch):
+    """Runs the commands of a block, and looks for what it says they print."""
+    printed = []
+    for line in filter(str.strip, block.splitlines()):
+        if line.startswith("$ "):
+            command = shlex.split(line.removeprefix("$ "), comments=True)
+            assert command[0] == "polyseme", line
+            monkeypatch.setattr(sys, "argv", command)
+            result = here(*command[1:])
+            assert result.exit_code == 0, f"{line}\n{result.output}"
+            printed = [words(line) for line in result.output.splitlines()]
+        elif line.strip() != "...":
+            assert words(line) in printed, f"{line}\nis not printed, but\n" + "\n".join(printed)
+            printed = printed[printed.index(words(line)) + 1 :]
+
+
+def words(line):
+    """A line of output without its spaces and the lines of a table."""
+    return " ".join(re.sub(r"[│┃|]", " ", line).split())
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT if page.parent == ROOT else DOCS))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_page_runs(page, tmp_path, monkeypatch):
+    module = ModuleType("docs_page")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(tmp_path)
+    for kind, block in blocks(page):
+        if kind == "python":
+            exec(compile(block, str(page), "exec"), module.__dict__)
+        else:
+            run_console(block, monkeypatch)
+
+
+FIGURE = re.compile(
+    r"(?<![\w.`])\d[\d.,]*"
+    r"(?:\s?(?:ms|ns|s|seconds|minutes|MB/s|[kMGT]B|MiB|nats|points|times|GF/s)\b|\s?[%°]|x\b)"
+    r"|(?<![\w`])0\.\d{3,}\b"
+    r"|-\d\.\d{2,}"
+    r"|\b\d+ (?:against|of) (?:the )?\d+"
+)
+"""what was measured: a number with a unit, with three digits, or one of so many"""
+SCRIPT = r"(?:benchmarks|examples|reproductions|tests|tools)/[\w/]+\.py"
+COMMAND = re.compile(rf"(?:python|pytest) ({SCRIPT})([^`]*)`")
+NAMED = re.compile(rf"`[^`]*(?:python |pytest|make |polyseme \w)[^`]*`|{SCRIPT}")
+SETTINGS = (
+    "`Limits` bounds the cost",
+    "beat the unigram by three standard errors",
+    "mean interpolated precision at 9",
+    "tempered EM on 90% of the tokens of every document",
+    "under 99% of the model and 1% of independent modes",
+)
+"""paragraphs whose numbers were not measured"""
+
+
+def paragraphs(page):
+    """The paragraphs of each section, without the blocks that run."""
+    text = re.sub(r"^```(?:python|console)\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return [re.split(r"\n\s*\n", section) for section in re.split(r"^(?=#+ )", text, flags=re.M)]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_figures_have_their_command_beside_them(page):
+    """In the same paragraph or table, or in the one before or after it."""
+    alone = [
+        here
+        for section in paragraphs(page)
+        for number, here in enumerate(section)
+        if FIGURE.search(here)
+        and not NAMED.search("\n".join(section[max(0, number - 1) : number + 2]))
+        and not any(setting in " ".join(here.split()) for setting in SETTINGS)
+    ]
+    assert alone == []
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_named_commands_exist(page):
+    """The scripts, and the options that they are called with."""
+    for script, options in COMMAND.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / script).is_file(), script
+        source = (ROOT / script).read_text(encoding="utf-8")
+        for option in set(re.findall(r"--[a-z-]+", options)) - {"--help"}:
+            assert f'"{option}"' in source, f"{script} {option}"
+
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?)(?: +#+)?$", re.MULTILINE)
+
+
+def without_code(page):
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """The fragments of the headings of a page, as GitHub makes them."""
+    names = [
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(without_code(page))
+    ]
+    return {name if not (seen := names[:at].count(name)) else f"{name}-{seen}" for at, name in enumerate(names)}
+
+
+def broken_links(page):
+    """Relative links of a page that have no target: a missing file or a missing heading."""
+    found = []
+    for link in LINK.findall(without_code(page)):
+        path, _, fragment = link.partition("#")
+        target = page if not path else (page.parent / path)
+        if re.match(r"[a-z]+:", link):
+            continue
+        if not target.exists() or (fragment and fragment not in anchors(target)):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_have_targets(page):
+    assert broken_links(page) == []
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "other.md").write_text("# One: two\n\n## One two\n\n## One two\n", encoding="utf-8")
+    page = tmp_path / "page.md"
+    good = "[a](other.md) [b](other.md#one-two-2) [c](#here) ![d](https://example.org/d.png)"
+    page.write_text(
+        f"# Here\n{good}\n[e](none.md) [f](other.md#three) [g](#there)\n```\n[h](h.md)\n```\n", encoding="utf-8"
+    )
+    assert broken_links(page) == ["none.md", "other.md#three", "#there"]
+
+
+ARCHAIC = re.compile(r"\b(?:lest|dear|sends home|lengthen|put down|taken up|house|rooms|floors|stairs|mended)\b", re.I)
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_use_plain_words(page):
+    assert ARCHAIC.findall(page.read_text(encoding="utf-8")) == []

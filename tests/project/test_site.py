@@ -1,0 +1,112 @@
+"""The documentation as a site: built with warnings as errors, complete, and readable without a network."""
+
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mkdocs", reason="the site needs the dependency group docs")
+pytest.importorskip("mkdocstrings", reason="the site needs the dependency group docs")
+
+ROOT = Path(__file__).parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """tool(name): a module of the folder tools."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module
+
+
+def documented(site):
+    """The full names that the reference has an entry for."""
+    inventory = (site / "objects.inv").read_bytes()
+    lines = zlib.decompress(inventory.split(b"zlib.\n", 1)[1]).decode().splitlines()
+    return {line.split()[0] for line in lines}
+
+
+def public_names(module):
+    """What a module offers: `__all__`, or the classes and functions that are its own."""
+    names = getattr(module, "__all__", None)
+    if names is None:
+        own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+        names = [name for name in own if not name.startswith("_")]
+    return [f"{module.__name__}.{name}" for name in names]
+
+
+def test_the_reference_has_every_public_name(site, tool):
+    modules = [importlib.import_module(name) for name in tool("site_pages").public_modules()]
+    names = [name for module in modules for name in public_names(module)]
+    assert {"polyseme.PLSA", "polyseme.priors.Dirichlet", "polyseme.text.Vectorizer"} <= set(names)
+    known = documented(site)
+    known |= {name.rpartition(".")[0] for name in known if name.split(".")[-1] == name.split(".")[-2]}  # see _hidden
+    assert sorted(set(names) - known) == []  # a name without a docstring has no entry
+
+
+def test_every_page_is_in_the_navigation(site):
+    front = (site / "index.html").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs").with_suffix(".html") for page in (ROOT / "docs").rglob("*.md")]
+    assert [str(page) for page in pages if f'href="{page.as_posix()}"' not in front] == []
+
+
+def test_pages_load_nothing_from_the_network(site):
+    loads = re.compile(
+        r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"?(?:https?:)?//|<link\b[^>]*\bhref=\"?(?:https?:)?//"
+    )
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 20
+    assert [page.name for page in pages if loads.search(page.read_text(encoding="utf-8"))] == []
+    styles = [sheet.read_text(encoding="utf-8") for sheet in site.rglob("*.css")]
+    assert not any(re.search(r"(?:url\(|@import )[\"']?(?:https?:)?//", style) for style in styles)
+
+
+def test_search_works_from_the_disk(site):
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip("no Chromium (make browser)")
+    page = f"{(site / 'index.html').as_uri()}?q=decorrelation"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom"]
+    dom = subprocess.run([browser, *options, page], capture_output=True, text=True, timeout=120).stdout
+    assert re.search(r"\d+ matching documents", dom)
+    assert "reference/polyseme.priors.html#polyseme.priors.Decorrelation" in dom.replace("%20", " ")
+
+
+def test_docstrings_become_markdown(tool):
+    as_markdown = tool("docstring_style").as_markdown
+    parameters = "Parameters\n----------\nx : counts,\n    dense\ny, z : more"
+    text = f"Sums.\n\n{parameters}\n\nExamples\n--------\n>>> 1 + 1\n2\n\nEnd."
+    assert as_markdown(text).splitlines() == [
+        "Sums.",
+        "",
+        "**Parameters**",
+        "",
+        "- `x`: counts,",
+        "    dense",
+        "- `y, z`: more",
+        "",
+        "**Examples**",
+        "",
+        "```pycon",
+        ">>> 1 + 1",
+        "2",
+        "```",
+        "",
+        "End.",
+    ]
+    assert as_markdown("A formula:\n\n    a = b\n\nand text.") == "A formula:\n\n    a = b\n\nand text."

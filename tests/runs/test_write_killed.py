@@ -1,0 +1,152 @@
+"""A run folder is old or new, never between: kills, other writers, systems that cannot exchange names."""
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli_runner import write_texts
+from polyseme import InputError
+from polyseme.locks import locked
+from polyseme.runs import exchange, open_run, whole_folder
+from polyseme.runs.folder import CHECKPOINT_FILE, UNFINISHED_FILE, work_folder
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "polyseme.cli", *arguments]
+
+
+def fingerprint(run: Path) -> str:
+    model = open_run(run).model
+    return hashlib.sha256(model.components_.tobytes() + model.doc_topic_.tobytes()).hexdigest()
+
+
+FIT = ("fit", "lines.txt", "-k", "12", "-o", "run", "--checkpoint", "0", "-q", "--max-iter", "60")
+
+
+@pytest.mark.slow
+def test_a_fit_killed_at_random_moments_is_whole_and_resumes_to_the_same_model(tmp_path):
+    write_texts(tmp_path, 3000)
+    start = time.monotonic()
+    subprocess.run(command(*FIT), cwd=tmp_path, check=True)
+    lasted = time.monotonic() - start
+    wanted, files = fingerprint(tmp_path / "run"), {path.name for path in (tmp_path / "run").iterdir()}
+    subprocess.run(command("fit", "lines.txt", "-k", "3", "-o", "run", "-q", "--overwrite"), cwd=tmp_path, check=True)
+    old = fingerprint(tmp_path / "run")
+    moments = random.Random(0)
+    finished = checkpoints = 0
+    for _ in range(20):
+        process = subprocess.Popen(command(*FIT, "--overwrite", "--resume"), cwd=tmp_path)
+        time.sleep(moments.uniform(0.2, 1.1) * lasted)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert {path.name for path in (tmp_path / "run").iterdir()} == files
+        assert fingerprint(tmp_path / "run") in (old, wanted)
+        finished += fingerprint(tmp_path / "run") == wanted
+        checkpoints += (work_folder(tmp_path / "run") / CHECKPOINT_FILE).exists()
+    assert checkpoints, "no kill met a fit at work"
+    subprocess.run(command(*FIT, "--overwrite", "--resume"), cwd=tmp_path, check=True)
+    assert fingerprint(tmp_path / "run") == wanted
+    assert {path.name for path in tmp_path.iterdir()} == {"lines.txt", "run"}
+
+
+def test_a_fit_killed_once_resumes_from_its_checkpoint(tmp_path):
+    write_texts(tmp_path, 800)
+    subprocess.run(command(*FIT), cwd=tmp_path, check=True)
+    wanted = fingerprint(tmp_path / "run")
+    process = subprocess.Popen(command(*FIT, "--overwrite"), cwd=tmp_path)
+    checkpoint = work_folder(tmp_path / "run") / CHECKPOINT_FILE
+    deadline = time.monotonic() + 60
+    while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert fingerprint(tmp_path / "run") == wanted  # the old one, or the new one if it was that fast
+    other = subprocess.run(
+        command(*FIT, "--overwrite", "--resume", "-k", "9"), cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    if work_folder(tmp_path / "run").exists():
+        assert other.returncode == 1
+        assert "n_components: 12, now 9" in other.stderr
+    subprocess.run(command(*FIT, "--overwrite", "--resume"), cwd=tmp_path, check=True)
+    assert fingerprint(tmp_path / "run") == wanted
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    def write_at_once() -> None:
+        with whole_folder(tmp_path / "run"), whole_folder(tmp_path / "run"):
+            pass
+
+    with pytest.raises(InputError, match="being written by another polyseme"):
+        write_at_once()
+    with whole_folder(tmp_path / "run"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_lock_does_not_outlive_its_holder(tmp_path):
+    path = tmp_path / "lock"
+    program = (
+        "import os, pathlib, sys\nfrom polyseme.locks import locked\n"
+        f"with locked(pathlib.Path({str(path)!r}), 'busy'): os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL
+    assert path.exists()
+    with locked(path, "busy"):
+        pass
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("offered", [True, False])
+def test_a_folder_takes_the_place_of_another(offered, tmp_path, monkeypatch):
+    if not offered:
+        monkeypatch.setattr(exchange, "_exchange", lambda *_: False)
+    for name, content in (("new", "2"), ("run", "1")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(content, encoding="utf-8")
+    exchange.take_place(tmp_path / "new", tmp_path / "run")
+    assert (tmp_path / "run" / "file").read_text(encoding="utf-8") == "2"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_replacement_cut_between_two_renames_is_mended(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "_exchange", lambda *_: False)
+    with whole_folder(tmp_path / "run") as work:
+        (work / "run.json").write_text('{"format_version": 1}', encoding="utf-8")
+    rename = os.rename
+
+    def killed_after_the_first(source, target):
+        rename(source, target)
+        raise SystemExit
+
+    monkeypatch.setattr(exchange.os, "rename", killed_after_the_first)
+
+    def replace() -> None:
+        with whole_folder(tmp_path / "run", overwrite=True):
+            pass
+
+    with pytest.raises(SystemExit):
+        replace()
+    monkeypatch.undo()
+    assert not (tmp_path / "run").exists()
+    assert open_run(tmp_path / "run").about == {"format_version": 1}
+
+
+def test_a_full_disk_keeps_a_fit_that_has_a_checkpoint(tmp_path):
+    def fail() -> None:
+        with whole_folder(tmp_path / "run") as work:
+            (work / UNFINISHED_FILE).write_text("{}", encoding="utf-8")
+            (work / CHECKPOINT_FILE).write_bytes(b"fit")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left on device; the fit so far is kept"):
+        fail()
+    with whole_folder(tmp_path / "run", resume=True) as work:
+        assert (work / CHECKPOINT_FILE).read_bytes() == b"fit"
+    assert not (tmp_path / "run" / CHECKPOINT_FILE).exists()

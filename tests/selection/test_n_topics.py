@@ -1,0 +1,233 @@
+"""The number of topics: planted ones are found, a unigram has none, and the choice says why."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError
+from polyseme.datasets import synthetic_corpus
+from polyseme.selection import (
+    choose_n_topics,
+    document_folds,
+    select_n_topics,
+    spread_values,
+    suggest_merges,
+    suggest_splits,
+)
+from polyseme.selection.merging import Topics, merge_costs, merged
+from polyseme.selection.number import default_values
+
+
+def planted(n_topics, seed, n_documents=400, n_words=400):
+    topics = np.random.default_rng([seed, 7]).dirichlet(np.full(n_words, 0.05), n_topics)
+    return synthetic_corpus(n_documents, topic_word=topics, length=100, random_state=seed).counts()
+
+
+@pytest.fixture(scope="module")
+def six():
+    return planted(6, 50)
+
+
+@pytest.fixture(scope="module")
+def found(six):
+    return select_n_topics(six, range(2, 25), n_jobs=1)
+
+
+def test_planted_topics_are_found(found):
+    assert found.chosen == 6
+    assert found.structured
+    assert found.reason.startswith(f"{found.best} topics predict held-out words best")
+    by_number = {row.n_topics: row for row in found.rows}
+    assert by_number[6].perplexity < by_number[2].perplexity < found.unigram_perplexity
+    assert by_number[found.best].behind == 0
+
+
+def test_the_table_has_a_row_for_each_number_and_plain_values(found):
+    assert list(found.table["n_topics"]) == [row.n_topics for row in found.rows] == sorted(set(found.fits) - {1})
+    values = json.loads(json.dumps(found.as_dict()))
+    assert values["chosen"] == 6
+    assert values["rows"][0]["n_topics"] == 2
+
+
+def test_coherence_and_stability_fall_beyond_the_planted_number(found):
+    by_number = {row.n_topics: row for row in found.rows}
+    assert by_number[6].stability > 0.9 > by_number[24].stability
+    assert by_number[6].coherence > by_number[2].coherence
+
+
+def test_information_criteria_are_their_formulas(six):
+    fit = select_n_topics(six, [6], folds_run=1, refine=False, n_jobs=1).fits[6]
+    train = six[document_folds(400, 5)[0].train]
+    parameters = 320 * 5 + 6 * (np.count_nonzero(train.sum(axis=0)) - 1)
+    assert fit.aic == pytest.approx(2 * parameters - 2 * fit.log_likelihood)
+    assert fit.bic == pytest.approx(parameters * np.log(train.sum()) - 2 * fit.log_likelihood)
+
+
+def test_the_same_seed_gives_the_same_figures_for_any_number_of_threads(six, found):
+    again = select_n_topics(six, range(2, 25), n_jobs=2)
+    assert [(row.n_topics, row.perplexity) for row in again.rows] == [
+        (row.n_topics, row.perplexity) for row in found.rows
+    ]
+
+
+def test_a_unigram_has_no_structure():
+    unigram = np.random.default_rng(5).dirichlet(np.full(300, 0.3))[np.newaxis]
+    X = synthetic_corpus(300, topic_word=unigram, length=60, random_state=5).counts()
+    found = select_n_topics(X, range(2, 12), n_jobs=1)
+    assert found.chosen == 1
+    assert not found.structured
+    assert found.reason.startswith("No structure")
+    assert found.rows[0].n_topics == 1
+    assert found.rows[0].perplexity == pytest.approx(found.unigram_perplexity)
+
+
+@pytest.mark.parametrize("estimator", [PLSA(random_state=0), NMF(random_state=0), LDA(random_state=0)])
+def test_other_estimators(six, estimator):
+    assert select_n_topics(six, [3, 6, 12], estimator=estimator, folds_run=1, refine=False, n_jobs=1).chosen == 6
+    assert estimator.n_components == 10
+
+
+def test_the_cheap_choice_draws_documents_and_counts_one_fold(six):
+    found = choose_n_topics(six, [3, 6, 9], max_documents=200, n_jobs=1)
+    assert found.chosen in (5, 6, 7)
+    assert found.fits[6].scores.tokens.size == 40
+    assert np.isnan(found.rows[0].stability)
+
+
+def test_the_reason_names_the_ends_of_the_range(six):
+    low = select_n_topics(six, [2, 3], folds_run=1, n_jobs=1)
+    assert low.chosen == 3
+    assert low.reason.endswith("3 is the largest number tried: more may be better still.")
+    high = select_n_topics(six, [9, 14], folds_run=1, refine=False, n_jobs=1)
+    assert high.chosen == 9
+    assert "9 topics do as well within" in high.reason
+    assert high.reason.endswith("9 is the least number tried: fewer may do as well.")
+
+
+def test_one_topic_is_a_row_where_it_is_asked_for(six):
+    found = select_n_topics(six, [1, 6], folds_run=1, n_jobs=1, refine=False)
+    assert [row.n_topics for row in found.rows] == [1, 6]
+    assert found.rows[0].perplexity == pytest.approx(found.unigram_perplexity)
+    seen = np.asarray(six[:10].sum(axis=0)).ravel()
+    assert found.fits[1].components[0].shape == (1, seen.size)
+
+
+def test_progress_is_told(six):
+    told = []
+    select_n_topics(six, [2, 3], folds_run=1, n_jobs=1, progress=lambda *state: told.append(state))
+    assert told[0] == (0, 6, "fitting 3 topics")
+    assert told[-1] == (2, 2, "done")
+
+
+def test_without_matplotlib_the_message_names_the_extra(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"A plot needs the extra 'cli': pip install"):
+        found.plot()
+
+
+def test_the_picture_shows_the_curve_and_the_choice(found, tmp_path):
+    ax = found.plot()
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    assert list(lines["chosen: 6"].get_xdata()) == [6]
+    ax.figure.savefig(tmp_path / "choice.png")
+    assert (tmp_path / "choice.png").stat().st_size > 5000
+
+
+def test_spread_values():
+    assert spread_values(5, 60) == [5, 7, 9, 11, 15, 20, 26, 35, 46, 60]
+    assert spread_values(3, 3) == [3]
+    assert default_values(2000, 5000)[0] == 2
+    assert default_values(2000, 5000)[-1] == 89
+    assert default_values(10**6, 10**5)[-1] == 100
+    assert max(default_values(6, 50)) < 6
+
+
+@pytest.mark.parametrize(
+    ("numbers", "arguments", "sentence"),
+    [
+        ([], {}, "There is no number of topics to try: the range is empty."),
+        (range(9, 3), {}, "There is no number of topics to try: the range is empty."),
+        ([0, 2], {}, "a number of topics must be a whole number of at least 1, got 0."),
+        ([2], {"n_folds": 500}, "400 documents cannot be parted into 500 folds"),
+        ([2], {"folds_run": 0}, "folds_run must be a whole number of at least 1"),
+        ([2], {"estimator": "plsa"}, "estimator must be a topic model such as PLSA()"),
+    ],
+)
+def test_bad_arguments_get_one_sentence(six, numbers, arguments, sentence):
+    with pytest.raises(InputError) as caught:
+        select_n_topics(six, numbers, **arguments)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_an_empty_range_of_values_is_refused():
+    with pytest.raises(InputError, match="is empty: 3 is less than 9"):
+        spread_values(9, 3)
+
+
+def test_documents_without_a_common_word_are_refused():
+    with pytest.raises(InputError, match="share no word"):
+        select_n_topics(sp.csr_array(2 * np.eye(10)), [2], n_jobs=1)
+
+
+def naive_cost(phi, tokens, i, j):
+    m = (tokens[i] * phi[i] + tokens[j] * phi[j]) / (tokens[i] + tokens[j])
+    return sum(tokens[k] * (phi[k] * np.log(phi[k] / m)).sum() for k in (i, j))
+
+
+def test_merging_takes_the_cheapest_pair():
+    rng = np.random.default_rng(0)
+    phi, theta = rng.dirichlet(np.full(12, 0.5), 5) + 1e-9, rng.dirichlet(np.ones(5), 7)
+    phi /= phi.sum(axis=1, keepdims=True)
+    tokens = rng.uniform(10, 90, 5)
+    costs = merge_costs(phi, tokens)
+    pairs = {(i, j): naive_cost(phi, tokens, i, j) for j in range(5) for i in range(j)}
+    for (i, j), cost in pairs.items():
+        assert costs[i, j] == pytest.approx(cost, rel=1e-9)
+    i, j = min(pairs, key=pairs.get)
+    fewer = merged(Topics(theta, phi, tokens), 4)
+    np.testing.assert_allclose(fewer.doc_topic[:, i], theta[:, i] + theta[:, j])
+    expected = (tokens[i] * phi[i] + tokens[j] * phi[j]) / (tokens[i] + tokens[j])
+    np.testing.assert_allclose(fewer.components[i], expected)
+    assert fewer.tokens.sum() == pytest.approx(tokens.sum())
+    np.testing.assert_allclose(merged(Topics(theta, phi, tokens), 1).components[0], tokens @ phi / tokens.sum())
+
+
+def test_merges_are_suggested_for_too_many_topics_and_splits_for_too_few(six):
+    """Topics of one subject gain at most 0.007 nats per token, one of two at least 0.2; the limit is 0.02."""
+    right = PLSA(6, random_state=0, n_init=3, n_jobs=1).fit(six)
+    assert suggest_merges(right) == []
+    assert suggest_splits(right, six, n_jobs=1) == []
+    few = PLSA(5, random_state=0, n_init=3, n_jobs=1).fit(six)
+    (split,) = suggest_splits(few, six, n_jobs=1)
+    assert split.gain > max(0.1, 3 * split.standard_error)
+    assert suggest_splits(few, six, min_gain=split.gain, n_jobs=1) == []
+    assert split.components.shape == (2, 400)
+    right.components_[1] = right.components_[0]
+    (merge,) = suggest_merges(right)
+    assert (merge.first, merge.second) == (0, 1)
+    assert merge.divergence == pytest.approx(0, abs=1e-6)
+
+
+def test_splits_need_the_documents_of_the_fit(six):
+    model = PLSA(2, random_state=0, n_jobs=1).fit(six)
+    with pytest.raises(InputError, match="X must be the 400 documents of the fit, got 10"):
+        suggest_splits(model, six[:10])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["separated", "overlapping", "unigram"])
+def test_the_planted_number_is_found(kind, monkeypatch):
+    """The table of benchmarks/planted_topics.py: within 20% in at least 80% of the runs."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    from planted_topics import judged
+
+    cases = (
+        [(1, seed) for seed in range(5)] if kind == "unigram" else [(k, s) for k in (5, 10, 20, 40) for s in range(5)]
+    )
+    chosen = [judged(kind, k, seed)[0].chosen for k, seed in cases]
+    good = [abs(number - k) <= 0.2 * k for number, (k, _) in zip(chosen, cases, strict=True)]
+    assert np.mean(good) >= (1.0 if kind == "unigram" else 0.8), chosen

@@ -1,0 +1,311 @@
+"""Tempered EM at a fixed beta, against formulas written out; settings of all tempered solvers; held-out tempering."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+import polyseme
+from polyseme import PLSA, InputError, UnsupportedError
+from polyseme.initialise import random_topics
+from polyseme.model import Model
+from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
+from polyseme.solvers.folding import fold_in
+from polyseme.split import split_tokens
+from solver_problems import advanced, begin, factors, mean_log_likelihood, source_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 40, 30, 4)
+X[3] = 0
+START = oracles.random_factors(1, *X.shape, 4)
+LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+BETAS = pytest.mark.parametrize("beta", [0.3, 0.7, 0.95, 1.0, 1.3])
+
+
+# a fixed beta
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@LAYOUTS
+def test_beta_one_is_em(layout, dtype):
+    tempered, em = (begin(solver, X, START, layout=layout, dtype=dtype) for solver in (Tempered(1.0), EM()))
+    for _ in range(20):
+        assert tempered.report == em.report
+        assert np.array_equal(tempered.theta, em.theta)
+        assert np.array_equal(tempered.phi, em.phi)
+        tempered.advance()
+        em.advance()
+
+
+@BETAS
+@LAYOUTS
+def test_iterates_are_those_of_the_formula(beta, layout):
+    theta, phi = START
+    run = begin(Tempered(beta), X, START, layout=layout)
+    for _ in range(15):
+        run.advance()
+        theta, phi = oracles.tempered_step(X, theta, phi, beta)
+        np.testing.assert_allclose(factors(run)[0], theta, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(factors(run)[1], phi, rtol=1e-11, atol=1e-12)
+
+
+@BETAS
+def test_the_objective_is_the_free_energy_and_never_falls(beta):
+    run = begin(Tempered(beta), X, START)
+    objectives = []
+    for step in range(60):
+        if step % 20 == 0:
+            assert run.report.objective == pytest.approx(oracles.free_energy(X, *factors(run), beta), abs=1e-11)
+        objectives.append(run.report.objective)
+        run.advance()
+    assert np.diff(objectives).min() >= -1e-12 * abs(objectives[0])
+
+
+@BETAS
+def test_the_likelihood_beside_it_is_the_true_one(beta):
+    run = begin(Tempered(beta), X, START)
+    for _ in range(10):
+        assert run.report.log_likelihood == pytest.approx(mean_log_likelihood(X, *factors(run)), abs=1e-12)
+        run.advance()
+
+
+def test_the_likelihood_may_fall_where_the_free_energy_rises():
+    """From the optimum of the likelihood, a lower beta leads away."""
+    best = advanced(begin(EM(), X, START), 300)
+    run = advanced(begin(Tempered(0.7), X, factors(best)), 50)
+    assert run.report.log_likelihood < best.report.log_likelihood - 1e-3
+    assert run.report.objective > oracles.free_energy(X, *factors(best), 0.7)
+
+
+def test_a_lower_beta_smooths():
+    """The lower beta, the higher the entropy of P(z|d), until all topics are one.
+
+    From one beta to the next it rises by 0.14 to 0.7 nats on twelve corpora.
+    """
+
+    def entropy(beta):
+        theta = factors(advanced(begin(Tempered(beta), X, START), 200))[0]
+        theta = theta[X.any(axis=1)]
+        return -(theta * np.log(np.maximum(theta, 1e-300))).sum(axis=1).mean()
+
+    entropies = [entropy(beta) for beta in (1.0, 0.7, 0.5)]
+    assert (np.diff(entropies) > 0.1).all()
+    assert entropies[-1] == pytest.approx(np.log(4), abs=1e-6)
+
+
+def test_extrapolation_reaches_the_same_free_energy():
+    slow = advanced(begin(Tempered(0.9), X, START), 500)
+    fast = advanced(begin(AcceleratedEM(), X, START, temperature=0.9), 500)
+    assert fast.report.objective == pytest.approx(slow.report.objective, abs=1e-6)
+
+
+# folding in
+
+
+@pytest.mark.parametrize(("beta", "layout"), [(0.6, np.asarray), (0.9, sp.csr_array), (1.2, np.asarray)])
+def test_folding_in_uses_the_fitted_beta(beta, layout):
+    model = PLSA(4, solver=Tempered(beta), random_state=0, max_iter=100, dtype=np.float64).fit(layout(X))
+    assert model.temperature_ == beta
+    new = oracles.mixed_counts(5, 15, 30, 4) * (X.sum(axis=0) > 0)
+    theta = model.transform(layout(new))
+    naive = naive_fold_in(new, model.components_, beta)
+    np.testing.assert_allclose(
+        fold_in(Model(4, beta), source_of(new).by_doc, model.components_, None, n_threads=1, tol=1e-10).doc_topic,
+        naive,
+        atol=1e-6,
+    )
+    for d in range(len(new)):
+        ours, best = (
+            oracles.free_energy(new[[d]], weights[[d]], model.components_, beta) for weights in (theta, naive)
+        )
+        assert ours >= best - 1e-3
+    plain = naive_fold_in(new, model.components_, 1.0)
+    assert np.abs(theta - naive).mean() < 0.2 * np.abs(plain - naive).mean()
+
+
+def naive_fold_in(X, phi, beta, steps=1000):
+    """Many tempered steps of the weights alone, from uniform ones."""
+    theta = np.full((len(X), len(phi)), 1 / len(phi))
+    for _ in range(steps):
+        theta = oracles.tempered_step(X, theta, phi, beta)[0]
+    return theta
+
+
+def test_the_fitted_beta_is_saved(tmp_path):
+    model = PLSA(4, solver="tempered", random_state=0, max_iter=20).fit(X)
+    model.save(tmp_path / "model")
+    loaded = polyseme.load(tmp_path / "model")
+    assert loaded.temperature_ == model.temperature_ == 0.9
+    assert np.array_equal(loaded.transform(X), model.transform(X))
+
+
+def test_the_likelihood_of_a_fit_is_that_of_its_attributes():
+    model = PLSA(4, solver=Tempered(0.8), random_state=0, max_iter=50, dtype=np.float64).fit(X)
+    naive = mean_log_likelihood(X, model.doc_topic_, model.components_)
+    assert model.log_likelihood_ == pytest.approx(naive, abs=1e-10)
+
+
+# settings that make no sense
+
+
+@pytest.mark.parametrize(
+    ("solver", "words"),
+    [
+        (Tempered(0.0), "beta must be"),
+        (Tempered(-0.5), "beta must be"),
+        (Tempered(float("nan")), "beta must be"),
+        (Tempered(float("inf")), "beta must be"),
+        (Annealed(start=0.0), "beta must be"),
+        (Annealed(stop=-1.0), "beta must be"),
+        (Annealed(start=float("nan")), "beta must be"),
+        (Annealed(stages=0), "stages"),
+        (Annealed(steps=0), "steps"),
+        (Annealed(noise=-0.1), "noise"),
+        (Annealed(noise=1.0), "noise"),
+        (HeldOutTempered(held_out=0.0), "held_out"),
+        (HeldOutTempered(held_out=1.0), "held_out"),
+        (HeldOutTempered(held_out=float("nan")), "held_out"),
+        (HeldOutTempered(shrink=1.0), "shrink"),
+        (HeldOutTempered(shrink=0.0), "shrink"),
+        (HeldOutTempered(smoothing=0.0), "smoothing"),
+        (HeldOutTempered(smoothing=1.5), "smoothing"),
+    ],
+    ids=repr,
+)
+def test_settings_that_make_no_sense(solver, words):
+    """Refused before the first iteration, in one sentence."""
+    seen = []
+    with pytest.raises(InputError, match=words) as error:
+        PLSA(3, solver=solver, random_state=0, max_iter=30, callback=seen.append).fit(X)
+    assert not seen
+    message = str(error.value)
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert len(message) < 200
+
+
+# Hofmann's schedule
+
+SHORT = oracles.mixed_counts(1, 120, 60, 4, tokens=30)
+TRAIN, NEW = SHORT[:60], SHORT[60:]
+
+
+def uniform_start(X, K, seed):
+    """What PLSA starts from."""
+    return np.full((len(X), K), 1 / K), random_topics(source_of(X), K, np.random.default_rng(seed)).T
+
+
+def held_out_score(X, settings, weights=None):
+    """The naive mean log-probability of the held-out tokens, as a function of theta and phi."""
+    counts = source_of(X).by_doc
+    observed, held_out = (
+        counts.with_values(part).matrix().toarray() for part in split_tokens(counts, settings.seed, settings.held_out)
+    )
+    weights = np.ones(len(X)) if weights is None else weights
+    unigram = weights @ observed
+    unigram = unigram / unigram.sum()
+    x = weights[:, np.newaxis] * held_out * (unigram > 0)
+
+    def score(theta, phi):
+        mixed = (1 - settings.smoothing) * (theta @ phi) + settings.smoothing * unigram
+        return (x * np.log(np.where(x > 0, mixed, 1))).sum() / x.sum()
+
+    return score
+
+
+@pytest.mark.parametrize("settings", [HeldOutTempered(), HeldOutTempered(held_out=0.3, shrink=0.8, seed=5)], ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_schedule_keeps_the_best_point(settings, weighted):
+    weights = np.random.default_rng(3).uniform(0.5, 2, len(TRAIN)) if weighted else None
+    score = held_out_score(TRAIN, settings, weights)
+    run = begin(settings, TRAIN, uniform_start(TRAIN, 8, 0), weights=weights)
+    scores, betas = [score(*factors(run))], [run.model.temperature]
+    for _ in range(1000):
+        run.advance()
+        scores.append(score(*factors(run)))
+        betas.append(run.model.temperature)
+        if run.exhausted:
+            break
+    assert run.exhausted
+    assert scores[-1] == pytest.approx(max(scores), abs=1e-12)
+    assert scores[-1] > scores[0] + 0.1
+    assert betas[0] == 1.0
+    assert min(betas) < 0.95
+    assert all(after == before or after == before * settings.shrink for before, after in pairwise(betas[:-1]))
+
+
+def test_the_schedule_only_sees_the_tokens_it_does_not_hold_out():
+    settings = HeldOutTempered()
+    run = begin(settings, TRAIN, uniform_start(TRAIN, 8, 0))
+    counts = source_of(TRAIN).by_doc
+    observed = counts.with_values(split_tokens(counts, settings.seed, settings.held_out)[0]).matrix().toarray()
+    assert 0.85 < observed.sum() / TRAIN.sum() < 0.95
+    for _ in range(5):
+        assert run.report.log_likelihood == pytest.approx(mean_log_likelihood(observed, *factors(run)), abs=1e-11)
+        run.advance()
+
+
+@pytest.mark.parametrize("K", [8, 15])
+def test_the_schedule_does_not_overfit(K):
+    """Short documents and too many topics: new documents are predicted better than by EM run to its end."""
+    em = PLSA(K, solver="em", max_iter=300, tol=0, random_state=0).fit(TRAIN)
+    tempered = PLSA(K, solver="held-out-tempered", max_iter=1000, random_state=0).fit(TRAIN)
+    assert tempered.converged_
+    assert tempered.temperature_ < 1
+    assert tempered.log_likelihood_ < em.log_likelihood_
+    assert tempered.completion_perplexity(NEW) < em.completion_perplexity(NEW)
+    assert tempered.completion_perplexity(NEW) < tempered.completion_report(NEW).unigram_perplexity
+
+
+def test_one_bad_step_does_not_end_the_schedule():
+    """From some starts the held-out score dips before it climbs: by 2e-4 here, then up by 0.4."""
+    settings = HeldOutTempered()
+    start = uniform_start(TRAIN, 8, 1460070019)
+    score = held_out_score(TRAIN, settings)
+    run = begin(settings, TRAIN, start)
+    beginning = score(*factors(run))
+    while not run.exhausted:
+        run.advance()
+    assert score(*factors(run)) > beginning + 0.3
+
+
+def test_n_init_keeps_the_best_held_out_score():
+    """Free energies at different betas do not compare: F grows as beta falls."""
+    settings = HeldOutTempered()
+    score = held_out_score(TRAIN, settings)
+    for seed in (0, 8):
+        seeds = np.random.RandomState(seed)
+        best = max(
+            score(*factors(advanced(begin(settings, TRAIN, uniform_start(TRAIN, 8, start)), 1000)))
+            for start in [seeds.randint(np.iinfo(np.int32).max) for _ in range(4)]
+        )
+        # what PLSA keeps, recognised by its topics
+        model = PLSA(8, solver=settings, n_init=4, random_state=seed, max_iter=1000, dtype=np.float64).fit(TRAIN)
+        seeds = np.random.RandomState(seed)
+        kept = [
+            score(*factors(run))
+            for start in [seeds.randint(np.iinfo(np.int32).max) for _ in range(4)]
+            for run in [advanced(begin(settings, TRAIN, uniform_start(TRAIN, 8, start)), 1000)]
+            if np.allclose(factors(run)[1], model.components_, atol=1e-12)
+        ]
+        assert kept == [pytest.approx(best, abs=1e-12)]
+
+
+def test_weights_are_repeated_documents_in_the_schedule():
+    """Equal documents are split alike, so the held-out tokens are the same."""
+    repeats = np.random.default_rng(0).integers(1, 4, len(TRAIN))
+    options = {"solver": "held-out-tempered", "random_state": 0, "max_iter": 300, "dtype": np.float64}
+    weighted = PLSA(5, **options).fit(TRAIN, sample_weight=repeats)
+    repeated = PLSA(5, **options).fit(np.repeat(TRAIN, repeats, axis=0))
+    assert weighted.temperature_ == repeated.temperature_
+    np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
+
+
+def test_nothing_to_hold_out():
+    for tiny in (np.array([[0.0, 2.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])):
+        with pytest.raises(UnsupportedError, match="too few tokens") as error:
+            PLSA(2, solver=HeldOutTempered(held_out=0.001)).fit(tiny)
+        assert str(error.value).endswith(".")

@@ -1,0 +1,175 @@
+"""Figures of models, simplex decompositions and trees: what they show, and what they say where they cannot."""
+
+import builtins
+import sys
+
+import numpy as np
+import pytest
+
+import oracles
+from polyseme import LDA, LSA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MissingExtraError
+from polyseme.explore import plot_convergence, plot_map, plot_topic_graph, plot_topics, plot_tree
+from polyseme.explore.simplex_plots import plot_simplex
+from polyseme.simplex import Hull, SimplexDecomposition
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 40, 30, 4)
+WORDS = [f"word{number}" for number in range(30)]
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_is_left_open():
+    yield
+    matplotlib.pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PLSA(4, random_state=0, tol=1e-4).fit(X)
+
+
+def test_topics_are_panels_the_heaviest_first(model):
+    figure = plot_topics(model, WORDS, n_words=5)
+    shown = [int(ax.get_title().split()[1]) for ax in figure.axes]
+    assert shown == np.argsort(-model.topic_weights_).tolist()
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels[::-1] == model.topics(WORDS, n_words=5)[shown[0]].words
+
+
+def test_chosen_topics_come_in_their_order_and_panels_without_one_are_empty(model):
+    figure = plot_topics(model, WORDS, topics=[2, 0, 3], columns=2)
+    assert [ax.get_title().split()[1] for ax in figure.axes[:3]] == ["2", "0", "3"]
+    assert [ax.axison for ax in figure.axes] == [True, True, True, False]
+
+
+def test_a_dollar_in_a_word_is_no_formula(model):
+    names = ["$x^{", *WORDS[1:]]
+    figure = plot_topics(model, names, n_words=30, topics=[0])
+    assert r"\$x^{" in [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    figure.canvas.draw()
+
+
+def test_the_map_names_every_topic(model):
+    texts = [text.get_text() for text in plot_map(model, WORDS).texts]
+    assert [text.split()[0] for text in texts] == ["0", "1", "2", "3"]
+
+
+def test_the_course_is_what_the_fit_raised(model):
+    np.testing.assert_array_equal(plot_convergence(model).lines[0].get_ydata(), model.history_["log_likelihood"])
+    assert plot_convergence(LDA(2, random_state=0).fit(X)).get_ylabel() == "bound of the log evidence"
+
+
+REFUSED = {
+    "numbers from 0 to 3, got 4": lambda model: plot_topics(model, WORDS, topics=[4]),
+    "at least one topic": lambda model: plot_topics(model, WORDS, topics=[]),
+    "PLSA is not fitted: call fit first": lambda model: plot_map(PLSA(2), WORDS),
+    "LSA has no history_ of a fit to draw: give": lambda model: plot_convergence(LSA(2).fit(X)),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_drawn(model, message):
+    with pytest.raises(InputError, match=message):
+        REFUSED[message](model)
+
+
+def test_topics_that_would_cover_each_other_are_pushed_apart():
+    """Two topics that always go together have no distance of their own."""
+    model = CorrelatedTopicModel(3, random_state=0, max_iter=5).fit(X)
+    model.covariance_ = np.array([[2.0, 2.0, -2], [2, 2.0001, -2], [-2, -2, 3]])
+    places = np.asarray(plot_topic_graph(model).collections[0].get_offsets())
+    gaps = [np.linalg.norm(places[i] - places[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    assert min(gaps) > 0.1 * np.ptp(places, axis=0).max()
+
+
+@pytest.mark.parametrize("draw", [plot_topics, plot_topic_graph, plot_tree, plot_convergence])
+def test_without_matplotlib_the_message_names_the_extra(draw, monkeypatch):
+    kinds = {plot_topic_graph: CorrelatedTopicModel(2, random_state=0), plot_tree: HierarchicalPLSA(depth=1)}
+    model = kinds.get(draw, PLSA(2, random_state=0)).set_params(max_iter=3).fit(X)
+    model.set_vocabulary(WORDS)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtraError, match=r"Plots needs the extra 'cli': pip install"):
+        draw(model)
+
+
+# simplex decompositions
+
+
+def decomposition(K, W, *, distributions=False):
+    rng = np.random.default_rng(0)
+    corners = rng.dirichlet(np.ones(W), K) if distributions else rng.normal(size=(K, W))
+    weights = rng.dirichlet(np.ones(K), 20)
+    return SimplexDecomposition(weights @ corners, corners, weights)
+
+
+@pytest.mark.parametrize(
+    ("form", "K", "W", "distributions", "dimensions"),
+    [
+        ("space", 3, 2, False, 2),
+        ("space", 4, 3, False, 3),
+        ("space", 3, 3, True, 3),
+        ("simplex", 3, 3, True, 2),
+        ("simplex", 3, 4, True, 3),
+        ("corners", 3, 10, False, 2),
+        ("corners", 4, 10, False, 3),
+    ],
+)
+def test_points_corners_and_approximations_are_drawn(form, K, W, distributions, dimensions):
+    seen = decomposition(K, W, distributions=distributions)
+    ax = plot_simplex(seen, form=form, highlight=[3, 5])
+    drawn = {line.get_label(): line for line in ax.get_lines() if not line.get_label().startswith("_")}
+    assert list(drawn) == ["points", "corners", "chosen points", "their approximations"]
+    place = {name: np.array(getattr(line, "get_data_3d" if dimensions == 3 else "get_data")()).T
+             for name, line in drawn.items()}  # fmt: skip
+    assert place["points"].shape == (20, dimensions)
+    assert not Hull(place["corners"]).outside(place["points"]).any()
+    np.testing.assert_allclose(place["chosen points"], place["their approximations"], atol=1e-6)
+    edges = K * (K - 1) // 2 + (W * (W - 1) // 2 if distributions else 0)
+    assert len(ax.get_lines()) == 4 + edges
+
+
+@pytest.mark.parametrize(
+    ("form", "K", "W"), [("space", 3, 10), ("simplex", 3, 3), ("corners", 5, 3), ("sideways", 3, 2)]
+)
+def test_what_cannot_be_drawn_says_so(form, K, W):
+    with pytest.raises(InputError, match="form"):
+        plot_simplex(decomposition(K, W), form=form)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    real_import = builtins.__import__
+
+    def without(name, *rest):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real_import(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match="cli"):
+        plot_simplex(decomposition(3, 2))
+
+
+# trees
+
+
+def test_every_node_is_drawn_with_its_words():
+    tree = {"all": {"left": ["a", "b", "c"], "right": ["d", "e"]}}
+    model = HierarchicalPLSA(tree, silent="right", random_state=0, max_iter=20).fit(X)
+    ax = plot_tree(model, n_words=2)
+    places = np.asarray(ax.collections[0].get_offsets())
+    assert len(places) == 8
+    assert len(ax.get_lines()) == 7
+    texts = [text.get_text() for text in ax.texts]
+    assert "right: (silent)" in texts
+    best = ", ".join(f"x{word}" for word in np.argsort(-model.node_word_[0], kind="stable")[:2])
+    assert f"all: {best}" in texts
+    assert sorted(set(places[:, 0])) == [0, 1, 2]
+    assert len(set(places[places[:, 0] == 2][:, 1])) == 5
+
+
+def test_only_trees_are_drawn():
+    with pytest.raises(InputError, match="HierarchicalPLSA"):
+        plot_tree(PLSA(2))
