@@ -1,4 +1,4 @@
-"""The house plan: imports point one way. (That importing polyseme stays light: test_import.py.)"""
+"""Layers of the package: imports point down. (test_import.py checks that importing polyseme loads little.)"""
 
 import ast
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parents[1] / "src" / "polyseme"
 
-FLOORS = (
+LAYERS = (
     {"errors", "files", "locks", "parquet", "untrusted"},
     {"_native"},
     {"kernels", "dirichlet", "logistic_normal"},
@@ -19,26 +19,27 @@ FLOORS = (
     {"__init__"},
     {"explore", "runs", "cli"},
 )
-"""From the ground up: a room may import from its own floor and from those below it."""
+"""Packages and modules of polyseme, the lowest layer first: each may import from its own layer and from lower ones."""
 
 COMPILED_FROM = {"_kernels": "_native"}
-"""Extension modules, which have no Python file, and the room of their sources."""
+"""Extension modules, which have no Python file, and the folder of their sources."""
 
-FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
+    """Return the top-level package or module of polyseme that a file belongs to."""
     return path.relative_to(SOURCES).parts[0].removesuffix(".py")
 
 
-def rooms_imported(path: Path) -> Iterator[str]:
-    """The rooms that a file imports from, wherever in the file the import stands."""
-    package = ["polyseme", *path.relative_to(SOURCES).parent.parts]
+def imported_packages(path: Path) -> Iterator[str]:
+    """Yield the packages that a file imports from, wherever in the file the import stands."""
+    parent = ["polyseme", *path.relative_to(SOURCES).parent.parts]
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else []
+            start = parent[: len(parent) - node.level + 1] if node.level else []
             base = ".".join([*start, *([node.module] if node.module else [])])
             names = [f"{base}.{alias.name}" for alias in node.names]
         else:
@@ -46,49 +47,51 @@ def rooms_imported(path: Path) -> Iterator[str]:
         for name in names:
             top, *rest = name.split(".")
             if top == "polyseme":
-                room = COMPILED_FROM.get(rest[0], rest[0]) if rest else "__init__"
-                yield room if exists(room) else "__init__"
+                package = COMPILED_FROM.get(rest[0], rest[0]) if rest else "__init__"
+                yield package if exists(package) else "__init__"
 
 
-def exists(room: str) -> bool:
-    return (SOURCES / room).is_dir() or (SOURCES / f"{room}.py").exists()
+def exists(package: str) -> bool:
+    """Return whether polyseme has a package or module of this name."""
+    return (SOURCES / package).is_dir() or (SOURCES / f"{package}.py").exists()
 
 
 FILES = sorted(path for path in SOURCES.rglob("*.py"))
-DOORS = {
-    (room_of(path), room, str(path.relative_to(SOURCES)))
+IMPORTS = {
+    (package_of(path), imported, str(path.relative_to(SOURCES)))
     for path in FILES
-    for room in rooms_imported(path)
-    if room != room_of(path)
+    for imported in imported_packages(path)
+    if imported != package_of(path)
 }
+"""(importing package, imported package, importing file)"""
 
 
-def test_every_file_has_a_room() -> None:
-    unplaced = {room_of(path) for path in FILES} - set(FLOOR_OF)
-    assert not unplaced, f"Give these rooms a floor in FLOORS: {sorted(unplaced)}"
-    assert DOORS, "No imports were found, so nothing was checked"
+def test_every_file_has_a_layer() -> None:
+    missing = {package_of(path) for path in FILES} - set(LAYER_OF)
+    assert not missing, f"Add these packages to LAYERS: {sorted(missing)}"
+    assert IMPORTS, "No imports were found, so nothing was checked"
 
 
-def test_no_room_imports_from_a_higher_floor() -> None:
+def test_no_package_imports_from_a_higher_layer() -> None:
     upwards = [
-        f"{path} imports {higher}"
-        for lower, higher, path in sorted(DOORS)
-        if lower != "__init__" and FLOOR_OF[higher] > FLOOR_OF[lower]
+        f"{path} imports {imported}"
+        for package, imported, path in sorted(IMPORTS)
+        if package != "__init__" and LAYER_OF[imported] > LAYER_OF[package]
     ]
     assert not upwards
 
 
-def test_the_front_door_opens_on_no_higher_floor() -> None:
-    assert not {room for door, room, _ in DOORS if door == "__init__"} & {"explore", "runs", "cli"}
+def test_polyseme_itself_imports_from_no_higher_layer() -> None:
+    assert not {imported for package, imported, _ in IMPORTS if package == "__init__"} & {"explore", "runs", "cli"}
 
 
-def test_only_kernels_touch_the_native_code() -> None:
-    assert {room for room, imported, _ in DOORS if imported == "_native"} <= {"kernels", "dirichlet"}
+def test_only_kernels_import_the_native_code() -> None:
+    assert {package for package, imported, _ in IMPORTS if imported == "_native"} <= {"kernels", "dirichlet"}
 
 
-def test_rooms_do_not_import_each_other_in_circles() -> None:
-    below = {room: {imported for other, imported, _ in DOORS if other == room} for room in FLOOR_OF}
+def test_packages_do_not_import_each_other_in_circles() -> None:
+    below = {package: {imported for other, imported, _ in IMPORTS if other == package} for package in LAYER_OF}
     while below:
-        free = {room for room, imported in below.items() if not imported & set(below)}
-        assert free, f"These rooms import each other in a circle: {sorted(below)}"
-        below = {room: imported for room, imported in below.items() if room not in free}
+        free = {package for package, imported in below.items() if not imported & set(below)}
+        assert free, f"These packages import each other in a circle: {sorted(below)}"
+        below = {package: imported for package, imported in below.items() if package not in free}
