@@ -54,6 +54,7 @@ def build(commit: str) -> Path:
     folder = BUILDS / f"{commit}-{sys.implementation.cache_tag}"
     if folder.is_dir():
         return folder
+    print(f"building {commit}", file=sys.stderr)
     BUILDS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILDS) as place:
         source, packages = Path(place) / "source", Path(place) / "packages"
@@ -126,7 +127,8 @@ def report(comparisons: Mapping[str, Comparison]) -> int:
 
 def _counted(equal: Sequence[Comparison]) -> str:
     """Describe cases that are equal."""
-    words = f"{len(equal):4} cases {sum(found.n_values for found in equal):7} values  equal"
+    n_values = sum(found.n_values for found in equal)
+    words = f"{len(equal):4} {'case ' if len(equal) == 1 else 'cases'} {n_values:7} values  equal"
     refused, skipped = sum(bool(found.error) for found in equal), {found.skipped for found in equal if found.skipped}
     if refused:
         words += f", {refused} raise the same error"
@@ -171,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commits = [commit_hash(options.old), commit_hash(options.new)]
     with ThreadPoolExecutor(options.jobs) as pool:
         built = dict(zip(set(commits), pool.map(build, set(commits)), strict=True))
+    print(f"running {len(names)} cases with each build", file=sys.stderr)
     old, new = run_builds([built[commit] for commit in commits], names, options.jobs)
     return report({name: compare_outcomes(old.get(name), new.get(name)) for name in names})
 
