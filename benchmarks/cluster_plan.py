@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from common import seconds_of
-from polyseme.initialise import named_start
+from polyseme.core.model import Model, e_step, m_step
+from polyseme.core.statistics import FAN_IN, merged
+from polyseme.data.dask import connected
 from polyseme.kernels import padded_width
-from polyseme.model import Model, finish, visit
-from polyseme.scale import Shards
-from polyseme.sources.connection import connected
-from polyseme.stats import FAN_IN, merged
+from polyseme.scale import DiskCorpus
+from polyseme.solvers.initialize import named_start
 
 FLOAT32 = np.dtype(np.float32)
 MOST_SHARDS = 8
@@ -81,7 +81,7 @@ def iteration(size: Size, workers: int, rates: Rates, network: float, speeds: An
     each = 1e-9 * rates.nanoseconds * np.array(size.shard_nonzeros) / speeds
     each = each + size.sum_bytes / rates.merge
     ends = np.zeros(workers)
-    np.add.at(ends, np.arange(n_shards) * workers // n_shards, each)  # neighbours at one worker
+    np.add.at(ends, np.arange(n_shards) * workers // n_shards, each)  # neighbors at one worker
     tree, left = 0.0, workers
     while left > 1:
         children = min(FAN_IN, left)
@@ -92,23 +92,23 @@ def iteration(size: Size, workers: int, rates: Rates, network: float, speeds: An
     return Iteration(float(ends.max()), float(ends.mean()), tree, out)
 
 
-def measured_rates(shards: Shards, topics: int, seed: int) -> Rates:
+def measured_rates(shards: DiskCorpus, topics: int, seed: int) -> Rates:
     """Medians over some shards, one thread."""
     source, model = shards.source(FLOAT32, 1), Model(topics)
     theta, phi = named_start("random", source, model, np.random.default_rng(seed))
     each, stats = [], []
     for number in range(min(MOST_SHARDS, source.n_shards)):
         shard = source.shard(number)
-        rows = visit(model, shard, theta.of(number, shard), phi).next_theta  # reads the shard, too
+        rows = e_step(model, shard, theta.of(number, shard), phi).next_theta  # reads the shard, too
         started = time.perf_counter()
-        stats.append(visit(model, shard, rows, phi).stats)
+        stats.append(e_step(model, shard, rows, phi).stats)
         each.append(1e9 * (time.perf_counter() - started) / shards.manifest.shards[number].nonzeros)
         stats = stats[-2:]
     two = stats if len(stats) == 2 else stats * 2
     total = merged(two)
     size = total.word_sums.nbytes
     adding = np.median([seconds_of(lambda: total.merge_into(total.word_sums, two[1])) for _ in range(5)])
-    ending = np.median([seconds_of(lambda: finish(model, source, phi, total)) for _ in range(3)])
+    ending = np.median([seconds_of(lambda: m_step(model, source, phi, total)) for _ in range(3)])
     return Rates(float(np.median(each)), size / float(adding), size / float(ending), transfer_rate(size))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from common import NEWSGROUPS, THREADS, describe_machine, figure, load_counts
 from hierarchy import read_names
 from polyseme import LDA, PLSA, CorrelatedTopicModel
-from polyseme.explore.topic_graphs import plot_topic_graph
+from polyseme.plots import plot_topic_graph
 
 warnings.filterwarnings("ignore")
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from common import NEWS_TEXTS, can_import, describe_machine, figure, load_lines, seconds_of, skip
 from polyseme import PLSA
 from polyseme.datasets import synthetic_corpus
-from polyseme.explore import Parts, of_model, write_page
+from polyseme.explore import PageData, page_data, write_page
 from polyseme.explore.summary import TEXTS
 from polyseme.text import Vectorizer
 
@@ -55,19 +55,19 @@ SLIDE = """async (value) => {
 MARKS = "performance.getEntriesByType('mark').map((mark) => mark.startTime)"
 
 
-def newsgroups(iterations: int) -> Parts:
+def newsgroups(iterations: int) -> PageData:
     rows = load_lines(NEWS_TEXTS)
     texts = [row["text"] for row in rows]
     vectorizer = Vectorizer(language="english", min_df=2, max_df=0.5)
     counts = vectorizer.fit_transform(texts)
     model = PLSA(K, random_state=0, max_iter=iterations).fit(counts)
     ids, labels = [row["id"] for row in rows], [row["label"] for row in rows]
-    return of_model(
+    return page_data(
         model, counts, vectorizer=vectorizer, ids=ids, titles=ids, labels=labels, texts=texts, title="20 Newsgroups"
     )
 
 
-def synthetic(n_documents: int, iterations: int) -> Parts:
+def synthetic(n_documents: int, iterations: int) -> PageData:
     corpus = synthetic_corpus(n_documents, n_topics=K, n_words=20_000, length=100, random_state=0)
     texts, labels = [], []
     for document in corpus:
@@ -76,7 +76,7 @@ def synthetic(n_documents: int, iterations: int) -> Parts:
     vectorizer = Vectorizer()
     counts = vectorizer.fit_transform(texts)
     model = PLSA(K, random_state=0, max_iter=iterations).fit(counts)
-    return of_model(model, counts, vectorizer=vectorizer, labels=labels, texts=texts, title="Synthetic")
+    return page_data(model, counts, vectorizer=vectorizer, labels=labels, texts=texts, title="Synthetic")
 
 
 def measured(path: Path, actions: list[str], browser) -> dict[str, float]:
@@ -151,7 +151,7 @@ def main() -> None:
         browser.close()
 
 
-def actions_of(made: Parts, corpus: str) -> list[str]:
+def actions_of(made: PageData, corpus: str) -> list[str]:
     """The addresses of views, with a word, a document and a label of this corpus."""
     labels = sorted({name for names in made.labels or () for name in names})
     frequent = [made.vocabulary[word] for word in (-made.counts.sum(axis=0)).argsort()]

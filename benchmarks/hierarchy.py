@@ -19,13 +19,13 @@ import scipy.sparse as sp
 
 from common import DATA, NEWSGROUPS, THREADS, describe_machine, figure, load_counts, needed
 from polyseme import PLSA, HierarchicalPLSA
-from polyseme.explore.tree_plots import plot_tree
-from polyseme.model import Model
-from polyseme.solvers.em import EMRun
-from polyseme.solvers.hierarchical import begin, leaf_topics
-from polyseme.solvers.tree_start import random_start
-from polyseme.sources.memory import MemorySource, counts_of
-from polyseme.tree import as_tree
+from polyseme.core.model import Model
+from polyseme.core.shard import counts_of
+from polyseme.core.tree import as_tree
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.plots import plot_tree
+from polyseme.solvers.ascent import EMRun
+from polyseme.solvers.tree import begin, leaf_topics, random_start
 
 warnings.filterwarnings("ignore")
 
@@ -46,7 +46,7 @@ def read_names() -> tuple[np.ndarray, np.ndarray]:
 
 
 def speed(X: sp.csr_array, branching: tuple[int, ...], rounds: int = 25) -> None:
-    source = MemorySource(counts_of(X, np.dtype(np.float32)), None, THREADS)
+    source = MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
     tree = as_tree(None, len(branching), branching, ())
     K = len(tree.leaves)
     start = random_start(source, tree, np.random.default_rng(0))

@@ -25,9 +25,10 @@ import scipy.sparse as sp
 from sklearn.decomposition import LatentDirichletAllocation
 
 from common import NEWSGROUPS, THREADS, compared, describe_machine, figure, load_counts
-from polyseme.dirichlet import topic_sums, topics_term, word_operands
+from polyseme.core.dirichlet import Concentration, topic_sums, topics_term, word_operands
+from polyseme.core.shard import counts_of
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.priors.concentration import Concentration
 from polyseme.solvers.variational import (
     Priors,
     Variational,
@@ -37,7 +38,6 @@ from polyseme.solvers.variational import (
     padded_parameters,
     start_point,
 )
-from polyseme.sources.memory import MemorySource, counts_of
 
 warnings.filterwarnings("ignore")
 
@@ -59,15 +59,15 @@ class Judge:
     """The bound per token of any topics, at priors 1/K."""
 
     def __init__(self, X: sp.csr_array, K: int) -> None:
-        self._source = MemorySource(counts_of(X.astype(np.float64), np.dtype(np.float64)), None, THREADS)
+        self._corpus = MemoryCorpus(counts_of(X.astype(np.float64), np.dtype(np.float64)), None, THREADS)
         self._alpha, self._eta = np.full(K, 1 / K), np.full(X.shape[1], 1 / K)
 
     def bound(self, topic_word: np.ndarray) -> float:
         lambda_ = padded_parameters(topic_word.astype(np.float64))
-        documents = infer(self._source.by_doc, lambda_, self._alpha, n_threads=THREADS).bounds
+        documents = infer(self._corpus.by_doc, lambda_, self._alpha, n_threads=THREADS).bounds
         sums = topic_sums(lambda_, len(topic_word))
         words = word_operands(lambda_, self._eta, sums, n_threads=THREADS)
-        return (documents.sum() + topics_term(words, self._eta, sums)) / self._source.tokens
+        return (documents.sum() + topics_term(words, self._eta, sums)) / self._corpus.tokens
 
 
 class Watched(LatentDirichletAllocation):
@@ -105,7 +105,7 @@ def by_polyseme(
 ) -> Iterator[Point]:
     """Points of a fit; what the reader does between them is not counted."""
     started = time.perf_counter()
-    source = MemorySource(counts_of(X, np.dtype(np.float32)), None, THREADS)
+    source = MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
     priors = Priors(Concentration(np.full(K, 1 / K)), Concentration(np.full(X.shape[1], 1 / K)))
     rng = np.random.default_rng(0)
     used = 0.0

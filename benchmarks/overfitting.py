@@ -1,6 +1,6 @@
 """Overfitting shown and cured: completion perplexity of held-out documents as a fit goes on.
 
-Plain EM goes on until re-optimising could gain 0.01 nats a token, or --most iterations. Tempered EM is Hofmann's
+Plain EM goes on until re-optimizing could gain 0.01 nats a token, or --most iterations. Tempered EM is Hofmann's
 schedule (`HeldOutTempered`): a tenth of the training tokens is held out; beta is lowered when five iterations have not
 made them more probable by 1e-4 nats, and the fit ends when a lower beta does not either. A fifth of the documents is
 never seen by either; both are scored on these documents' held-out halves, with the same smoothing (0.01). The curves
@@ -20,13 +20,15 @@ from typing import Any
 import numpy as np
 
 from common import AP, NEWSGROUPS, describe_machine, figure, load_counts
-from polyseme.initialise import named_start
-from polyseme.model import Model
-from polyseme.selection.scores import scores_of_probabilities
+from polyseme.core.fold_in import fold_in
+from polyseme.core.holdout import split_tokens
+from polyseme.core.model import Model
+from polyseme.core.shard import sparse_counts
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.kernels.threads import effective_threads
+from polyseme.selection.cross_validation import scores_of_probabilities
 from polyseme.solvers import EM, HeldOutTempered
-from polyseme.solvers.folding import fold_in
-from polyseme.sources.memory import MemorySource, effective_threads, sparse_counts
-from polyseme.split import split_tokens
+from polyseme.solvers.initialize import named_start
 
 DATA = {"ap": ("Associated Press", AP), "newsgroups": ("20 Newsgroups", NEWSGROUPS)}
 SMOOTHING, TOL = 0.01, 1e-2
@@ -37,7 +39,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "overfitting.png"
 class Judge:
     """Completion perplexity of the documents that no fit sees."""
 
-    def __init__(self, test: Any, source: MemorySource) -> None:
+    def __init__(self, test: Any, source: MemoryCorpus) -> None:
         counts = sparse_counts(test, np.dtype(np.float32))
         self._observed, self._scored = (counts.with_values(part) for part in split_tokens(counts, 0))
         self._unigram, self._threads = source.unigram, source.n_threads
@@ -59,7 +61,7 @@ def judged(name: str, n_topics: int, most: int) -> dict[str, Any]:
     order = np.random.default_rng(0).permutation(X.shape[0])
     held_out = order[: X.shape[0] // 5]
     kept = np.setdiff1d(order, held_out)
-    source = MemorySource(sparse_counts(X[kept], np.dtype(np.float32)), None, effective_threads(None))
+    source = MemoryCorpus(sparse_counts(X[kept], np.dtype(np.float32)), None, effective_threads(None))
     judge = Judge(X[np.sort(held_out)], source)
     theta, phi = named_start("random", source, Model(n_topics), np.random.default_rng(0))
     result: dict[str, Any] = {"data": name, "k": n_topics, "unigram": judge.unigram()}
@@ -103,15 +105,15 @@ def draw(results: list[dict[str, Any]], picture: Path) -> None:
     canvas = Figure(figsize=(4.5 * columns, 3.4 * rows), layout="constrained")
     axes = canvas.subplots(rows, columns, squeeze=False).ravel()
     for ax, result in zip(axes, results, strict=False):
-        for label, colour, text in (
+        for label, color, text in (
             ("plain", "tab:red", "plain EM"),
             ("tempered", "tab:blue", "tempered EM by held-out words"),
         ):
             ax.plot(
-                *zip(*result[label]["curve"], strict=True), "o-", color=colour, markersize=3, linewidth=1, label=text
+                *zip(*result[label]["curve"], strict=True), "o-", color=color, markersize=3, linewidth=1, label=text
             )
         ax.plot(*result["tempered"]["end"], "*", color="tab:blue", markersize=14)
-        ax.axhline(result["unigram"], color="grey", linestyle=":", label="unigram")
+        ax.axhline(result["unigram"], color="gray", linestyle=":", label="unigram")
         ax.set_xscale("log")
         ax.set_title(f"{DATA[result['data']][0]}, {result['k']} topics", fontsize=10)
         ax.set_xlabel("iteration")

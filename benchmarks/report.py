@@ -135,17 +135,17 @@ def without_paths(text: str) -> str:
 
 
 def draw_ratios(found: Sequence[Ratio], path: Path) -> None:
-    """A bar for each ratio, on a logarithmic axis; one colour a benchmark."""
+    """A bar for each ratio, on a logarithmic axis; one color a benchmark."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(10, 0.9 + 0.23 * len(found)), layout="constrained")
     axes = canvas.subplots()
     names = list(dict.fromkeys(ratio.benchmark for ratio in found))
-    colours = [colormaps["tab10"](names.index(ratio.benchmark) % 10) for ratio in found]
+    colors = [colormaps["tab10"](names.index(ratio.benchmark) % 10) for ratio in found]
     places = range(len(found))
     values = [ratio.value for ratio in found]
-    axes.barh(places, [value - 1 for value in values], left=1, color=colours, height=0.75)
+    axes.barh(places, [value - 1 for value in values], left=1, color=colors, height=0.75)
     for place, ratio in zip(places, found, strict=True):
         axes.text(max(ratio.value, 1) * 1.05, place, ratio.shown, va="center", fontsize=7)
     labels = [f"{ratio.benchmark}: {ratio.what}, {ratio.peer}" for ratio in found]

@@ -30,15 +30,15 @@ import scipy.sparse as sp
 import cluster_plan
 from common import THREADS, anonymous_memory, can_import, compared, describe_machine, figure, installed, seconds_of
 from polyseme import PLSA
-from polyseme.initialise import named_start
-from polyseme.model import Model
-from polyseme.sampling import sample_chunks
-from polyseme.scale import Shards, open_shards, write_shards
-from polyseme.solvers import EM, Online
+from polyseme.core.model import Model
+from polyseme.core.shard import counts_of
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.data.dask import DaskSource, connected
+from polyseme.datasets.synthetic import sample_chunks
+from polyseme.scale import DiskCorpus, open_shards, write_shards
+from polyseme.solvers import EM, StepwiseEM
+from polyseme.solvers.initialize import named_start
 from polyseme.solvers.online import START_VARIANCE
-from polyseme.sources.connection import connected
-from polyseme.sources.dask import DaskSource
-from polyseme.sources.memory import MemorySource, counts_of
 from scale_peers import by_bigartm, by_gensim
 
 warnings.filterwarnings("ignore")
@@ -59,7 +59,7 @@ def chunks(arguments: argparse.Namespace, documents: int) -> Iterator[sp.csr_arr
         yield chunk.counts.astype(np.float32)
 
 
-def shards_of(arguments: argparse.Namespace, documents: int) -> Shards:
+def shards_of(arguments: argparse.Namespace, documents: int) -> DiskCorpus:
     """The first so many documents of the corpus, written when they are first asked for."""
     folder = arguments.folder / f"{documents}"
     if (folder / "manifest.json").exists() and json.loads((folder / "manifest.json").read_text())["complete"]:
@@ -79,7 +79,7 @@ def shards_of(arguments: argparse.Namespace, documents: int) -> Shards:
     return shards
 
 
-def _first(shards: Shards, documents: int) -> Iterator[sp.csr_array]:
+def _first(shards: DiskCorpus, documents: int) -> Iterator[sp.csr_array]:
     for matrix in shards:
         yield matrix[:documents]
         documents -= min(documents, matrix.shape[0])
@@ -95,7 +95,7 @@ def begun(source: Any, K: int) -> Any:
     """A run of EM after its first iteration."""
     model = Model(K)
     theta, phi = named_start("random", source, model, np.random.default_rng(SEED))
-    return EM().begin(model, source, theta, source.at_hand(phi) if hasattr(source, "at_hand") else phi)
+    return EM().begin(model, source, theta, source.resident(phi) if hasattr(source, "resident") else phi)
 
 
 def seconds_a_sweep(source: Any, K: int, sweeps: int) -> float:
@@ -124,7 +124,7 @@ def measure_one(arguments: argparse.Namespace) -> None:
     shards = shards_of(arguments, arguments.documents)
     nonzeros = sum(entry.nonzeros for entry in shards.manifest.shards)
     if arguments.part == "_memory":
-        source: Any = MemorySource(
+        source: Any = MemoryCorpus(
             counts_of(matrix_of(arguments, arguments.documents), FLOAT32), None, arguments.threads
         )
     else:
@@ -189,7 +189,7 @@ def online(arguments: argparse.Namespace) -> None:
     X = matrix_of(arguments, arguments.documents + HELD_OUT)
     test, train = X[:HELD_OUT], X[HELD_OUT:]
     unigram = np.asarray(train.sum(axis=0), dtype=np.float64).ravel() / train.sum()
-    source, model = MemorySource(counts_of(train, FLOAT32), None, arguments.threads), Model(K)
+    source, model = MemoryCorpus(counts_of(train, FLOAT32), None, arguments.threads), Model(K)
     theta, phi = named_start("random", source, model, np.random.default_rng(SEED), variance=START_VARIANCE)
 
     def shown(name: str, seconds: float, topic_word: np.ndarray) -> tuple[float, float]:
@@ -208,7 +208,7 @@ def online(arguments: argparse.Namespace) -> None:
         run.advance()
     batch = shown("20 batch sweeps", time.perf_counter() - started, run.phi[:, :K].T)
     started = time.perf_counter()
-    run = Online().begin(model, source, theta, phi)
+    run = StepwiseEM().begin(model, source, theta, phi)
     run.advance()
     ours = shown("one pass online", time.perf_counter() - started, run.phi[:, :K].T)
     held(arguments, "one pass online, perplexity over that of 20 sweeps", f"{ours[1] / batch[1]:.3f}", "at most 1.03")
@@ -230,8 +230,8 @@ def dask(arguments: argparse.Namespace) -> None:
         sources: dict[str, Any] = {
             "dask, 1 worker": at_workers(shards, one),
             "dask, 2 workers": at_workers(shards, two),
-            "memory, 1 thread": MemorySource(counts, None, 1),
-            "memory, 2 threads": MemorySource(counts, None, 2),
+            "memory, 1 thread": MemoryCorpus(counts, None, 1),
+            "memory, 2 threads": MemoryCorpus(counts, None, 2),
         }
         runs = {name: begun(source, K) for name, source in sources.items()}
         rounds = [{name: seconds_of(run.advance) for name, run in runs.items()} for _ in range(arguments.sweeps)]
@@ -251,7 +251,7 @@ def dask(arguments: argparse.Namespace) -> None:
     )
 
 
-def at_workers(shards: Shards, client: Any) -> DaskSource:
+def at_workers(shards: DiskCorpus, client: Any) -> DaskSource:
     return DaskSource(shards, FLOAT32, 1, client=client).working_in("benchmark")
 
 

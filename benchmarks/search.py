@@ -25,8 +25,7 @@ from threadpoolctl import threadpool_limits
 from common import DATA, can_import, compared, describe_machine, figure, load_counts, needed, seconds_of
 from polyseme import PLSA
 from polyseme.retrieval import SearchIndex
-from polyseme.retrieval.combined import METHODS, SIZES
-from polyseme.retrieval.latent_scores import TopicSpace
+from polyseme.retrieval.scores import METHODS, SIZES, TopicSpace
 from polyseme.solvers import Tempered
 
 COUNTS = DATA / "counts" / "newsgroups_fasttopics.npz"
@@ -98,7 +97,7 @@ def built(counts, vocabulary, beta: float, iterations: int) -> SearchIndex:
     print(f"models of {', '.join(map(str, SIZES))} topics, {iterations} steps: {time.perf_counter() - started:.1f} s")
     index = SearchIndex(counts, vocabulary)
     index.scoring.average = TopicSpace.of(models, counts)
-    index.use_model(models[-1])
+    index.set_model(models[-1])
     print(f"singular vectors (128): {seconds_of(lambda: index.fit_lsi(128)):.1f} s")
     return index
 

@@ -26,9 +26,9 @@ import scipy.sparse as sp
 from common import AP, NEWS_TEXTS, describe_machine, figure, load_counts, load_lines
 from polyseme import PLSA
 from polyseme.metrics import coherence, shown_words, top_words, topic_diversity
-from polyseme.metrics.cooccurrence import TokenSequences
+from polyseme.metrics.coherence import TokenSequences
 from polyseme.metrics.words import token_amounts
-from polyseme.runs.typical import TopicModel, typical
+from polyseme.runs.topic_documents import TopicModel, topic_documents
 from polyseme.text import Vectorizer
 
 WORDS, DOCUMENTS = 10, 3
@@ -86,7 +86,7 @@ def document_figures(data: Data, models: list[PLSA]) -> dict[str, tuple[float, f
     found: dict[str, list[tuple[float, float]]] = {"largest P(d|z)": [], "typical documents": []}
     for model in models:
         heaviest = [list(np.argsort(-row, kind="stable")[:DOCUMENTS]) for row in model.topic_doc_]
-        explained = typical(TopicModel.of(model), [data.counts], DOCUMENTS).documents
+        explained = topic_documents(TopicModel.of(model), [data.counts], DOCUMENTS).documents
         for name, chosen in zip(found, (heaviest, explained), strict=True):
             rows = [row for documents in chosen for row in documents]
             found[name].append((float(np.median(lengths[rows]) / median), _with_main_label(data, model, chosen)))

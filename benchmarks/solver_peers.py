@@ -28,31 +28,32 @@ import scipy.sparse as sp
 from sklearn.decomposition import MiniBatchNMF, non_negative_factorization
 
 from common import THREADS, can_import
+from polyseme.core.fold_in import fold_in
+from polyseme.core.model import Model
+from polyseme.core.shard import counts_of
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.model import Model
-from polyseme.solvers.folding import fold_in
-from polyseme.sources.memory import MemorySource, counts_of
 
 Trace = list[tuple[float, float]]
 Factors = tuple[np.ndarray, np.ndarray]
 """theta (documents x K) and phi (words x K)"""
 
 
-def source_of(X: sp.csr_array) -> MemorySource:
-    return MemorySource(counts_of(X, np.dtype(np.float32)), None, THREADS)
+def corpus_of(X: sp.csr_array) -> MemoryCorpus:
+    return MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
 
 
-def log_likelihood(source: MemorySource, theta: np.ndarray, phi: np.ndarray) -> float:
-    """Of factors theta (documents x K) and phi (words x K), once they are normalised."""
+def log_likelihood(source: MemoryCorpus, theta: np.ndarray, phi: np.ndarray) -> float:
+    """Of factors theta (documents x K) and phi (words x K), once they are normalized."""
     theta = theta / np.maximum(theta.sum(axis=1, keepdims=True), 1e-300)
     phi = phi / np.maximum(phi.sum(axis=0, keepdims=True), 1e-300)
-    logs = source.sweep(padded(theta, np.float32), padded(phi, np.float32), rows=False, words=False).logs
+    logs = source.logs(padded(theta, np.float32), padded(phi, np.float32))
     return source.total_log(logs) / source.tokens
 
 
 def by_sklearn(X: sp.csr_array, K: int, factors: Factors | None, limit: float) -> Trace:
     """Multiplicative updates from the factors, or from its own default start."""
-    source, trace, used = source_of(X), [], 0.0
+    source, trace, used = corpus_of(X), [], 0.0
     W, H, init = None, None, "nndsvda"
     if factors:
         totals = np.asarray(X.sum(axis=1)).reshape(-1, 1)
@@ -88,7 +89,7 @@ class WatchedNMF(MiniBatchNMF):
 
 
 def by_minibatches(X: sp.csr_array, K: int, factors: Factors, limit: float) -> Trace:
-    source, order = source_of(X), np.random.default_rng(0).permutation(X.shape[0])
+    source, order = corpus_of(X), np.random.default_rng(0).permutation(X.shape[0])
     totals = np.asarray(X.sum(axis=1)).reshape(-1, 1)
     W = np.maximum(factors[0] * totals, 1e-8).astype(np.float32)[order]
     shuffled = sp.csr_array(X[order])
@@ -106,7 +107,7 @@ def by_minibatches(X: sp.csr_array, K: int, factors: Factors, limit: float) -> T
 def by_enstop(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
     from enstop import PLSA
 
-    source, matrix, trace = source_of(X), sp.csr_matrix(X), []
+    source, matrix, trace = corpus_of(X), sp.csr_matrix(X), []
     PLSA(n_components=K, n_iter=1, random_state=seed).fit(matrix)
     for iterations in (10, 20, 40, 80, 160, 320):
         model = PLSA(n_components=K, n_iter=iterations, n_iter_per_test=10**9, tolerance=0, random_state=seed)
@@ -133,7 +134,7 @@ def by_bigartm(X: sp.csr_array, K: int, seed: int, limit: float, passes: int) ->
     """passes: over a document in each pass over the collection."""
     import artm
 
-    source, trace, used = source_of(X), [], 0.0
+    source, trace, used = corpus_of(X), [], 0.0
     folder = tempfile.mkdtemp()
     _quiet_bigartm()
     try:

@@ -20,12 +20,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from common import COMMON_START, NEWSGROUPS, compared, describe_machine, figure, load_counts
-from polyseme.initialise import random_topics
+from polyseme.core.model import Model
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.model import Model
 from polyseme.solvers import EM, SOLVERS
-from polyseme.sources.memory import MemorySource
-from solver_peers import PEERS, Factors, Trace, available, peers, source_of
+from polyseme.solvers.initialize import random_topics
+from solver_peers import PEERS, Factors, Trace, available, corpus_of, peers
 
 warnings.filterwarnings("ignore")
 
@@ -34,7 +34,7 @@ EM_GAP, PEER_GAP = 5e-3, 3e-2
 """where ratios are taken: scikit-learn's mu hardly comes nearer, and others get there or not"""
 
 
-def start(source: MemorySource, K: int, seed: int) -> Factors:
+def start(source: MemoryCorpus, K: int, seed: int) -> Factors:
     theta = np.full((source.counts.n_docs, K), 1.0 / K)
     return theta, random_topics(source, K, np.random.default_rng(seed))
 
@@ -42,7 +42,7 @@ def start(source: MemorySource, K: int, seed: int) -> Factors:
 def by_polyseme(solver: str, X: sp.csr_array, K: int, factors: Factors, limit: float, patience: int | None) -> Trace:
     """A solver's own reports; it ends after `limit` seconds, or when it has converged (patience: most iterations)."""
     theta, phi = (padded(factor, np.float32) for factor in factors)
-    source = source_of(X)
+    source = corpus_of(X)
     started = time.perf_counter()
     run = SOLVERS[solver]().begin(Model(K), source, theta, phi)
     trace = [(time.perf_counter() - started, run.report.log_likelihood)]
@@ -71,7 +71,7 @@ def compare(
     limits = {"plain EM": limit}
     traces: dict[str, list[Trace]] = {}
     for seed in range(seeds):
-        factors = start(source_of(X), K, seed)
+        factors = start(corpus_of(X), K, seed)
         traces.setdefault("auto", []).append(by_polyseme("auto", X, K, factors, limit, 150))
         traces.setdefault("plain EM", []).append(by_polyseme("em", X, K, factors, limit, None))
         if seed < peer_seeds:
@@ -132,7 +132,7 @@ def from_common_start() -> None:
     X, data = load_counts(NEWSGROUPS), np.load(COMMON_START)
     factors = data["doc_topic"], data["topic_word"].T
     theta, phi = (padded(factor, np.float32) for factor in factors)
-    run = EM().begin(Model(20), source_of(X), theta, phi)
+    run = EM().begin(Model(20), corpus_of(X), theta, phi)
     started = time.perf_counter()
     for _ in range(300):
         run.advance()

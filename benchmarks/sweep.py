@@ -37,18 +37,19 @@ from common import (
     load_counts,
     seconds_of,
 )
-from polyseme.initialise import random_topics
+from polyseme.core.model import Model
+from polyseme.core.shard import counts_of
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.model import Model
 from polyseme.solvers import EM
-from polyseme.sources.memory import MemorySource, counts_of
+from polyseme.solvers.initialize import random_topics
 
 warnings.filterwarnings("ignore")
 
 
 def our_run(X: sp.csr_array, K: int, threads: int, dtype: type = np.float32):
     """A run of EM, warm: one iteration is done."""
-    source = MemorySource(counts_of(X, np.dtype(dtype)), None, threads)
+    source = MemoryCorpus(counts_of(X, np.dtype(dtype)), None, threads)
     phi = padded(random_topics(source, K, np.random.default_rng(0)), dtype)
     run = EM().begin(Model(K), source, padded(np.full((X.shape[0], K), 1 / K), dtype), phi)
     run.advance()
@@ -137,7 +138,7 @@ def plot(cases: list[tuple[str, list[int], list[float]]], path: Path) -> None:
     for axes, (name, sizes, seconds) in zip(canvas.subplots(1, len(cases)), cases, strict=True):
         milliseconds = 1e3 * np.array(seconds)
         axes.loglog(sizes, milliseconds, "o-", label=f"measured: exponent {slope(sizes, seconds):.2f}")
-        axes.loglog(sizes, milliseconds[0] * np.array(sizes) / sizes[0], ":", color="grey", label="in proportion")
+        axes.loglog(sizes, milliseconds[0] * np.array(sizes) / sizes[0], ":", color="gray", label="in proportion")
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
         axes.set_yticks(milliseconds, [f"{value:.3g}" for value in milliseconds], fontsize=8)
         axes.minorticks_off()

@@ -18,8 +18,8 @@ import warnings
 import numpy as np
 
 from common import can_import, compared, describe_machine, figure, seconds_of
+from polyseme.data.tensor import TensorCounts, count_tuples
 from polyseme.solvers.tensor import begin, random_start
-from polyseme.sources.tensor import TensorSource, count_tuples
 
 warnings.filterwarnings("ignore")
 
@@ -27,7 +27,7 @@ SHAPE = (20_000, 10_000, 50)
 SMALL = (200, 200, 30)
 
 
-def drawn(shape: tuple[int, ...], K: int, tokens: int, threads: int, seed: int = 0) -> TensorSource:
+def drawn(shape: tuple[int, ...], K: int, tokens: int, threads: int, seed: int = 0) -> TensorCounts:
     """So many draws from K topics with a few hundred items of each mode."""
     rng = np.random.default_rng(seed)
     topics = rng.integers(K, size=tokens)
@@ -37,10 +37,10 @@ def drawn(shape: tuple[int, ...], K: int, tokens: int, threads: int, seed: int =
         common = np.minimum((size * rng.random(tokens) ** 3).astype(np.int64), size - 1)
         coords.append(popularity[(common + topics * (size // K)) % size])
     keys, counts = np.unique(np.ravel_multi_index(tuple(coords), shape), return_counts=True)
-    return TensorSource(np.unravel_index(keys, shape), counts.astype(np.float32), shape, threads)
+    return TensorCounts(np.unravel_index(keys, shape), counts.astype(np.float32), shape, threads)
 
 
-def seconds_a_step(source: TensorSource, K: int, rounds: int) -> float:
+def seconds_a_step(source: TensorCounts, K: int, rounds: int) -> float:
     run = begin(source, random_start(source, K, np.random.default_rng(0)), extrapolate=False)
     seconds = []
     for _ in range(rounds):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from polyseme import PLSA
-from polyseme.metrics import Agreement, agreement
+from polyseme.metrics import Agreement, label_agreement
 from polyseme.text import Vectorizer, read
 
 DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> tuple[Any, Agreement]:
     for topic in np.argsort(-model.topic_weights_):
         print(f"{model.topic_weights_[topic]:6.1%}  {' '.join(vocabulary[top[topic]])}")
     labels = [document.label or "" for document in documents]
-    found = agreement(model.doc_topic_, labels)
+    found = label_agreement(model.doc_topic_, labels)
     print(f"agreement with the labels: NMI {found.nmi:.3f}, ARI {found.ari:.3f}, purity {found.purity:.3f}")
     names, shares = shares_of(model.doc_topic_, labels)
     picture(options.pictures / "newsgroups.png", names, shares, [" ".join(vocabulary[row[:3]]) for row in top])

@@ -13,11 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from formulas import Array, Pair, Triple, t
-from polyseme.initialise import random_topics
+from polyseme.core.model import Model
+from polyseme.core.shard import counts_of
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.model import Model
-from polyseme.solvers import SCD, Run, Solver
-from polyseme.sources.memory import MemorySource, counts_of
+from polyseme.solvers import SCD, Solver, SolverRun
+from polyseme.solvers.initialize import random_topics
 
 HERE = Path(__file__).resolve().parent
 README = HERE / "README.md"
@@ -192,17 +193,17 @@ def ap_subset(n_docs: int, least: int) -> sp.csr_array | None:
 # Runs of the package's solvers, on counts documents x words.
 
 
-def source_of(X: Any) -> MemorySource:
-    return MemorySource(counts_of(sp.csr_array(X), np.dtype(np.float64)))
+def corpus_of(X: Any) -> MemoryCorpus:
+    return MemoryCorpus(counts_of(sp.csr_array(X), np.dtype(np.float64)))
 
 
-def random_start(source: MemorySource, K: int, seed: int) -> tuple[Array, Array]:
+def random_start(source: MemoryCorpus, K: int, seed: int) -> tuple[Array, Array]:
     """theta (documents x K) uniform, phi (words x K) around the unigram: the package's own start."""
     phi = random_topics(source, K, np.random.default_rng(seed))
     return np.full((source.counts.n_docs, K), 1.0 / K), phi
 
 
-def begin(solver: Solver, source: MemorySource, start: tuple[Array, Array], model: Model | None = None) -> Run:
+def begin(solver: Solver, source: MemoryCorpus, start: tuple[Array, Array], model: Model | None = None) -> SolverRun:
     """A run from theta (documents x K) and phi (words x K); plain PLSA unless a model is given."""
     theta, phi = start
     model = model or Model(phi.shape[1])
@@ -210,7 +211,7 @@ def begin(solver: Solver, source: MemorySource, start: tuple[Array, Array], mode
     return solver.begin(model, source, padded(theta, np.float64, width), padded(phi, np.float64, width))
 
 
-def fitted(solver: Solver, source: MemorySource, start: tuple[Array, Array], iterations: int) -> Run:
+def fitted(solver: Solver, source: MemoryCorpus, start: tuple[Array, Array], iterations: int) -> SolverRun:
     run = begin(solver, source, start)
     for _ in range(iterations):
         run.advance()
@@ -219,13 +220,13 @@ def fitted(solver: Solver, source: MemorySource, start: tuple[Array, Array], ite
     return run
 
 
-def point(run: Run) -> tuple[Array, Array]:
+def point(run: SolverRun) -> tuple[Array, Array]:
     """theta and phi (words x K) of a run, without the padding: a start for another."""
     K = run.model.n_topics
     return run.theta[:, :K], run.phi[:, :K]
 
 
-def joint(source: MemorySource, theta: Array, phi: Array) -> Array:
+def joint(source: MemoryCorpus, theta: Array, phi: Array) -> Array:
     """P(d,w) with P(d) = n_d / N, documents x words."""
     return (theta * (source.totals / source.tokens)[:, np.newaxis]) @ phi.T
 
@@ -238,7 +239,7 @@ def asymmetric(pair: Pair) -> tuple[Array, Array]:
     return theta / np.where(mass > 0, mass, 1), pair.F / np.where(scale > 0, scale, 1)
 
 
-def polished(source: MemorySource, start: tuple[Array, Array], iterations: int) -> tuple[Array, Array]:
+def polished(source: MemoryCorpus, start: tuple[Array, Array], iterations: int) -> tuple[Array, Array]:
     """Where plain coordinate ascent (no extrapolation) leads from a point: the optimum that it lies below."""
     run = begin(SCD(extrapolate=False), source, start)
     for _ in range(iterations):

@@ -61,7 +61,7 @@ def product(triple: Triple) -> Array:
     return scaled(triple.C, triple.S) @ t(triple.H)
 
 
-def normalised(pair: Pair) -> Triple:
+def normalized(pair: Pair) -> Triple:
     """The same product with columns of C and H that sum to one."""
     return Triple(to_one(pair.F), sums(pair.F) * sums(pair.G), to_one(pair.G))
 
@@ -133,7 +133,7 @@ def plsi(X: Array, now: Triple) -> Triple:
     return Triple(C, S, H)
 
 
-def normalised_nmf_printed(X: Array, now: Triple) -> Triple:
+def normalized_nmf_printed(X: Array, now: Triple) -> Triple:
     """Algorithm 3 as printed: lines 2 to 5, every right-hand side at t - 1 (line 5 repeats line 3)."""
     R = ratio(X, product(now))
     q = sums(now.C * (R @ now.H))
@@ -142,7 +142,7 @@ def normalised_nmf_printed(X: Array, now: Triple) -> Triple:
     return Triple(C, now.S * q, H)
 
 
-def normalised_nmf(X: Array, now: Triple) -> Triple:
+def normalized_nmf(X: Array, now: Triple) -> Triple:
     """Algorithm 3, Gauss-Seidel: C and S, then H and S again from the new ones."""
     C = now.C * (ratio(X, product(now)) @ now.H)
     half = Triple(to_one(C), now.S * sums(C), now.H)

@@ -11,6 +11,7 @@ from common import (
     EXACT,
     Finding,
     begin,
+    corpus_of,
     distance,
     error,
     few,
@@ -22,14 +23,13 @@ from common import (
     random_start,
     random_triple,
     show,
-    source_of,
     verdict,
 )
 from formulas import Array, Pair, product, scaled, sums, t
 from polyseme import PLSA
-from polyseme.factors import PLSAParameters, nmf_to_plsa, plsa_to_nmf
+from polyseme.core.factors import PLSAParameters, nmf_to_plsa, plsa_to_nmf
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.solvers import EM, MultiplicativeNMF, Solver
-from polyseme.sources.memory import MemorySource
 
 SOLVERS: dict[str, Solver] = {"EM": EM(), "NMF": MultiplicativeNMF()}
 
@@ -120,7 +120,7 @@ def proof_rules(n: int) -> Finding:
     )  # fmt: skip
 
 
-def moves(source: MemorySource, at: tuple[Array, Array]) -> dict[str, float]:
+def moves(source: MemoryCorpus, at: tuple[Array, Array]) -> dict[str, float]:
     """How far one step of each takes the product, in total variation."""
     here = joint(source, *at)
     return {name: float(distance(joint(source, *point(fitted(s, source, at, 1))), here)) for name, s in SOLVERS.items()}
@@ -130,14 +130,14 @@ def fixed_points(iterations: int, ap_iterations: int, ap: Any) -> Finding:
     """One step of each solver where the other has ended."""
     exact = random_triple(1, 12, 15, 3, seed=3)
     counts = product(exact)[0].T
-    source = source_of(counts)
+    source = corpus_of(counts)
     theta = exact.H[0] * exact.S[0]
     cases = [("exact factorization", "neither", moves(source, (theta / theta.sum(axis=1, keepdims=True), exact.C[0])))]
     data = {"planted": (planted_corpus(60, 40, 4, 100, seed=3), iterations)}
     if ap is not None:
         data["AP"] = (ap, ap_iterations)
     for name, (X, steps) in data.items():
-        source = source_of(X)
+        source = corpus_of(X)
         for ran, solver in SOLVERS.items():
             end = point(fitted(solver, source, random_start(source, 4, 0), steps))
             cases.append((f"{name}, after {steps} iterations", ran, moves(source, end)))
@@ -157,7 +157,7 @@ def fixed_points(iterations: int, ap_iterations: int, ap: Any) -> Finding:
 def saddle(iterations: int) -> Finding:
     """All topics equal to the unigram: a fixed point of both, and no maximum."""
     X = planted_corpus(60, 40, 4, 100, seed=3)
-    source = source_of(X)
+    source = corpus_of(X)
     flat = np.full((len(X), 4), 0.25), np.tile(source.unigram[:, np.newaxis], 4)
     moved = moves(source, flat)
     there = begin(EM(), source, flat).report.log_likelihood

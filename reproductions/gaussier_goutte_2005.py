@@ -22,6 +22,7 @@ from common import (
     ap_subset,
     arguments,
     conclude,
+    corpus_of,
     distance,
     error,
     few,
@@ -33,13 +34,12 @@ from common import (
     random_start,
     random_triple,
     show,
-    source_of,
     verdict,
 )
 from formulas import Array, Pair, Triple, product, scaled, t
 from gaussier_equivalence import SOLVERS as PLAIN
 from gaussier_equivalence import dense_factors, fixed_points, proof_rules, saddle, same_objective, scaling
-from polyseme.factors import align, nmf_to_plsa
+from polyseme.core.factors import align, nmf_to_plsa
 from polyseme.solvers import SCD, Annealed, Solver, Tempered
 
 
@@ -87,7 +87,7 @@ class Spread(NamedTuple):
 
 def spread(data: str, X: Any, K: int, n_starts: int, size: Size) -> Spread:
     """Every solver from the same starts, for the same number of iterations."""
-    source = source_of(X)
+    source = corpus_of(X)
     finals = {}
     for name in ("EM", "NMF", "tempered at 0.9", "annealed"):
         finals[name] = np.array([
@@ -145,7 +145,7 @@ FITTED_TOPICS = 10
 
 def stages(name: str, X: Any, size: Size) -> Stages:
     """Slow annealing of more topics than there are."""
-    source = source_of(X)
+    source = corpus_of(X)
     settings = Annealed(start=0.5, stages=11, steps=size.stage_steps)
     run: Any = fitted(settings, source, random_start(source, FITTED_TOPICS, 0), settings.stages * settings.steps)
     betas, distinct = zip(*run.stages, strict=True)
@@ -230,7 +230,7 @@ def two_solutions() -> tuple[Triple, Triple]:
 
 def from_conditionals(theta: Sequence[Sequence[float]], topics: Sequence[Sequence[float]]) -> Triple:
     """P(w|z), P(z), P(d|z) of P(z|d) and P(w|z), with equally long documents."""
-    return formulas.normalised(Pair(np.array(topics).T, np.array(theta) / len(theta)))
+    return formulas.normalized(Pair(np.array(topics).T, np.array(theta) / len(theta)))
 
 
 def separable(seed: int, n_words: int = 12, n_docs: int = 15, K: int = 3) -> Triple:
@@ -242,7 +242,7 @@ def separable(seed: int, n_words: int = 12, n_docs: int = 15, K: int = 3) -> Tri
 
 def fits_of(now: Triple, size: Size) -> tuple[float, float, int]:
     """From several starts: the furthest products and topics of those fits that reach divergence zero, and how many."""
-    source = source_of(product(now).T)
+    source = corpus_of(product(now).T)
     products, topics = [], []
     for seed in range(size.exact_starts):
         theta, phi = point(fitted(SCD(), source, random_start(source, len(now.S), seed), 3000))
@@ -269,7 +269,7 @@ def identifiability(size: Size) -> Finding:
     same = error(product(second), product(first))
     apart = align(first.C.T, second.C.T)[1]
     fixed = max(error(product(formulas.em(product(first), each)), product(first)) for each in (first, second))
-    positive = formulas.normalised(Pair(W[0], H[0].T / (W[0] @ H[0]).sum()))
+    positive = formulas.normalized(Pair(W[0], H[0].T / (W[0] @ H[0]).sum()))
     dense, pure = fits_of(positive, size), fits_of(separable(6), size)
     show("Identifiability", ("", ""), [
         ("PLSA parameters of (W, H) and (W D, D^-1 H): error", few(scale)),

@@ -26,10 +26,10 @@ import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from common import DATA, Finding, conclude, parsed, parser_of, table, write_section
-from polyseme.retrieval import SearchIndex, evaluate
-from polyseme.retrieval.combined import SIZES
+from polyseme.io.files import write_atomically
+from polyseme.retrieval import SearchIndex, evaluate_search
 from polyseme.retrieval.evaluation import NINE_POINTS, interpolated_precision, whole_ranking
-from polyseme.storage import write_atomically
+from polyseme.retrieval.scores import SIZES
 
 DIMENSIONS = range(32, 513, 8)
 """of LSI"""
@@ -74,7 +74,7 @@ def read_collection(folder: Path) -> Collection:
 
 
 def measured(data: Collection, method: str, **options: object) -> Figures:
-    result = evaluate(data.index, data.queries, data.qrels, method=method, **options)
+    result = evaluate_search(data.index, data.queries, data.qrels, method=method, **options)
     return Figures(100 * result["9-point"], 100 * result["MAP"])
 
 

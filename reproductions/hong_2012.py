@@ -22,11 +22,11 @@ from common import (
     arguments,
     begin,
     conclude,
+    corpus_of,
     error,
     few,
     planted_corpus,
     show,
-    source_of,
     verdict,
 )
 from formulas import Array
@@ -44,7 +44,7 @@ from hong_em import (
     symmetric_step,
     weighted,
 )
-from polyseme.model import FixedBackground, Model
+from polyseme.core.model import FixedBackground, Model
 from polyseme.solvers import EM
 
 
@@ -85,7 +85,7 @@ def tokens_and_terms(X: Array, size: Size) -> Finding:
 
 def package_step(X: Array, size: Size) -> Finding:
     now, worst = start(X, size.topics, seed=0), 0.0
-    run = begin(EM(), source_of(X), (now.theta, now.phi.T))
+    run = begin(EM(), corpus_of(X), (now.theta, now.phi.T))
     for _ in range(50):
         now = by_terms(X, now)
         run.advance()
@@ -238,7 +238,7 @@ def backgrounds(X: Array, size: Size) -> tuple[Shares, list[Finding]]:
     first = start(X, K, seed=3)
     printed, proper, joint = first, first, as_symmetric(X, first)
     total = float((SHARE * B + (1 - SHARE) * P * (first.theta @ first.phi)).sum())
-    source = source_of(X)
+    source = corpus_of(X)
     fixed = {"proper": FixedBackground(SHARE, B, joint=False), "joint": FixedBackground(SHARE, B, joint=True)}
     run = {
         form: begin(EM(), source, (first.theta, first.phi.T), Model(K, background=background))

@@ -22,13 +22,13 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 import common
-from common import DATA, Finding, begin, conclude, fitted, point, random_start, show, source_of, verdict
+from common import DATA, Finding, begin, conclude, corpus_of, fitted, point, random_start, show, verdict
 from formulas import Array
+from polyseme.core.fold_in import fold_in
+from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
-from polyseme.metrics import FitReport, PerplexityReport, coherence, fit_report, pooled, score_tokens, top_words
-from polyseme.solvers import EM, Run
-from polyseme.solvers.folding import fold_in
-from polyseme.sources.memory import sparse_counts
+from polyseme.metrics import FitReport, PerplexityReport, coherence, fit_report, pool_reports, score_tokens, top_words
+from polyseme.solvers import EM, SolverRun
 from polyseme.text import Vectorizer, read
 
 THESIS_CHOSEN, THESIS_NOISE = 235, 365
@@ -92,7 +92,7 @@ class Corpus:
         return int(self.X.shape[0])
 
 
-def corpus_of(case: Case, sample: int | None, *, chosen: bool = False, noise: int = 0) -> Corpus:
+def articles_of(case: Case, sample: int | None, *, chosen: bool = False, noise: int = 0) -> Corpus:
     """A random sample of articles with a category; or, chosen, of the case's categories, with noise around."""
     selection = {"categories": list(case.categories), "noise": noise} if chosen else {}
     articles = list(read([str(case.path)], sample=sample, seed=0, **selection))
@@ -113,13 +113,13 @@ def corpus_of(case: Case, sample: int | None, *, chosen: bool = False, noise: in
 class Fold:
     """EM on nine parts, and the tenth."""
 
-    run: Run
+    run: SolverRun
     unigram: Array
     held_out: sp.csr_array
 
     @classmethod
     def of(cls, X: sp.csr_array, training: Array, test: Array, topics: int) -> Fold:
-        source = source_of(X[training])
+        source = corpus_of(X[training])
         unigram = np.asarray(X[training].sum(axis=0)).ravel()
         return cls(begin(EM(), source, random_start(source, topics, 0)), unigram / unigram.sum(), X[test])
 
@@ -159,7 +159,7 @@ def cross_validated(corpus: Corpus, size: Size, *, until: float = 0.0) -> Curve:
         if iteration:
             for fold in folds:
                 fold.run.advance()
-        report = pooled(fold.perplexity() for fold in folds)
+        report = pool_reports(fold.perplexity() for fold in folds)
         curve = Curve([*curve.perplexity, report.perplexity], report.unigram_perplexity)
         if until and iteration >= PATIENCE and curve.stop(until) < iteration:
             break
@@ -188,7 +188,7 @@ class Fit:
 
 def fit_of(corpus: Corpus, size: Size, iterations: int) -> Fit:
     """From the first start, with the number of fitting topics from all of them."""
-    source = source_of(corpus.X)
+    source = corpus_of(corpus.X)
     weights = source.totals / source.tokens
     fits = []
     for seed in range(size.starts):
@@ -248,7 +248,7 @@ class Result:
 
 
 def experiments(case: Case, size: Size) -> Result:
-    corpus = corpus_of(case, size.articles)
+    corpus = articles_of(case, size.articles)
     print(f"\n# {case.name} ({case.language}): {corpus.documents} articles, {corpus.all_words} words, "
           f"{len(corpus.stems)} of them in more than one article", flush=True)  # fmt: skip
     curve = cross_validated(corpus, size)
@@ -263,9 +263,9 @@ def experiments(case: Case, size: Size) -> Result:
          for rule, f in zip(rules, fits, strict=True)],
     )  # fmt: skip
 
-    alone = corpus_of(case, THESIS_CHOSEN, chosen=True).documents
-    chosen = corpus_of(case, THESIS_CHOSEN, chosen=True, noise=round(alone * THESIS_NOISE / THESIS_CHOSEN))
-    alike = corpus_of(case, chosen.documents)
+    alone = articles_of(case, THESIS_CHOSEN, chosen=True).documents
+    chosen = articles_of(case, THESIS_CHOSEN, chosen=True, noise=round(alone * THESIS_NOISE / THESIS_CHOSEN))
+    alike = articles_of(case, chosen.documents)
     chosen_fit, alike_fit = (
         fit_of(some, size, cross_validated(some, size, until=TOLERANCES[0]).stop(TOLERANCES[0]))
         for some in (chosen, alike)

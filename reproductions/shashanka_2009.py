@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from common import Finding, conclude, few, parsed, parser_of, show, verdict
 from formulas import Array
 from polyseme import PLSA, RealTopicModel
-from polyseme.explore.simplex_plots import plot_simplex
+from polyseme.plots import plot_simplex
 from polyseme.simplex import Hull, SimplexDecomposition, SimplexMap, lift, orthonormal_basis
 from shashanka_example2 import (
     Runs,
@@ -73,8 +73,8 @@ def three_points() -> list[Finding]:
     simplex_map = SimplexMap.of_paper(THREE)
     real = simplex_map.to_simplex(THREE)
     printed = [[0, 0.5977, 0.4023], [0.2576, 0.6161, 0.1263], [0.1288, 0.6069, 0.2643]]
-    normalised = [[0.25, 0.75], [0.2857, 0.7143], [0.2727, 0.7273]]
-    gap = max(float(np.abs(naive[3.5] - normalised).max()), float(np.abs(real - printed).max()))
+    normalized = [[0.25, 0.75], [0.2857, 0.7143], [0.2727, 0.7273]]
+    gap = max(float(np.abs(naive[3.5] - normalized).max()), float(np.abs(real - printed).max()))
     collapsed = float(np.abs(naive[4.5] - [1 / 3, 2 / 3]).max())
     show("Three points", ("", "|AB| : |BC| : |CA|"),
          [("data", told(ratios(THREE))), ("plus 3.5, normalized", told(ratios(naive[3.5]))),
@@ -149,10 +149,10 @@ def gaussian_cloud(seed: int) -> Array:
 def gaussian_points(seeds: int) -> tuple[Finding, RealTopicModel]:
     """How many of 1000 Gaussian points lie outside the triangle: the paper has 37."""
     models = [paper_model(gaussian_cloud(seed), seed) for seed in range(seeds)]
-    counts = [int(model.outside(gaussian_cloud(seed), 1e-3).sum()) for seed, model in enumerate(models)]
-    ours = [int(RealTopicModel(PLSA(3)).fit(gaussian_cloud(seed)).outside(gaussian_cloud(seed), 1e-3).sum())
+    counts = [int(model.outside_hull(gaussian_cloud(seed), 1e-3).sum()) for seed, model in enumerate(models)]
+    ours = [int(RealTopicModel(PLSA(3)).fit(gaussian_cloud(seed)).outside_hull(gaussian_cloud(seed), 1e-3).sum())
             for seed in range(seeds)]  # fmt: skip
-    gaps = [model.reconstruction_error(gaussian_cloud(s))[model.outside(gaussian_cloud(s), 1e-3)]
+    gaps = [model.reconstruction_error(gaussian_cloud(s))[model.outside_hull(gaussian_cloud(s), 1e-3)]
             for s, model in enumerate(models)]  # fmt: skip
     least = min((float(gap.min()) for gap in gaps if gap.size), default=np.inf)
     show(f"1000 Gaussian points, {seeds} seeds: points outside the triangle", ("", "least", "median", "most"),

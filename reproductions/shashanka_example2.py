@@ -14,7 +14,7 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from common import Finding, show, verdict
-from formulas import Array, Pair, em, normalised
+from formulas import Array, Pair, em, normalized
 from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull, SimplexMap
 from polyseme.simplex.corners import Plane
@@ -65,7 +65,7 @@ def paper_bases(clouds: list[Array], seeds: range, iterations: int = PAPER_ITERA
     points = np.maximum(points, 0) / len(clouds[0])
     starts = [paper_start(X, seed) for X, seed in zip(clouds, seeds, strict=True)]
     topics, weights = np.stack([topics.T for _, topics in starts]), np.stack([weights for weights, _ in starts])
-    now = normalised(Pair(topics, weights / len(clouds[0])))
+    now = normalized(Pair(topics, weights / len(clouds[0])))
     for _ in range(iterations):
         now = em(points, now)
     return np.array([simplex_map.from_simplex(C.T) for simplex_map, C in zip(maps, now.C, strict=True)])

@@ -25,6 +25,7 @@ from common import (
     arguments,
     asymmetric,
     conclude,
+    corpus_of,
     distance,
     few,
     fitted,
@@ -33,11 +34,10 @@ from common import (
     polished,
     random_start,
     show,
-    source_of,
     verdict,
 )
 from formulas import Array, Pair, divergence
-from polyseme.factors import align
+from polyseme.core.factors import align
 from polyseme.solvers import EM, PLSI, MultiplicativeNMF
 from zhang_speed import SPEED, Course, speed
 from zhang_theorems import (
@@ -132,7 +132,7 @@ def optima_of(X: Array, pair: Pair, iterations: int) -> Pair:
     """Each problem's optimum above the end of a run: F = P(w|z), G = P(d,z)."""
     found = []
     for i in range(len(X)):
-        source = source_of(X[i].T * X[i].size)
+        source = corpus_of(X[i].T * X[i].size)
         theta, phi = polished(source, asymmetric(Pair(pair.F[i], pair.G[i])), iterations)
         found.append((phi, theta * X[i].sum(axis=0)[:, np.newaxis]))
     F, G = zip(*found, strict=True)
@@ -159,7 +159,7 @@ def ends_of(kind: str, X: Array, products: Sequence[Array], optima: Sequence[Arr
 
 def equation_10_ap(size: Size, ap: Any) -> Ends:
     """The package's solvers on AP, K = 5, over a few starts."""
-    source = source_of(ap)
+    source = corpus_of(ap)
     X = ap.toarray() / source.tokens
     products: list[list[Array]] = [[], [], []]
     optima: list[list[Array]] = [[], [], []]
@@ -280,7 +280,7 @@ def picture(folder: Path, all_ends: list[Ends], runs: list[dict[str, Course]], d
     for ends in all_ends[: len(KINDS)]:
         values = np.sort(np.maximum(ends.polished.max(axis=0), 1e-9))
         right.step(values, np.arange(1, len(values) + 1) / len(values), where="post", label=ends.kind)
-    right.axvline(SAME, color="grey", linewidth=0.8)
+    right.axvline(SAME, color="gray", linewidth=0.8)
     right.set(xscale="log", xlabel="total variation between products, polished", ylabel="share of problems",
               title="Eq. 10: NMF, PLSI, EM from one start")  # fmt: skip
     right.legend(loc=(0.27, 0.38))

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from common import Finding, begin, planted_corpus, random_start, show, source_of, verdict
+from common import Finding, begin, corpus_of, planted_corpus, random_start, show, verdict
 from formulas import Array
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Sums
 from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
-from polyseme.sources.memory import MemorySource
 
 
-class CountingSource(MemorySource):
+class CountingSource(MemoryCorpus):
     """Counts passes over the non-zeros: one for the product, one for each kind of sums (the log is left out)."""
 
     passes = 0
@@ -39,7 +39,7 @@ SPEED = {"EM": EM(), "NMF (Alg. 1)": MultiplicativeNMF(), "PLSI (Alg. 2)": PLSI(
 
 
 def course(solver: Solver, X: Any, n_topics: int, seed: int, iterations: int) -> Course:
-    source = CountingSource(source_of(X).counts)
+    source = CountingSource(corpus_of(X).counts)
     start = random_start(source, n_topics, seed)
     began = time.perf_counter()
     run = begin(solver, source, start)

@@ -17,6 +17,7 @@ from common import (
     Finding,
     asymmetric,
     begin,
+    corpus_of,
     distance,
     error,
     few,
@@ -24,7 +25,6 @@ from common import (
     problems,
     random_triple,
     show,
-    source_of,
     verdict,
 )
 from formulas import Array, Pair, Triple, divergence, product, scaled, sums, t, to_one
@@ -81,14 +81,14 @@ def _one(start: Triple, i: int) -> Triple:
 
 
 def _nmf_of_triple(X: Array, now: Triple) -> Triple:
-    return formulas.normalised(formulas.nmf(X, as_pair(now)))
+    return formulas.normalized(formulas.nmf(X, as_pair(now)))
 
 
 def _iterates(X: Array, start: Triple, solver: Solver, step: Callable[[Array, Triple], Triple]) -> float:
     """The largest error of a solver's conditional products P(w|d); it starts where P(d) is that of the data."""
-    source = source_of(X.T)
+    source = corpus_of(X.T)
     theta, phi = asymmetric(as_pair(start))
-    now = formulas.normalised(Pair(phi, theta * X.sum(axis=0)[:, np.newaxis]))
+    now = formulas.normalized(Pair(phi, theta * X.sum(axis=0)[:, np.newaxis]))
     run = begin(solver, source, (theta, phi))
     largest = 0.0
     for _ in range(50):
@@ -201,7 +201,7 @@ def algorithm_1(n: int) -> Finding:
         D1.append(divergence(X, times(printed)))
         D2.append(divergence(X, times(working)))
         masses.append(times(printed).sum(axis=(-1, -2)))
-    old = formulas.normalised(printed)
+    old = formulas.normalized(printed)
     new = formulas.em(X, old)
     squared = Triple(new.C, new.S**2 / old.S, new.H)
     identity = error(times(formulas.nmf_printed(X, printed)), product(squared))
@@ -250,8 +250,8 @@ def algorithm_3(n: int) -> list[Finding]:
     as_em = same = constraints = 0.0
     for _ in range(200):
         by_posterior = formulas.posterior_em(X, printed)
-        printed = formulas.normalised_nmf_printed(X, printed)
-        third, first = formulas.normalised_nmf(X, third), formulas.nmf(X, first)
+        printed = formulas.normalized_nmf_printed(X, printed)
+        third, first = formulas.normalized_nmf(X, third), formulas.nmf(X, first)
         as_em = max(as_em, *(error(a, b) for a, b in zip(printed, by_posterior, strict=True)))
         same = max(same, error(product(third), times(first)))
         constraints = max(constraints, *(float(np.abs(part - 1).max()) for part in _constraint_sums(third)))
@@ -283,7 +283,7 @@ def stationary_points(n: int, iterations: int) -> Finding:
     steps: dict[str, Callable[[Array, Triple], Triple]] = {
         "Algorithm 1": _nmf_of_triple,
         "Algorithm 2": formulas.plsi,
-        "Algorithm 3": formulas.normalised_nmf,
+        "Algorithm 3": formulas.normalized_nmf,
         "EM": formulas.em,
     }
     X = product(exact)

@@ -8,8 +8,7 @@ import pytest
 
 import oracles
 from polyseme import LDA, LSA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MissingExtraError
-from polyseme.explore import plot_convergence, plot_map, plot_topic_graph, plot_topics, plot_tree
-from polyseme.explore.simplex_plots import plot_simplex
+from polyseme.plots import plot_convergence, plot_map, plot_simplex, plot_topic_graph, plot_topics, plot_tree
 from polyseme.simplex import Hull, SimplexDecomposition
 
 matplotlib = pytest.importorskip("matplotlib")

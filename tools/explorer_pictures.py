@@ -1,6 +1,6 @@
 """Takes the pictures of docs/explorer.md: `polyseme demo`, then `python tools/explorer_pictures.py polyseme-demo`.
 
-Needs playwright and a Chromium; small files, by 128 colours.
+Needs playwright and a Chromium; small files, by 128 colors.
 """
 
 import io

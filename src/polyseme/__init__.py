@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError, UnsupportedError
 
 if TYPE_CHECKING:
-    from polyseme.background import Background, JointBackground
+    from polyseme.core.model import Background, JointBackground
     from polyseme.estimators import (
         LDA,
         LSA,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _ESTIMATORS = ("LDA", "LSA", "NMF", "PLSA", "CorrelatedTopicModel", "HierarchicalPLSA", "RealTopicModel", "TensorPLSA")
 _MODULES = {
     **dict.fromkeys(_ESTIMATORS, "polyseme.estimators"),
-    "Background": "polyseme.background",
-    "JointBackground": "polyseme.background",
+    "Background": "polyseme.core.model",
+    "JointBackground": "polyseme.core.model",
 }
 
 __all__ = [
@@ -67,13 +67,14 @@ def __dir__() -> list[str]:
 
 def load(path: str | PathLike[str]) -> Any:
     """The model that `save` wrote to `path`."""
-    from polyseme import estimators, storage
-    from polyseme.background import Background, JointBackground
+    from polyseme import estimators
+    from polyseme.core.model import Background, JointBackground
     from polyseme.estimators.lda import VARIATIONAL_SOLVERS
+    from polyseme.io import models
     from polyseme.priors import MEMBERS
-    from polyseme.solvers import SOLVERS, EarlyStopping, Growth
+    from polyseme.solvers import SOLVERS, EarlyStopping, TreeGrowth
 
     named = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
-    parts = (*named, EarlyStopping, Growth, Background, JointBackground)
+    parts = (*named, EarlyStopping, TreeGrowth, Background, JointBackground)
     settings = {part.__name__: part for part in parts}
-    return storage.restore(path, {name: getattr(estimators, name) for name in _ESTIMATORS}, settings)
+    return models.restore(path, {name: getattr(estimators, name) for name in _ESTIMATORS}, settings)

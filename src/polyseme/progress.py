@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from polyseme.solvers.loop import Callback, Entry
+Entry = dict[str, float]
+Callback = Callable[[Entry], Any]
 
 _LINE_EVERY = 10
 

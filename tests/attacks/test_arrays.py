@@ -12,28 +12,18 @@ import scipy.sparse as sp
 from safetensors.numpy import load_file, save_file
 
 from cli_runner import here, run, write_folder
-from polyseme import (
-    LDA,
-    LSA,
-    NMF,
-    PLSA,
-    CorrelatedTopicModel,
-    HierarchicalPLSA,
-    InputError,
-    TensorPLSA,
-    _kernels,
-)
-from polyseme.dirichlet import improve_documents
+from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, TensorPLSA, _kernels
+from polyseme.core.dirichlet import improve_documents
+from polyseme.core.shard import sparse_counts
+from polyseme.data.shard_files import MANIFEST, write_checked
 from polyseme.errors import ModelFileError, ShardError
-from polyseme.estimators.vector_space import angles
+from polyseme.estimators.lsa import angles
 from polyseme.kernels import SparseCounts, counts_fault, padded
 from polyseme.metrics import coherence, top_words
 from polyseme.retrieval import SearchIndex
-from polyseme.runs.counted import COUNTS_FILE, read_counts
+from polyseme.runs.documents import COUNTS_FILE, read_counts
 from polyseme.scale import open_shards, write_shards
 from polyseme.selection import choose_n_topics, score_documents
-from polyseme.sources.memory import sparse_counts
-from polyseme.sources.shards import MANIFEST, write_checked
 from polyseme.text import _counting
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from polyseme.data.dask import connected
 from polyseme.errors import MissingExtraError
-from polyseme.sources.connection import connected
 
 distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
 pytest.importorskip("cryptography", reason="needs polyseme[dask]")

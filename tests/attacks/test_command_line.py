@@ -11,10 +11,10 @@ import pytest
 
 from cli_runner import run, write_folder
 from polyseme import PLSA
-from polyseme.cli.select import numbers_of
+from polyseme.cli.commands.select import numbers_of
 from polyseme.errors import InputError
-from polyseme.retrieval import store
-from polyseme.runs.tables import harmless
+from polyseme.retrieval import index as store
+from polyseme.runs.write import harmless
 
 
 @pytest.fixture(scope="module")

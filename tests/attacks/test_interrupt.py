@@ -13,10 +13,10 @@ import pytest
 import scipy.sparse as sp
 
 from polyseme import PLSA
-from polyseme.sampling import sample_corpus
+from polyseme.data import disk
+from polyseme.data.disk import FIT_FOLDER, Generation, remove_unused
+from polyseme.datasets.synthetic import sample_corpus
 from polyseme.scale import write_shards
-from polyseme.sources import disk
-from polyseme.sources.disk import FIT_FOLDER, Generation, remove_unused
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -100,7 +100,7 @@ def test_a_fit_leaves_only_the_folders_of_its_checkpoint(shards):
 CHILD = """
 import sys
 from pathlib import Path
-from polyseme.sources.disk import Generation
+from polyseme.data.disk import Generation
 for name in ("gone", "kept", "unkept"):
     (Path(sys.argv[1]) / name).mkdir()
 gone = Generation(Path(sys.argv[1]) / "gone")

@@ -16,15 +16,18 @@ from safetensors.numpy import save as to_safetensors
 
 import polyseme
 from cli_runner import TEXTS, run, write_folder
-from polyseme import PLSA, HierarchicalPLSA, parquet, untrusted
-from polyseme.checkpoints import Checkpoint, Written, read_checkpoint, write_checkpoint
+from polyseme import PLSA, HierarchicalPLSA
 from polyseme.errors import InputError, ModelFileError, ShardError
+from polyseme.io import checks as untrusted
+from polyseme.io import parquet
+from polyseme.io.models import digest_of
 from polyseme.retrieval import SearchIndex
-from polyseme.runs import fields, open_run
-from polyseme.runs.counted import VECTORIZER_FILE
+from polyseme.runs import folder as fields
+from polyseme.runs import open_run
+from polyseme.runs.documents import VECTORIZER_FILE
 from polyseme.runs.write import write_about
 from polyseme.scale import open_shards, write_shards
-from polyseme.storage import digest_of
+from polyseme.solvers.checkpoints import Checkpoint, Written, read_checkpoint, write_checkpoint
 from polyseme.text import Vectorizer
 
 BACKTRACKS = r"(?:\w+\s?)+$"
@@ -293,7 +296,7 @@ def test_texts_of_another_run(place):
 
 
 def test_an_index_of_another_run(place):
-    index = SearchIndex(np.eye(3), ["a", "b", "c"]).use_model(PLSA(2, random_state=0, max_iter=5).fit(np.eye(3) + 1))
+    index = SearchIndex(np.eye(3), ["a", "b", "c"]).set_model(PLSA(2, random_state=0, max_iter=5).fit(np.eye(3) + 1))
     index.save(place / "run" / "search.safetensors")
     assert "is of another run: remove it" in fails(place, "search", "run", "fruit", "--method", "plsi*")
 
@@ -408,7 +411,7 @@ def test_a_wrong_entry_of_a_manifest(sharded, name, value):
 
 
 def test_a_vocabulary_of_shards_that_is_no_list_of_words(tmp_path):
-    from polyseme.sources.shards import write_checked
+    from polyseme.data.shard_files import write_checked
 
     folder = tmp_path / "shards"
     write_shards([np.eye(3)], folder, vocabulary=["a", "b", "c"])
@@ -484,7 +487,7 @@ def test_a_full_disk_inside_the_parquet_writer(tmp_path):
     """The limit on the size of a file fails as a full disk does: an error from the system in the middle of a write."""
     pytest.importorskip("resource")
     program = (
-        "import resource, sys; from pathlib import Path; import polars; from polyseme.parquet import write_frame\n"
+        "import resource, sys; from pathlib import Path; import polars; from polyseme.io.parquet import write_frame\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "frame = polars.DataFrame({'a': [str(number) * 9 for number in range(10000)]})\n"
         "try:\n    write_frame(Path(sys.argv[1]), frame)\n"
@@ -725,7 +728,7 @@ def test_a_checkpoint_with_a_right_digest_and_a_wrong_content(tmp_path, change):
 @pytest.mark.parametrize("folders", ["[1]", '{"a": 1}', "NaN", "[" * 50_000])
 def test_a_checkpoint_with_wrong_folders(tmp_path, monkeypatch, folders):
     with monkeypatch.context() as patch:
-        patch.setattr("polyseme.checkpoints.json.dumps", lambda _: folders)
+        patch.setattr("polyseme.solvers.checkpoints.json.dumps", lambda _: folders)
         write_checkpoint(tmp_path / "x", "fit", Written({}, {}))
     with pytest.raises(ModelFileError, match="is damaged"):
         read_checkpoint(tmp_path / "x", "fit")

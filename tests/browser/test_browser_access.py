@@ -9,7 +9,7 @@ FRAGMENTS = (
 
 
 RULES = {"light": {}, "dark": {"runOnly": ["color-contrast"]}}
-"""in the dark only the colours are others"""
+"""in the dark only the colors are others"""
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from explorer_corpora import themed_parts, themed_texts
 from polyseme import LDA, PLSA
-from polyseme.explore import from_sklearn, of_model, write_page
+from polyseme.explore import from_sklearn, page_data, write_page
 from polyseme.retrieval import SearchIndex
 from polyseme.solvers import Tempered
 from polyseme.text import Vectorizer
@@ -64,7 +64,7 @@ def test_pasted_texts_have_the_topics_that_transform_gives(case):
 def test_search_gives_the_scores_and_reasons_of_the_index(case):
     """(SearchIndex folds queries in for PLSA only.)"""
     model, parts, page = case
-    index = SearchIndex(parts.counts, parts.vocabulary, vectorizer=parts.vectorizer).use_model(model)
+    index = SearchIndex(parts.counts, parts.vocabulary, vectorizer=parts.vectorizer).set_model(model)
     for query in QUERIES:
         expected = index.search(query, k=10, method="plsi-q")
         found = page.page.evaluate("query => window.polyseme.search(query, 10)", query)
@@ -84,7 +84,7 @@ def test_search_gives_the_scores_and_reasons_of_the_index(case):
 
 def test_what_the_page_shows_are_these_numbers(themes_page, themes):
     model = PLSA(4, random_state=0, tol=1e-4).fit(themes.counts)
-    index = SearchIndex(themes.counts, themes.vocabulary, vectorizer=themes.vectorizer).use_model(model)
+    index = SearchIndex(themes.counts, themes.vocabulary, vectorizer=themes.vectorizer).set_model(model)
     page = themes_page.page
     page.get_by_label("Search documents").fill("river boats")
     page.keyboard.press("Enter")
@@ -143,7 +143,7 @@ def test_words_are_those_of_the_vectorizer(opened, tmp_path, name):
     page.context.close()
 
 
-def test_a_python_tokeniser_switches_pasting_off(opened, tmp_path):
+def test_a_python_tokenizer_switches_pasting_off(opened, tmp_path):
     vectorizer = Vectorizer(tokenizer=str.split, token_pattern=None)
     counts = vectorizer.fit_transform(["red green", "green blue", "blue red"])
     path = tmp_path / "page.html"
@@ -173,7 +173,7 @@ def test_counts_that_are_not_whole_numbers(opened, tmp_path):
     counts = np.array([[0.5, 0, 2.25], [0, 1.5, 0], [3.0, 0, 0.125]])
     model = PLSA(2, random_state=0).fit(counts)
     path = tmp_path / "page.html"
-    write_page(of_model(model, counts, ["ab", "bc", "cd"]), path)
+    write_page(page_data(model, counts, ["ab", "bc", "cd"]), path)
     page = opened(path, "#/document/0")
     assert "2.8 counted tokens" in page.text() or "3 counted tokens" in page.text()
 

@@ -5,7 +5,7 @@ import html
 import pytest
 
 from explorer_corpora import HOSTILE, hostile_parts
-from polyseme.explore import show, write_page
+from polyseme.explore import show_page, write_page
 
 FRAGMENTS = (
     "#/topics", "#/topic/0", "#/topic/1", "#/topic/2", "#/documents", "#/document/0", "#/document/1", "#/document/2",
@@ -82,14 +82,14 @@ def test_cells_of_a_table_are_no_formulas(hostile):
     rows = download.value.path().read_text(encoding="utf-8").splitlines()
     hostile.go("#/word/%3DHYPERLINK(1)")
     with hostile.page.expect_download() as download:
-        hostile.page.get_by_role("button", name="Save neighbours of =HYPERLINK(1) as CSV").click()
+        hostile.page.get_by_role("button", name="Save neighbors of =HYPERLINK(1) as CSV").click()
     rows += download.value.path().read_text(encoding="utf-8").splitlines()
     assert not [cell for row in rows for cell in row.split(",") if cell[:1] in "=@" and cell]
 
 
 def test_the_page_in_a_notebook(browser, themes):
     """A frame with the page as its text: links stay inside, and nothing of the notebook is in reach."""
-    frame = show(themes, height=500)._repr_html_()
+    frame = show_page(themes, height=500)._repr_html_()
     page = browser.new_page()
     complaints = []
     page.on("pageerror", lambda error: complaints.append(str(error)))

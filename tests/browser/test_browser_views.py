@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyseme.explore import write_page
-from polyseme.metrics import shown_words, words_apart
+from polyseme.metrics import distinctive_words, shown_words
 
 VIEWS = {
     "#/topics": ["4 topics", "80 documents", "Map", "weight", "fit"],
@@ -16,7 +16,7 @@ VIEWS = {
     "#/documents?filter=harbour": ["of 80 documents", "harbour"],
     "#/document/3": ["Text", "Topics", "Similar documents", "counted tokens"],
     "#/words": ["bank", "most frequent"],
-    "#/word/bank": ["Senses", "Neighbours", "tokens in"],
+    "#/word/bank": ["Senses", "Neighbors", "tokens in"],
     "#/word/banks": ["bank"],
     "#/search/ship%20loan": ["Documents", "Topics of the query", "words 0."],
     "#/paste": ["Nothing pasted yet", "goes nowhere"],
@@ -107,7 +107,7 @@ def test_senses_are_those_of_the_index(themes_page, themes):
     from polyseme.retrieval import SearchIndex
 
     model = PLSA(4, random_state=0, tol=1e-4).fit(themes.counts)
-    index = SearchIndex(themes.counts, themes.vocabulary, titles=themes.titles).use_model(model)
+    index = SearchIndex(themes.counts, themes.vocabulary, titles=themes.titles).set_model(model)
     themes_page.go("#/word/bank")
     senses = index.senses("bank")
     assert len(senses) >= 2
@@ -117,8 +117,8 @@ def test_senses_are_those_of_the_index(themes_page, themes):
         assert str(sense.topic) in block
         assert all(word in block for word in sense.words[:10])
         assert all(title in block for _, title in sense.documents)
-    neighbours = [neighbour.word for neighbour in index.neighbours("bank", 20)]
-    assert themes_page.page.locator("main svg").nth(1).locator("text.label").all_text_contents() == neighbours
+    neighbors = [neighbor.word for neighbor in index.related_words("bank", 20)]
+    assert themes_page.page.locator("main svg").nth(1).locator("text.label").all_text_contents() == neighbors
 
 
 def test_deep_links_and_history(opened, themes_file):
@@ -199,7 +199,7 @@ def test_words_that_set_a_label_apart_are_those_of_metrics(opened, themes, tmp_p
     path = tmp_path / "page.html"
     write_page(replace(themes, labels=[[name] for name in labels]), path)
     page = opened(path, "#/labels/money").page
-    names, scores = words_apart(themes.counts, labels)
+    names, scores = distinctive_words(themes.counts, labels)
     best = np.argsort(-scores[names.index("money")], kind="stable")
     expected = [themes.vocabulary[word] for word in best if scores[names.index("money"), word] > 0][:30]
     assert page.locator("svg.chart").first.locator("text.label").all_text_contents() == expected

@@ -13,11 +13,13 @@ import scipy.sparse as sp
 import polyseme
 from cli_runner import here
 from polyseme import cli
-from polyseme.cli import demo, fitting, topic_table
-from polyseme.datasets import Corpus
-from polyseme.runs.typical import Labels
+from polyseme.cli import console as topic_table
+from polyseme.cli import fitting
+from polyseme.cli.commands import demo
+from polyseme.datasets import TextCorpus
+from polyseme.runs.topic_documents import Labels
 
-SMALL_CORPUS = Corpus(
+SMALL_CORPUS = TextCorpus(
     texts=["apples pears plums fruit"] * 12 + ["iron copper zinc metal"] * 18,
     titles=[f"orchard.tree{i}" for i in range(12)] + [f"mine.shaft{i}" for i in range(18)],
     labels=["orchard"] * 12 + ["mine"] * 18,

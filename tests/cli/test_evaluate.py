@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from polyseme.cli.app import app
-from polyseme.cli.evaluate import STEPS, main_labels
-from polyseme.metrics import agreement, coherence, evaluate, fit_report, shown_words, topic_diversity
+from polyseme.cli.commands.evaluate import STEPS, main_labels
+from polyseme.metrics import coherence, evaluate, fit_report, label_agreement, shown_words, topic_diversity
 from polyseme.runs import open_run
 
 FRUIT = ["apples", "pears", "plums", "cherries", "grapes", "orchard"]
@@ -34,7 +34,7 @@ def lines(seed: int, n: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over sixty labelled documents, and other documents beside it."""
+    """A run over sixty labeled documents, and other documents beside it."""
     folder = tmp_path_factory.mktemp("evaluate")
     for name, seed, n in (("training", 0, 60), ("other", 1, 30)):
         rows = [f"{'fruit' if i % 2 else 'metal'},{line}" for i, line in enumerate(lines(seed, n))]
@@ -71,7 +71,7 @@ def test_the_figures_are_those_of_the_functions(folder: Path) -> None:
     fit = fit_report(model.doc_topic_, model.doc_weights_)
     assert [topic["fit"] for topic in found["topics"]] == pytest.approx(list(fit.fit), rel=1e-5)
     assert found["fit"]["n_fitting"] == 2
-    wanted = agreement(model.doc_topic_, opened.labels)
+    wanted = label_agreement(model.doc_topic_, opened.labels)
     assert found["agreement"]["nmi"] == pytest.approx(wanted.nmi) == pytest.approx(1)
     assert found["agreement"]["n_labels"] == 2
     assert [topic["weight"] for topic in found["topics"]] == pytest.approx(list(model.topic_weights_), rel=1e-4)
@@ -85,9 +85,9 @@ def test_by_other_documents(folder: Path) -> None:
     assert found["agreement"]["purity"] == 1
     assert found["perplexity"]["perplexity"] != own["perplexity"]["perplexity"]
     assert found["perplexity"]["perplexity"] < found["perplexity"]["unigram_perplexity"]
-    unlabelled = as_json(str(folder / "run"), str(folder / "other.csv"), "--text", "body")
-    assert unlabelled["agreement"] is None
-    assert unlabelled["perplexity"] == found["perplexity"]
+    unlabeled = as_json(str(folder / "run"), str(folder / "other.csv"), "--text", "body")
+    assert unlabeled["agreement"] is None
+    assert unlabeled["perplexity"] == found["perplexity"]
 
 
 def test_tables(folder: Path) -> None:

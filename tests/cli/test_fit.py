@@ -17,11 +17,11 @@ from rich.console import Console
 import polyseme
 from cli_runner import FRUIT, TEXTS, run, write_folder
 from explorer_corpora import themed_parts
-from polyseme.cli import choosing
-from polyseme.cli.bars import Rate
-from polyseme.cli.choosing import chosen_number, forget_choice
+from polyseme.cli import fitting as choosing
+from polyseme.cli.console import Rate
+from polyseme.cli.fitting import chosen_number, forget_choice
 from polyseme.runs import open_run, whole_folder
-from polyseme.runs.tables import harmless
+from polyseme.runs.write import harmless
 
 
 @pytest.fixture

@@ -12,10 +12,13 @@ import scipy.sparse as sp
 
 from cli_runner import TEXTS, run, write_folder, write_texts
 from polyseme import PLSA, ModelFileError
-from polyseme.cli import shards as shards_command
-from polyseme.runs import open_run, pieces, sharded
+from polyseme.cli.commands import fit as shards_command
+from polyseme.data import shard_writer as writing
+from polyseme.runs import documents as pieces
+from polyseme.runs import open_run
+from polyseme.runs import run as sharded
 from polyseme.runs.folder import SHARDS_FOLDER
-from polyseme.scale import open_shards, writing
+from polyseme.scale import open_shards
 from shard_runs import MODEL, fitted, make_small, same_files
 
 
@@ -157,16 +160,16 @@ def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.M
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("polyseme.cli.update_shards.write_fitted_shards", full)
+    monkeypatch.setattr("polyseme.cli.commands.update.write_fitted_shards", full)
     assert "No space left" in run("update", "run", "new.txt", cwd=place).stderr
     same_files(place / "run", place / "wanted")
     assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run", "wanted"]
 
 
 def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyseme.solvers.em import EMRun
+    from polyseme.solvers.ascent import EMRun
 
-    look, looks = EMRun._look, []
+    look, looks = EMRun._em_step, []
 
     def interrupted(self: Any, *arguments: Any) -> None:
         looks.append(1)
@@ -210,7 +213,7 @@ def test_what_a_large_run_still_does(large: Path) -> None:
 
 def test_a_sample_is_some_of_the_documents(large: Path) -> None:
     whole = open_run(large / "run")
-    sample = whole.at_hand()
+    sample = whole.in_memory()
     rows = sample.rows
     assert len(rows) == 40
     assert (np.diff(rows) > 0).all()

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cli_runner import run, write_texts
+from polyseme.data import shard_writer as writing
+from polyseme.data.shard_files import read_manifest
 from polyseme.runs import open_run, whole_folder
 from polyseme.runs.folder import SHARDS_FOLDER, work_folder
-from polyseme.scale import writing
-from polyseme.sources.shards import read_manifest
 from shard_runs import MODEL, fitted, make_small, same_files
 
 
@@ -54,11 +54,11 @@ from polyseme.cli import main
 main()
 """
 PHASES = {
-    "reading": "polyseme.runs.texts:TextWriter.add:200",
-    "sharding": "polyseme.scale.writing:write_shard:2",
-    "fitting": "polyseme.solvers.em:EMRun._look:9",
+    "reading": "polyseme.runs.documents:TextWriter.add:200",
+    "sharding": "polyseme.data.shard_writer:write_shard:2",
+    "fitting": "polyseme.solvers.ascent:EMRun._em_step:9",
     "folding": "polyseme.estimators.sharded:_fill:0",
-    "writing": "polyseme.runs.pieces:Pieces.replace:2",
+    "writing": "polyseme.runs.documents:Pieces.replace:2",
 }
 
 
@@ -89,7 +89,7 @@ def test_a_fit_killed_in_any_step_goes_on_to_the_same_bits(phase: str, place: Pa
 
 def counted_calls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
     """Grow with the shards that are written, and with the looks of a fit at all documents."""
-    from polyseme.sources.disk import DiskSource
+    from polyseme.data.disk import DiskSource
 
     written: list[int] = []
     looks: list[int] = []
@@ -112,7 +112,7 @@ def counted_calls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]
 def test_a_fit_killed_at_random_moments_ends_with_the_same_bits(place: Path) -> None:
     rng = np.random.default_rng(0)
     start = time.monotonic()
-    command = [sys.executable, "-c", KILLED, "polyseme.scale.writing:write_shard:1000000"]
+    command = [sys.executable, "-c", KILLED, "polyseme.data.shard_writer:write_shard:1000000"]
     command += ["fit", "lines.txt", *MODEL, "--shards", "--no-page"]
     subprocess.run(command, cwd=place, check=True)
     lasted = time.monotonic() - start

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli_runner import FRUIT, METAL, here
-from polyseme.cli.search import INDEX_FILE
-from polyseme.runs.counted import unique_ids
+from polyseme.cli.commands.search import INDEX_FILE
+from polyseme.runs.documents import unique_ids
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 
 from cli_runner import run
 from polyseme import InputError
-from polyseme.cli.select import default_picture, numbers_of
+from polyseme.cli.commands.select import default_picture, numbers_of
 from polyseme.datasets import synthetic_corpus
 
 

@@ -1,6 +1,6 @@
 """Priors: one conformance suite over all of them; tests/priors/test_members.py shows what each is for.
 
-The M-step is checked against the log density alone (numerical gradients, random neighbours, grids), never against the
+The M-step is checked against the log density alone (numerical gradients, random neighbors, grids), never against the
 formulas of the code.
 """
 
@@ -20,10 +20,10 @@ from polyseme.priors import (
     Dirichlet,
     Entropic,
     Prior,
+    PriorSum,
     SeedWords,
     Smoothing,
     Sparsing,
-    Sum,
     TopicSelection,
     as_prior,
     combine,
@@ -45,9 +45,9 @@ AT_STRENGTH = {
     "topic-selection": lambda s: TopicSelection(s).with_row_totals(TOTALS),
     "topic-selection-of-counts": lambda s: TopicSelection(s),
     "seed-words": lambda s: SeedWords({0: [1, 2], 3: [5]}, strength=s),
-    "sum-of-additive": lambda s: Sum((Dirichlet(0.5), Decorrelation(s), Smoothing(s, TARGET))),
-    "sum-with-sparse-entropic": lambda s: Sum((Smoothing(3), Entropic(s), Sparsing(s))),
-    "sum-with-flat-entropic": lambda s: Sum((Dirichlet(1.5), Entropic(-s), SeedWords({1: [0]}, strength=s))),
+    "sum-of-additive": lambda s: PriorSum((Dirichlet(0.5), Decorrelation(s), Smoothing(s, TARGET))),
+    "sum-with-sparse-entropic": lambda s: PriorSum((Smoothing(3), Entropic(s), Sparsing(s))),
+    "sum-with-flat-entropic": lambda s: PriorSum((Dirichlet(1.5), Entropic(-s), SeedWords({1: [0]}, strength=s))),
 }
 """Every member at a strength from 1e-6 to 1e6."""
 
@@ -60,10 +60,10 @@ NEUTRAL = {
     "decorrelation": Decorrelation(0),
     "topic-selection": TopicSelection(0).with_row_totals(TOTALS),
     "seed-words": SeedWords({0: [1]}, strength=0),
-    "sum": Sum((Dirichlet(1), Entropic(0), Smoothing(0))),
+    "sum": PriorSum((Dirichlet(1), Entropic(0), Smoothing(0))),
 }
 
-MAXIMISERS = {
+MAXIMIZERS = {
     "dirichlet": Dirichlet(1.7),
     "dirichlet-vector": Dirichlet([1, 2, 30, 1.5, 1, 4]),
     "dirichlet-below-one": Dirichlet(0.4),
@@ -77,19 +77,19 @@ MAXIMISERS = {
     "entropic-above-all-counts": Entropic(200),
     "flat-entropic": Entropic(-3),
     "flat-entropic-above-all-counts": Entropic(-500),
-    "sum-of-additive": Sum((Dirichlet(0.5), Smoothing(20, TARGET), SeedWords({1: [4]}))),
-    "sum-with-entropic": Sum((Dirichlet(1.5), Entropic(25), Entropic(5))),
-    "sum-with-flat-entropic": Sum((Sparsing(2), Entropic(-10))),
+    "sum-of-additive": PriorSum((Dirichlet(0.5), Smoothing(20, TARGET), SeedWords({1: [4]}))),
+    "sum-with-entropic": PriorSum((Dirichlet(1.5), Entropic(25), Entropic(5))),
+    "sum-with-flat-entropic": PriorSum((Sparsing(2), Entropic(-10))),
 }
-"""Priors whose `maximise` is a maximum, at strengths that leave every entry of `counts()` above zero."""
+"""Priors whose `maximize` is a maximum, at strengths that leave every entry of `counts()` above zero."""
 
 STEPS = {
     "decorrelation": Decorrelation(8),
     "topic-selection": TopicSelection(0.2).with_row_totals(TOTALS),
     "topic-selection-of-counts": TopicSelection(0.2),
-    "sum-with-decorrelation": Sum((Decorrelation(8), Dirichlet(1.5), Entropic(4))),
+    "sum-with-decorrelation": PriorSum((Decorrelation(8), Dirichlet(1.5), Entropic(4))),
 }
-"""Priors whose `maximise` is one step of an iteration, at strengths where the iteration converges."""
+"""Priors whose `maximize` is one step of an iteration, at strengths where the iteration converges."""
 
 
 def over(members):
@@ -123,17 +123,17 @@ def told_totals(prior):
 
 
 class TestConformance:
-    @over(MAXIMISERS)
+    @over(MAXIMIZERS)
     def test_m_step_is_stationary(self, prior):
         n = counts()
-        best = prior.maximise(n, factor())
+        best = prior.maximize(n, factor())
         assert best.min() > 0
         assert unevenness(prior, n, best) < 1e-5
 
-    @over(MAXIMISERS)
-    def test_m_step_is_no_worse_than_1000_random_neighbours(self, prior):
+    @over(MAXIMIZERS)
+    def test_m_step_is_no_worse_than_1000_random_neighbors(self, prior):
         n = counts()
-        best = prior.maximise(n, factor())
+        best = prior.maximize(n, factor())
         reached = objective(prior, n, best)
         rng = np.random.default_rng(2)
         for size in 10 ** rng.uniform(-4, 0.5, 1000):
@@ -144,15 +144,15 @@ class TestConformance:
     def test_steps_lead_to_a_stationary_point(self, prior):
         n, f = counts(), factor()
         for _ in range(1000):
-            f = prior.maximise(n, f)
-        assert np.abs(prior.maximise(n, f) - f).max() < 1e-10
+            f = prior.maximize(n, f)
+        assert np.abs(prior.maximize(n, f) - f).max() < 1e-10
         assert f.min() > 0
         assert unevenness(told_totals(prior), n, f) < 1e-5
 
     @over(NEUTRAL)
     def test_neutral_strength_is_plain(self, prior):
         n, f = counts(), factor()
-        np.testing.assert_array_equal(prior.maximise(n, f), plain(n))
+        np.testing.assert_array_equal(prior.maximize(n, f), plain(n))
         assert prior.neutral
         assert prior.monotone
         assert prior.log_density(f) == 0
@@ -161,32 +161,32 @@ class TestConformance:
     def test_neutral_strength_keeps_a_row_without_counts(self, prior):
         n, f = counts(), factor()
         n[1] = 0
-        np.testing.assert_allclose(prior.maximise(n, f)[1], f[1], rtol=1e-14)
+        np.testing.assert_allclose(prior.maximize(n, f)[1], f[1], rtol=1e-14)
 
-    @over(MAXIMISERS | STEPS)
+    @over(MAXIMIZERS | STEPS)
     def test_other_strengths_are_not_neutral(self, prior):
         assert not prior.neutral
 
-    @over(MAXIMISERS | STEPS)
+    @over(MAXIMIZERS | STEPS)
     def test_rows_add_up_to_the_log_density(self, prior):
         prior = told_totals(prior)
         rows = prior.row_log_density(factor())
         assert rows.shape == (ROWS,)
         assert rows.sum() == pytest.approx(prior.log_density(factor()), rel=1e-13)
 
-    @over(MAXIMISERS | STEPS)
+    @over(MAXIMIZERS | STEPS)
     def test_nothing_given_is_changed(self, prior):
         n, f = counts(), factor()
-        prior.maximise(n, f)
+        prior.maximize(n, f)
         np.testing.assert_array_equal(n, counts())
         np.testing.assert_array_equal(f, factor())
 
-    @over(MAXIMISERS | STEPS)
+    @over(MAXIMIZERS | STEPS)
     def test_copies_and_pickles_are_equal(self, prior):
         for other in (copy.deepcopy(prior), pickle.loads(pickle.dumps(prior))):
             assert other == prior
             assert repr(other) == repr(prior)
-            np.testing.assert_array_equal(other.maximise(counts(), factor()), prior.maximise(counts(), factor()))
+            np.testing.assert_array_equal(other.maximize(counts(), factor()), prior.maximize(counts(), factor()))
 
     @settings(max_examples=100, deadline=None)
     @given(data=st.data(), exponent=st.floats(-6, 6))
@@ -205,7 +205,7 @@ class TestConformance:
     @staticmethod
     def _is_proper(prior, n, f):
         """Proper rows, no NaN, a log density that is a number or -inf, and no fall where none is promised."""
-        after = prior.maximise(n, f)
+        after = prior.maximize(n, f)
         assert (after >= 0).all()
         np.testing.assert_allclose(after.sum(axis=1), 1, rtol=1e-12)
         prior = told_totals(prior)
@@ -227,7 +227,7 @@ class TestConformance:
         f[:, 2] = 0
         f = plain(f)
         f[3] = np.eye(COLUMNS)[4]
-        after = AT_STRENGTH[member](strength).maximise(n, f)
+        after = AT_STRENGTH[member](strength).maximize(n, f)
         assert (after >= 0).all()
         np.testing.assert_allclose(after.sum(axis=1), 1, rtol=1e-12)
 
@@ -249,7 +249,7 @@ class TestMonotone:
             (Entropic(2), None),
             (Entropic(100), Entropic(30)),
             (Entropic(-5), Entropic(-50)),
-            (Sum((Dirichlet(1.2), Entropic(5))), Sum((Entropic(20), SeedWords({1: [3]}), Smoothing(2)))),
+            (PriorSum((Dirichlet(1.2), Entropic(5))), PriorSum((Entropic(20), SeedWords({1: [3]}), Smoothing(2)))),
         ],
         ids=lambda prior: "none" if prior is None else type(prior).__name__,
     )
@@ -284,15 +284,15 @@ class TestMonotone:
         """The step itself overshoots: two topics, nothing near zero, and the same counts."""
         prior, n = Decorrelation(95), np.array([[50.0, 50.0], [50.0, 50.0]])
         before = np.array([[0.52, 0.48], [0.52, 0.48]])
-        after = prior.maximise(n, before)
-        after_two = prior.maximise(n, after)
+        after = prior.maximize(n, before)
+        after_two = prior.maximize(n, after)
         assert min(after.min(), after_two.min()) > 0
         values = [objective(prior, n, f) for f in (before, after, after_two)]
         assert min(np.diff(values)) < 0
 
     def test_a_sum_is_monotone_if_all_its_members_are(self):
-        assert Sum((Dirichlet(2), Entropic(3))).monotone
-        assert not Sum((Dirichlet(2), Decorrelation(3))).monotone
+        assert PriorSum((Dirichlet(2), Entropic(3))).monotone
+        assert not PriorSum((Dirichlet(2), Decorrelation(3))).monotone
 
 
 class TestCombining:
@@ -301,14 +301,14 @@ class TestCombining:
         priors = (Dirichlet(1.5), Decorrelation(4), Smoothing(6, TARGET))
         total = sum(prior.pseudo_counts(n, f) for prior in priors)
         together = combine(priors)
-        np.testing.assert_allclose(together.maximise(n, f), plain(n + total), rtol=1e-14)
+        np.testing.assert_allclose(together.maximize(n, f), plain(n + total), rtol=1e-14)
         assert together.log_density(f) == pytest.approx(sum(prior.log_density(f) for prior in priors))
 
     def test_opposites_cancel(self):
         """Clipped once, after adding: entries below the sparse prior's half token survive."""
         n = counts() / 100
         prior = combine([Dirichlet(0.5), Dirichlet(1.5)])
-        np.testing.assert_allclose(prior.maximise(n, factor()), plain(n), rtol=1e-12)
+        np.testing.assert_allclose(prior.maximize(n, factor()), plain(n), rtol=1e-12)
 
     def test_what_estimators_accept(self):
         prior = Entropic(2)
@@ -317,8 +317,8 @@ class TestCombining:
         assert as_prior(0.5) == as_prior(np.float32(0.5)) == Dirichlet(0.5)
         assert as_prior([]) is None
         assert as_prior([prior]) is prior
-        assert as_prior((prior, Dirichlet(2))) == Sum((prior, Dirichlet(2)))
-        assert as_prior([prior, Sum((Dirichlet(2), Smoothing(1)))]).entropic_weight == 2
+        assert as_prior((prior, Dirichlet(2))) == PriorSum((prior, Dirichlet(2)))
+        assert as_prior([prior, PriorSum((Dirichlet(2), Smoothing(1)))]).entropic_weight == 2
 
     def test_one_with_its_own_m_step_stands_alone(self):
         @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class TestCombining:
             def row_log_density(self, factor):
                 return np.zeros(len(factor))
 
-            def maximise(self, counts, factor):
+            def maximize(self, counts, factor):
                 return factor
 
         assert as_prior(Own()) == Own()
@@ -337,14 +337,14 @@ class TestCombining:
             as_prior([Own(), Dirichlet(2)])
 
 
-@over(MAXIMISERS)
+@over(MAXIMIZERS)
 def test_a_prior_of_the_wrong_length_is_refused_by_the_m_step_too(prior):
-    """Whatever `check` refuses, `maximise` refuses, instead of a message about broadcasting."""
+    """Whatever `check` refuses, `maximize` refuses, instead of a message about broadcasting."""
     shape = (ROWS, COLUMNS + 1)
     try:
         prior.check(shape)
     except InputError:
         with pytest.raises(InputError):
-            prior.maximise(np.ones(shape), np.full(shape, 1 / shape[1]))
+            prior.maximize(np.ones(shape), np.full(shape, 1 / shape[1]))
         with pytest.raises(InputError):
             prior.log_density(np.full(shape, 1 / shape[1]))

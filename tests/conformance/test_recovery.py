@@ -1,16 +1,16 @@
 """Data drawn from each model with known parameters: that model finds them better than plain PLSA does.
 
-The error is the total variation distance between true and fitted topics, matched one to one (polyseme.factors.align),
-in the mean over topics; the median of five seeds decides. Both fits use the same solver, tolerance and start. The
-settings below are those where the model's assumption matters; a prior is given the strength that drew the data where
-it has one. `pytest -s` prints the medians, which docs/priors_and_background.md quotes.
+The error is the total variation distance between true and fitted topics, matched one to one
+(polyseme.core.factors.align), in the mean over topics; the median of five seeds decides. Both fits use the same solver,
+tolerance and start. The settings below are those where the model's assumption matters; a prior is given the strength
+that drew the data where it has one. `pytest -s` prints the medians, which docs/priors_and_background.md quotes.
 """
 
 import numpy as np
 import pytest
 
 from polyseme import PLSA, Background
-from polyseme.factors import align
+from polyseme.core.factors import align
 from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, TopicSelection
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

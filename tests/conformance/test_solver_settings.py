@@ -9,10 +9,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme import PLSA, InputError, UnsupportedError
-from polyseme.initialise import STARTS
+from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.model import Model
 from polyseme.solvers import EM, SCD, SOLVERS, Annealed, HeldOutTempered, MultiplicativeNMF, Tempered, run_to_end
+from polyseme.solvers.initialize import STARTS
 from solver_problems import (
     EVERY,
     HOLDING_OUT,
@@ -21,10 +21,10 @@ from solver_problems import (
     X,
     advanced,
     begin,
+    corpus_of,
     factors,
     mean_log_likelihood,
     path,
-    source_of,
     worst_fall,
 )
 
@@ -88,10 +88,10 @@ def test_one_iteration_is_one_iteration(name):
 def test_no_iteration_beyond_the_last(name):
     theta, phi = padded(START[0], np.float64), padded(START[1].T, np.float64)
     for max_iter in (1, 2, 7):
-        end = run_to_end(SOLVERS[name](), Model(K), source_of(X), theta, phi, max_iter=max_iter, tol=0, listeners=[])
+        end = run_to_end(SOLVERS[name](), Model(K), corpus_of(X), theta, phi, max_iter=max_iter, tol=0, listeners=[])
         assert end.n_iter == max_iter
         assert end.history["iteration"].tolist() == list(range(max_iter + 1))
-        run = advanced(SOLVERS[name]().begin(Model(K), source_of(X), theta, phi), max_iter)
+        run = advanced(SOLVERS[name]().begin(Model(K), corpus_of(X), theta, phi), max_iter)
         assert np.array_equal(run.phi, end.run.phi)
 
 

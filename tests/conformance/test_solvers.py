@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import PLSA
+from polyseme.core.holdout import split_tokens
+from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.model import Model
 from polyseme.solvers import SOLVERS, HeldOutTempered
-from polyseme.split import split_tokens
 from solver_problems import (
     EVERY,
     EVERY_PLAIN,
@@ -22,6 +22,7 @@ from solver_problems import (
     advanced,
     begin,
     blocks,
+    corpus_of,
     factorable,
     factors,
     fit,
@@ -29,7 +30,6 @@ from solver_problems import (
     multipliers,
     path,
     saturated,
-    source_of,
     worst_fall,
 )
 
@@ -70,7 +70,7 @@ def test_the_report_describes_the_point(name, weighted):
     run = begin(SOLVERS[name](), X, START, weights=weights)
     data = X
     if name in HOLDING_OUT:  # they report on what they fit
-        counts = source_of(X).by_doc
+        counts = corpus_of(X).by_doc
         data = np.zeros_like(X)
         data[np.nonzero(X)] = split_tokens(counts, HeldOutTempered().seed, HeldOutTempered().held_out)[0]
     for _ in range(12):
@@ -128,7 +128,7 @@ def test_the_padding_stays_empty(name):
 def test_a_solver_leaves_its_start_alone(name):
     theta, phi = padded(START[0], np.float64), padded(START[1].T, np.float64)
     before = theta.copy(), phi.copy()
-    advanced(SOLVERS[name]().begin(Model(K), source_of(X), theta, phi), 5)
+    advanced(SOLVERS[name]().begin(Model(K), corpus_of(X), theta, phi), 5)
     assert np.array_equal(theta, before[0])
     assert np.array_equal(phi, before[1])
 
@@ -187,7 +187,7 @@ def test_equal_weights_are_no_weights(name):
 @DTYPES
 @pytest.mark.parametrize("layout", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
 def test_threads_change_no_bit(name, dtype, layout, monkeypatch):
-    monkeypatch.setattr("polyseme.kernels.dense.NUMBERS_AT_ONCE", 20_000)
+    monkeypatch.setattr("polyseme.kernels.counts.NUMBERS_AT_ONCE", 20_000)
     data = oracles.random_counts(11, 700, 300, 0.03)
     start = oracles.random_factors(12, *data.shape, 5)
     weights = np.random.default_rng(13).uniform(0.5, 2, len(data))
@@ -269,7 +269,7 @@ def test_the_residual_bounds_what_either_side_could_gain(name, iterations):
     theta, phi = factors(run)
     now = run.report.log_likelihood
     better_docs = mean_log_likelihood(data, oracles.fold_in(data, phi, steps=800), phi) - now
-    lifted = oracles.normalised(np.maximum(phi, 1e-9))
+    lifted = oracles.normalized(np.maximum(phi, 1e-9))
     better_words = mean_log_likelihood(data, theta, oracles.refit_words(data, theta, lifted, steps=800)) - now
     assert max(better_docs, better_words) <= run.report.residual + 1e-9
 

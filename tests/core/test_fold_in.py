@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
+from polyseme.core.fold_in import fold_in
+from polyseme.core.model import Model
+from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
-from polyseme.model import Model
-from polyseme.solvers.folding import fold_in
-from polyseme.sources.memory import sparse_counts
 
 
 def counts_of(X, dtype=np.float64):
@@ -48,7 +48,7 @@ def test_sparse_topics_and_many_of_them():
     """Words that few topics have; K beyond the widths compiled in."""
     rng = np.random.default_rng(2)
     X = oracles.mixed_counts(3, 20, 40, 5)
-    phi = oracles.normalised(rng.exponential(size=(150, 40)) * (rng.random((150, 40)) < 0.2) + 1e-9)
+    phi = oracles.normalized(rng.exponential(size=(150, 40)) * (rng.random((150, 40)) < 0.2) + 1e-9)
     theta = folded(X, phi, tol=1e-6).doc_topic
     missed = log_rows(X, oracles.fold_in(X, phi, steps=5000), phi) - log_rows(X, theta, phi)
     assert (missed <= 1e-6 * X.sum(axis=1)).all()
@@ -71,7 +71,7 @@ def test_unknown_words_are_left_out_and_counted(problem):
     X, phi = problem
     known = phi.copy()
     known[:, 10:20] = 0
-    known = oracles.normalised(known)
+    known = oracles.normalized(known)
     without = X.copy()
     without[:, 10:20] = 0
     result = folded(X, known)
@@ -136,7 +136,7 @@ def test_a_background_keeps_its_share(problem):
     for _ in range(3000):
         mixed = np.hstack([(1 - share) * expected, np.full((40, 1), share)])
         counted = np.einsum("dw,dwk->dk", X, oracles.posterior(mixed, whole))
-        expected = oracles.normalised(counted[:, :6])
+        expected = oracles.normalized(counted[:, :6])
     ours = (1 - share) * theta @ phi + share * background
     theirs = (1 - share) * expected @ phi + share * background
     missed = np.where(X > 0, X * np.log(theirs / ours), 0).sum(axis=1)

@@ -49,7 +49,7 @@ class TestSteps:
         if case.pseudo_counts is not None:
             n, _, _ = expected_counts(X, THETA, PHI, share, BACKGROUND, beta)
             run.advance()
-            by_hand = oracles.normalised(np.maximum(n + case.pseudo_counts(THETA, *told), 0))
+            by_hand = oracles.normalized(np.maximum(n + case.pseudo_counts(THETA, *told), 0))
             np.testing.assert_allclose(factors(run)[0], by_hand, rtol=0, atol=1e-12)
 
     @over("case", WORD_CASES)
@@ -64,7 +64,7 @@ class TestSteps:
         if case.pseudo_counts is not None:
             _, n, _ = expected_counts(X, THETA, PHI, share, BACKGROUND, beta, weights)
             run.advance()
-            by_hand = oracles.normalised(np.maximum(n + case.pseudo_counts(PHI), 0))
+            by_hand = oracles.normalized(np.maximum(n + case.pseudo_counts(PHI), 0))
             np.testing.assert_allclose(factors(run)[1], by_hand, rtol=0, atol=1e-12)
 
     @staticmethod

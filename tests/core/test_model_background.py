@@ -7,13 +7,13 @@ import scipy.sparse as sp
 import oracles
 from family_cases import expected_counts, log_likelihood
 from polyseme import PLSA, Background, JointBackground, UnsupportedError, load
+from polyseme.core.fold_in import fold_in
+from polyseme.core.holdout import split_tokens
+from polyseme.core.model import FixedBackground, Model
+from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
-from polyseme.model import FixedBackground, Model
 from polyseme.solvers import EM, AcceleratedEM, HeldOutTempered
-from polyseme.solvers.folding import fold_in
-from polyseme.sources.memory import sparse_counts
-from polyseme.split import split_tokens
-from solver_problems import advanced, factors, source_of
+from solver_problems import advanced, corpus_of, factors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -31,7 +31,7 @@ def begin(solver, *, joint, layout=sp.csr_array, weights=None):
     model = Model(K, background=FixedBackground(LAMBDA, UNIGRAM, joint))
     return solver.begin(
         model,
-        source_of(X, layout=layout, weights=weights),
+        corpus_of(X, layout=layout, weights=weights),
         padded(THETA, np.float64, K + 1),
         padded(PHI.T, np.float64, K + 1),
     )
@@ -62,7 +62,7 @@ class TestProperForm:
             assert run.report.objective == run.report.log_likelihood
             run.advance()
             by_doc, by_word, _ = expected_counts(X, theta, phi, LAMBDA, UNIGRAM, weights=weights)
-            theta, phi = oracles.normalised(by_doc), oracles.normalised(by_word)
+            theta, phi = oracles.normalized(by_doc), oracles.normalized(by_word)
             ours = factors(run)
             seen = X.sum(axis=1) > 0
             np.testing.assert_allclose(ours[0][seen], theta[seen], rtol=0, atol=1e-12)
@@ -89,7 +89,7 @@ class TestProperForm:
         theta, phi = factors(run)
         before = log_likelihood(X, theta, phi, LAMBDA, UNIGRAM)
         for _ in range(3000):
-            theta = oracles.normalised(expected_counts(X, theta, phi, LAMBDA, UNIGRAM)[0])
+            theta = oracles.normalized(expected_counts(X, theta, phi, LAMBDA, UNIGRAM)[0])
         assert log_likelihood(X, theta, phi, LAMBDA, UNIGRAM) - before <= run.report.residual * X.sum()
 
 
@@ -100,7 +100,7 @@ def joint_step(topic_weights, topic_doc, topic_word):
     share = np.divide((1 - LAMBDA) * topics, total, out=np.zeros_like(topics), where=total > 0)
     counted = X * share
     by_topic = counted.sum(axis=(1, 2))
-    return by_topic / by_topic.sum(), oracles.normalised(counted.sum(axis=2)), oracles.normalised(counted.sum(axis=1))
+    return by_topic / by_topic.sum(), oracles.normalized(counted.sum(axis=2)), oracles.normalized(counted.sum(axis=1))
 
 
 def joint_probabilities(topic_weights, topic_doc, topic_word):
@@ -174,7 +174,7 @@ class TestJointForm:
         counts = sparse_counts(X, np.dtype(np.float64))
         folded = fold_in(model._model(), counts, model.components_, None, n_threads=1, tol=1e-9)
         seen = X.sum(axis=1) > 0
-        np.testing.assert_allclose(folded.doc_topic[seen], oracles.normalised(theta)[seen], atol=1e-3)
+        np.testing.assert_allclose(folded.doc_topic[seen], oracles.normalized(theta)[seen], atol=1e-3)
         shares = LAMBDA / (LAMBDA + (1 - LAMBDA) * theta.sum(axis=1))
         np.testing.assert_allclose(folded.background[seen], shares[seen], atol=1e-3)
         np.testing.assert_allclose(model.doc_background_[seen], shares[seen], atol=0.02)
@@ -214,8 +214,8 @@ class TestFittedModel:
         _, _, by_background = expected_counts(X, model.doc_topic_, model.components_, LAMBDA, UNIGRAM)
         seen = UNIGRAM > 0
         by_hand = by_background[seen] / X.sum(axis=0)[seen]
-        np.testing.assert_allclose(model.background_share_[seen], by_hand, atol=1e-3)
-        assert (model.background_share_[~seen] == 0).all()
+        np.testing.assert_allclose(model.word_background_[seen], by_hand, atol=1e-3)
+        assert (model.word_background_[~seen] == 0).all()
         assert np.array_equal(model.background_, UNIGRAM)
         assert model.background_weight_ == LAMBDA
 
@@ -232,7 +232,7 @@ class TestFittedModel:
         model = PLSA(2, random_state=0, background=0.8).fit(data)
         assert plain.components_[:, 0].min() > 0.4
         assert model.components_[:, 0].max() < 0.2
-        assert model.background_share_.argmax() == 0
+        assert model.word_background_.argmax() == 0
 
     def test_a_word_unseen_in_training_can_be_one_of_the_background(self):
         """The given distribution has the third word, the documents do not: folding in counts it, nothing breaks."""
@@ -253,7 +253,7 @@ class TestFittedModel:
         assert type(twin.background) is kind
         assert twin.background.share == LAMBDA
         np.testing.assert_allclose(twin.background.distribution, UNIGRAM + 0.01, rtol=1e-15)
-        for name in ("background_", "background_share_", "doc_background_", "doc_topic_", "components_"):
+        for name in ("background_", "word_background_", "doc_background_", "doc_topic_", "components_"):
             assert np.array_equal(getattr(twin, name), getattr(model, name))
         assert twin.topic_share_ == model.topic_share_
         assert np.array_equal(twin.transform(X), model.doc_topic_)
@@ -263,10 +263,10 @@ class TestFittedModel:
         model = PLSA(K, random_state=0).fit(X)
         assert model.background_ is None
         assert model.background_weight_ == 0
-        assert not model.background_share_.any()
+        assert not model.word_background_.any()
         assert not model.doc_background_.any()
 
-    def test_a_given_distribution_is_normalised(self):
+    def test_a_given_distribution_is_normalized(self):
         one, other = fitted(Background(LAMBDA, UNIGRAM + 0.1)), fitted(Background(LAMBDA, (UNIGRAM + 0.1) * 70))
         np.testing.assert_allclose(one.components_, other.components_, atol=1e-9)
         assert one.background_.sum() == pytest.approx(1)

@@ -12,10 +12,10 @@ import pytest
 import scipy.sparse as sp
 
 from polyseme import PLSA, InputError
-from polyseme.sampling import sample_corpus
+from polyseme.data.dask import WORKER_ENVIRONMENT, connected
+from polyseme.data.disk import FIT_FOLDER
+from polyseme.datasets.synthetic import sample_corpus
 from polyseme.scale import ShardError, open_shards, write_dask_shards, write_shards
-from polyseme.sources.connection import WORKER_ENVIRONMENT, connected
-from polyseme.sources.disk import FIT_FOLDER
 
 dask = pytest.importorskip("dask", reason="needs polyseme[dask]")
 distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
@@ -73,12 +73,12 @@ def test_workers_give_the_bits_of_one_process(shards, client, settings):
     same_bits(from_disk, at_workers)
     assert np.array_equal(at_workers.transform(cluster), from_disk.doc_topic_)
     if "background" in settings:
-        assert np.array_equal(from_disk.background_share_, at_workers.background_share_)
+        assert np.array_equal(from_disk.word_background_, at_workers.word_background_)
     assert not (shards.folder / FIT_FOLDER).exists()
 
 
 def test_a_pass_online_is_a_chain_of_tasks_that_begins_again_every_few_shards(shards, client, monkeypatch):
-    import polyseme.sources.dask as at_workers
+    import polyseme.data.dask as at_workers
 
     settings = {**SETTINGS, "solver": "online", "max_iter": 2}
     chains, submit = [], at_workers.DaskSource._submit

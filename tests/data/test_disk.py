@@ -27,17 +27,17 @@ from polyseme import (
     RealTopicModel,
     TensorPLSA,
     UnsupportedError,
-    files,
 )
-from polyseme.checkpoints import Checkpoint
+from polyseme.core.statistics import FAN_IN, ReductionTree
+from polyseme.data.corpus import MemoryCorpus, counts_of
+from polyseme.data.disk import FIT_FOLDER
+from polyseme.data.shard_files import read_manifest
+from polyseme.datasets.synthetic import sample_corpus
+from polyseme.io import files
 from polyseme.priors import TopicSelection
-from polyseme.sampling import sample_corpus
 from polyseme.scale import ShardError, open_shards, write_shards
 from polyseme.selection import choose_n_topics
-from polyseme.sources.disk import FIT_FOLDER
-from polyseme.sources.memory import MemorySource, counts_of
-from polyseme.sources.shards import read_manifest
-from polyseme.stats import FAN_IN, Tree
+from polyseme.solvers.checkpoints import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -148,22 +148,22 @@ def test_disk_fits_as_memory_does(shards, solver):
 def test_background_and_priors(shards):
     settings = {**SETTINGS, "background": 0.2, "doc_topic_prior": 1.1, "topic_word_prior": 1.05}
     from_disk, in_memory = PLSA(**settings).fit(shards), PLSA(**settings).fit(X)
-    for name in ("components_", "doc_topic_", "background_share_", "doc_background_"):
+    for name in ("components_", "doc_topic_", "word_background_", "doc_background_"):
         np.testing.assert_allclose(getattr(from_disk, name), getattr(in_memory, name), rtol=1e-10, atol=1e-12)
 
 
 def test_statistics_are_those_of_memory(shards):
+    from polyseme.core.model import Model, e_step
     from polyseme.kernels import padded
-    from polyseme.model import Model, visit
 
     model = Model(4)
     theta, phi = oracles.random_factors(1, X.shape[0], 60, 4)
     theta, phi = padded(theta, np.float64), padded(phi.T, np.float64)
-    whole = visit(model, MemorySource(counts_of(X, np.dtype(np.float64))), theta, phi).stats
-    source, tree, start = shards.source(np.dtype(np.float64), 2), Tree(), 0
+    whole = e_step(model, MemoryCorpus(counts_of(X, np.dtype(np.float64))), theta, phi).stats
+    source, tree, start = shards.source(np.dtype(np.float64), 2), ReductionTree(), 0
     for number in range(source.n_shards):
         shard = source.shard(number)
-        tree.add(visit(model, shard, theta[start : start + shard.n_docs], phi).stats)
+        tree.add(e_step(model, shard, theta[start : start + shard.n_docs], phi).stats)
         start += shard.n_docs
     total = tree.total()
     for name in ("word_sums", "log_operands", "log_likelihood", "tokens", "topic_mass", "doc_gain"):
@@ -330,7 +330,7 @@ def test_a_state_is_written_when_its_time_has_come(shards, monkeypatch):
 
 
 def count_looks(monkeypatch):
-    from polyseme.sources.disk import DiskSource
+    from polyseme.data.disk import DiskSource
 
     looks, look = [], DiskSource.look
 

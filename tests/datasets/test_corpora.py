@@ -9,14 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from document_files import PAGES, dump
-from polyseme.datasets import Corpus, docstrings, installed, newsgroups, wikipedia
+from polyseme.datasets import TextCorpus, docstrings, newsgroups, wikipedia
+from polyseme.datasets import corpora as installed
 from polyseme.errors import InputError
 
 SENTENCE = "word " * 20 + "of a made-up docstring, number "
 
 
 @pytest.fixture(scope="module")
-def corpus() -> Corpus:
+def corpus() -> TextCorpus:
     return docstrings()
 
 
@@ -31,21 +32,21 @@ def documented(number: int) -> str:
     return f'"""{SENTENCE}{number}."""'
 
 
-def test_thousands_of_documents_from_each_package(corpus: Corpus) -> None:
+def test_thousands_of_documents_from_each_package(corpus: TextCorpus) -> None:
     sizes = Counter(corpus.labels)
     assert set(sizes) == {"python", "numpy", "scipy", "sklearn"}
     assert min(sizes.values()) > 500
     assert len(corpus) == len(corpus.texts) == len(corpus.titles) == len(corpus.labels) > 4000
 
 
-def test_titles_are_qualified_names(corpus: Corpus) -> None:
+def test_titles_are_qualified_names(corpus: TextCorpus) -> None:
     label_of = dict(zip(corpus.titles, corpus.labels, strict=True))
     assert label_of["json.dumps"] == "python"
     assert label_of["numpy.linalg._linalg.svd"] == "numpy"
     assert label_of["sklearn.base.BaseEstimator.get_params"] == "sklearn"
 
 
-def test_order_is_fixed_and_nothing_comes_twice(corpus: Corpus) -> None:
+def test_order_is_fixed_and_nothing_comes_twice(corpus: TextCorpus) -> None:
     assert list(dict.fromkeys(corpus.labels)) == ["python", "numpy", "scipy", "sklearn"]
     for label in set(corpus.labels):
         titles = [t for t, other in zip(corpus.titles, corpus.labels, strict=True) if other == label]
@@ -54,7 +55,7 @@ def test_order_is_fixed_and_nothing_comes_twice(corpus: Corpus) -> None:
     assert min(len(text.split()) for text in corpus.texts) >= 20
 
 
-def test_tests_and_other_packages_are_left_out(corpus: Corpus) -> None:
+def test_tests_and_other_packages_are_left_out(corpus: TextCorpus) -> None:
     parts = {part for title in corpus.titles for part in title.split(".")}
     assert parts.isdisjoint({"tests", "idlelib", "lib2to3", "site-packages"})
 

@@ -7,7 +7,7 @@ import pytest
 
 from polyseme import PLSA, InputError
 from polyseme.datasets import synthetic_corpus
-from polyseme.sampling import sample_chunks, sample_corpus
+from polyseme.datasets.synthetic import sample_chunks, sample_corpus
 
 
 @pytest.mark.parametrize("model", ["lda", "plsa"])

@@ -10,10 +10,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimator_cases import X_WITH_GAPS, X
 from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel
-from polyseme.factors import align
-from polyseme.logistic_normal import Normal, Posterior, correlation, divergence, fitted_normal, improved
+from polyseme.core.factors import align
+from polyseme.core.logistic_normal import Normal, Posterior, correlation, divergence, fitted_normal, improved
+from polyseme.core.shard import counts_of
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.solvers.correlated import CorrelatedRun, start_point
-from polyseme.sources.memory import MemorySource, counts_of
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -114,7 +115,7 @@ def document_value(numbers, expected, total, prior):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_documents_reach_the_maximum_that_a_general_optimiser_finds(seed):
+def test_documents_reach_the_maximum_that_a_general_optimizer_finds(seed):
     prior, expected, totals = random_documents(seed)
     posterior = Posterior(np.zeros_like(expected), np.ones_like(expected))
     values = []
@@ -173,7 +174,7 @@ def test_a_diagonal_covariance_is_independent_topics():
         )
         assert alone.mean[0] == pytest.approx(own.mean[k], rel=1e-12)
         assert alone.covariance[0, 0] == pytest.approx(own.covariance[k, k], rel=1e-12)
-    source = MemorySource(counts_of(X, np.dtype(float)), None, 1)
+    source = MemoryCorpus(counts_of(X, np.dtype(float)), None, 1)
     theta, phi = (np.full((len(X), 16), 0.0), np.full((X.shape[1], 16), 0.0))
     theta[:, :3], phi[:, :3] = model.doc_topic_, model.components_.T
     full, diagonal = (
@@ -306,7 +307,7 @@ def test_bad_parameters(parameters, words):
 def test_the_graph_draws_topics_and_strong_pairs():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    from polyseme.explore.topic_graphs import plot_topic_graph
+    from polyseme.plots import plot_topic_graph
 
     model = fitted(n_components=4)
     ax = plot_topic_graph(model, threshold=0.3, n_words=2)

@@ -8,13 +8,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 from estimator_cases import X_WITH_GAPS, X
 from polyseme import PLSA, HierarchicalPLSA, InputError, load
-from polyseme.factors import align
+from polyseme.core.factors import align
+from polyseme.core.shard import counts_of
+from polyseme.core.tree import as_tree
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import Growth
-from polyseme.solvers.hierarchical import TreePoint, look
-from polyseme.solvers.tree_start import random_start
-from polyseme.sources.memory import MemorySource, counts_of
-from polyseme.tree import as_tree
+from polyseme.solvers import TreeGrowth
+from polyseme.solvers.tree import TreePoint, evaluate, random_start
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -48,9 +48,9 @@ def naive_step(data, theta, leaf_node, node_word, weights):
     expected = data[:, np.newaxis, np.newaxis, :] * np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
     counted = weights[:, np.newaxis, np.newaxis, np.newaxis] * expected
     return (
-        oracles.normalised(expected.sum(axis=(2, 3))),
-        oracles.normalised(counted.sum(axis=(0, 3))),
-        oracles.normalised(counted.sum(axis=(0, 1))),
+        oracles.normalized(expected.sum(axis=(2, 3))),
+        oracles.normalized(counted.sum(axis=(0, 3))),
+        oracles.normalized(counted.sum(axis=(0, 1))),
     )
 
 
@@ -62,13 +62,13 @@ def test_a_step_is_that_of_the_formulas(layout, name):
     rng = np.random.default_rng(1)
     weights = rng.integers(1, 4, len(X)).astype(np.float64)
     theta = rng.dirichlet(np.ones(L), len(X))
-    leaf_node = oracles.normalised(rng.random((L, V)) * tree.speakers)
+    leaf_node = oracles.normalized(rng.random((L, V)) * tree.speakers)
     node_word = rng.dirichlet(np.ones(X.shape[1]), V) * tree.speakers.any(axis=0)[:, np.newaxis]
     wide = padded(np.zeros((1, L)), float).shape[1]
     shares = np.zeros((wide, padded(np.zeros((1, V)), float).shape[1]))
     shares[:L, :V] = leaf_node
-    source = MemorySource(counts_of(layout(X), np.dtype(float)), weights, 2)
-    seen = look(source, L, TreePoint(padded(theta, float), padded(node_word.T, float), shares))
+    source = MemoryCorpus(counts_of(layout(X), np.dtype(float)), weights, 2)
+    seen = evaluate(source, L, TreePoint(padded(theta, float), padded(node_word.T, float), shares))
     wanted = naive_step(X, theta, leaf_node, node_word, weights)
     np.testing.assert_allclose(seen.step.theta[:, :L], wanted[0], rtol=1e-11, atol=1e-14)
     np.testing.assert_allclose(seen.step.leaf_node[:L, :V], wanted[1], rtol=1e-11, atol=1e-14)
@@ -105,16 +105,16 @@ def test_the_likelihood_never_falls(layout, name, solver, init):
 
 
 def test_the_residual_bounds_what_is_left_to_gain():
-    """Any point, one factor re-optimised at a time by many steps: the gains stay below the residual."""
+    """Any point, one factor re-optimized at a time by many steps: the gains stay below the residual."""
     tree = TREES["regular"]
-    source = MemorySource(counts_of(X, np.dtype(float)), None, 1)
+    source = MemoryCorpus(counts_of(X, np.dtype(float)), None, 1)
     point = random_start(source, tree, np.random.default_rng(0))
-    first = look(source, 4, point)
+    first = evaluate(source, 4, point)
     for changed in ("theta", "node_word", "leaf_node"):
         moving = point
         for _ in range(60):
-            moving = moving._replace(**{changed: getattr(look(source, 4, moving).step, changed)})
-        gain = look(source, 4, moving).report.objective - first.report.objective
+            moving = moving._replace(**{changed: getattr(evaluate(source, 4, moving).step, changed)})
+        gain = evaluate(source, 4, moving).report.objective - first.report.objective
         assert 0 < gain < first.report.residual
 
 
@@ -207,7 +207,7 @@ def test_growth_survives_words_that_only_the_held_out_tokens_have():
 def test_growth_stops_where_there_is_nothing_to_find():
     rng = np.random.default_rng(0)
     counts = rng.multinomial(60, rng.dirichlet(np.ones(30)), 200)
-    model = HierarchicalPLSA([-1, 0, 0], growth=Growth(16, patience=2), random_state=0).fit(counts)
+    model = HierarchicalPLSA([-1, 0, 0], growth=TreeGrowth(16, patience=2), random_state=0).fit(counts)
     assert len(model.leaves_) <= 3
 
 
@@ -224,7 +224,7 @@ def test_float32_is_close_to_float64():
     assert single.log_likelihood_ == pytest.approx(double.log_likelihood_, abs=2e-3)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"tree": {"all": ["a", "b"]}, "growth": Growth(4)}, {"silent": [0]}])
+@pytest.mark.parametrize("parameters", [{}, {"tree": {"all": ["a", "b"]}, "growth": TreeGrowth(4)}, {"silent": [0]}])
 def test_files(parameters, tmp_path):
     model = fitted(**parameters)
     model.save(tmp_path / "model")
@@ -282,4 +282,4 @@ def test_bad_parameters(parameters, words):
 
 def test_bad_settings_of_growth():
     with pytest.raises(InputError, match="max_leaves"):
-        Growth(1)
+        TreeGrowth(1)

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 from estimator_cases import LEARNED, X_WITH_GAPS, X
 from polyseme import LDA, PLSA, InputError, UnsupportedError, load
-from polyseme.factors import align
-from polyseme.sampling import sample_corpus
+from polyseme.core.factors import align
+from polyseme.datasets.synthetic import sample_corpus
 from polyseme.solvers import OnlineVariational, Variational
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -130,7 +130,7 @@ def test_flat_map_is_plsa(layout):
 
 
 def test_map_is_the_mode():
-    """No neighbour of (theta, phi) has a higher log posterior; alpha = eta = 1.5."""
+    """No neighbor of (theta, phi) has a higher log posterior; alpha = eta = 1.5."""
     model = fitted(solver="map", doc_topic_prior=1.5, topic_word_prior=1.5, max_iter=3000, tol=1e-7)
     rng = np.random.default_rng(0)
 
@@ -139,8 +139,8 @@ def test_map_is_the_mode():
 
     best = log_posterior(model.doc_topic_, model.components_)
     for _ in range(200):
-        theta = oracles.normalised(model.doc_topic_ * np.exp(0.02 * rng.standard_normal(model.doc_topic_.shape)))
-        phi = oracles.normalised(model.components_ * np.exp(0.02 * rng.standard_normal(model.components_.shape)))
+        theta = oracles.normalized(model.doc_topic_ * np.exp(0.02 * rng.standard_normal(model.doc_topic_.shape)))
+        phi = oracles.normalized(model.components_ * np.exp(0.02 * rng.standard_normal(model.components_.shape)))
         assert log_posterior(theta, phi) < best
         assert log_posterior(model.doc_topic_, phi) < best + 1e-6 * abs(best)
     assert not hasattr(model, "bound_")

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 
 from polyseme import LDA, InputError, UnsupportedError, load
-from polyseme.sampling import sample_corpus
+from polyseme.datasets.synthetic import sample_corpus
 from polyseme.solvers import OnlineVariational, Variational
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 
 import oracles
 import polyseme.estimators.lsa
-from polyseme import InputError, storage
-from polyseme.estimators.lsa import LSA
-from polyseme.estimators.vector_space import WEIGHTS, angles, entropy_weights
+from polyseme import InputError
+from polyseme.estimators.lsa import LSA, WEIGHTS, angles, entropy_weights
+from polyseme.io import models as storage
 
 X = oracles.mixed_counts(0, 60, 45, 4).astype(np.float64)
 
@@ -147,7 +147,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
     assert np.array_equal(fits[0].doc_vectors_, fits[1].doc_vectors_)
 
 
-# folding in, neighbours
+# folding in, neighbors
 
 
 def test_training_documents_are_where_folding_in_puts_them():

@@ -11,13 +11,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 import polyseme
 from polyseme import NMF, PLSA, InputError, UnsupportedError
+from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.model import Model
 from polyseme.solvers import SOLVERS, MultiplicativeNMF, NormalizedNMF, run_to_end
+from polyseme.solvers.coordinate import Unnormalized
 from polyseme.solvers.multiplicative import MultiplicativeRun
-from polyseme.solvers.poisson import Unnormalised
 from sentences import sentence
-from solver_problems import source_of
+from solver_problems import corpus_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -72,8 +72,8 @@ def test_the_same_iterates_as_scikit_learn(problem, iterations, layout):
     W, H = random_start(3, data.shape, 4)
     run = MultiplicativeRun(
         Model(4),
-        source_of(data, layout=layout),
-        Unnormalised(padded(W, np.float64), padded(H.T, np.float64)),
+        corpus_of(data, layout=layout),
+        Unnormalized(padded(W, np.float64), padded(H.T, np.float64)),
         "documents-first",
         False,
     )
@@ -90,15 +90,15 @@ def test_the_same_iterates_as_scikit_learn(problem, iterations, layout):
 def test_the_solver_from_plsa_factors_is_scikit_learn_up_to_scale(problem, iterations, solver):
     """theta and phi of any W and H: the same product after every iteration, and the same factors in PLSA's scale.
 
-    The documents' first update does not depend on their scale, so starting from W's rows normalised changes nothing.
+    The documents' first update does not depend on their scale, so starting from W's rows normalized changes nothing.
     """
     data = PROBLEMS[problem]()
     W, H = random_start(4, data.shape, 4)
-    theta, phi = oracles.normalised(W * H.sum(axis=1)), oracles.normalised(H)
+    theta, phi = oracles.normalized(W * H.sum(axis=1)), oracles.normalized(H)
     end = run_to_end(
         solver,
         Model(4),
-        source_of(data),
+        corpus_of(data),
         padded(theta, np.float64),
         padded(phi.T, np.float64),
         max_iter=iterations,
@@ -164,7 +164,7 @@ def test_the_error_is_the_divergence(layout):
     P = model.doc_factor_ @ model.components_
     assert model.reconstruction_err_ == pytest.approx(kl(WITH_GAPS, P), rel=1e-9)
     assert model.log_likelihood_ == pytest.approx(
-        oracles.log_likelihood(WITH_GAPS, oracles.normalised(model.doc_factor_), model.components_) / X_TOKENS
+        oracles.log_likelihood(WITH_GAPS, oracles.normalized(model.doc_factor_), model.components_) / X_TOKENS
     )
 
 

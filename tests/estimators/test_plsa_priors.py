@@ -18,10 +18,10 @@ from family_cases import (
     same_fit,
 )
 from polyseme import PLSA, Background, JointBackground, load
+from polyseme.core.fold_in import fold_in
+from polyseme.core.shard import sparse_counts
 from polyseme.priors import Decorrelation, Dirichlet, Entropic, Smoothing, TopicSelection
 from polyseme.solvers import Tempered
-from polyseme.solvers.folding import fold_in
-from polyseme.sources.memory import sparse_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -54,7 +54,7 @@ class TestEstimator:
         np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
         np.testing.assert_allclose(weighted.doc_topic_.repeat(times, axis=0), repeated.doc_topic_, atol=1e-7)
         np.testing.assert_allclose(weighted.history_["objective"], repeated.history_["objective"], rtol=1e-10)
-        np.testing.assert_allclose(weighted.background_share_, repeated.background_share_, atol=1e-9)
+        np.testing.assert_allclose(weighted.word_background_, repeated.word_background_, atol=1e-9)
 
     @EVERYTHING
     def test_a_document_of_weight_zero_is_absent(self, parameters):

@@ -66,7 +66,7 @@ def test_any_model_in_the_same_wrapper(name, volume):
     assert model.reconstruction_err_ < np.linalg.norm(X - X.mean(axis=0))
     seen = SimplexDecomposition.of(model, X)
     np.testing.assert_allclose(seen.errors, errors, atol=1e-12)
-    assert np.array_equal(seen.outside(0.1), model.outside(X, 0.1))
+    assert np.array_equal(seen.outside(0.1), model.outside_hull(X, 0.1))
 
 
 @pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"tempered", "held-out-tempered", "annealed", "online"}))
@@ -127,13 +127,13 @@ def test_the_paper_s_map_is_used_for_volume_data():
 
 def test_points_below_the_training_minimum_are_flagged_and_handled_row_by_row():
     model = RealTopicModel(PLSA(3), margin=0.0).fit(X)
-    assert not model.below_minimum(X).any()
+    assert not model.outside_simplex(X).any()
     far = np.vstack([X[:3], X[3:6] * 50, X[6:9]])
-    assert model.below_minimum(far).tolist() == [False] * 3 + [True] * 3 + [False] * 3
+    assert model.outside_simplex(far).tolist() == [False] * 3 + [True] * 3 + [False] * 3
     weights = model.transform(far)
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
     np.testing.assert_allclose(weights[[0, 1, 2, 6, 7, 8]], model.transform(X[[0, 1, 2, 6, 7, 8]]), atol=1e-12)
-    assert model.outside(far, 0.01).tolist() == [False] * 3 + [True] * 3 + [False] * 3
+    assert model.outside_hull(far, 0.01).tolist() == [False] * 3 + [True] * 3 + [False] * 3
     assert (model.reconstruction_error(far)[3:6] > 1).all()
 
 
@@ -244,7 +244,7 @@ def test_save_and_restore(tmp_path):
     assert loaded.model.get_params() == model.model.get_params()
     assert loaded.model_.history_["iteration"].tolist() == model.model_.history_["iteration"].tolist()
     assert list(loaded.feature_names_in_) == list("abcd")
-    assert not loaded.below_minimum(frame).any()
+    assert not loaded.outside_simplex(frame).any()
     assert loaded.fit(frame).reconstruction_err_ == model.reconstruction_err_
 
 

@@ -7,12 +7,12 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
+import polyseme.data.tensor
 import polyseme.solvers.tensor
-import polyseme.sources.tensor
 from polyseme import PLSA, InputError, TensorPLSA, load
-from polyseme.factors import align, symmetric_view
-from polyseme.solvers.tensor import look, padded_point
-from polyseme.sources.tensor import TensorSource
+from polyseme.core.factors import align, symmetric_view
+from polyseme.data.tensor import TensorCounts
+from polyseme.solvers.tensor import evaluate, padded_point
 from sentences import sentence
 from solver_problems import multipliers
 
@@ -62,7 +62,7 @@ def naive_step(X, weights, factors):
     joint = np.einsum(",".join(["z", *(f"z{m}" for m in letters)]) + "->z" + letters, weights, *factors)
     expected = X * joint / joint.sum(axis=0)
     by_mode = [
-        oracles.normalised(expected.sum(axis=tuple(m + 1 for m in range(X.ndim) if m != mode)))
+        oracles.normalized(expected.sum(axis=tuple(m + 1 for m in range(X.ndim) if m != mode)))
         for mode in range(X.ndim)
     ]
     by_topic = expected.sum(axis=tuple(range(1, X.ndim + 1)))
@@ -73,14 +73,14 @@ def naive_step(X, weights, factors):
 @pytest.mark.parametrize("shape", [(9, 8), (7, 6, 5), (5, 4, 6, 3)])
 @pytest.mark.parametrize("at_once", [1 << 19, 50])
 def test_a_step_is_that_of_the_formulas(shape, at_once, monkeypatch):
-    monkeypatch.setattr(polyseme.sources.tensor, "_NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(polyseme.data.tensor, "_NUMBERS_AT_ONCE", at_once)
     X, *_ = planted(1, shape, tokens=300, alpha=1.0)
     rng = np.random.default_rng(2)
     weights, factors = rng.dirichlet(np.ones(4)), [rng.dirichlet(np.ones(size), 4) for size in shape]
-    source = TensorSource(np.nonzero(X), X[X > 0], shape, 2)
+    source = TensorCounts(np.nonzero(X), X[X > 0], shape, 2)
     if at_once == 50:
         assert len(source.chunks(16)) > 1
-    seen = look(source, padded_point(weights, [f.T for f in factors], np.dtype(float)))
+    seen = evaluate(source, padded_point(weights, [f.T for f in factors], np.dtype(float)))
     next_weights, next_factors, log = naive_step(X, weights, factors)
     np.testing.assert_allclose(seen.step[0][:4], next_weights, rtol=1e-12)
     for ours, theirs in zip(seen.step[1:], next_factors, strict=True):
@@ -119,14 +119,14 @@ def test_the_likelihood_never_falls(layout, solver):
 
 
 def test_the_residual_bounds_what_is_left_to_gain():
-    source = TensorSource(np.nonzero(X3), X3[X3 > 0], X3.shape, 1)
+    source = TensorCounts(np.nonzero(X3), X3[X3 > 0], X3.shape, 1)
     start = polyseme.solvers.tensor.random_start(source, 3, np.random.default_rng(0))
-    first = look(source, start)
+    first = evaluate(source, start)
     for part in range(4):
         moving = list(start)
         for _ in range(60):
-            moving[part] = look(source, tuple(moving)).step[part]
-        gain = look(source, tuple(moving)).report.objective - first.report.objective
+            moving[part] = evaluate(source, tuple(moving)).step[part]
+        gain = evaluate(source, tuple(moving)).report.objective - first.report.objective
         assert -1e-12 < gain < first.report.residual
 
 
@@ -256,7 +256,7 @@ def test_fit_transform_is_fit_then_transform(layout, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_n_jobs_changes_no_bit(dtype, monkeypatch):
-    monkeypatch.setattr(polyseme.sources.tensor, "_NUMBERS_AT_ONCE", 16 * 100)
+    monkeypatch.setattr(polyseme.data.tensor, "_NUMBERS_AT_ONCE", 16 * 100)
     one, many = (fitted(X3.astype(dtype), n_jobs=jobs) for jobs in (1, 3))
     for mine, theirs in zip(one.factors_, many.factors_, strict=True):
         assert np.array_equal(mine, theirs)
@@ -289,11 +289,11 @@ def test_memory_is_a_few_chunks_not_tuples_times_topics():
     coords = tuple(rng.integers(0, 400, n) for _ in range(3))
     keys = np.unique(np.ravel_multi_index(coords, (400,) * 3))
     X = sp.coo_array((np.ones(keys.size), np.unravel_index(keys, (400,) * 3)), (400,) * 3)
-    source = TensorSource(X.coords, X.data, X.shape, 1)
+    source = TensorCounts(X.coords, X.data, X.shape, 1)
     source_point = polyseme.solvers.tensor.random_start(source, K, rng)
     source.chunks(K)
     tracemalloc.start()
-    look(source, source_point)
+    evaluate(source, source_point)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.8 * keys.size * K * 8

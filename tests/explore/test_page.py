@@ -17,20 +17,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from explorer_corpora import HOSTILE, hostile_parts, themed_parts, themed_texts
 from polyseme import LDA, LSA, NMF, PLSA, InputError
-from polyseme.explore import (
-    from_gensim,
-    from_sklearn,
-    of_model,
-    page,
-    pyldavis_arguments,
-    show,
-    write_page,
-)
+from polyseme.explore import from_gensim, from_sklearn, page, page_data, pyldavis_arguments, show_page, write_page
 from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_topics, packed_weights, varints
 from polyseme.explore.page import SCRIPTS
-from polyseme.explore.times import periods
-from polyseme.explore.topic_map import classical_scaling
+from polyseme.explore.summary import periods
 from polyseme.metrics import coherence, shown_words
+from polyseme.metrics.distances import classical_scaling
 from polyseme.text import Vectorizer
 
 
@@ -208,7 +200,7 @@ def test_scripts_are_small_and_all_used():
 
 
 def test_show_is_a_frame(parts):
-    shown = show(parts, height=123)._repr_html_()
+    shown = show_page(parts, height=123)._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
     assert 'height="123"' in shown
     assert shown.count('"><script') == 0
@@ -219,7 +211,7 @@ def test_every_topic_model_has_parts(make):
     texts, *_ = themed_texts(40)
     counts = Vectorizer().fit_transform(texts)
     model = make(3, random_state=0).fit(counts)
-    made = of_model(model, counts, [f"w{i}" for i in range(counts.shape[1])])
+    made = page_data(model, counts, [f"w{i}" for i in range(counts.shape[1])])
     np.testing.assert_allclose(made.topic_word.sum(axis=1), 1)
     np.testing.assert_allclose(made.doc_topic.sum(axis=1), 1, atol=1e-5)
     assert made.topic_weights.sum() == pytest.approx(1)
@@ -275,21 +267,21 @@ def test_arguments_of_pyldavis(parts):
 def test_new_counts_are_folded_in(parts):
     """To the same bits as in the fit: the kernel folds in each document alone, whatever documents come with it."""
     model = PLSA(4, random_state=0, tol=1e-4).fit(parts.counts)
-    made = of_model(model, parts.counts[:7], parts.vocabulary)
+    made = page_data(model, parts.counts[:7], parts.vocabulary)
     np.testing.assert_array_equal(made.doc_topic, model.doc_topic_[:7])
 
 
 REFUSED = {
-    "one name for each": lambda p: of_model(PLSA(2, random_state=0).fit(p.counts), p.counts, ["a"]),
-    "titles must have one entry": lambda p: of_model(
+    "one name for each": lambda p: page_data(PLSA(2, random_state=0).fit(p.counts), p.counts, ["a"]),
+    "titles must have one entry": lambda p: page_data(
         PLSA(2, random_state=0).fit(p.counts), p.counts, p.vocabulary, titles=["a"]
     ),
-    "not fitted": lambda p: of_model(PLSA(2), p.counts, p.vocabulary),
-    "give vocabulary or vectorizer": lambda p: of_model(PLSA(2, random_state=0).fit(p.counts), p.counts),
-    "no topics of words": lambda p: of_model(LSA(2).fit(p.counts), p.counts, p.vocabulary),
+    "not fitted": lambda p: page_data(PLSA(2), p.counts, p.vocabulary),
+    "give vocabulary or vectorizer": lambda p: page_data(PLSA(2, random_state=0).fit(p.counts), p.counts),
+    "no topics of words": lambda p: page_data(LSA(2).fit(p.counts), p.counts, p.vocabulary),
     "knows no documents": lambda p: page(PLSA(2, random_state=0).fit(p.counts)),
     "has them already": lambda p: page(p, titles=["a"]),
-    "no full texts": lambda p: page(of_model(PLSA(2, random_state=0).fit(p.counts), p.counts, p.vocabulary), "full"),
+    "no full texts": lambda p: page(page_data(PLSA(2, random_state=0).fit(p.counts), p.counts, p.vocabulary), "full"),
 }
 
 
@@ -304,7 +296,7 @@ def test_refused(parts, message):
 def test_a_run_has_a_page(tmp_path):
     pytest.importorskip("polars")
     from polyseme.runs import open_run, write_run
-    from polyseme.runs.counted import Counted
+    from polyseme.runs.documents import Counted
 
     texts, titles, labels, times = themed_texts(30)
     vectorizer = Vectorizer(language="english")

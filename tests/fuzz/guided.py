@@ -1,4 +1,4 @@
-"""Files for the readers, grown by Atheris (libFuzzer) towards lines of the readers that no file has reached yet."""
+"""Files for the readers, grown by Atheris (libFuzzer) toward lines of the readers that no file has reached yet."""
 
 import argparse
 import os

@@ -1,6 +1,7 @@
 """Random changes of files: of their bytes, and of what the bytes mean in JSON, arrays, Parquet and archives."""
 
 import bz2
+import copy
 import gzip
 import io
 import json
@@ -85,22 +86,22 @@ def mutate_json(content: bytes, random: Random) -> bytes:
     """Values of other types and sizes, keys that are missing, twice there or renamed."""
     try:
         value = json.loads(content)
-    except ValueError:
+        for _ in range(random.choice((1, 1, 2, 4))):
+            value = _changed(value, random)
+        return json.dumps(value).encode()
+    except (ValueError, RecursionError):  # not JSON, or nested too deeply to be changed here
         return mutate_bytes(content, random)
-    for _ in range(random.choice((1, 1, 2, 4))):
-        value = _changed(value, random)
-    return json.dumps(value).encode()
 
 
 def _changed(value: Any, random: Random) -> Any:
     """`value` with one node of its tree changed."""
     places = list(_places(value))
     if not places:
-        return random.choice(ODD_VALUES)
+        return _odd_value(random)
     holder, key = random.choice(places)
     kind = random.choice(("odd", "odd", "odd", "near", "near", "drop", "twice", "rename", "swap"))
     if kind == "odd":
-        holder[key] = random.choice(ODD_VALUES)
+        holder[key] = _odd_value(random)
     elif kind == "near":
         holder[key] = _near(holder[key], random)
     elif kind == "drop":
@@ -113,8 +114,13 @@ def _changed(value: Any, random: Random) -> Any:
         other, at = random.choice(places)
         holder[key], other[at] = other[at], holder[key]
         if _is_circular(value):
-            return random.choice(ODD_VALUES)
+            return _odd_value(random)
     return value
+
+
+def _odd_value(random: Random) -> Any:
+    """Return a new copy: a list that is shared between cases would be changed by all of them."""
+    return copy.deepcopy(random.choice(ODD_VALUES))
 
 
 def _places(value: Any) -> Iterable[tuple[Any, Any]]:
@@ -153,7 +159,7 @@ def _near(value: Any, random: Random) -> Any:
         return random.choice((value[:-1], value[::-1], [*value, *value], [*value, None], dict(enumerate(value))))
     if isinstance(value, dict):
         return random.choice((list(value.items()), list(value), {**value, "x": 1}))
-    return random.choice(ODD_VALUES)
+    return _odd_value(random)
 
 
 # arrays

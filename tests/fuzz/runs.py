@@ -15,8 +15,8 @@ import Stemmer
 import cli_runner
 from fuzz.driver import Case, UncleanError, WrongResult, in_child
 from fuzz.mutations import mutate, mutate_bytes
-from polyseme import parquet
-from polyseme.cli import exit_codes
+from polyseme.cli import console as exit_codes
+from polyseme.io import parquet
 from polyseme.runs.folder import UNFINISHED_FILE, work_folder
 
 IMPORTED_BEFORE_THE_FORK = (chardet, matplotlib.figure, Stemmer)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from polyseme import PLSA
-from polyseme.explore import of_model
+from polyseme.explore import page_data
 from polyseme.text import Vectorizer
 
 THEMES = {
@@ -48,7 +48,7 @@ def themed_parts(model=None, vectorizer=None, **more):
     vectorizer = vectorizer or Vectorizer(language="english")
     counts = vectorizer.fit_transform(texts)
     model = (model or PLSA(4, random_state=0, tol=1e-4)).fit(counts)
-    return of_model(
+    return page_data(
         model,
         counts,
         vectorizer=vectorizer,
@@ -69,7 +69,7 @@ def hostile_parts():
     counts = vectorizer.fit_transform(texts)
     model = PLSA(3, random_state=0).fit(counts)
     cycle = [HOSTILE[i % len(HOSTILE)] for i in range(20)]
-    return model, of_model(
+    return model, page_data(
         model, counts, vectorizer=vectorizer, titles=cycle, ids=cycle[::-1], labels=[[name] for name in cycle],
         texts=texts, times=[f"200{i % 9}" for i in range(20)], title=HOSTILE[2],
         topic_names={0: HOSTILE[0], 1: HOSTILE[1]},

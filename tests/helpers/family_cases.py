@@ -10,10 +10,10 @@ import pytest
 
 import oracles
 from polyseme import PLSA
+from polyseme.core.model import FixedBackground, Model
 from polyseme.kernels import padded
-from polyseme.model import FixedBackground, Model
 from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection, as_prior
-from solver_problems import source_of
+from solver_problems import corpus_of
 
 
 class Case(NamedTuple):
@@ -146,7 +146,7 @@ def begin(solver, model, data=X, start=(THETA, PHI), **source):
     """The run of a solver at the start, padded for the model."""
     dtype = source.get("dtype", np.float64)
     theta, phi = (padded(factor, dtype, model.n_columns) for factor in (start[0], start[1].T))
-    return solver.begin(model, source_of(data, **source), theta, phi)
+    return solver.begin(model, corpus_of(data, **source), theta, phi)
 
 
 def fitted(data=X, /, n_components=K, *, sample_weight=None, **parameters):
@@ -156,6 +156,6 @@ def fitted(data=X, /, n_components=K, *, sample_weight=None, **parameters):
 
 
 def same_fit(one, other, tolerance=0.0):
-    for name in ("components_", "doc_topic_", "background_share_"):
+    for name in ("components_", "doc_topic_", "word_background_"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=tolerance)
     assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, rel=tolerance, abs=0)

@@ -35,7 +35,7 @@ def posterior(theta, phi):
     return np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
 
 
-def normalised(rows):
+def normalized(rows):
     """Rows that sum to one; a row of zeros stays."""
     sums = rows.sum(axis=1, keepdims=True)
     return np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
@@ -58,7 +58,7 @@ def em_step(X, theta, phi, weights=None):
     expected = X[:, :, np.newaxis] * posterior(theta, phi)
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     by_word = np.einsum("d,dwk->kw", weights, expected)
-    return normalised(expected.sum(axis=1)), normalised(by_word)
+    return normalized(expected.sum(axis=1)), normalized(by_word)
 
 
 def symmetric_em_step(X, topic_weights, topic_doc, topic_word):
@@ -68,15 +68,15 @@ def symmetric_em_step(X, topic_weights, topic_doc, topic_word):
     expected = X * np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
     return (
         expected.sum(axis=(1, 2)) / X.sum(),
-        normalised(expected.sum(axis=2)),
-        normalised(expected.sum(axis=1)),
+        normalized(expected.sum(axis=2)),
+        normalized(expected.sum(axis=1)),
     )
 
 
 def symmetric_of(theta, phi, doc_weights):
     """P(z), P(d|z), P(w|z) of the same P(d,w) = P(d) sum_z P(z|d) P(w|z)."""
     joint = (doc_weights[:, np.newaxis] * theta).T
-    return joint.sum(axis=1), normalised(joint), phi
+    return joint.sum(axis=1), normalized(joint), phi
 
 
 def token_em_step(X, theta, phi):
@@ -88,13 +88,13 @@ def token_em_step(X, theta, phi):
             for k, value in enumerate(joint):
                 theta_counts[d, k] += value / sum(joint)
                 phi_counts[k, w] += value / sum(joint)
-    return normalised(theta_counts), normalised(phi_counts)
+    return normalized(theta_counts), normalized(phi_counts)
 
 
 def tempered_step(X, theta, phi, beta):
     """P(z|d,w) proportional to (P(z|d) P(w|z))^beta, then the plain M-step (Hofmann 1999)."""
     expected = X[:, :, np.newaxis] * posterior(theta**beta, phi**beta)
-    return normalised(expected.sum(axis=1)), normalised(expected.sum(axis=0).T)
+    return normalized(expected.sum(axis=1)), normalized(expected.sum(axis=0).T)
 
 
 def log_likelihood(X, theta, phi, weights=None):
@@ -140,14 +140,14 @@ def fold_in(X, phi, steps=20000):
     """theta of every document with phi fixed, by many EM steps from uniform weights."""
     theta = np.full((len(X), len(phi)), 1.0 / len(phi))
     for _ in range(steps):
-        theta = normalised(theta * (_ratio(X, theta @ phi) @ phi.T))
+        theta = normalized(theta * (_ratio(X, theta @ phi) @ phi.T))
     return theta
 
 
 def refit_words(X, theta, phi, steps=20000):
     """phi with theta fixed, by many EM steps from phi."""
     for _ in range(steps):
-        phi = normalised(phi * (theta.T @ _ratio(X, theta @ phi)))
+        phi = normalized(phi * (theta.T @ _ratio(X, theta @ phi)))
     return phi
 
 

@@ -46,5 +46,5 @@ def em(X, n_topics, doc_prior=None, word_prior=None, *, iterations=100, seed=1):
         points.append((theta, phi))
         r = X / p
         doc_counts, word_counts = theta * (r @ phi.T), phi * (theta.T @ r)
-        theta, phi = doc_prior.maximise(doc_counts, theta), word_prior.maximise(word_counts, phi)
+        theta, phi = doc_prior.maximize(doc_counts, theta), word_prior.maximize(word_counts, phi)
     return np.array(objectives), points

@@ -42,4 +42,4 @@ def index(**options):
 def full_index():
     """With all that an index can have; models are small."""
     built = index().fit_lsi(5).fit_models((3, 4), random_state=0, n_jobs=1)
-    return built.use_model(PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(built.counts))
+    return built.set_model(PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(built.counts))

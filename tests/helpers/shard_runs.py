@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from cli_runner import run
-from polyseme.runs import open_run, pieces
-from polyseme.scale import writing
+from polyseme.data import shard_writer as writing
+from polyseme.runs import documents as pieces
+from polyseme.runs import open_run
 
 MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "12")
 

@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
+from polyseme.core.model import Model
+from polyseme.core.shard import counts_of
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.model import Model
 from polyseme.solvers import SOLVERS, run_to_end
-from polyseme.sources.memory import MemorySource, counts_of
 
 STOCHASTIC = ("online",)  # see tests/solvers/test_online.py
 TEMPERED = ("tempered", "held-out-tempered", "look-further", "annealed")
@@ -27,8 +28,8 @@ FILLED = X.sum(axis=1) > 0
 START = oracles.random_factors(0, *X.shape, K)
 
 
-def source_of(X, *, layout=sp.csr_array, dtype=np.float64, weights=None, n_threads=1):
-    return MemorySource(counts_of(layout(X), np.dtype(dtype)), weights, n_threads)
+def corpus_of(X, *, layout=sp.csr_array, dtype=np.float64, weights=None, n_threads=1):
+    return MemoryCorpus(counts_of(layout(X), np.dtype(dtype)), weights, n_threads)
 
 
 def begin(solver, X, start, *, temperature=1.0, dtype=np.float64, **source):
@@ -36,7 +37,7 @@ def begin(solver, X, start, *, temperature=1.0, dtype=np.float64, **source):
     theta, phi = start
     return solver.begin(
         Model(len(phi), temperature),
-        source_of(X, dtype=dtype, **source),
+        corpus_of(X, dtype=dtype, **source),
         padded(theta, dtype),
         padded(phi.T, dtype),
     )
@@ -48,7 +49,7 @@ def fit(solver, X, start, *, max_iter, tol=0.0, dtype=np.float64, **source):
     return run_to_end(
         solver,
         Model(len(phi)),
-        source_of(X, dtype=dtype, **source),
+        corpus_of(X, dtype=dtype, **source),
         padded(theta, dtype),
         padded(phi.T, dtype),
         max_iter=max_iter,
@@ -103,7 +104,7 @@ def mean_log_likelihood(X, theta, phi, weights=None):
 
 def saturated(X):
     """The mean log-likelihood of the best P(w|d) there is, x / n_d: no model passes it."""
-    return mean_log_likelihood(X, np.eye(len(X)), oracles.normalised(X))
+    return mean_log_likelihood(X, np.eye(len(X)), oracles.normalized(X))
 
 
 def multipliers(X, theta, phi, weights=None):

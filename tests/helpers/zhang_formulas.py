@@ -8,12 +8,11 @@ with columns that sum to one; F and G are the factors of NMF. R = X / (C S H'). 
 import numpy as np
 
 import oracles
+from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.model import Model
-from polyseme.solvers.multiplicative import MultiplicativeRun
-from polyseme.solvers.plsi import PLSIRun
-from polyseme.solvers.poisson import Unnormalised
-from solver_problems import factors, source_of
+from polyseme.solvers.coordinate import Unnormalized
+from polyseme.solvers.multiplicative import MultiplicativeRun, PLSIRun
+from solver_problems import corpus_of, factors
 
 K = 4
 
@@ -125,13 +124,13 @@ def divergence(X, P):
 # the package's runs at any F and G, or C, S and H
 
 
-def nmf_run(X, F, G, order="words-first", normalise=False):
-    point = Unnormalised(padded(G, np.float64), padded(F, np.float64))
-    return MultiplicativeRun(Model(K), source_of(X.T), point, order, normalise)
+def nmf_run(X, F, G, order="words-first", normalize=False):
+    point = Unnormalized(padded(G, np.float64), padded(F, np.float64))
+    return MultiplicativeRun(Model(K), corpus_of(X.T), point, order, normalize)
 
 
 def plsi_run(X, C, S, H):
-    return PLSIRun(Model(K), source_of(X.T), Unnormalised(padded(H * S * X.sum(), np.float64), padded(C, np.float64)))
+    return PLSIRun(Model(K), corpus_of(X.T), Unnormalized(padded(H * S * X.sum(), np.float64), padded(C, np.float64)))
 
 
 def F_and_G(run):

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from polyseme import InputError, locks
-from polyseme.files import only_writer
-from polyseme.locks import locked
+from polyseme import InputError
+from polyseme.io import files as locks
+from polyseme.io.files import locked, only_writer
 
 
 def test_a_second_writer_is_told_to_wait(tmp_path):

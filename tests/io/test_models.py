@@ -12,9 +12,10 @@ from safetensors.numpy import save_file
 
 import oracles
 import polyseme
-from polyseme import PLSA, ModelFileError, storage
+from polyseme import PLSA, ModelFileError
+from polyseme.core.fold_in import TOLERANCE
+from polyseme.io import models as storage
 from polyseme.solvers import SOLVERS
-from polyseme.solvers.folding import TOLERANCE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

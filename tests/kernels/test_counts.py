@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import oracles
 from polyseme import _kernels
+from polyseme.core.model import Model, e_step, improve_words
+from polyseme.core.shard import sparse_counts
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import DenseCounts, SparseCounts, em_rows, em_words, padded, padded_width
-from polyseme.model import Model, improve_words, visit
-from polyseme.sources.memory import MemorySource, sparse_counts
 
 WIDTHS = [1, 15, 16, 17, 31, 64, 100, 128, 129, 200]
 INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
@@ -274,15 +275,15 @@ def test_two_shards_add_up_to_the_whole(layout, weighted):
     model = Model(6)
 
     def shard(part):
-        return MemorySource(layout(X[part]), None if weights is None else weights[part], n_threads=2)
+        return MemoryCorpus(layout(X[part]), None if weights is None else weights[part], n_threads=2)
 
     halves = [slice(0, 23), slice(23, 60)]
-    visits = [visit(model, shard(part), theta[part], phi) for part in halves]
-    _, next_theta, whole = visit(model, shard(slice(None)), theta, phi)
+    visits = [e_step(model, shard(part), theta[part], phi) for part in halves]
+    _, next_theta, whole = e_step(model, shard(slice(None)), theta, phi)
     merged = visits[0].stats.merge(visits[1].stats)
     for name in ("word_sums", "log_operands", "log_likelihood", "tokens", "topic_mass", "doc_gain"):
         close(getattr(merged, name), getattr(whole, name))
-    close(np.concatenate([visit.next_theta for visit in visits]), next_theta)
+    close(np.concatenate([e_step.next_theta for e_step in visits]), next_theta)
     for actual, wanted in zip(
         improve_words(model, shard(slice(None)), phi, merged),
         improve_words(model, shard(slice(None)), phi, whole),

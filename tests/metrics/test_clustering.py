@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import oracles
 from polyseme import PLSA, InputError
-from polyseme.metrics import agreement, hard_labels
+from polyseme.metrics import hard_labels, label_agreement
 
 
 def weights_and_labels(seed, n=200, K=5, n_labels=4, sharpness=0.3):
@@ -22,7 +22,7 @@ def weights_and_labels(seed, n=200, K=5, n_labels=4, sharpness=0.3):
 @pytest.mark.parametrize("seed", range(4))
 def test_hard_figures_are_scikit_learns(seed):
     theta, labels = weights_and_labels(seed, K=3 + seed)
-    found, chosen = agreement(theta, labels), hard_labels(theta)
+    found, chosen = label_agreement(theta, labels), hard_labels(theta)
     assert found.nmi == pytest.approx(normalized_mutual_info_score(labels, chosen), rel=1e-12)
     assert found.ari == pytest.approx(adjusted_rand_score(labels, chosen), rel=1e-12)
     majority = sum(np.bincount(labels[chosen == k]).max() for k in set(chosen))
@@ -45,7 +45,7 @@ def test_hard_figures_are_scikit_learns(seed):
 def test_edge_cases_are_scikit_learns(chosen, labels):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = agreement(np.eye(3)[chosen], labels)
+        found = label_agreement(np.eye(3)[chosen], labels)
         assert found.nmi == pytest.approx(normalized_mutual_info_score(labels, chosen), abs=1e-12)
         assert found.ari == pytest.approx(adjusted_rand_score(labels, chosen), abs=1e-12)
     assert (found.soft_nmi, found.soft_ari, found.soft_purity) == pytest.approx((found.nmi, found.ari, found.purity))
@@ -53,7 +53,7 @@ def test_edge_cases_are_scikit_learns(chosen, labels):
 
 def test_soft_figures_of_certain_weights_are_the_hard_ones():
     theta, labels = weights_and_labels(5)
-    found = agreement(np.eye(5)[hard_labels(theta)], labels)
+    found = label_agreement(np.eye(5)[hard_labels(theta)], labels)
     assert (found.soft_nmi, found.soft_ari, found.soft_purity) == pytest.approx((found.nmi, found.ari, found.purity))
 
 
@@ -71,7 +71,7 @@ def test_soft_figures_are_those_of_drawn_topics():
         together += np.triu(same_topic, 1).sum() / n_draws
     by_label = np.triu(same_label, 1).sum()
     chance = by_label * together / (60 * 59 / 2)
-    found = agreement(theta, labels)
+    found = label_agreement(theta, labels)
     assert found.soft_ari == pytest.approx((both - chance) / ((by_label + together) / 2 - chance), abs=0.01)
     joint = np.array([theta[labels == label].sum(axis=0) for label in range(4)]) / 60
     assert found.soft_purity == pytest.approx(joint.max(axis=0).sum())
@@ -84,29 +84,29 @@ def test_documents_without_a_label_are_left_out():
     theta, labels = weights_and_labels(8)
     some = [None if d % 3 == 0 else f"label {label}" for d, label in enumerate(labels)]
     known = np.arange(200) % 3 > 0
-    assert agreement(theta, some) == agreement(theta[known], labels[known])
-    nothing = agreement(theta, [""] * 200)
+    assert label_agreement(theta, some) == label_agreement(theta[known], labels[known])
+    nothing = label_agreement(theta, [""] * 200)
     assert (nothing.n_documents, nothing.n_labels, nothing.nmi, nothing.soft_purity) == (0, 0, 1, 1)
 
 
 def test_labels_of_any_kind():
     theta, labels = weights_and_labels(9)
-    wanted = agreement(theta, labels)
+    wanted = label_agreement(theta, labels)
     for other in (
         labels.astype(float),
         labels.astype(str),
         tuple(labels),
         ["one" if x == 0 else int(x) for x in labels],
     ):
-        assert asdict(agreement(theta, other)) == pytest.approx(asdict(wanted), rel=1e-12)
+        assert asdict(label_agreement(theta, other)) == pytest.approx(asdict(wanted), rel=1e-12)
 
 
 def test_labels_of_the_wrong_length():
     theta, labels = weights_and_labels(10)
     with pytest.raises(InputError, match=r"labels must be one for each of the 200 documents, got 199\."):
-        agreement(theta, labels[1:])
+        label_agreement(theta, labels[1:])
     with pytest.raises(InputError, match="got the string 'sport'"):
-        agreement(theta, "sport")
+        label_agreement(theta, "sport")
 
 
 def test_hard_labels_take_the_first_of_equal_ones():
@@ -120,6 +120,6 @@ def test_topics_find_planted_classes():
     phi = oracles.random_factors(12, 1, 60, 3)[1] ** 3
     phi /= phi.sum(axis=1, keepdims=True)
     X = np.array([rng.multinomial(80, phi[label]) for label in labels])
-    found = agreement(PLSA(3, random_state=0).fit(X).doc_topic_, labels)
+    found = label_agreement(PLSA(3, random_state=0).fit(X).doc_topic_, labels)
     assert min(found.nmi, found.ari, found.purity) > 0.95
     assert found.soft_nmi > 0.8

@@ -16,12 +16,12 @@ from polyseme.metrics import (
     TokenSequences,
     coherence,
     coherence_of,
-    cooccurrence,
     cooccurrence_in_documents,
     cooccurrence_in_windows,
     token_sequences,
     top_words,
 )
+from polyseme.metrics import coherence as cooccurrence
 
 MEASURES = ("umass", "uci", "npmi", "c_v")
 GENSIM_NAMES = {"umass": "u_mass", "uci": "c_uci", "npmi": "c_npmi", "c_v": "c_v"}

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import PLSA, InputError
-from polyseme.metrics import perplexity_of, pooled, score_tokens, topic_fit
-from polyseme.sources.memory import sparse_counts
-from polyseme.split import split_tokens
+from polyseme.core.holdout import split_tokens
+from polyseme.core.shard import sparse_counts
+from polyseme.metrics import perplexity_of, pool_reports, score_tokens, topic_fit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -136,7 +136,7 @@ def test_completion_does_not_depend_on_batches(dtype):
     whole = model.completion_report(X)
     for size in (1, 10, 13):
         reports = [model.completion_report(X[start : start + size]) for start in range(0, len(X), size)]
-        together = pooled(reports)
+        together = pool_reports(reports)
         for name in ("tokens", "unseen_tokens"):
             assert getattr(together, name) == getattr(whole, name)
         for name in ("perplexity", "unigram_perplexity", "smoothed_share"):
@@ -147,10 +147,10 @@ def test_completion_does_not_depend_on_batches(dtype):
 
 def test_only_reports_of_one_kind_are_pooled(model):
     with pytest.raises(InputError, match="Reports of one kind can be pooled, got completion and folded in"):
-        pooled([model.perplexity_report(TEST), model.completion_report(TEST)])
+        pool_reports([model.perplexity_report(TEST), model.completion_report(TEST)])
     with pytest.raises(InputError, match="got none"):
-        pooled([])
-    nothing = pooled([model.perplexity_report(np.zeros((1, 50)))])
+        pool_reports([])
+    nothing = pool_reports([model.perplexity_report(np.zeros((1, 50)))])
     assert (nothing.tokens, nothing.smoothed_share) == (0, 0)
 
 
@@ -308,5 +308,5 @@ def test_topics_beat_the_unigram_on_real_documents(real_counts):
     assert report.perplexity < 0.9 * report.unigram_perplexity
     for size in (1, 10):
         batches = [model.completion_report(test[start : start + size]) for start in range(0, test.shape[0], size)]
-        assert pooled(batches).perplexity == pytest.approx(report.perplexity, rel=1e-12)
-        assert pooled(batches).tokens == report.tokens
+        assert pool_reports(batches).perplexity == pytest.approx(report.perplexity, rel=1e-12)
+        assert pool_reports(batches).tokens == report.tokens

@@ -12,6 +12,7 @@ from polyseme import PLSA, InputError
 from polyseme.metrics import (
     bootstrap_stability,
     distances,
+    distinctive_words,
     effective_topics,
     exclusivity,
     fit_report,
@@ -22,7 +23,6 @@ from polyseme.metrics import (
     topic_fit,
     topic_redundancy,
     word_topics,
-    words_apart,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -302,7 +302,7 @@ def naive_words_apart(X, labels, prior):
 def test_words_apart_are_those_of_the_loops(form):
     X = oracles.random_counts(14, 40, 15, empty_rows=[3], empty_words=[6])
     labels = ["a", "b", "c", "b"] * 10
-    names, scores = words_apart(form(X), labels, prior=0.05)
+    names, scores = distinctive_words(form(X), labels, prior=0.05)
     wanted_names, wanted = naive_words_apart(X, labels, 0.05)
     assert names == wanted_names
     np.testing.assert_allclose(scores, wanted, rtol=1e-10, atol=1e-12)
@@ -314,7 +314,7 @@ def test_planted_words_set_a_label_apart():
     labels = np.repeat(["x", "y"], 50)
     X[:50, 7] += rng.poisson(2.0, 50)
     X[50:, 21] += rng.poisson(2.0, 50)
-    names, scores = words_apart(X, labels)
+    names, scores = distinctive_words(X, labels)
     assert names == ["x", "y"]
     assert top_words(scores, 1).ravel().tolist() == [7, 21]
     assert np.abs(np.delete(scores, [7, 21], axis=1)).max() < 5 < scores[0, 7]
@@ -324,14 +324,14 @@ def test_words_apart_is_defined_for_every_case():
     X = oracles.random_counts(16, 6, 5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not words_apart(X, ["a"] * 6)[1].any()
-        assert not words_apart(np.zeros((6, 5)), list("aabbcc"))[1].any()
-        names, scores = words_apart(X, [None, "", "a", "b", None, float("nan")])
+        assert not distinctive_words(X, ["a"] * 6)[1].any()
+        assert not distinctive_words(np.zeros((6, 5)), list("aabbcc"))[1].any()
+        names, scores = distinctive_words(X, [None, "", "a", "b", None, float("nan")])
         assert names == ["a", "b"]
-        np.testing.assert_allclose(scores, words_apart(X[2:4], ["a", "b"])[1])
-        assert np.isfinite(words_apart(np.eye(2), ["a", "b"])[1]).all()
-        assert np.isfinite(words_apart(np.ones((4, 1)), ["a", "b", "a", "b"])[1]).all()
+        np.testing.assert_allclose(scores, distinctive_words(X[2:4], ["a", "b"])[1])
+        assert np.isfinite(distinctive_words(np.eye(2), ["a", "b"])[1]).all()
+        assert np.isfinite(distinctive_words(np.ones((4, 1)), ["a", "b", "a", "b"])[1]).all()
     with pytest.raises(InputError, match="labels must be one for each of the 6 documents, got 3"):
-        words_apart(X, ["a", "b", "c"])
+        distinctive_words(X, ["a", "b", "c"])
     with pytest.raises(InputError, match="prior must be above 0, got 0"):
-        words_apart(X, list("aabbcc"), prior=0)
+        distinctive_words(X, list("aabbcc"), prior=0)

@@ -31,8 +31,8 @@ struct Problem {
         }
         A = factor(rows, random, uniform);
         B = factor(words, random, uniform);
-        normalise_rows(A, rows);
-        normalise_columns(B, words);
+        normalize_rows(A, rows);
+        normalize_columns(B, words);
         for (int64_t d = 0; d < rows; ++d) weights.push_back(d % 4 == 1 ? 0 : 2 * uniform(random));
         make_transpose();
         totals.assign(at(rows), 0);
@@ -84,7 +84,7 @@ struct Problem {
         return numbers;
     }
 
-    void normalise_rows(std::vector<T>& numbers, int64_t n) const {
+    void normalize_rows(std::vector<T>& numbers, int64_t n) const {
         for (int64_t i = 0; i < n; ++i) {
             double sum = 0;
             for (int k = 0; k < width; ++k) sum += static_cast<double>(numbers[at(i * width + k)]);
@@ -92,7 +92,7 @@ struct Problem {
         }
     }
 
-    void normalise_columns(std::vector<T>& numbers, int64_t n) const {
+    void normalize_columns(std::vector<T>& numbers, int64_t n) const {
         for (int k = 0; k < topics; ++k) {
             double sum = 0;
             for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(numbers[at(i * width + k)]);

@@ -143,7 +143,7 @@ void test_m_steps(const Problem<Index, T>& p, Isa isa) {
     check_close(word_gains, expected_word_gains, 100 * tolerance<T>(), "gains of the words");
 }
 
-// The duality gap of a row at theta (not normalised), by loops: n log max_k g_k / u_k - n + sum_k u_k theta_k.
+// The duality gap of a row at theta (not normalized), by loops: n log max_k g_k / u_k - n + sum_k u_k theta_k.
 template <class Index, class T>
 double naive_gap(const Problem<Index, T>& p, int64_t d, const T* theta) {
     std::vector<double> g(at(p.topics), 0);

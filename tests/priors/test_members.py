@@ -8,10 +8,10 @@ from polyseme.priors import (
     Decorrelation,
     Dirichlet,
     Entropic,
+    PriorSum,
     SeedWords,
     Smoothing,
     Sparsing,
-    Sum,
     TopicSelection,
     as_prior,
 )
@@ -21,15 +21,15 @@ from prior_cases import COLUMNS, ROWS, TOTALS, counts, em, factor, mixed_counts,
 class TestDirichlet:
     def test_closed_form(self):
         np.testing.assert_allclose(
-            Dirichlet(3).maximise(np.array([[1.0, 0, 5]]), np.eye(3)[:1]), [[0.25, 1 / 6, 7 / 12]]
+            Dirichlet(3).maximize(np.array([[1.0, 0, 5]]), np.eye(3)[:1]), [[0.25, 1 / 6, 7 / 12]]
         )
 
     def test_below_one_clips(self):
-        f = Dirichlet(0.5).maximise(np.array([[1.5, 0.2, 0, 3.5]]), np.full((1, 4), 0.25))
+        f = Dirichlet(0.5).maximize(np.array([[1.5, 0.2, 0, 3.5]]), np.full((1, 4), 0.25))
         np.testing.assert_allclose(f, [[0.25, 0, 0, 0.75]])
 
     def test_a_row_keeps_its_largest_entry(self):
-        f = Dirichlet(0.1).maximise(
+        f = Dirichlet(0.1).maximize(
             np.array([[0.5, 0.3, 0.2], [0.4, 0.1, 0.4]]), np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]])
         )
         np.testing.assert_allclose(f, [[1, 0, 0], [0.75, 0, 0.25]])
@@ -37,9 +37,9 @@ class TestDirichlet:
     def test_a_row_without_counts(self):
         """A symmetric alpha below one has no preference and keeps the row; a larger one, or a vector, has."""
         n, f = np.zeros((1, 3)), np.array([[0.2, 0.3, 0.5]])
-        np.testing.assert_allclose(Dirichlet(0.1).maximise(n, f), f)
-        np.testing.assert_allclose(Dirichlet(2).maximise(n, f), [[1 / 3, 1 / 3, 1 / 3]])
-        np.testing.assert_allclose(Dirichlet([0.2, 0.9, 0.5]).maximise(n, f), [[0, 1, 0]])
+        np.testing.assert_allclose(Dirichlet(0.1).maximize(n, f), f)
+        np.testing.assert_allclose(Dirichlet(2).maximize(n, f), [[1 / 3, 1 / 3, 1 / 3]])
+        np.testing.assert_allclose(Dirichlet([0.2, 0.9, 0.5]).maximize(n, f), [[0, 1, 0]])
 
     def test_log_density_at_zeros(self):
         corner = np.array([[0.0, 0.5, 0.5]])
@@ -49,13 +49,13 @@ class TestDirichlet:
     def test_smoothing_and_sparsing_are_dirichlet_by_other_names(self):
         n, f = counts(), factor()
         for other, prior in [(Smoothing(6), Dirichlet(2)), (Sparsing(3), Dirichlet(0.5))]:
-            np.testing.assert_allclose(prior.maximise(n, f), other.maximise(n, f), rtol=1e-14)
+            np.testing.assert_allclose(prior.maximize(n, f), other.maximize(n, f), rtol=1e-14)
             assert prior.log_density(f) == pytest.approx(other.log_density(f), rel=1e-14)
 
-    def test_a_target_is_normalised(self):
+    def test_a_target_is_normalized(self):
         n, f = counts(), factor()
         np.testing.assert_allclose(
-            Smoothing(6, np.arange(6)).maximise(n, f), Smoothing(6, np.arange(6) / 15).maximise(n, f), rtol=1e-14
+            Smoothing(6, np.arange(6)).maximize(n, f), Smoothing(6, np.arange(6) / 15).maximize(n, f), rtol=1e-14
         )
 
 
@@ -81,7 +81,7 @@ class TestEntropic:
         rng = np.random.default_rng(0)
         starts = np.vstack([plain(np.array([n], dtype=float)), rng.dirichlet(np.ones(len(n)), 10)])
         rows = np.tile(np.array(n, dtype=float), (len(starts), 1))
-        found = Entropic(beta).maximise(rows, starts)
+        found = Entropic(beta).maximize(rows, starts)
         values = (rows * np.log(found) + beta * found * np.log(found)).sum(axis=1)
         assert values.min() >= best - 1e-9 * abs(best)
         if len(set(n)) == len(n):
@@ -93,7 +93,7 @@ class TestEntropic:
         rng = np.random.default_rng(seed)
         n = rng.gamma(50, size=(40, 8))
         beta = n.max() * 8 * rng.uniform(0.3, 1.5)
-        found = Entropic(beta).maximise(n, plain(n))
+        found = Entropic(beta).maximize(n, plain(n))
         f = rng.dirichlet(np.full(8, 0.3), 40) + 1e-9
         f[:20] = np.eye(8)[rng.integers(8, size=20)] + 1e-3
         for _ in range(150):
@@ -110,29 +110,29 @@ class TestEntropic:
 
     def test_positive_is_sparse_and_negative_is_flat(self):
         n, f = counts(), factor()
-        largest = [Entropic(beta).maximise(n, f).max(axis=1).mean() for beta in (-1e6, -100, -1, 0, 1, 100, 1e6)]
+        largest = [Entropic(beta).maximize(n, f).max(axis=1).mean() for beta in (-1e6, -100, -1, 0, 1, 100, 1e6)]
         assert (np.diff(largest) > 0).all()
         assert largest[0] == pytest.approx(1 / COLUMNS, abs=1e-4)
         assert largest[-1] == pytest.approx(1, abs=1e-3)
 
     def test_tiny_weights_are_nearly_plain(self):
         for beta in (-1e-6, 1e-6):
-            np.testing.assert_allclose(Entropic(beta).maximise(counts(), factor()), plain(counts()), atol=1e-6)
+            np.testing.assert_allclose(Entropic(beta).maximize(counts(), factor()), plain(counts()), atol=1e-6)
 
     def test_a_row_without_counts(self):
         n, f = np.zeros((2, 3)), np.array([[0.2, 0.3, 0.5], [0.4, 0.2, 0.4]])
-        np.testing.assert_allclose(Entropic(-1).maximise(n, f), np.full((2, 3), 1 / 3))
-        np.testing.assert_allclose(Entropic(1).maximise(n, f), [[0, 0, 1], [0.5, 0, 0.5]])
+        np.testing.assert_allclose(Entropic(-1).maximize(n, f), np.full((2, 3), 1 / 3))
+        np.testing.assert_allclose(Entropic(1).maximize(n, f), [[0, 0, 1], [0.5, 0, 0.5]])
 
     def test_entries_without_counts_go_when_sparse_and_stay_when_flat(self):
         n, f = np.array([[0.0, 3, 1]]), np.array([[0.9, 0.05, 0.05]])
-        assert Entropic(5).maximise(n, f)[0, 0] == 0
-        assert Entropic(-5).maximise(n, f)[0, 0] > 0.1
+        assert Entropic(5).maximize(n, f)[0, 0] == 0
+        assert Entropic(-5).maximize(n, f)[0, 0] > 0.1
 
     def test_weights_in_a_sum_add_up(self):
         n, f = counts(), factor()
-        both = Sum((Entropic(20), Dirichlet(2), Entropic(-5)))
-        np.testing.assert_allclose(both.maximise(n, f), Entropic(15).maximise(n + 1, f), rtol=1e-14)
+        both = PriorSum((Entropic(20), Dirichlet(2), Entropic(-5)))
+        np.testing.assert_allclose(both.maximize(n, f), Entropic(15).maximize(n + 1, f), rtol=1e-14)
         assert both.log_density(f) == pytest.approx(Entropic(15).log_density(f) + Dirichlet(2).log_density(f))
 
 
@@ -143,7 +143,7 @@ class TestCoupled:
         expected = np.empty_like(n)
         for k, w in np.ndindex(n.shape):
             expected[k, w] = n[k, w] - 7 * f[k, w] * sum(f[other, w] for other in range(ROWS) if other != k)
-        np.testing.assert_allclose(Decorrelation(7).maximise(n, f), plain(np.maximum(expected, 0)), rtol=1e-13)
+        np.testing.assert_allclose(Decorrelation(7).maximize(n, f), plain(np.maximum(expected, 0)), rtol=1e-13)
         pairs = sum(f[k] @ f[other] for k in range(ROWS) for other in range(k))
         assert Decorrelation(7).log_density(f) == pytest.approx(-7 * pairs)
 
@@ -158,7 +158,7 @@ class TestCoupled:
     def test_a_topic_never_empties_nor_takes_words_it_has_not_seen(self):
         n = np.array([[5.0, 3, 0], [0, 6, 0]])
         f = np.array([[0.5, 0.5, 0], [0.4, 0.6, 0]])
-        after = Decorrelation(1e6).maximise(n, f)
+        after = Decorrelation(1e6).maximize(n, f)
         np.testing.assert_array_equal(after, [[1, 0, 0], [1, 0, 0]])
 
     def test_topic_selection_formula(self):
@@ -166,8 +166,8 @@ class TestCoupled:
         shares = TOTALS @ f / TOTALS.sum()
         expected = n - 0.3 / COLUMNS * TOTALS[:, np.newaxis] * f / shares
         prior = TopicSelection(0.3).with_row_totals(TOTALS)
-        np.testing.assert_allclose(prior.maximise(n, f), plain(np.maximum(expected, 0)), rtol=1e-12)
-        np.testing.assert_allclose(TopicSelection(0.3).maximise(n, f), prior.maximise(n, f), rtol=1e-12)
+        np.testing.assert_allclose(prior.maximize(n, f), plain(np.maximum(expected, 0)), rtol=1e-12)
+        np.testing.assert_allclose(TopicSelection(0.3).maximize(n, f), prior.maximize(n, f), rtol=1e-12)
         assert prior.log_density(f) == pytest.approx(-0.3 / COLUMNS * TOTALS.sum() * np.log(shares).sum())
 
     @pytest.mark.parametrize("strength", [0.1, 0.3, 0.6])
@@ -183,7 +183,7 @@ class TestCoupled:
         twice = [0, 1, 1, 2, 3]
         weighted = TopicSelection(0.3).with_row_totals(TOTALS, np.array([1.0, 2, 1, 1]))
         repeated = TopicSelection(0.3).with_row_totals(TOTALS[twice])
-        np.testing.assert_allclose(weighted.maximise(n, f)[twice], repeated.maximise(n[twice], f[twice]), rtol=1e-13)
+        np.testing.assert_allclose(weighted.maximize(n, f)[twice], repeated.maximize(n[twice], f[twice]), rtol=1e-13)
         density = weighted.row_log_density(f) @ [1, 2, 1, 1]
         assert density == pytest.approx(repeated.log_density(f[twice]), rel=1e-13)
 
@@ -199,14 +199,14 @@ class TestSeedWords:
         assert seeds.resolve({word: column for column, word in enumerate(self.VOCABULARY)}) == expected
         assert SeedWords({0: ["law", "judge"], 2: ["team", 5]}, self.VOCABULARY, 9) == expected
         assert expected.resolve(self.VOCABULARY) == expected
-        assert Sum((seeds, Dirichlet(2))).resolve(self.VOCABULARY) == Sum((expected, Dirichlet(2)))
+        assert PriorSum((seeds, Dirichlet(2))).resolve(self.VOCABULARY) == PriorSum((expected, Dirichlet(2)))
 
     def test_pseudo_counts(self):
         n = counts()
         seeds = SeedWords({0: [4, 1, 4], 2: np.array([3])}, strength=9)
         n[0, [1, 4]] += 9
         n[2, 3] += 9
-        np.testing.assert_allclose(seeds.maximise(counts(), factor()), plain(n), rtol=1e-14)
+        np.testing.assert_allclose(seeds.maximize(counts(), factor()), plain(n), rtol=1e-14)
 
     def test_guided_topics_take_the_place_that_is_asked_for(self):
         """Topics in the order of the seeds, whatever the start."""
@@ -264,7 +264,7 @@ def at_check(prior):
             "SeedWords: the vocabulary does not have 'lwa', 'gmae'.",
         ),
         (
-            lambda: SeedWords({0: ["law"]}).maximise(counts(), factor()),
+            lambda: SeedWords({0: ["law"]}).maximize(counts(), factor()),
             "SeedWords needs the vocabulary, to know the columns of 'law': give vocabulary, or columns.",
         ),
         (at_check(SeedWords({4: [1]})), "SeedWords: there are seeds for topic 4, but topics end at 3."),
@@ -274,7 +274,7 @@ def at_check(prior):
             "Dirichlet: alpha has 2 entries, but the rows it acts on have 6: give one for each.",
         ),
         (
-            at_check(Sum((Entropic(1), Smoothing(1, np.ones(7))))),
+            at_check(PriorSum((Entropic(1), Smoothing(1, np.ones(7))))),
             "Smoothing: target has 7 entries, but the rows it acts on have 6: give one for each.",
         ),
         (

@@ -21,7 +21,7 @@ def scene(path, *, K, seed=0):
     """Smooth spectra mixed in pixels of very different brightness, with noise."""
     rng = np.random.default_rng(seed)
     bands = np.linspace(0, 1, 40)
-    E = np.array([0.2 + np.exp(-(((bands - centre) / 0.2) ** 2)) for centre in np.linspace(0.1, 0.9, K)])
+    E = np.array([0.2 + np.exp(-(((bands - center) / 0.2) ** 2)) for center in np.linspace(0.1, 0.9, K)])
     A = rng.dirichlet(np.full(K, 0.4), 600)
     Y = rng.uniform(0.2, 1.0, (600, 1)) * (A @ E) + 0.005 * rng.normal(size=(600, 40))
     np.savez(path, Y=np.maximum(Y, 0), A=A, E=E, shape=(20, 30))

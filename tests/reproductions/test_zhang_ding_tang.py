@@ -80,7 +80,7 @@ def test_algorithm_2_is_the_formula(X):
 @pytest.mark.parametrize("order", ["words-first", "documents-first"])
 def test_algorithm_3_is_the_formula(X, order):
     C, S, H = triple(X)
-    run = nmf_run(X, C, H * S, order, normalise=True)
+    run = nmf_run(X, C, H * S, order, normalize=True)
     for _ in range(20):
         run.advance()
         if order == "words-first":
@@ -96,7 +96,7 @@ def test_algorithm_3_is_the_formula(X, order):
 def test_the_solvers_start_where_plsa_does(X):
     """By their names, from theta and phi, each algorithm is the one above; P(d,w) has the documents' own P(d)."""
     start, (C, S, H) = plsa_start(X)
-    nmf, normalised, plsi, em = (
+    nmf, normalized, plsi, em = (
         begin(solver, X.T, start) for solver in (MultiplicativeNMF(), NormalizedNMF(), PLSI(), EM())
     )
     F, G = C, H * S
@@ -105,17 +105,17 @@ def test_the_solvers_start_where_plsa_does(X):
     C0, S0, H0 = C, S, H
     P_d = X.sum(axis=0)[:, np.newaxis]
     for _ in range(10):
-        for run in (nmf, normalised, plsi, em):
+        for run in (nmf, normalized, plsi, em):
             run.advance()
         F = new_F(X, F, G)
         G = new_G(X, F, G)
         C2, S2, H2 = algorithm_2(X, C2, S2, H2)
         C3, S3, H3 = algorithm_3(X, C3, S3, H3)
         C0, S0, H0 = algorithm_3_as_printed(X, C0, S0, H0)
-        for run, words, docs in ((nmf, F, G), (normalised, C3, H3 * S3), (plsi, C2, H2 * S2), (em, C0, H0 * S0)):
+        for run, words, docs in ((nmf, F, G), (normalized, C3, H3 * S3), (plsi, C2, H2 * S2), (em, C0, H0 * S0)):
             theta, phi = factors(run)
             close(phi.T, to_one(words))
-            close((P_d * theta).T, oracles.normalised(docs * words.sum(axis=0)).T * P_d.T)
+            close((P_d * theta).T, oracles.normalized(docs * words.sum(axis=0)).T * P_d.T)
 
 
 # true
@@ -178,7 +178,7 @@ def test_corollary_3(X):
 
 @pytest.mark.parametrize("scale_on", ["words", "documents"])
 def test_theorem_5(X, scale_on):
-    """One step of PLSI's C is one step of NMF's F, normalised: wherever S is put."""
+    """One step of PLSI's C is one step of NMF's F, normalized: wherever S is put."""
     C, S, H = triple(X)
     nmf = nmf_run(X, *((C * S, H) if scale_on == "words" else (C, H * S)))
     plsi = plsi_run(X, C, S, H)
@@ -218,12 +218,12 @@ def test_theorem_4_and_its_converse(zeros):
     X, (C, S, H) = exactly_factorable(zeros)
     for F, G in ((C * S, H), (C, H * S), (C * 7, H * S / 7)):
         for order in ("words-first", "documents-first"):
-            for normalise in (False, True):
-                run = nmf_run(X, F, G, order, normalise)
+            for normalize in (False, True):
+                run = nmf_run(X, F, G, order, normalize)
                 for _ in range(5):
                     run.advance()
-                close(F_and_G(run)[0], C if normalise else F)
-                close(F_and_G(run)[1], H * S if normalise else G)
+                close(F_and_G(run)[0], C if normalize else F)
+                close(F_and_G(run)[1], H * S if normalize else G)
     for algorithm in (algorithm_3, algorithm_3_as_printed, algorithm_2):
         for ours, before in zip(algorithm(X, C, S, H), (C, S, H), strict=True):
             close(ours, before)
@@ -231,7 +231,7 @@ def test_theorem_4_and_its_converse(zeros):
     plsi.advance()
     for ours, before in zip(C_S_H(plsi), (C, S, H), strict=True):
         close(ours, before)
-    theta = oracles.normalised(H * S)
+    theta = oracles.normalized(H * S)
     em = begin(EM(), X.T, (theta, C.T))
     em.advance()
     close(factors(em)[0], theta)
@@ -268,7 +268,7 @@ def test_algorithms_1_and_3_have_the_same_product_at_every_iteration(X):
     """So 'the normalization version will converge to a different local optimum' is false."""
     C, S, H = triple(X)
     for order in ("words-first", "documents-first"):
-        one, three = (nmf_run(X, C * S, H, order, normalise) for normalise in (False, True))
+        one, three = (nmf_run(X, C * S, H, order, normalize) for normalize in (False, True))
         for _ in range(60):
             one.advance()
             three.advance()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import retrieval_corpus
 from polyseme import InputError
-from polyseme.retrieval import evaluate
+from polyseme.retrieval import evaluate_search
 from polyseme.retrieval.evaluation import ELEVEN_POINTS, NINE_POINTS, interpolated_precision, whole_ranking
 from real_data import DATA
 
@@ -24,7 +24,7 @@ def index():
     return retrieval_corpus.index()
 
 
-def theme_judgements():
+def theme_judgments():
     wanted = {"q1": "car", "q2": "animal", "q3": "money"}
     return {
         query: {f"d{row}": int(retrieval_corpus.theme_of(row) == theme) for row in range(59)}
@@ -71,16 +71,18 @@ def exact_interpolated_precision(places, n_relevant):
 
 
 def test_measures_of_a_perfect_and_of_a_useless_ranking(index):
-    perfect = evaluate(index, {"q1": "car automobile engine wheel driver road brake"}, theme_judgements(), method="tf")
+    perfect = evaluate_search(
+        index, {"q1": "car automobile engine wheel driver road brake"}, theme_judgments(), method="tf"
+    )
     assert perfect["MAP"] == pytest.approx(1)
     assert perfect["9-point"] == perfect["11-point"] == pytest.approx(1)
     assert perfect["P@10"] == perfect["nDCG@10"] == perfect["R@100"] == pytest.approx(1)
-    useless = evaluate(index, {"q1": "zebra"}, theme_judgements(), method="tf")
+    useless = evaluate_search(index, {"q1": "zebra"}, theme_judgments(), method="tf")
     assert set(useless.measures.values()) == {0.0}
 
 
 def test_means_are_over_the_judged_queries(index):
-    result = evaluate(index, QUERIES, theme_judgements(), method="tfidf")
+    result = evaluate_search(index, QUERIES, theme_judgments(), method="tfidf")
     assert result.n_queries == 3
     assert set(result.by_query) == set(QUERIES)
     for name, value in result.measures.items():
@@ -89,9 +91,9 @@ def test_means_are_over_the_judged_queries(index):
 
 
 def test_average_precision_is_that_of_the_ranking_users_see(index):
-    """With ties and graded or negative judgements: above 0 is relevant."""
+    """With ties and graded or negative judgments: above 0 is relevant."""
     qrels = {"q1": {"d0": 3, "d9": 1, "d12": -1, "d1": 0}}
-    result = evaluate(index, QUERIES, qrels, method="tf")
+    result = evaluate_search(index, QUERIES, qrels, method="tf")
     ranking = [hit.id for hit in index.search(QUERIES["q1"], 100, method="tf")]
     places = sorted(ranking.index(name) + 1 for name in ("d0", "d9"))
     assert result["MAP"] == pytest.approx((1 / places[0] + 2 / places[1]) / 2)
@@ -99,24 +101,24 @@ def test_average_precision_is_that_of_the_ranking_users_see(index):
 
 
 def test_unknown_ids_are_named_and_count_as_not_found(index):
-    qrels = theme_judgements()
-    known = evaluate(index, QUERIES, qrels, method="tf")
+    qrels = theme_judgments()
+    known = evaluate_search(index, QUERIES, qrels, method="tf")
     qrels["q1"]["nowhere"] = 1
     qrels["q9"] = {"d1": 1}
-    result = evaluate(index, QUERIES, qrels, method="tf")
+    result = evaluate_search(index, QUERIES, qrels, method="tf")
     assert result.unknown_documents == ["nowhere"]
     assert result.unknown_queries == ["q9"]
     assert result.n_queries == 3
     assert result["MAP"] < known["MAP"]
     assert known.unknown_documents == known.unknown_queries == known.unjudged_queries == []
     with pytest.raises(InputError, match="No query has a relevant document"):
-        evaluate(index, QUERIES, {"q9": {"d1": 1}})
+        evaluate_search(index, QUERIES, {"q9": {"d1": 1}})
     with pytest.raises(InputError, match="No query has a relevant document"):
-        evaluate(index, {}, {})
+        evaluate_search(index, {}, {})
 
 
 def test_ids_may_be_numbers(index):
-    assert evaluate(index, {1: "car"}, {1: {"d0": 1}}, method="tf").n_queries == 1
+    assert evaluate_search(index, {1: "car"}, {1: {"d0": 1}}, method="tf").n_queries == 1
 
 
 def test_a_whole_ranking_keeps_scores_below_zero():
@@ -148,9 +150,11 @@ def test_plsi_beats_term_matching_and_lsi_on_medline():
     """One model of the five; the whole table is reproductions/hofmann_1999.py."""
     index, queries, qrels = collection("med")
     index.fit_lsi(96, weighting="tf").fit_models((32,), random_state=0)
-    found = {method: evaluate(index, queries, qrels, method=method)["9-point"] for method in ("tf", "lsi", "bm25")}
-    found["plsi*"] = evaluate(index, queries, qrels, term="tf")["9-point"]
-    with_bm25 = evaluate(index, queries, qrels, term="bm25")["MAP"]
+    found = {
+        method: evaluate_search(index, queries, qrels, method=method)["9-point"] for method in ("tf", "lsi", "bm25")
+    }
+    found["plsi*"] = evaluate_search(index, queries, qrels, term="tf")["9-point"]
+    with_bm25 = evaluate_search(index, queries, qrels, term="bm25")["MAP"]
     assert found["plsi*"] > found["lsi"] + 0.05
     assert found["plsi*"] > found["bm25"] + 0.05
-    assert with_bm25 >= evaluate(index, queries, qrels, method="bm25")["MAP"]
+    assert with_bm25 >= evaluate_search(index, queries, qrels, method="bm25")["MAP"]

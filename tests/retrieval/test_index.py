@@ -15,8 +15,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 import retrieval_corpus
 from polyseme import PLSA, InputError, UnsupportedError
 from polyseme.retrieval import SearchIndex
-from polyseme.retrieval.combined import METHODS
-from polyseme.retrieval.results import best_rows
+from polyseme.retrieval.queries import best_rows
+from polyseme.retrieval.scores import METHODS
 
 QUERIES = ["car engine road", "automobile", "jaguar jaguar time", "bank loan people year", "money"]
 
@@ -115,7 +115,7 @@ def test_folding_in_equals_the_models_own(index):
         PLSA(4, solver="tempered", random_state=0, n_jobs=1, tol=1e-3, max_iter=500).fit(index.counts),
         PLSA(4, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts),
     ):
-        space = retrieval_corpus.index().use_model(model).scoring.model
+        space = retrieval_corpus.index().set_model(model).scoring.model
         Q = index.query_counts([*QUERIES, "car neverseen"])
         np.testing.assert_allclose(space.fold(Q), model.transform(Q), atol=1e-3)
         alone = np.vstack([space.fold(Q[[i]]) for i in range(Q.shape[0])])
@@ -127,7 +127,7 @@ def test_folding_in_equals_the_models_own(index):
 def test_a_background_takes_part_in_folding_in(index):
     """What the background writes says little about a query's topics; words that only it knows say nothing."""
     model = PLSA(3, background=0.3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
-    with_background = retrieval_corpus.index().use_model(model)
+    with_background = retrieval_corpus.index().set_model(model)
     Q = with_background.query_counts([*QUERIES, "time", "neverseen"])
     folded = with_background.scoring.model.fold(Q)
     np.testing.assert_allclose(folded[:-1], model.transform(Q)[:-1], atol=2e-3)
@@ -231,7 +231,7 @@ def test_results_are_the_same_after_pickle(index, method):
 
 
 def test_hits_of_a_topic_are_the_same_after_pickle(index):
-    hits = index.of_topic(0, 2)
+    hits = index.topic_documents(0, 2)
     assert [hit.to_dict() for hit in pickle.loads(pickle.dumps(hits))] == [hit.to_dict() for hit in hits]
 
 
@@ -243,7 +243,7 @@ def test_joblib_searches_in_other_processes(index):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_more_like_this_leaves_the_document_out(index, method):
-    found = index.like("d4", 5, method=method)
+    found = index.similar_documents("d4", 5, method=method)
     assert "d4" not in [hit.id for hit in found]
     assert {retrieval_corpus.theme_of(hit.row) for hit in found} == {retrieval_corpus.theme_of(4)}
     expected = [hit.id for hit in index.search(index.counts[[4]], 6, method=method) if hit.id != "d4"][:5]
@@ -253,7 +253,7 @@ def test_more_like_this_leaves_the_document_out(index, method):
 def test_documents_of_a_topic(index):
     model = PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(index.counts)
     for topic in range(3):
-        hits = index.of_topic(topic, 4)
+        hits = index.topic_documents(topic, 4)
         tokens = dense(index).sum(axis=1) * model.transform(index.counts)[:, topic]
         np.testing.assert_allclose([hit.score for hit in hits], np.sort(tokens)[::-1][:4], rtol=1e-3)
         assert sum(reason.weight for reason in hits[0].words) == pytest.approx(hits[0].score, rel=1e-2)
@@ -312,16 +312,16 @@ def test_a_document_without_words_is_never_found(index):
     for method in METHODS:
         found = index.search("time year people", 100, method=method)
         assert "d59" not in [hit.id for hit in found]
-        assert index.like("d59", method=method).note == "The query has no words that the index knows."
+        assert index.similar_documents("d59", method=method).note == "The query has no words that the index knows."
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda i: i.like("nobody"), "no document with the id 'nobody'"),
+        (lambda i: i.similar_documents("nobody"), "no document with the id 'nobody'"),
         (lambda i: i.senses("zebra"), "does not know the word 'zebra'"),
-        (lambda i: i.neighbours("zebra"), "does not know the word 'zebra'"),
-        (lambda i: i.neighbours("car", 0), "k must be a whole number of at least 1"),
+        (lambda i: i.related_words("zebra"), "does not know the word 'zebra'"),
+        (lambda i: i.related_words("car", 0), "k must be a whole number of at least 1"),
         (lambda i: i.search("car", 0), "k must be a whole number of at least 1"),
         (lambda i: i.search("car", method="magic"), "method must be one of 'tf'"),
         (lambda i: i.search("car", term="magic"), "term must be one of 'tf'"),
@@ -334,8 +334,8 @@ def test_a_document_without_words_is_never_found(index):
         (lambda i: i.search(np.full(27, np.nan)), "every number finite and at least 0"),
         (lambda i: i.search(None), "must be counts"),
         (lambda i: i.search(["car", 3]), "must be counts"),
-        (lambda i: i.of_topic(3), "topic must be a number from 0 to 2"),
-        (lambda i: i.of_topic("x"), "topic must be a whole number"),
+        (lambda i: i.topic_documents(3), "topic must be a number from 0 to 2"),
+        (lambda i: i.topic_documents("x"), "topic must be a whole number"),
         (lambda i: SearchIndex(np.eye(2), ["a", "a"]), "must not have a word twice"),
         (lambda i: i.fit_lsi(60), "n_components of LSI must be from 1 to 26"),
         (lambda i: i.fit_lsi(0), "n_components must be a whole number of at least 1"),
@@ -343,7 +343,7 @@ def test_a_document_without_words_is_never_found(index):
         (lambda i: i.fit_models(()), "at least one number of topics"),
         (lambda i: i.fit_models((3, 0)), "n_components must be a whole number of at least 1"),
         (
-            lambda i: i.use_model(PLSA(2, random_state=0).fit(np.eye(4))),
+            lambda i: i.set_model(PLSA(2, random_state=0).fit(np.eye(4))),
             "The model knows 4 words, but the index has 27",
         ),
         (lambda i: SearchIndex(np.eye(3), ["a", "b"]), "The corpus must have a column for each of the 2 words"),
@@ -370,7 +370,7 @@ def test_bad_input_gets_one_sentence(index, call, message):
         (lambda i: i.search("car", method="plsi-u"), r"call use_model\(model\) first"),
         (lambda i: i.search("car", method="lsi"), r"call fit_lsi\(\) first"),
         (lambda i: i.senses("car"), r"use_model\(model\) or fit_models\(\)"),
-        (lambda i: i.of_topic(0), r"use_model\(model\) or fit_models\(\)"),
+        (lambda i: i.topic_documents(0), r"use_model\(model\) or fit_models\(\)"),
     ],
 )
 def test_a_method_without_its_models_says_how_to_get_them(call, message):

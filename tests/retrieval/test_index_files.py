@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 import retrieval_corpus
 from polyseme import InputError, ModelFileError
 from polyseme.retrieval import SearchIndex
-from polyseme.retrieval.combined import METHODS
+from polyseme.retrieval.scores import METHODS
 
 QUERIES = ["car engine", "jaguar", "money time", "zebra"]
 
@@ -48,8 +48,8 @@ def test_a_loaded_index_has_the_same_senses_and_names(index, path):
     loaded = SearchIndex.load(path)
     assert (loaded.ids, loaded.titles, loaded.vocabulary) == (index.ids, index.titles, index.vocabulary)
     assert loaded.senses("jaguar") == index.senses("jaguar")
-    assert loaded.neighbours("car") == index.neighbours("car")
-    assert loaded.like("d1").to_dict() == index.like("d1").to_dict()
+    assert loaded.related_words("car") == index.related_words("car")
+    assert loaded.similar_documents("d1").to_dict() == index.similar_documents("d1").to_dict()
 
 
 def test_arrays_are_memory_mapped_and_read_only(path):

@@ -1,16 +1,16 @@
-"""Senses and neighbours of words, and the schedule that looks further."""
+"""Senses and neighbors of words, and the schedule that looks further."""
 
 import numpy as np
 import pytest
 
 import retrieval_corpus
 from polyseme import PLSA, InputError
-from polyseme.initialise import named_start
-from polyseme.model import Model
+from polyseme.core.model import Model
 from polyseme.solvers import HeldOutTempered, run_to_end
-from polyseme.solvers.look_further import LookFurther
+from polyseme.solvers.initialize import named_start
+from polyseme.solvers.tempered import LookFurther
 from retrieval_corpus import THEMES
-from solver_problems import source_of
+from solver_problems import corpus_of
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +61,15 @@ def test_words_of_a_sense_are_those_shown_for_its_topic(index, model):
 
 def test_a_word_that_no_document_has_has_no_senses(index):
     assert index.senses("neverseen") == []
-    assert index.neighbours("neverseen") == []
+    assert index.related_words("neverseen") == []
 
 
-def test_neighbours_are_of_the_same_theme_also_words_that_never_meet(index):
-    found = [neighbour.word for neighbour in index.neighbours("car", 7)]
+def test_neighbors_are_of_the_same_theme_also_words_that_never_meet(index):
+    found = [neighbor.word for neighbor in index.related_words("car", 7)]
     assert set(found) <= {*THEMES["car"], *retrieval_corpus.COMMON}
     assert "automobile" in found
     assert "car" not in found
-    weights = [neighbour.weight for neighbour in index.neighbours("car", 7)]
+    weights = [neighbor.weight for neighbor in index.related_words("car", 7)]
     assert weights == sorted(weights, reverse=True)
     assert weights[-1] > 0
 
@@ -77,9 +77,9 @@ def test_neighbours_are_of_the_same_theme_also_words_that_never_meet(index):
 def test_the_largest_fitted_model_serves_where_none_is_given():
     index = retrieval_corpus.index().fit_models((2, 3), random_state=0, n_jobs=1)
     assert len(index.senses("jaguar")) == 2
-    assert index.of_topic(2)
+    assert index.topic_documents(2)
     with pytest.raises(InputError, match="from 0 to 2"):
-        index.of_topic(3)
+        index.topic_documents(3)
 
 
 def sparse_corpus(seed):
@@ -90,7 +90,7 @@ def sparse_corpus(seed):
 
 
 def held_out_fit(solver, X, K, seed):
-    source = source_of(X)
+    source = corpus_of(X)
     theta, phi = named_start("random", source, Model(K), np.random.default_rng(seed))
     return run_to_end(solver, Model(K), source, theta, phi, max_iter=3000, tol=0, listeners=[])
 

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import PLSA
-from polyseme.factors import symmetric_view
+from polyseme.core.factors import symmetric_view
 from polyseme.metrics import topic_fit
-from polyseme.runs import typical
-from polyseme.runs.typical import Labels, TopicModel
+from polyseme.runs import topic_documents as typical
+from polyseme.runs.topic_documents import Labels, TopicModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

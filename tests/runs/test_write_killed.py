@@ -13,8 +13,9 @@ import pytest
 
 from cli_runner import write_texts
 from polyseme import InputError
-from polyseme.locks import locked
-from polyseme.runs import exchange, open_run, whole_folder
+from polyseme.io import files as exchange
+from polyseme.io.files import locked
+from polyseme.runs import open_run, whole_folder
 from polyseme.runs.folder import CHECKPOINT_FILE, UNFINISHED_FILE, work_folder
 
 
@@ -93,7 +94,7 @@ def test_a_second_writer_is_refused(tmp_path):
 def test_a_lock_does_not_outlive_its_holder(tmp_path):
     path = tmp_path / "lock"
     program = (
-        "import os, pathlib, sys\nfrom polyseme.locks import locked\n"
+        "import os, pathlib, sys\nfrom polyseme.io.files import locked\n"
         f"with locked(pathlib.Path({str(path)!r}), 'busy'): os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL

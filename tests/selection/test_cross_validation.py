@@ -6,12 +6,11 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import LDA, LSA, NMF, PLSA, InputError
+from polyseme.core.holdout import split_tokens
+from polyseme.core.shard import sparse_counts
 from polyseme.kernels import SparseCounts
 from polyseme.selection import cross_validate, document_folds, score_documents
-from polyseme.selection.folds import token_folds
-from polyseme.selection.scores import DocumentScores
-from polyseme.sources.memory import sparse_counts
-from polyseme.split import split_tokens
+from polyseme.selection.cross_validation import DocumentScores, token_folds
 
 X = oracles.mixed_counts(3, 60, 40, 3)
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError
 from polyseme.datasets import synthetic_corpus
+from polyseme.plots import plot_selection
 from polyseme.selection import (
     choose_n_topics,
     document_folds,
@@ -18,8 +19,7 @@ from polyseme.selection import (
     suggest_merges,
     suggest_splits,
 )
-from polyseme.selection.merging import Topics, merge_costs, merged
-from polyseme.selection.number import default_values
+from polyseme.selection.n_topics import Topics, default_values, merge_costs, merged
 
 
 def planted(n_topics, seed, n_documents=400, n_words=400):
@@ -126,11 +126,11 @@ def test_progress_is_told(six):
 def test_without_matplotlib_the_message_names_the_extra(found, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"A plot needs the extra 'cli': pip install"):
-        found.plot()
+        plot_selection(found)
 
 
 def test_the_picture_shows_the_curve_and_the_choice(found, tmp_path):
-    ax = found.plot()
+    ax = plot_selection(found)
     lines = {line.get_label(): line for line in ax.get_lines()}
     assert list(lines["chosen: 6"].get_xdata()) == [6]
     ax.figure.savefig(tmp_path / "choice.png")

@@ -26,7 +26,7 @@ from polyseme.simplex.corners import Plane
 DIMENSIONS = [*range(1, 34), 63, 64, 65, 100, 127, 199, 200]
 
 
-def appendix_a(m, *, normalised=True):
+def appendix_a(m, *, normalized=True):
     """The paper's MATLAB, line by line."""
     sizes, i, T = [m + 1], m + 1, np.zeros((1, 0))
     while i != 1:
@@ -38,7 +38,7 @@ def appendix_a(m, *, normalised=True):
         T = np.column_stack([T, np.repeat([1.0, -1.0], half)])
         if i % 2:
             T = np.vstack([np.column_stack([T, np.ones(i - 1)]), [*np.zeros(i - 2), -(i - 1.0)]])
-    return T / np.linalg.norm(T, axis=0) if normalised else T
+    return T / np.linalg.norm(T, axis=0) if normalized else T
 
 
 def matched_error(found, true):
@@ -56,7 +56,7 @@ def test_basis_is_appendix_a_and_orthonormal(W):
     np.testing.assert_allclose(T, appendix_a(W), atol=1e-15)
     np.testing.assert_allclose(T.T @ T, np.eye(W), atol=1e-14)
     np.testing.assert_allclose(T.sum(axis=0), 0, atol=1e-14)
-    np.testing.assert_allclose(orthonormal_basis(W, normalised=False), appendix_a(W, normalised=False), rtol=1e-14)
+    np.testing.assert_allclose(orthonormal_basis(W, normalized=False), appendix_a(W, normalized=False), rtol=1e-14)
 
 
 @pytest.mark.parametrize("W", DIMENSIONS)
@@ -65,9 +65,9 @@ def test_structure_gives_the_dense_products(W):
     X, Y = rng.normal(size=(6, W)), rng.normal(size=(6, W + 1))
     np.testing.assert_allclose(lift(X), X @ appendix_a(W).T, atol=1e-13)
     np.testing.assert_allclose(lower(Y), Y @ appendix_a(W), atol=1e-13)
-    raw = appendix_a(W, normalised=False)
-    np.testing.assert_allclose(lift(X, normalised=False), X @ raw.T, atol=1e-11)
-    np.testing.assert_allclose(lower(Y, normalised=False), Y @ np.linalg.pinv(raw).T, atol=1e-11)
+    raw = appendix_a(W, normalized=False)
+    np.testing.assert_allclose(lift(X, normalized=False), X @ raw.T, atol=1e-11)
+    np.testing.assert_allclose(lower(Y, normalized=False), Y @ np.linalg.pinv(raw).T, atol=1e-11)
 
 
 def test_large_dimension_needs_no_dense_matrix():

@@ -7,15 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
+from polyseme.core.model import Model
+from polyseme.core.shard import counts_of
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.model import Model
 from polyseme.solvers import EM
-from polyseme.sources.memory import MemorySource, counts_of
 
 
 def em_run(X, theta, phi, *, layout=np.asarray, dtype=np.float64, weights=None, temperature=1.0):
     """EM at the start (theta, phi = K x words)."""
-    source = MemorySource(counts_of(layout(X), np.dtype(dtype)), weights)
+    source = MemoryCorpus(counts_of(layout(X), np.dtype(dtype)), weights)
     model = Model(len(phi), temperature)
     return EM().begin(model, source, padded(theta, dtype), padded(phi.T, dtype))
 
@@ -104,11 +105,11 @@ def test_the_m_step_is_the_best_point_of_the_bound():
     best = oracles.bound(X, *factors(run), q)
     for seed in range(100):
         share = 10.0 ** -(seed % 4)
-        neighbour = [
+        neighbor = [
             (1 - share) * here + share * there
             for here, there in zip(factors(run), oracles.random_factors(seed, 6, 8, 3), strict=True)
         ]
-        assert oracles.bound(X, *neighbour, q) < best
+        assert oracles.bound(X, *neighbor, q) < best
 
 
 @pytest.mark.parametrize("beta", [0.5, 0.9])
@@ -179,7 +180,7 @@ def test_the_likelihood_never_falls(problem):
 def gap_of_float32(X, K):
     """Nats per token between float32 and float64 after 50 iterations from the same start."""
     theta = np.full((X.shape[0], K), 1.0 / K)
-    phi = oracles.normalised(np.random.default_rng(13).standard_exponential((K, X.shape[1])))
+    phi = oracles.normalized(np.random.default_rng(13).standard_exponential((K, X.shape[1])))
     runs = [em_run(X, theta, phi, layout=sp.csr_array, dtype=dtype) for dtype in (np.float32, np.float64)]
     for run in runs:
         for _ in range(50):
@@ -219,14 +220,14 @@ def test_the_residual_sees_zeros_that_em_cannot_leave(layout):
     theta, phi = oracles.random_factors(20, 12, 10, 3)
     theta[:6] = [1, 0, 0]
     phi[1, :9] = 0
-    run = em_run(X, theta, oracles.normalised(phi), layout=layout)
+    run = em_run(X, theta, oracles.normalized(phi), layout=layout)
     for _ in range(200):
         run.advance()
     assert assert_bounds_the_gains(run, X) > 1e-3
 
 
 def assert_bounds_the_gains(run, X):
-    """Re-optimises each side alone, by the oracle; returns what both gain, in nats per token."""
+    """Re-optimizes each side alone, by the oracle; returns what both gain, in nats per token."""
     theta, phi = factors(run)
     here = oracles.log_likelihood(X, theta, phi)
     by_docs = oracles.log_likelihood(X, oracles.fold_in(X, phi, steps=3000), phi) - here
@@ -260,7 +261,7 @@ def test_a_weightless_document_changes_nothing_even_with_words_of_its_own():
     X = np.array([[4, 3, 0, 0, 0], [5, 2, 0, 1, 0], [0, 0, 3, 4, 0], [0, 1, 0, 0, 7.0]])
     theta, phi = oracles.random_factors(24, 4, 5, 2)
     phi[:, 4] = 0
-    phi = oracles.normalised(phi)
+    phi = oracles.normalized(phi)
     with_it = em_run(X, theta, phi, weights=np.array([1.0, 1, 1, 0]))
     without = em_run(X[:3], theta[:3], phi)
     for _ in range(10):
@@ -301,7 +302,7 @@ def test_nmf_and_em_have_the_same_fixed_points():
     W, H = oracles.random_factors(26, 12, 10, 2)
     for _ in range(5000):
         W, H = oracles.nmf_step(X, W, H)
-    theta, phi = oracles.normalised(W * H.sum(axis=1)), oracles.normalised(H)
+    theta, phi = oracles.normalized(W * H.sum(axis=1)), oracles.normalized(H)
     run = em_run(X, theta, phi)
     run.advance()
     close(factors(run)[0], theta, 1e-8)

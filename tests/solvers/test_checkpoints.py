@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 import polyseme
 from polyseme import PLSA, InputError, ModelFileError, UnsupportedError
-from polyseme.checkpoints import Checkpoint, Written, read_checkpoint, write_checkpoint
 from polyseme.priors import Decorrelation, Dirichlet
+from polyseme.solvers.checkpoints import Checkpoint, Written, read_checkpoint, write_checkpoint
 
 
 @pytest.fixture(scope="module")

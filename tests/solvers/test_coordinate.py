@@ -7,17 +7,17 @@ import oracles
 from polyseme import PLSA
 from polyseme.kernels import padded
 from polyseme.solvers import EM, SCD
-from polyseme.solvers.poisson import Unnormalised, column_sums, from_plsa, log_likelihood
+from polyseme.solvers.coordinate import Unnormalized, column_sums, from_plsa, log_likelihood
 from solver_problems import (
     advanced,
     begin,
+    corpus_of,
     factorable,
     factors,
     fit,
     mean_log_likelihood,
     multipliers,
     saturated,
-    source_of,
 )
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
@@ -45,14 +45,14 @@ def small_problem(kind, seed):
     K = int(rng.choice([1, 2, 3, 5, n_words + 1, n_words + 6]))
     sharpness = rng.choice([0.1, 1, 5])
     theta, phi = rng.dirichlet(np.full(K, sharpness), n_docs), rng.dirichlet(np.full(n_words, sharpness), K)
-    return X, (oracles.normalised(np.maximum(theta, 1e-12)), oracles.normalised(np.maximum(phi, 1e-12)))
+    return X, (oracles.normalized(np.maximum(theta, 1e-12)), oracles.normalized(np.maximum(phi, 1e-12)))
 
 
 def test_the_likelihood_of_a_float32_point_is_exact():
     """Late iterations gain about 1e-8 nats per token: an error of that size decides whether a point is kept."""
     rng = np.random.default_rng(0)
-    source = source_of(rng.integers(1, 5, (40, 30)), dtype=np.float32)
-    point = Unnormalised(*(padded(rng.random(shape), np.float32) for shape in ((40, 3), (30, 3))))
+    source = corpus_of(rng.integers(1, 5, (40, 30)), dtype=np.float32)
+    point = Unnormalized(*(padded(rng.random(shape), np.float32) for shape in ((40, 3), (30, 3))))
     docs, words = (factor.astype(np.float64) for factor in point)
     by_document = source.totals * np.log((docs @ words.T).sum(axis=1))
     assert log_likelihood(source, 0.0, point) == pytest.approx(-by_document.sum() / source.tokens, rel=1e-14)
@@ -65,7 +65,7 @@ def test_no_row_falls_where_counts_span_many_orders(dtype, seed):
     rng = np.random.default_rng(seed)
     decades = 9 if dtype == np.float32 else 14
     X = oracles.random_counts(seed, 40, 30, 0.4) * 10.0 ** rng.uniform(-decades, decades, (40, 30))
-    source, K = source_of(X, dtype=dtype), 4
+    source, K = corpus_of(X, dtype=dtype), 4
     theta, phi = oracles.random_factors(seed, 40, 30, K)
     docs, words = from_plsa(source, padded(theta, dtype), padded(phi.T, dtype))
     for _ in range(5):
@@ -146,7 +146,7 @@ def test_every_half_step_raises_its_own_objective(dtype):
     """sum x log q - sum u theta of every single row, whatever the fixed side: no row pays for another."""
     for seed in range(60):
         X, (theta, phi) = small_problem(list(SHAPES)[seed % 4], seed)
-        counts = source_of(X, dtype=dtype).by_doc
+        counts = corpus_of(X, dtype=dtype).by_doc
         docs, words = padded(theta * X.sum(axis=1, keepdims=True), dtype), padded(phi.T, dtype)
         u = np.random.default_rng(seed).uniform(0.5, 2, len(phi))
         slack = (1e-12 if dtype == np.float64 else 2e-6) * (1 + X.sum(axis=1)) * 30
@@ -183,15 +183,15 @@ def test_zeros_that_should_not_be_come_back(side, dtype):
     X = two_themes()
     good = fit(SCD(), X, oracles.random_factors(1, *X.shape, 2), max_iter=300).run
     theta, phi = (factor.copy() for factor in factors(good))
-    theta, phi = oracles.normalised(theta + 1e-3), oracles.normalised(phi + 1e-3)
+    theta, phi = oracles.normalized(theta + 1e-3), oracles.normalized(phi + 1e-3)
     if side == "documents":
         lost = (12, int(theta[12].argmax()))
         theta[lost] = 0
-        theta = oracles.normalised(theta)
+        theta = oracles.normalized(theta)
     else:
         lost = (int(phi[:, 3].argmax()), 3)
         phi[lost] = 0
-        phi = oracles.normalised(phi)
+        phi = oracles.normalized(phi)
     stuck = advanced(begin(EM(), X, (theta, phi), dtype=dtype), 400)
     stuck_factors = [factor.astype(np.float64) for factor in factors(stuck)]
     which = 0 if side == "documents" else 1
@@ -214,7 +214,7 @@ def test_a_word_that_its_document_gave_no_probability_comes_back(dtype):
     theta, phi = oracles.random_factors(1, *X.shape, 2)
     X[0, 0] = 3
     phi[0, 0] = theta[0, 1] = 0
-    start = oracles.normalised(theta), oracles.normalised(phi)
+    start = oracles.normalized(theta), oracles.normalized(phi)
     run = begin(SCD(), X, start, dtype=dtype)
     assert run.report.log_likelihood == -np.inf
     run.advance()

@@ -6,11 +6,12 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import LDA, NMF, PLSA, InputError, UnsupportedError
+from polyseme.core.holdout import DiagonalMask, SparseMask, diagonal_masks, split_hidden
+from polyseme.core.shard import sparse_counts
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.masks import DiagonalMask, SparseMask, diagonal_masks, split_hidden
 from polyseme.selection import cross_validate, fit_masked
 from polyseme.solvers.masked import fit_seen
-from polyseme.sources.memory import MemorySource, sparse_counts
 
 X = oracles.mixed_counts(5, 40, 30, 3)
 K = 3
@@ -34,7 +35,7 @@ def dense(mask, shape):
 
 def fitted(X, mask, iterations, *, extrapolate, seed=0, dtype=np.float64):
     theta, phi = oracles.random_factors(seed, *X.shape, K)
-    source = MemorySource(split_hidden(sparse_counts(sp.csr_array(X), np.dtype(dtype)), mask)[0])
+    source = MemoryCorpus(split_hidden(sparse_counts(sp.csr_array(X), np.dtype(dtype)), mask)[0])
     theta, phi = padded(theta, dtype), padded(phi.T, dtype)
     return fit_seen(source, mask, theta, phi, max_iter=iterations, tol=0.0, extrapolate=extrapolate)
 

@@ -6,15 +6,16 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedError, load
+from polyseme.core.model import FixedBackground, Model, improve_docs
+from polyseme.core.shard import counts_of
+from polyseme.core.statistics import RunningMean
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.datasets.synthetic import sample_corpus
 from polyseme.kernels import add_rows, padded, take_rows
-from polyseme.model import FixedBackground, Model, improve_docs
 from polyseme.priors import TopicSelection
-from polyseme.sampling import sample_corpus
 from polyseme.scale import write_shards
-from polyseme.solvers import EM, Online
+from polyseme.solvers import EM, StepwiseEM
 from polyseme.solvers.online import Stream
-from polyseme.sources.memory import MemorySource, counts_of
-from polyseme.stats import Blend
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -40,7 +41,7 @@ def naive_stream(data, joint, settings, size):
     return joint
 
 
-@pytest.mark.parametrize("settings", [Online(), Online(offset=2.0, decay=0.6, doc_steps=3)])
+@pytest.mark.parametrize("settings", [StepwiseEM(), StepwiseEM(offset=2.0, decay=0.6, doc_steps=3)])
 def test_the_stream_is_the_formula(settings):
     data = oracles.random_counts(0, 40, 25)
     data = data[data.sum(axis=1) > 0]
@@ -55,7 +56,7 @@ def test_the_stream_is_the_formula(settings):
 def test_a_blend_is_a_running_mean_also_after_many_steps():
     rng = np.random.default_rng(0)
     plain = rng.random((6, 16))
-    blend = Blend(plain.copy())
+    blend = RunningMean(plain.copy())
     for step in range(300):
         words = np.flatnonzero(rng.random(6) < 0.5)
         B, sums, tokens = rng.random((words.size, 16)), rng.random((words.size, 16)), rng.uniform(1, 9)
@@ -101,7 +102,7 @@ def test_steps_of_em_row_by_row_are_those_of_sweeps(share, temperature):
     phi = oracles.random_factors(6, 2, 20, 3)[1].T
     background = FixedBackground(share, np.full(20, 1 / 20), False) if share else None
     model = Model(3, temperature=temperature, background=background)
-    source = MemorySource(counts_of(sp.csr_array(data), np.dtype(np.float64)))
+    source = MemoryCorpus(counts_of(sp.csr_array(data), np.dtype(np.float64)))
     B = model.word_operand(padded(phi, np.float64, model.n_columns))
     theta = source.uniform(model)
     for _ in range(6):
@@ -131,7 +132,7 @@ def test_the_batch_solver_finishes_from_there():
 
 def test_threads_change_no_bit_and_seeds_do():
     def components(n_jobs=1, seed=0):
-        return PLSA(**SETTINGS, solver=Online(seed=seed), max_iter=2, n_jobs=n_jobs).fit(TRAIN).components_
+        return PLSA(**SETTINGS, solver=StepwiseEM(seed=seed), max_iter=2, n_jobs=n_jobs).fit(TRAIN).components_
 
     assert np.array_equal(components(1), components(3))
     assert not np.array_equal(components(seed=0), components(seed=1))
@@ -224,7 +225,7 @@ def test_a_background_of_its_own():
 def test_weights_count():
     weights = np.ones(1200)
     weights[::2] = 0
-    weighted = PLSA(**SETTINGS, solver=Online(batch_size=100)).partial_fit(TRAIN, sample_weight=weights)
+    weighted = PLSA(**SETTINGS, solver=StepwiseEM(batch_size=100)).partial_fit(TRAIN, sample_weight=weights)
     np.testing.assert_allclose(weighted.unigram_, TRAIN[1::2].sum(axis=0) / TRAIN[1::2].sum())
     assert weighted.n_documents_seen_ == 600
 
@@ -238,7 +239,7 @@ def test_what_it_cannot_do_is_said():
         PLSA(**SETTINGS, solver="online", doc_topic_prior=TopicSelection(0.1)).fit(TRAIN)
     for wrong in ({"batch_size": 0}, {"doc_steps": 0}, {"decay": 0.5}, {"offset": 1.0}):
         with pytest.raises(InputError, match="Online: "):
-            Online(**wrong)
+            StepwiseEM(**wrong)
     with pytest.raises(InputError, match="topic_word must be an array of shape"):
         PLSA(**SETTINGS, init=(None, np.ones((2, 3)))).fit(TRAIN)
 
@@ -249,4 +250,4 @@ def test_the_empty_and_the_few():
     model.partial_fit(np.array([[0, 0, 1]]))
     with pytest.raises(InputError, match="nothing to fit"):
         model.partial_fit(np.zeros((2, 3)))
-    assert EM().name != Online().name
+    assert EM().name != StepwiseEM().name

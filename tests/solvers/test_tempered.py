@@ -9,12 +9,12 @@ import scipy.sparse as sp
 import oracles
 import polyseme
 from polyseme import PLSA, InputError, UnsupportedError
-from polyseme.initialise import random_topics
-from polyseme.model import Model
+from polyseme.core.fold_in import fold_in
+from polyseme.core.holdout import split_tokens
+from polyseme.core.model import Model
 from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
-from polyseme.solvers.folding import fold_in
-from polyseme.split import split_tokens
-from solver_problems import advanced, begin, factors, mean_log_likelihood, source_of
+from polyseme.solvers.initialize import random_topics
+from solver_problems import advanced, begin, corpus_of, factors, mean_log_likelihood
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -113,7 +113,7 @@ def test_folding_in_uses_the_fitted_beta(beta, layout):
     theta = model.transform(layout(new))
     naive = naive_fold_in(new, model.components_, beta)
     np.testing.assert_allclose(
-        fold_in(Model(4, beta), source_of(new).by_doc, model.components_, None, n_threads=1, tol=1e-10).doc_topic,
+        fold_in(Model(4, beta), corpus_of(new).by_doc, model.components_, None, n_threads=1, tol=1e-10).doc_topic,
         naive,
         atol=1e-6,
     )
@@ -195,12 +195,12 @@ TRAIN, NEW = SHORT[:60], SHORT[60:]
 
 def uniform_start(X, K, seed):
     """What PLSA starts from."""
-    return np.full((len(X), K), 1 / K), random_topics(source_of(X), K, np.random.default_rng(seed)).T
+    return np.full((len(X), K), 1 / K), random_topics(corpus_of(X), K, np.random.default_rng(seed)).T
 
 
 def held_out_score(X, settings, weights=None):
     """The naive mean log-probability of the held-out tokens, as a function of theta and phi."""
-    counts = source_of(X).by_doc
+    counts = corpus_of(X).by_doc
     observed, held_out = (
         counts.with_values(part).matrix().toarray() for part in split_tokens(counts, settings.seed, settings.held_out)
     )
@@ -240,7 +240,7 @@ def test_the_schedule_keeps_the_best_point(settings, weighted):
 def test_the_schedule_only_sees_the_tokens_it_does_not_hold_out():
     settings = HeldOutTempered()
     run = begin(settings, TRAIN, uniform_start(TRAIN, 8, 0))
-    counts = source_of(TRAIN).by_doc
+    counts = corpus_of(TRAIN).by_doc
     observed = counts.with_values(split_tokens(counts, settings.seed, settings.held_out)[0]).matrix().toarray()
     assert 0.85 < observed.sum() / TRAIN.sum() < 0.95
     for _ in range(5):
@@ -282,7 +282,7 @@ def test_n_init_keeps_the_best_held_out_score():
             score(*factors(advanced(begin(settings, TRAIN, uniform_start(TRAIN, 8, start)), 1000)))
             for start in [seeds.randint(np.iinfo(np.int32).max) for _ in range(4)]
         )
-        # what PLSA keeps, recognised by its topics
+        # what PLSA keeps, recognized by its topics
         model = PLSA(8, solver=settings, n_init=4, random_state=seed, max_iter=1000, dtype=np.float64).fit(TRAIN)
         seeds = np.random.RandomState(seed)
         kept = [

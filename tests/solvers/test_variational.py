@@ -9,13 +9,21 @@ from scipy.special import gammaln, psi
 
 import oracles
 from polyseme import _kernels
-from polyseme.dirichlet import improve_documents, topic_sums, topics_term, word_operands
+from polyseme.core.dirichlet import (
+    ASYMMETRIC,
+    GIVEN,
+    SYMMETRIC,
+    Concentration,
+    improve_documents,
+    topic_sums,
+    topics_term,
+    word_operands,
+)
 from polyseme.kernels import padded
-from polyseme.priors.concentration import ASYMMETRIC, GIVEN, SYMMETRIC, Concentration
-from polyseme.solvers.loop import advance_to_end
-from polyseme.solvers.stochastic import OnlineVariational
+from polyseme.solvers.base import advance_to_end
+from polyseme.solvers.online import OnlineVariational
 from polyseme.solvers.variational import Priors, Variational, infer
-from solver_problems import source_of
+from solver_problems import corpus_of
 
 ISAS = ("baseline", "avx2", "avx512")
 USABLE = ISAS[: ISAS.index(_kernels.best_isa()) + 1]
@@ -54,7 +62,7 @@ def naive_step(X, gamma, lambda_, alpha, eta):
 
 
 def begun(solver, *, K=4, dtype=np.float64, kinds=(GIVEN, GIVEN), weights=None, layout=sp.csr_array, n_threads=1):
-    source = source_of(X, dtype=dtype, layout=layout, weights=weights, n_threads=n_threads)
+    source = corpus_of(X, dtype=dtype, layout=layout, weights=weights, n_threads=n_threads)
     priors = Priors(Concentration(np.full(K, 0.3), kinds[0]), Concentration(np.full(X.shape[1], 0.2), kinds[1]))
     theta, phi = oracles.random_factors(1, *X.shape, K)
     return solver.begin(source, priors, padded(theta, dtype), padded(phi.T, dtype), np.random.default_rng(0))
@@ -89,7 +97,7 @@ def test_word_operands_are_those_of_scipy(isa, dtype, rtol, floor):
 def test_document_operands_are_those_of_scipy(isa, dtype, rtol, floor):
     """float32: exp(psi(x)) of a small x is good to about eps / x, and it is as good as nothing."""
     rng = np.random.default_rng(1)
-    source = source_of(X, dtype=dtype)
+    source = corpus_of(X, dtype=dtype)
     alpha = rng.uniform(0.005, 2, 21)
     expected = rng.gamma(0.05, 30, (len(X), 21))
     B = padded(rng.random((X.shape[1], 21)), dtype)
@@ -111,7 +119,7 @@ def test_any_parameters_give_finite_operands(parameters):
     row = np.array([parameters])
     K = row.shape[1]
     for dtype in (np.float32, np.float64):
-        source = source_of(np.ones((1, 3)), dtype=dtype)
+        source = corpus_of(np.ones((1, 3)), dtype=dtype)
         n = padded(np.zeros((1, K)), dtype)
         B = padded(np.ones((3, K)), dtype)
         docs = improve_documents(source.by_doc, B, row[0], n, totals=source.totals, steps=0, tol=0, n_threads=1)
@@ -141,7 +149,7 @@ def test_an_iteration_without_document_steps_is_the_naive_one(layout):
 def test_document_steps_are_naive_ones():
     rng = np.random.default_rng(2)
     lambda_, alpha = rng.gamma(2, 3, (4, X.shape[1])), np.array([0.1, 0.2, 0.4, 0.8])
-    source = source_of(X)
+    source = corpus_of(X)
     wide = padded(lambda_.T, np.float64)
     wide[:, 4:] = 1
     words = word_operands(wide, np.ones(X.shape[1]), topic_sums(wide, 4), n_threads=1)
@@ -158,7 +166,7 @@ def test_inference_is_a_fixed_point_and_reports_the_bound():
     lambda_, alpha = rng.gamma(2, 3, (4, X.shape[1])), np.array([0.5, 0.2, 0.4, 0.8])
     wide = padded(lambda_.T, np.float64)
     wide[:, 4:] = 1
-    inferred = infer(source_of(X).by_doc, wide, alpha, n_threads=2)
+    inferred = infer(corpus_of(X).by_doc, wide, alpha, n_threads=2)
     again, _ = naive_step(X, inferred.gamma, lambda_, alpha, 1.0)
     assert (np.abs(again - inferred.gamma).sum(axis=1) <= 1e-4 * X.sum(axis=1)).all()
     eta = np.full(X.shape[1], 0.7)
@@ -179,7 +187,7 @@ def test_a_plain_step_never_lowers_the_bound(kinds, doc_steps, refresh, weighted
     look, bounds = run._good, [run._good.bound]
     for _ in range(80):
         run._iteration += 1
-        look = run._look(look.next_lambda, look.next_expected, look.next_priors)
+        look = run._em_step(look.next_lambda, look.next_expected, look.next_priors)
         bounds.append(look.bound)
     assert (np.diff(bounds) / np.abs(bounds[1:])).min() >= -1e-12
     assert bounds[-1] > bounds[0]
@@ -223,7 +231,7 @@ def test_the_bound_of_a_run_counts_weights_and_learned_priors():
 
 def test_documents_tried_afresh_only_gain():
     """Started where each document has one topic only, which is a trap."""
-    source = source_of(X)
+    source = corpus_of(X)
     priors = Priors(Concentration(np.full(4, 0.02)), Concentration(np.full(X.shape[1], 0.2)))
     theta = padded(np.eye(4)[np.arange(len(X)) % 4], np.float64)
     phi = padded(oracles.random_factors(1, *X.shape, 4)[1].T, np.float64)
@@ -261,7 +269,7 @@ def test_one_batch_of_all_documents_with_rate_one_is_a_batch_step():
     """decay = 1, offset = 1: the first step is lambda = eta + n, all old values forgotten."""
     run = begun(OnlineVariational(batch_size=len(X), offset=1.0, decay=1.0, doc_steps=30, doc_tol=0.0))
     batch = begun(Variational(doc_steps=30, doc_tol=0.0, refresh=0, extrapolate=False))
-    source = source_of(X)
+    source = corpus_of(X)
     start = begun(OnlineVariational()).lambda_
     words = word_operands(start, np.full(X.shape[1], 0.2), topic_sums(start, 4), n_threads=1)
     n = padded(X.sum(axis=1, keepdims=True) * np.full(4, 0.25), np.float64)

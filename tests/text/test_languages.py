@@ -13,9 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from polyseme import InputError, MissingExtraError, ModelFileError, UnsupportedError
 from polyseme.text import LANGUAGES, Vectorizer, tokens
-from polyseme.text.languages import language_of
-from polyseme.text.phrases import npmi
-from polyseme.text.stems import named
+from polyseme.text.languages import language_of, named, npmi
 
 Stemmer = pytest.importorskip("Stemmer")
 

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 import polyseme
 from polyseme.text import Vectorizer, tokens
-from polyseme.text.characters import by_pattern
+from polyseme.text.tokens import by_pattern
 from real_data import DATA
 
 TEXTS = [

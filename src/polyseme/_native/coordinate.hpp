@@ -1,6 +1,6 @@
-// Sequential coordinate ascent for one factor, the other fixed: each row maximises the Poisson likelihood
+// Sequential coordinate ascent for one factor, the other fixed: each row maximizes the Poisson likelihood
 //     f(theta) = sum_w x log q_w - sum_k u_k theta_k,   q_w = sum_k theta_k b_wk,   theta >= 0,
-// one theta_k at a time. At the optimum sum_k u_k theta_k = sum_w x, so normalising gives PLSA's weights.
+// one theta_k at a time. At the optimum sum_k u_k theta_k = sum_w x, so normalizing gives PLSA's weights.
 //
 // Along one coordinate let g = sum x b / q, h = sum x (b / q)^2. 1 / g is concave in theta_k (a harmonic mean of lines),
 // so the hyperbola with the same g and h lies below g everywhere, and its root, at the step

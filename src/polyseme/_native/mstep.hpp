@@ -52,7 +52,7 @@ void weighted_sum(const double* weights, const T* rows, int64_t n, int width, do
         for (std::size_t k = 0; k < W; ++k) total[k] += partial[static_cast<std::size_t>(piece) * W + k];
 }
 
-// Rows: row_sums_d <- A_d * row_sums_d, normalised. gains_d = n_d log max_k(row_sums_dk / n_d), of the sums before.
+// Rows: row_sums_d <- A_d * row_sums_d, normalized. gains_d = n_d log max_k(row_sums_dk / n_d), of the sums before.
 template <class T>
 void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, int width, double* gains, int n_threads) {
     constexpr int64_t step = 256;
@@ -73,7 +73,7 @@ void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, in
     });
 }
 
-// Words: phi <- B * word_sums with columns normalised. gains_w = n_w log max_k(word_sums_wk / mass_k) over topics with mass.
+// Words: phi <- B * word_sums with columns normalized. gains_w = n_w log max_k(word_sums_wk / mass_k) over topics with mass.
 template <class T>
 void finish_words(const T* B, const double* word_sums, const double* mass, const double* totals, int64_t words, int width, T* phi,
                   double* gains, int n_threads) {

@@ -1,5 +1,5 @@
 // A short vector of numbers, as wide as the instruction set this file is compiled for.
-// GCC and Clang: their vector types. Elsewhere: an array, and loops that the compiler may vectorise.
+// GCC and Clang: their vector types. Elsewhere: an array, and loops that the compiler may vectorize.
 // Nothing here (or in what is compiled once per instruction set) may use out-of-line standard templates:
 // the linker would keep one copy of them, perhaps the one a smaller machine cannot run.
 #pragma once

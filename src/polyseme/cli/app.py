@@ -11,20 +11,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from polyseme.cli import exit_codes
-from polyseme.cli.compare import compare
-from polyseme.cli.console import print_error
-from polyseme.cli.demo import demo
-from polyseme.cli.edit import edit
-from polyseme.cli.evaluate import evaluate
-from polyseme.cli.explore import explore
-from polyseme.cli.fit import fit
-from polyseme.cli.search import search
-from polyseme.cli.select import select
-from polyseme.cli.topics import topics
-from polyseme.cli.transform import transform
-from polyseme.cli.update import update
-from polyseme.cli.wording import in_options
+from polyseme.cli.commands.compare import compare
+from polyseme.cli.commands.demo import demo
+from polyseme.cli.commands.edit import edit
+from polyseme.cli.commands.evaluate import evaluate
+from polyseme.cli.commands.explore import explore
+from polyseme.cli.commands.fit import fit
+from polyseme.cli.commands.search import search
+from polyseme.cli.commands.select import select
+from polyseme.cli.commands.topics import topics
+from polyseme.cli.commands.transform import transform
+from polyseme.cli.commands.update import update
+from polyseme.cli.console import FAILED, INTERRUPTED, in_options, print_error
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError
 
 
@@ -47,14 +45,14 @@ class OneSentenceErrors(TyperGroup):
         try:
             code = run()
         except typer.Abort:
-            sys.exit(exit_codes.INTERRUPTED)
+            sys.exit(INTERRUPTED)
         except (InputError, ModelFileError, ShardError, MissingExtraError, OSError) as error:
             print_error(in_options(str(error)))
-            sys.exit(exit_codes.FAILED)
+            sys.exit(FAILED)
         except MemoryError as error:
             reason = f" ({error})" if str(error) else ""
             print_error(f"There is not enough memory{reason}: use fewer topics or documents, or fit --shards.")
-            sys.exit(exit_codes.FAILED)
+            sys.exit(FAILED)
         except Exception as error:
             # The class of usage errors moved between releases of typer: known here by what it can do.
             if not hasattr(error, "format_message"):

@@ -1,19 +1,97 @@
-"""A fit under a progress bar, as commands do it."""
+"""How a fit of ``polyseme fit`` ended: what its run says of it, and what the screen shows.
+
+A fit under a progress bar, as commands do it.
+
+The number of topics of a fit that was asked for none.
+
+A run written anew in its own place, with what belongs to it.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import exp
+from pathlib import Path
 from typing import Any
 
 import typer
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.cli import exit_codes
-from polyseme.cli.bars import bar
-from polyseme.cli.console import Console, in_words
+from polyseme.cli.commands.explore import PAGE_FILE, write_explorer
+from polyseme.cli.console import INTERRUPTED, Console, TopicRow, bar, in_words, more_topics, short_topic_table, versions
+from polyseme.cli.reading import Documents
+from polyseme.errors import InputError
+from polyseme.io.files import write_atomically
+from polyseme.runs import Counted, Run, open_run, whole_folder
+from polyseme.runs.documents import read_json
+from polyseme.runs.folder import CHOICE
+from polyseme.runs.write import write_into
+from polyseme.selection import choose_n_topics
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What is left to print when the run is written."""
+
+    rows: list[TopicRow]
+    summary: str
+    language: str | None
+    iterations: int
+    converged: bool
+    interrupted: bool
+
+    def show(self, screen: Console, notes: Console, folder: Path, *, detected: bool) -> None:
+        """Print at most one screen. detected : whether the language was."""
+        if self.language is not None and detected:
+            notes.print(f"Language: {self.language} (detected; --language sets another).")
+        if not self.converged and not self.interrupted:
+            notes.print(stopped_early(self.iterations))
+        print_topics(self.rows, screen, folder)
+        screen.print(self.summary)
+
+
+def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
+    """The heaviest topics, a line each, and how to see the others."""
+    screen.print(short_topic_table(rows, screen.width))
+    if more := more_topics(rows, str(folder)):
+        screen.print(more)
+
+
+def stopped_early(iterations: int) -> str:
+    """For a fit that has not converged."""
+    return f"Stopped after {iterations} iterations, before convergence: a larger --max-iter makes the topics sharper."
+
+
+def about_fit(
+    documents: Documents,
+    facts: dict[str, Any],
+    model: Any,
+    choice: dict[str, Any],
+    *,
+    folder: Path,
+    page_text: str,
+    interrupted: bool,
+    seconds: float,
+) -> dict[str, Any]:
+    """What run.json says. facts : of the documents; choice : of the number of topics, if it was not given."""
+    return {
+        **versions(),
+        "command": ["polyseme", *sys.argv[1:]],
+        **facts,
+        "title": folder.resolve().name,
+        "page_text": page_text,
+        "model": {"class": "PLSA", **documents.fitting, "n_components": model.n_components},
+        **({"selection": choice} if choice else {}),
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "interrupted": interrupted,
+        "seconds": {**facts["seconds"], "fitting": round(seconds, 3)},
+    }
 
 
 def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False) -> tuple[bool, float]:
@@ -46,7 +124,7 @@ def end_if(interrupted: bool, notes: Console) -> None:
     """After Ctrl-C: says what was written, and ends with the code of an interrupt."""
     if interrupted:
         notes.print("Stopped early: these are the topics as far as they were fitted.")
-        raise typer.Exit(exit_codes.INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def sizes_and_time(documents: int, words: int, tokens: float, iterations: int, seconds: float) -> str:
@@ -63,3 +141,75 @@ def fit_summary(model: Any, counts: Any, seconds: float) -> str:
         f"{sizes_and_time(documents, words, report.tokens, model.n_iter_, seconds)}\n"
         f"Perplexity {report.perplexity:.1f}; without topics {report.unigram_perplexity:.1f}."
     )
+
+
+_CHOICE_FILE = "choice.json"
+"""keeps the choice for a fit that is killed later"""
+FEW_DOCUMENTS = 20
+"""with fewer, there are too few to hold any out"""
+
+
+def chosen_number(
+    counts: Any, work: Path, notes: Console, *, seed: int, resume: bool, quiet: bool
+) -> tuple[int, dict[str, Any]]:
+    """The number of topics, and what run.json says of how it was chosen."""
+    kept = work / _CHOICE_FILE
+    if resume and kept.is_file():
+        choice = read_json(kept, CHOICE, required=("n_topics", "reason"))
+    else:
+        choice = _choose(counts, notes, seed=seed, quiet=quiet)
+        write_atomically(kept, json.dumps(choice).encode())
+    if not quiet:
+        notes.print(f"{choice['reason']} (-k says otherwise.)")
+    return int(choice["n_topics"]), choice
+
+
+def check_number(number: int, n_documents: int) -> None:
+    """Raises InputError for more topics than documents, which no documents can tell apart."""
+    if number > n_documents:
+        raise InputError(f"There are {n_documents:,} documents, too few for {number:,} topics: choose a smaller -k.")
+
+
+def forget_choice(work: Path) -> None:
+    """Removes the file, once run.json has what it says."""
+    (work / _CHOICE_FILE).unlink(missing_ok=True)
+
+
+def _choose(counts: Any, notes: Console, *, seed: int, quiet: bool) -> dict[str, Any]:
+    n_documents = counts.shape[0]
+    if n_documents < FEW_DOCUMENTS:
+        number = max(1, min(n_documents // 2, counts.shape[1]))
+        return {
+            "n_topics": number,
+            "reason": f"Number of topics: {number}. With fewer than {FEW_DOCUMENTS} documents none can be held out.",
+        }
+    with bar(notes, "Choosing the number of topics", quiet=quiet) as update:
+        selection = choose_n_topics(counts, random_state=seed, progress=update)
+    choice = selection.as_dict()
+    if selection.structured:
+        return {**choice, "n_topics": selection.chosen}
+    return {
+        **choice,
+        "n_topics": selection.best,
+        "reason": f"{selection.reason} The {selection.best} topics that follow may be chance.",
+    }
+
+
+def rewrite(
+    run: Run,
+    model: Any,
+    counted: Counted,
+    about: dict[str, Any],
+    texts: list[str] | None,
+    notes: Console,
+    *,
+    quiet: bool,
+) -> None:
+    """Replaces a run by one with another model or other documents."""
+    about = {name: value for name, value in about.items() if name not in ("format_version", "stability", "shards")}
+    sizes = {"documents": counted.counts.shape[0], "tokens": int(counted.counts.sum())}
+    with whole_folder(run.path, overwrite=True) as folder:
+        write_into(folder, model, counted, {**about, **sizes}, texts)
+        if (run.path / PAGE_FILE).is_file():
+            new = open_run(folder, trust_pattern=run.trust_pattern)
+            write_explorer(new, folder / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)

@@ -9,7 +9,7 @@ import typer
 
 from polyseme.errors import InputError
 from polyseme.runs.folder import check_is_run
-from polyseme.text.readers.files import places
+from polyseme.text.readers.inputs import places
 
 
 def _existing_run(folder: str) -> str:

@@ -1,21 +1,26 @@
-"""Reading and counting documents under a progress bar, as commands do it."""
+"""Reading and counting documents under a progress bar, as commands do it.
+
+What a fit was asked for, and its documents: counted into its folder, or found there after a kill.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, Protocol
 
-from polyseme.cli.bars import Update, bar
-from polyseme.cli.console import Console
-from polyseme.cli.wording import in_options
+from polyseme.cli.console import Console, Update, bar, in_options
 from polyseme.errors import InputError
+from polyseme.io.files import write_atomically
 from polyseme.runs import Counted
-from polyseme.runs.counted import COLUMNS
-from polyseme.runs.texts import TextWriter
-from polyseme.text import Document, Reader, Vectorizer
-from polyseme.text.readers.problems import REMARKS
+from polyseme.runs.documents import COLUMNS, TextWriter, damaged, read_json
+from polyseme.runs.folder import COUNTED, FACTS, UNFINISHED_FILE
+from polyseme.text import Document, Reader, Vectorizer, read
+from polyseme.text.readers.documents import REMARKS
 
 EXCERPT_LENGTH = 300
 FEW_DOCUMENTS = 20
@@ -140,3 +145,93 @@ def show_problems(reader: Reader, notes: Console) -> None:
             notes.print(f"  {in_options(str(problem))}", soft_wrap=True)
         if count > len(examples):
             notes.print(f"  and {count - len(examples):,} more")
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What a command says of its documents, and of the fit that they are for."""
+
+    inputs: list[str]
+    reading: dict[str, Any]
+    """arguments of `polyseme.text.read`"""
+    counting: dict[str, Any]
+    """arguments of `Vectorizer`"""
+    fitting: dict[str, Any]
+    """n_components, background, seed, max_iter"""
+    keep_texts: bool
+    shards: bool
+    """whether the counts go to files"""
+
+    def counted(self, work: Path, notes: Console, *, resume: bool, quiet: bool) -> tuple[Counted, dict[str, Any]]:
+        """The counted documents, and what run.json says of them. With `resume` they may be in the folder already."""
+        facts = self.facts_in(work) if resume else None
+        if facts is not None:
+            return Counted.load(work), facts
+        start = time.perf_counter()
+        reader, vectorizer = self.reader(), self.vectorizer()
+        texts = TextWriter(work) if self.keep_texts else None
+        counted = count_anew(reader, vectorizer, notes, texts=texts, quiet=quiet)
+        counted.save(work)
+        sizes = {
+            "documents": counted.counts.shape[0],
+            "words": counted.counts.shape[1],
+            "tokens": int(counted.counts.sum()),
+        }
+        return counted, self.keep_facts(work, reader, vectorizer, sizes, time.perf_counter() - start)
+
+    def reader(self) -> Reader:
+        return read(self.inputs, **self.reading)
+
+    def vectorizer(self) -> Vectorizer:
+        return Vectorizer(**self.counting)
+
+    def facts_in(self, work: Path) -> dict[str, Any] | None:
+        """What `keep_facts` put there; None if it did not, InputError if it was asked for something else."""
+        if not (work / UNFINISHED_FILE).is_file():
+            return None
+        found = read_json(work / UNFINISHED_FILE, COUNTED, required=tuple(COUNTED))
+        check_facts(found["facts"], work / UNFINISHED_FILE)
+        if found["asked"] != self._asked:
+            raise InputError(
+                f"The fit that was cut had other settings ({_difference(found['asked'], self._asked)}): "
+                "repeat its command with --resume, or begin anew without."
+            )
+        facts: dict[str, Any] = found["facts"]
+        return facts
+
+    def keep_facts(
+        self, work: Path, reader: Reader, vectorizer: Vectorizer, sizes: dict[str, int], seconds: float
+    ) -> dict[str, Any]:
+        """What run.json says of the documents; from now on a fit that is killed does not read them again."""
+        facts = {
+            "inputs": self.inputs,
+            "reading": self.reading,
+            "counting": {**self.counting, "language": vectorizer.language_},
+            **sizes,
+            "left_out": dict(reader.dropped),
+            "problems": dict(reader.problems.counts),
+            "seconds": {"reading": round(seconds, 3)},
+        }
+        write_atomically(work / UNFINISHED_FILE, json.dumps({"asked": self._asked, "facts": facts}).encode())
+        return facts
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        asked: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return asked
+
+
+def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """The first setting that differs."""
+    flat = [{**asked, **asked["reading"], **asked["counting"], **asked["fitting"]} for asked in (before, now)]
+    differing = [name for name in flat[1] if not isinstance(flat[1][name], dict) and flat[0].get(name) != flat[1][name]]
+    if not differing:
+        return "of another version"
+    return f"{differing[0]}: {flat[0].get(differing[0])}, now {flat[1][differing[0]]}"
+
+
+def check_facts(facts: dict[str, Any], path: Path) -> None:
+    """Raises ModelFileError if the file does not say all that the rest of the fit needs to know."""
+    missing = [name for name in FACTS if name not in facts]
+    if missing or "language" not in facts["counting"]:
+        raise damaged(path, ValueError(f"{(missing or ['language'])[0]} is missing"))

@@ -1,8 +1,6 @@
 """Corpora to try things on: one that every install has, drawn ones, Wikipedia and 20 Newsgroups."""
 
-from polyseme.datasets.corpus import Corpus
-from polyseme.datasets.installed import docstrings
-from polyseme.datasets.real import newsgroups, wikipedia
+from polyseme.datasets.corpora import TextCorpus, docstrings, newsgroups, wikipedia
 from polyseme.datasets.synthetic import SyntheticCorpus, synthetic_corpus
 
-__all__ = ["Corpus", "SyntheticCorpus", "docstrings", "newsgroups", "synthetic_corpus", "wikipedia"]
+__all__ = ["SyntheticCorpus", "TextCorpus", "docstrings", "newsgroups", "synthetic_corpus", "wikipedia"]

@@ -8,30 +8,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.logistic_normal import Normal, correlation, least_weight
+from polyseme.core.model import Model
+from polyseme.core.shard import row_batches
+from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition
-from polyseme.estimators.ending import end_of_fit
-from polyseme.estimators.scores import TopicScores
-from polyseme.estimators.starts import best_fit, generators
-from polyseme.estimators.validation import (
-    count_data,
-    factor_dtype,
-    forget_fit,
-    non_negative,
-    number_of_topics,
-    threads_of,
-    training_data,
-    whole_number,
-)
-from polyseme.estimators.word_documents import WordDocuments
-from polyseme.initialise import STARTS, given_pair, named_start
+from polyseme.estimators.base import CountDecomposition, TopicScores, clear_fit, count_data, factor_dtype, training_data
 from polyseme.kernels import Array, SparseCounts, padded, weighted_sum
-from polyseme.logistic_normal import Normal, correlation, least_weight
-from polyseme.model import Model
-from polyseme.solvers.correlated import CorrelatedRun, Inferred, infer, start_point
-from polyseme.solvers.loop import Ended
-from polyseme.solvers.plsa_start import fitted_factors
-from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.words import WordDocuments
+from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
+from polyseme.solvers.coordinate import fitted_factors
+from polyseme.solvers.correlated import CorrelatedRun, InferredNormal, infer, start_point
+from polyseme.solvers.initialize import STARTS, given_pair, named_start
+from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
 
 COVARIANCES = ("full", "diagonal")
 INITS = ("plsa", *STARTS)
@@ -41,7 +31,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
     """The correlated topic model (Blei and Lafferty 2007): theta_d = softmax(eta_d), eta_d ~ N(mu, Sigma).
 
     LDA's Dirichlet law says that, but for their sum, topics do not know of each other. Here the covariance says which
-    of them go together. Topics, mu and Sigma maximise a lower bound of the evidence, by variational EM.
+    of them go together. Topics, mu and Sigma maximize a lower bound of the evidence, by variational EM.
 
     Parameters
     ----------
@@ -112,24 +102,24 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
         then raises KeyboardInterrupt.
         """
-        K = number_of_topics(self.n_components)
-        n_init = whole_number("n_init", self.n_init, least=1)
-        max_iter = whole_number("max_iter", self.max_iter, least=1)
-        tol = non_negative("tol", self.tol)
+        K = check_n_topics(self.n_components)
+        n_init = check_whole_number("n_init", self.n_init, least=1)
+        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        tol = check_nonnegative("tol", self.tol)
         for name, value, known in (("covariance", self.covariance, COVARIANCES), ("init", self.init, INITS)):
             if (isinstance(value, str) or name == "covariance") and value not in known:
                 raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
-        n_threads = effective_threads(threads_of(self.n_jobs))
+        n_threads = effective_threads(check_n_jobs(self.n_jobs))
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, source, kept = training_sources(X, dtype, weights, n_threads)
-        best, interrupted = best_fit(self, self._beginnings(source, K, n_init, kept), max_iter=max_iter, tol=tol)
-        self._keep_topics(best, source, K)
+        whole, corpus, kept = training_corpora(X, dtype, weights, n_threads)
+        best, interrupted = best_fit(self, self._beginnings(corpus, K, n_init, kept), max_iter=max_iter, tol=tol)
+        self._keep_topics(best, corpus, K)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best  # the documents are visited with the memory of the fit given back
-        source.release()
+        corpus.release()
         self._keep_documents(X, whole)
-        end_of_fit(self, interrupted, max_iter, tol)
+        finish_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
@@ -151,41 +141,41 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         return correlation(self.covariance_)
 
     def _beginnings(
-        self, source: MemorySource, K: int, n_init: int, kept: Array | None
+        self, corpus: MemoryCorpus, K: int, n_init: int, kept: Array | None
     ) -> Iterator[Callable[[], CorrelatedRun]]:
-        """Functions that begin a run, one for each start; `kept` are the documents that the source has (None: all)."""
+        """Functions that begin a run, one for each start; `kept` are the documents that the corpus has (None: all)."""
         diagonal = self.covariance == "diagonal"
         for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
 
             def begin(rng: np.random.Generator = rng) -> CorrelatedRun:
                 if not isinstance(self.init, str):
-                    theta, phi = given_pair(self.init, source, Model(K), kept)
+                    theta, phi = given_pair(self.init, corpus, Model(K), kept)
                 elif self.init == "plsa":
-                    theta, phi = fitted_factors(source, K, rng)
+                    theta, phi = fitted_factors(corpus, K, rng)
                 else:
-                    theta, phi = named_start(self.init, source, Model(K), rng)
-                return CorrelatedRun(source, start_point(source, theta, phi, K, diagonal=diagonal), diagonal=diagonal)
+                    theta, phi = named_start(self.init, corpus, Model(K), rng)
+                return CorrelatedRun(corpus, start_point(corpus, theta, phi, K, diagonal=diagonal), diagonal=diagonal)
 
             yield begin
 
-    def _keep_topics(self, fit: Ended[CorrelatedRun], source: MemorySource, K: int) -> None:
+    def _keep_topics(self, fit: FitEnd[CorrelatedRun], corpus: MemoryCorpus, K: int) -> None:
         """Sets the attributes that come from the end of a fit."""
-        forget_fit(self)
+        clear_fit(self)
         _, prior, phi = fit.run.point
-        self.unigram_ = source.unigram
+        self.unigram_ = corpus.unigram
         self.components_ = np.ascontiguousarray(phi[:, :K].T)
         self.components_[self.components_.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its words
         self.mean_, self.covariance_ = prior.mean, prior.covariance
-        self.n_tokens_ = source.tokens
+        self.n_tokens_ = corpus.tokens
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
 
-    def _keep_documents(self, X: Any, source: MemorySource) -> None:
+    def _keep_documents(self, X: Any, corpus: MemoryCorpus) -> None:
         """Sets the attributes that come from inference on the training documents."""
         n_threads = effective_threads(self.n_jobs)
         means, variances, weights, bounds, logs = [], [], [], [], []
-        found = WordDocuments(source.weights, n_threads)
+        found = WordDocuments(corpus.weights, n_threads)
         for counts in row_batches(X, self.components_.dtype):
             part = self._inferred(counts)
             means.append(part.posterior.mean)
@@ -193,23 +183,21 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
             weights.append(self._weights(part))
             bounds.append(part.bounds)
             operands = self._operands(weights[-1])
-            swept = counts.sweep(*operands, n_threads=n_threads, rows=False, words=False)
+            logs.append(counts.logs(*operands, n_threads=n_threads))
             found.add(counts, operands, weights[-1])
-            assert swept.logs is not None
-            logs.append(swept.logs)
         found.keep_in(self)
         self.doc_mean_, self.doc_variance_ = np.concatenate(means), np.concatenate(variances)
         self.doc_topic_ = np.concatenate(weights)
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
-        self.bound_ = source.total_log(np.concatenate(bounds))
-        self.log_likelihood_ = source.total_log(np.concatenate(logs)) / source.tokens
+        self.bound_ = corpus.total_log(np.concatenate(bounds))
+        self.log_likelihood_ = corpus.total_log(np.concatenate(logs)) / corpus.tokens
 
-    def _inferred(self, counts: SparseCounts) -> Inferred:
+    def _inferred(self, counts: SparseCounts) -> InferredNormal:
         phi = padded(self.components_.T, self.components_.dtype)
         prior = Normal.of(self.mean_, self.covariance_)
         return infer(counts, phi, prior, n_threads=effective_threads(self.n_jobs))
 
-    def _weights(self, inferred: Inferred) -> Array:
+    def _weights(self, inferred: InferredNormal) -> Array:
         dtype = self.components_.dtype
         return np.maximum(inferred.posterior.weights, least_weight(dtype)).astype(dtype)
 

@@ -8,31 +8,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.factors import rows_to_one
+from polyseme.core.shard import row_batches
+from polyseme.core.tree import Tree, as_tree, node_weights
+from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition
-from polyseme.estimators.ending import end_of_fit
+from polyseme.estimators.base import CountDecomposition, TopicScores, clear_fit, factor_dtype, training_data
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.scores import TopicScores
-from polyseme.estimators.starts import best_fit, generators
 from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
-from polyseme.estimators.validation import (
-    factor_dtype,
-    forget_fit,
-    non_negative,
-    threads_of,
-    training_data,
-    whole_number,
-)
-from polyseme.estimators.word_documents import WordDocuments
-from polyseme.factors import rows_to_one
 from polyseme.kernels import Array, SparseCounts, padded, single_threaded_blas
-from polyseme.metrics.words import WordAmounts, token_amounts
-from polyseme.solvers.hierarchical import TreePoint, TreeRun, begin, leaf_topics
-from polyseme.solvers.loop import Ended
-from polyseme.solvers.tree_growth import Growth, grow
-from polyseme.solvers.tree_start import STARTS
-from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
-from polyseme.tree import Tree, as_tree, node_weights
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.words import WordAmounts, WordDocuments, token_amounts
+from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
+from polyseme.solvers.tree import STARTS, TreeGrowth, TreePoint, TreeRun, begin, grow, leaf_topics
+from polyseme.utils import check_n_jobs, check_nonnegative, check_whole_number
 
 SOLVERS = ("accelerated-em", "em")
 
@@ -129,23 +118,23 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         for name, value, known in (("init", self.init, tuple(STARTS)), ("solver", self.solver, SOLVERS)):
             if not isinstance(value, str) or value not in known:
                 raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
-        n_init = whole_number("n_init", self.n_init, least=1)
-        max_iter = whole_number("max_iter", self.max_iter, least=1)
-        tol = non_negative("tol", self.tol)
-        n_threads = effective_threads(threads_of(self.n_jobs))
+        n_init = check_whole_number("n_init", self.n_init, least=1)
+        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        tol = check_nonnegative("tol", self.tol)
+        n_threads = effective_threads(check_n_jobs(self.n_jobs))
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, source, _ = training_sources(X, dtype, weights, n_threads)
+        whole, corpus, _ = training_corpora(X, dtype, weights, n_threads)
         grown: dict[int, tuple[Tree, list[float]]] = {}
-        beginnings = self._beginnings(source, tree, growth, n_init, grown)
+        beginnings = self._beginnings(corpus, tree, growth, n_init, grown)
         best, interrupted = best_fit(self, beginnings, max_iter=max_iter, tol=tol)
         tree, scores = grown[id(best.run)]
-        self._keep_tree(best, tree, scores, source)
+        self._keep_tree(best, tree, scores, corpus)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best, grown  # the documents are folded in with the memory of the fit given back
-        source.release()
+        corpus.release()
         self._keep_documents(X, whole)
-        end_of_fit(self, interrupted, max_iter, tol)
+        finish_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
@@ -190,14 +179,14 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
 
     @property
     def tree_(self) -> Tree:
-        """The fitted tree (`polyseme.tree.Tree`)."""
+        """The fitted tree (`polyseme.core.tree.Tree`)."""
         names = None if self.node_names_ is None else tuple(self.node_names_)
         return Tree(tuple(int(parent) for parent in self.parents_), names, tuple(int(node) for node in self.silent_))
 
     def _node_words(self, vocabulary: Sequence[str] | None, n_words: int) -> list[list[str]]:
         """The words shown for each node; none of a silent one."""
         names = names_of_words(self, vocabulary)
-        return words_of_amounts(self._node_amounts(), names, whole_number("n_words", n_words, least=1))
+        return words_of_amounts(self._node_amounts(), names, check_whole_number("n_words", n_words, least=1))
 
     def _node_amounts(self) -> WordAmounts:
         """What the words of the nodes are ranked by."""
@@ -209,9 +198,9 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
 
     def _beginnings(
         self,
-        source: MemorySource,
+        corpus: MemoryCorpus,
         tree: Tree,
-        growth: Growth | None,
+        growth: TreeGrowth | None,
         n_init: int,
         grown: dict[int, tuple[Tree, list[float]]],
     ) -> Iterator[Callable[[], TreeRun]]:
@@ -219,19 +208,19 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         for rng in generators(self.random_state, n_init):
 
             def start(rng: np.random.Generator = rng) -> TreeRun:
-                final, point, scores = tree, STARTS[self.init](source, tree, rng), list[float]()
+                final, point, scores = tree, STARTS[self.init](corpus, tree, rng), list[float]()
                 if growth is not None:
-                    result = grow(growth, source, tree, point, rng)
+                    result = grow(growth, corpus, tree, point, rng)
                     final, point, scores = result.tree, result.point, result.scores
-                run = begin(source, final, point, extrapolate=self.solver == SOLVERS[0])
+                run = begin(corpus, final, point, extrapolate=self.solver == SOLVERS[0])
                 grown[id(run)] = final, scores
                 return run
 
             yield start
 
-    def _keep_tree(self, fit: Ended[TreeRun], tree: Tree, scores: list[float], source: MemorySource) -> None:
+    def _keep_tree(self, fit: FitEnd[TreeRun], tree: Tree, scores: list[float], corpus: MemoryCorpus) -> None:
         """Sets the attributes that come from the end of a fit."""
-        forget_fit(self)
+        clear_fit(self)
         point: TreePoint = fit.run.point
         n_leaves, n_nodes = len(tree.leaves), len(tree.parents)
         self.parents_ = np.array(tree.parents, dtype=np.int64)
@@ -241,35 +230,35 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         self.node_word_ = np.ascontiguousarray(point.node_word[:, :n_nodes].T)
         self.leaf_node_ = np.ascontiguousarray(point.leaf_node[:n_leaves, :n_nodes])
         self.components_ = np.ascontiguousarray(leaf_topics(point)[:, :n_leaves].T)
-        self.unigram_ = source.unigram
+        self.unigram_ = corpus.unigram
         self.active_topics_ = point.theta[:, :n_leaves].max(axis=0) > 0
         lost = tree.speakers.any(axis=0) & (self.node_word_.sum(axis=1) == 0)
         self.node_word_[lost] = self.unigram_
         if not self.active_topics_.all():  # a leaf that lost all its documents, and so perhaps words of its own
             self.components_ = rows_to_one(self.components_)
-        self.n_tokens_ = source.tokens
+        self.n_tokens_ = corpus.tokens
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
         if self.growth is not None:
             self.held_out_ = np.array(scores)
 
-    def _keep_documents(self, X: Any, source: MemorySource) -> None:
+    def _keep_documents(self, X: Any, corpus: MemoryCorpus) -> None:
         """Sets the attributes that come from folding the training documents in."""
         plsa = self._as_plsa()
         plsa.doc_weights_ = self.doc_weights_
-        plsa._keep_documents(X, source)
+        plsa._keep_documents(X, corpus)
         for name in ("doc_topic_", "topic_weights_", "word_documents_", "topic_documents_", "document_frequency_"):
             setattr(self, name, getattr(plsa, name))
-        self.node_word_documents_ = self._node_documents(X, source)
+        self.node_word_documents_ = self._node_documents(X, corpus)
         self.log_likelihood_ = plsa.log_likelihood_
         self.labels_ = self.doc_topic_.argmax(axis=1)
         self.node_weights_ = node_weights(self.leaf_node_, self.topic_weights_)
 
-    def _node_documents(self, X: Any, source: MemorySource) -> Array:
+    def _node_documents(self, X: Any, corpus: MemoryCorpus) -> Array:
         """n_vw of every node v: a document is a mixture of nodes, too, P(v|d) = sum_a P(a|d) P(v|a)."""
         dtype, start = self.components_.dtype, 0
-        found = WordDocuments(source.weights, source.n_threads)
+        found = WordDocuments(corpus.weights, corpus.n_threads)
         for counts in row_batches(X, dtype):
             with single_threaded_blas():
                 doc_node = self.doc_topic_[start : start + counts.n_docs] @ self.leaf_node_
@@ -298,11 +287,11 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         return self._as_plsa()._token_probabilities(observed, scored)
 
 
-def _growth(growth: Any, tree: Tree) -> Growth | None:
+def _growth(growth: Any, tree: Tree) -> TreeGrowth | None:
     """The settings of growth from None, a number of leaves, or settings."""
     if growth is None:
         return None
-    settings = growth if isinstance(growth, Growth) else Growth(whole_number("growth", growth, least=2))
+    settings = growth if isinstance(growth, TreeGrowth) else TreeGrowth(check_whole_number("growth", growth, least=2))
     if settings.max_leaves < len(tree.leaves):
         raise InputError(
             f"growth goes up to {settings.max_leaves} leaves, but the tree has {len(tree.leaves)} already: raise it."

@@ -4,51 +4,142 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from numbers import Real
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.dirichlet import dirichlet_means, topic_sums, topics_term, word_operands
+from polyseme.core.dirichlet import (
+    ASYMMETRIC,
+    SYMMETRIC,
+    Concentration,
+    dirichlet_means,
+    topic_sums,
+    topics_term,
+    word_operands,
+)
+from polyseme.core.model import Model
+from polyseme.core.shard import row_batches
+from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import CountDecomposition
-from polyseme.estimators.ending import end_of_fit
-from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.scores import TopicScores
-from polyseme.estimators.starts import best_fit, generators
-from polyseme.estimators.streaming import takes_posterior_parts, update_posterior
-from polyseme.estimators.validation import (
+from polyseme.estimators.base import (
+    CountDecomposition,
+    TopicScores,
+    clear_fit,
     count_data,
     factor_dtype,
-    forget_fit,
-    non_negative,
-    number_of_topics,
-    threads_of,
     training_data,
-    whole_number,
 )
-from polyseme.estimators.word_documents import WordDocuments
-from polyseme.initialise import STARTS, given_pair, named_start
+from polyseme.estimators.plsa import _LEAST_BATCH, PLSA, _keep_totals, _part, _Totals, _totals
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
-from polyseme.model import Model
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.words import WordDocuments
 from polyseme.priors import Dirichlet
-from polyseme.priors.concentration import ASYMMETRIC, SYMMETRIC, Concentration
-from polyseme.solvers.loop import Ended
-from polyseme.solvers.stochastic import OnlineVariational
+from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
+from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start
+from polyseme.solvers.online import (
+    OnlineVariational,
+    PosteriorStream,
+    batches,
+    rate,
+)
 from polyseme.solvers.variational import (
-    Inferred,
+    InferredDirichlet,
     Priors,
     Variational,
     VariationalRun,
     VariationalSolver,
+    first_lambda,
     flat_topics,
     infer,
     likely_factors,
     number_of_documents,
     padded_parameters,
 )
-from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
+from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
+
+if TYPE_CHECKING:
+    from polyseme.estimators.plsa import PLSA
+
+
+# LDA
+
+
+def takes_posterior_parts(estimator: LDA) -> bool:
+    """Whether LDA can be fitted without looking at all documents at once."""
+    if isinstance(estimator.solver, str) and estimator.solver == "map":
+        raise UnsupportedError("partial_fit is stochastic variational Bayes: use solver='online' instead of 'map'.")
+    if isinstance(estimator.doc_topic_prior, str) or isinstance(estimator.topic_word_prior, str):
+        raise UnsupportedError("partial_fit does not learn priors: give numbers for doc_topic_prior, topic_word_prior.")
+    if isinstance(estimator.init, str) and estimator.init not in ("auto", "random"):
+        raise UnsupportedError("partial_fit starts at random: init must be 'auto', 'random' or a pair.")
+    return True
+
+
+def update_posterior(
+    estimator: LDA, settings: OnlineVariational, priors: Callable[[int], Priors], X: Any, sample_weight: Any
+) -> None:
+    """Takes these documents into the posterior, in their order, a batch at a time; sets the fitted attributes.
+
+    priors(n_words) are those of a first call. The topics' posterior lambda is of D documents, those seen so far
+    with these: lambda - eta, the expected counts, grows with D from call to call.
+    """
+    corpus, before = _part(estimator, X, sample_weight)
+    totals = _totals(corpus, before)
+    n_docs = max(totals.documents, settings.total_documents or 0.0)
+    if before is None:
+        fixed = priors(corpus.n_words)
+        tokens = corpus.tokens / totals.documents * n_docs
+        lambda_ = _first_posterior(estimator, corpus, fixed, tokens)
+        seen = 0.0
+    else:
+        if not hasattr(estimator, "topic_word_dirichlet_"):
+            raise UnsupportedError("A fit with solver='map' has no posterior: partial_fit cannot go on from it.")
+        fixed = Priors(Concentration(estimator.doc_topic_prior_), Concentration(estimator.topic_word_prior_))
+        seen = before.documents
+        growth = n_docs / max(seen, settings.total_documents or 0.0)
+        lambda_ = _grown(padded_parameters(estimator.topic_word_dirichlet_), fixed.eta.values, growth)
+    stream = PosteriorStream(settings, fixed, lambda_, n_docs, corpus.n_threads)
+    size = settings.batch_size or max(_LEAST_BATCH, settings.documents_a_batch(corpus.n_docs))
+    for batch in batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), size):
+        if batch.size > 0:
+            stream.take(batch, rate(settings.offset, settings.decay, seen / batch.size))
+            seen += batch.size
+    _keep_posterior(estimator, stream, totals)
+
+
+def _first_posterior(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: float) -> Array:
+    """lambda (words x width) of so many tokens."""
+    K = priors.alpha.values.size
+    if isinstance(estimator.init, str):
+        (rng,) = generators(estimator.random_state, 1)
+        phi = padded(flat_topics(corpus.n_words, K, rng), corpus.dtype)
+    else:
+        phi = given_topics(estimator.init[1], corpus, Model(K))
+    return first_lambda(phi, priors, tokens)
+
+
+def _grown(lambda_: Array, eta: Floats, growth: float) -> Array:
+    """eta + growth (lambda - eta)"""
+    if growth == 1:
+        return lambda_
+    prior = eta[:, np.newaxis]
+    return np.asarray(prior + growth * np.maximum(lambda_ - prior, 0), dtype=lambda_.dtype)
+
+
+def _keep_posterior(estimator: LDA, stream: PosteriorStream, totals: _Totals) -> None:
+    """What is known after these documents; a document's own weights are `transform`'s to find."""
+    K, eta = stream.priors.alpha.values.size, stream.priors.eta.values
+    lambda_ = np.ascontiguousarray(stream.lambda_[:, :K].T)
+    expected = np.maximum(lambda_ - eta, 0).sum(axis=1, dtype=np.float64)
+    clear_fit(estimator)
+    estimator.topic_word_dirichlet_ = lambda_
+    estimator.components_ = dirichlet_means(lambda_)
+    estimator.doc_topic_prior_, estimator.topic_word_prior_ = stream.priors.alpha.values, eta
+    estimator.topic_weights_ = expected / expected.sum()
+    _keep_totals(estimator, totals)
+
 
 MAP = "map"
 VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
@@ -148,24 +239,24 @@ class LDA(TopicScores, CountDecomposition):
         """
         if isinstance(self.solver, str) and self.solver == MAP:
             return self._fit_map(X, sample_weight, feature_names)
-        K = number_of_topics(self.n_components)
-        n_init = whole_number("n_init", self.n_init, least=1)
-        max_iter = whole_number("max_iter", self.max_iter, least=1)
-        tol = _TOLERANCE if self.tol is None else non_negative("tol", self.tol)
+        K = check_n_topics(self.n_components)
+        n_init = check_whole_number("n_init", self.n_init, least=1)
+        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        tol = _TOLERANCE if self.tol is None else check_nonnegative("tol", self.tol)
         solver = _variational_solver(self.solver)
-        n_threads = effective_threads(threads_of(self.n_jobs))
+        n_threads = effective_threads(check_n_jobs(self.n_jobs))
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, source, kept = training_sources(X, dtype, weights, n_threads)
+        whole, corpus, kept = training_corpora(X, dtype, weights, n_threads)
         priors = self._priors(K, X.shape[1])
-        beginnings = self._beginnings(solver, source, priors, n_init, kept)
+        beginnings = self._beginnings(solver, corpus, priors, n_init, kept)
         best, interrupted = best_fit(self, beginnings, max_iter=max_iter, tol=tol)
-        self._keep_topics(best, source)
+        self._keep_topics(best, corpus)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best  # the documents are visited with the memory of the fit given back
-        source.release()
+        corpus.release()
         self._keep_documents(X, whole)
-        end_of_fit(self, interrupted, max_iter, tol)
+        finish_fit(self, interrupted, max_iter, tol)
         return self
 
     @available_if(takes_posterior_parts)  # type: ignore[untyped-decorator]
@@ -178,7 +269,7 @@ class LDA(TopicScores, CountDecomposition):
         `total_documents`. Results depend on the order of the documents, but not on the threads. There is no
         partial_fit for solver="map" and learned priors.
         """
-        K = number_of_topics(self.n_components)
+        K = check_n_topics(self.n_components)
         solver = _variational_solver(self.solver)
         settings = solver if isinstance(solver, OnlineVariational) else OnlineVariational()
         update_posterior(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
@@ -207,7 +298,7 @@ class LDA(TopicScores, CountDecomposition):
         )
 
     def _beginnings(
-        self, solver: VariationalSolver, source: MemorySource, priors: Priors, n_init: int, kept: Array | None
+        self, solver: VariationalSolver, corpus: MemoryCorpus, priors: Priors, n_init: int, kept: Array | None
     ) -> Iterator[Callable[[], VariationalRun]]:
         """Functions that begin a run, one for each start."""
         if isinstance(self.init, str) and self.init not in INITS:
@@ -215,38 +306,38 @@ class LDA(TopicScores, CountDecomposition):
         for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
 
             def begin(rng: np.random.Generator = rng) -> VariationalRun:
-                theta, phi = self._start(source, priors.alpha.values.size, kept, solver.start, rng)
-                return solver.begin(source, priors, theta, phi, rng)
+                theta, phi = self._start(corpus, priors.alpha.values.size, kept, solver.start, rng)
+                return solver.begin(corpus, priors, theta, phi, rng)
 
             yield begin
 
-    def _start(self, source: MemorySource, K: int, kept: Array | None, suited: str, rng: Any) -> tuple[Array, Array]:
-        """theta and phi, padded; `kept` are the documents that the source has (None: all)."""
+    def _start(self, corpus: MemoryCorpus, K: int, kept: Array | None, suited: str, rng: Any) -> tuple[Array, Array]:
+        """theta and phi, padded; `kept` are the documents that the corpus has (None: all)."""
         if not isinstance(self.init, str):
-            return given_pair(self.init, source, Model(K), kept)
+            return given_pair(self.init, corpus, Model(K), kept)
         name = suited if self.init == "auto" else self.init
         if name == "plsa":
-            return likely_factors(source, K, rng)
-        theta, phi = named_start(name, source, Model(K), rng)
+            return likely_factors(corpus, K, rng)
+        theta, phi = named_start(name, corpus, Model(K), rng)
         if name == "random":
-            phi = padded(flat_topics(source.counts.n_words, K, rng), phi.dtype)
+            phi = padded(flat_topics(corpus.counts.n_words, K, rng), phi.dtype)
         return theta, phi
 
-    def _keep_topics(self, fit: Ended[VariationalRun], source: MemorySource) -> None:
+    def _keep_topics(self, fit: FitEnd[VariationalRun], corpus: MemoryCorpus) -> None:
         """Sets the attributes that come from the end of a fit."""
-        forget_fit(self)
+        clear_fit(self)
         priors = fit.run.priors
         self.topic_word_dirichlet_ = np.ascontiguousarray(fit.run.lambda_[:, : priors.alpha.values.size].T)
         self.components_ = dirichlet_means(self.topic_word_dirichlet_)
         self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha.values, priors.eta.values
-        self.unigram_ = source.unigram
-        self.n_tokens_ = source.tokens
-        self.n_documents_seen_ = number_of_documents(source)
+        self.unigram_ = corpus.unigram
+        self.n_tokens_ = corpus.tokens
+        self.n_documents_seen_ = number_of_documents(corpus)
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
 
-    def _keep_documents(self, X: Any, source: MemorySource) -> None:
+    def _keep_documents(self, X: Any, corpus: MemoryCorpus) -> None:
         """Sets the attributes that come from inference on the training documents."""
         parts = [(counts, self._inferred(counts)) for counts in row_batches(X, self.components_.dtype)]
         self.doc_topic_dirichlet_ = np.concatenate([part.gamma for _, part in parts])
@@ -254,19 +345,19 @@ class LDA(TopicScores, CountDecomposition):
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
         lambda_, eta = padded_parameters(self.topic_word_dirichlet_), self.topic_word_prior_
         sums = topic_sums(lambda_, len(self.components_))
-        words = word_operands(lambda_, eta, sums, n_threads=source.n_threads)
+        words = word_operands(lambda_, eta, sums, n_threads=corpus.n_threads)
         bounds = np.concatenate([part.bounds for _, part in parts])
-        self.bound_ = source.total_log(bounds) + topics_term(words, eta, sums)
-        found = WordDocuments(source.weights, source.n_threads)
+        self.bound_ = corpus.total_log(bounds) + topics_term(words, eta, sums)
+        found = WordDocuments(corpus.weights, corpus.n_threads)
         logs = []
         for counts, part in parts:
             doc_topic = dirichlet_means(part.gamma)
             logs.append(self._log_rows(counts, doc_topic))
             found.add(counts, self._mean_operands(doc_topic), doc_topic)
         found.keep_in(self)
-        self.log_likelihood_ = source.total_log(np.concatenate(logs)) / source.tokens
+        self.log_likelihood_ = corpus.total_log(np.concatenate(logs)) / corpus.tokens
 
-    def _inferred(self, counts: SparseCounts) -> Inferred:
+    def _inferred(self, counts: SparseCounts) -> InferredDirichlet:
         lambda_ = padded_parameters(self.topic_word_dirichlet_)
         return infer(counts, lambda_, self.doc_topic_prior_, n_threads=effective_threads(self.n_jobs))
 
@@ -276,8 +367,7 @@ class LDA(TopicScores, CountDecomposition):
 
     def _log_rows(self, counts: SparseCounts, doc_topic: Array) -> Floats:
         n_threads = effective_threads(self.n_jobs)
-        logs = counts.sweep(*self._mean_operands(doc_topic), n_threads=n_threads, rows=False, words=False).logs
-        assert logs is not None
+        logs = counts.logs(*self._mean_operands(doc_topic), n_threads=n_threads)
         return logs
 
     def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
@@ -305,7 +395,7 @@ class LDA(TopicScores, CountDecomposition):
         )
 
     def _fit_map(self, X: Any, sample_weight: Any, feature_names: Any) -> Self:
-        K = number_of_topics(self.n_components)
+        K = check_n_topics(self.n_components)
         X, _ = training_data(self, X, sample_weight, feature_names=feature_names)
         default = 1.0 + 1.0 / K
         alpha = _concentration("doc_topic_prior", self.doc_topic_prior, K, default)
@@ -317,7 +407,7 @@ class LDA(TopicScores, CountDecomposition):
             plsa.fit(X, sample_weight=sample_weight, feature_names=self.vocabulary_)
         finally:
             if hasattr(plsa, "doc_topic_"):  # also after Ctrl-C
-                forget_fit(self)
+                clear_fit(self)
                 for name, value in vars(plsa).items():
                     if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):
                         setattr(self, name, value)

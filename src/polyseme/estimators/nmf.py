@@ -1,4 +1,4 @@
-"""Non-negative matrix factorisation X ~ W H as a scikit-learn estimator."""
+"""Non-negative matrix factorization X ~ W H as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -7,26 +7,23 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.factors import nmf_to_plsa
+from polyseme.core.shard import sparse_counts
+from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import CountDecomposition
-from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import (
+from polyseme.estimators.base import (
+    CountDecomposition,
+    clear_fit,
     count_data,
     factor_dtype,
-    forget_fit,
-    keep_vocabulary,
-    non_negative,
-    number_of_topics,
-    random_state_of,
-    threads_of,
+    set_vocabulary,
     training_data,
-    whole_number,
 )
-from polyseme.factors import nmf_to_plsa
-from polyseme.initialise import pair_of_factors
+from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
-from polyseme.sources.disk import Shards
-from polyseme.sources.memory import effective_threads, sparse_counts
+from polyseme.kernels.threads import effective_threads
+from polyseme.solvers.initialize import pair_of_factors
+from polyseme.utils import as_random_state, check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
 
 LOSSES = ("kullback-leibler", "frobenius")
 
@@ -34,7 +31,7 @@ LOSSES = ("kullback-leibler", "frobenius")
 class NMF(CountDecomposition):
     """X ~ W H with W (documents x K) and H (K x words) non-negative.
 
-    With `loss="kullback-leibler"` this is PLSA without its normalisation (Gaussier and Goutte 2005), fitted by the same
+    With `loss="kullback-leibler"` this is PLSA without its normalization (Gaussier and Goutte 2005), fitted by the same
     solvers; rows of H sum to one and W carries the scale. With `loss="frobenius"` scikit-learn's solver fits it.
 
     Parameters
@@ -102,11 +99,11 @@ class NMF(CountDecomposition):
         if self.loss not in LOSSES:
             raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
         if self.loss == "frobenius":
-            non_negative("tol", self.tol)
-            whole_number("n_init", self.n_init, least=1)
-            threads_of(self.n_jobs)
+            check_nonnegative("tol", self.tol)
+            check_whole_number("n_init", self.n_init, least=1)
+            check_n_jobs(self.n_jobs)
             return self._fit_frobenius(X, sample_weight, feature_names)
-        if isinstance(X, Shards):
+        if isinstance(X, DiskCorpus):
             raise UnsupportedError("NMF takes no shards: fit PLSA to them, and take its to_nmf().")
         plsa = PLSA(**self._plsa_parameters())
         try:
@@ -139,7 +136,7 @@ class NMF(CountDecomposition):
         check_is_fitted(self)
         if self._is_frobenius:
             raise UnsupportedError(
-                "A Frobenius fit is not a likelihood fit: use polyseme.factors.nmf_to_plsa to rescale its factors."
+                "A Frobenius fit is not a likelihood fit: use polyseme.core.factors.nmf_to_plsa to rescale its factors."
             )
         return self._as_plsa()
 
@@ -175,8 +172,8 @@ class NMF(CountDecomposition):
         self.reconstruction_err_ = _kl_divergence(counts, weights, totals, plsa.doc_topic_, self.components_)
 
     def _copy(self, plsa: PLSA, totals: Floats) -> None:
-        forget_fit(self)
-        keep_vocabulary(self, plsa.vocabulary_, plsa.components_.shape[1])
+        clear_fit(self)
+        set_vocabulary(self, plsa.vocabulary_, plsa.components_.shape[1])
         for name, value in vars(plsa).items():
             if name.endswith("_") and name != "doc_topic_":
                 setattr(self, name, value)
@@ -203,7 +200,7 @@ class NMF(CountDecomposition):
             raise UnsupportedError("loss='frobenius' does not take sample_weight: use loss='kullback-leibler'.")
         X, _ = training_data(self, X, None, feature_names=feature_names)
         X = X.astype(factor_dtype(self.dtype, X), copy=False)
-        K = number_of_topics(self.n_components)
+        K = check_n_topics(self.n_components)
         init, start = self.init, {}
         if not isinstance(self.init, str):
             W, H = pair_of_factors(self.init, ("W", "H"), ((X.shape[0], K), (K, X.shape[1])))
@@ -212,11 +209,11 @@ class NMF(CountDecomposition):
             raise UnsupportedError(
                 f"init must be 'random', 'nndsvd' or a pair with loss='frobenius', got {self.init!r}."
             )
-        random_state_of(self.random_state)
+        as_random_state(self.random_state)
         model = SklearnNMF(K, init=init, max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose)
         with np.errstate(invalid="ignore"):  # the square root of an error that rounding made negative
             model.fit(X, **start)
-        forget_fit(self)
+        clear_fit(self)
         self.components_ = model.components_
         self.doc_factor_ = self._frobenius_weights(X)
         self.n_iter_ = model.n_iter_

@@ -1,50 +1,173 @@
-"""PLSA as a scikit-learn estimator."""
+"""`partial_fit`: PLSA and LDA of documents that come in parts, each seen once.
+
+PLSA as a scikit-learn estimator.
+"""
 
 from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.checkpoints import Checkpoint, FileKeeper, name_of_fit
+from polyseme.core.factors import columns_to_one, rows_to_one
+from polyseme.core.fold_in import FoldedIn, fold_in, folded_rows
+from polyseme.core.model import FixedBackground, Model, as_background
+from polyseme.core.shard import counts_of, row_batches
+from polyseme.data.corpus import Corpus, MemoryCorpus, training_corpora
+from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.asked_model import asked_model
-from polyseme.estimators.base import CountDecomposition
-from polyseme.estimators.ending import end_of_fit
-from polyseme.estimators.scores import TopicScores
-from polyseme.estimators.sharded import check_shards, fit_shards, keep_folded, transform_shards
-from polyseme.estimators.starts import generators
-from polyseme.estimators.streaming import read_more, takes_parts
-from polyseme.estimators.validation import (
+from polyseme.estimators.base import (
+    CountDecomposition,
+    TopicScores,
+    as_solver,
+    clear_fit,
     count_data,
     factor_dtype,
-    forget_fit,
-    non_negative,
-    number_of_topics,
-    solver_of,
-    stopped_early,
-    threads_of,
+    model_from_parameters,
     training_data,
-    whole_number,
+    with_early_stopping,
 )
-from polyseme.estimators.word_documents import WordDocuments, tempered
-from polyseme.factors import rows_to_one
-from polyseme.initialise import STARTS, given_pair, given_topics, named_start
-from polyseme.kernels import Array, Floats, SparseCounts, weighted_sum
-from polyseme.model import FixedBackground, Model
+from polyseme.estimators.sharded import check_shards, fit_shards, keep_folded, transform_shards
+from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.words import WordDocuments, tempered
+from polyseme.priors import as_prior
 from polyseme.progress import fit_progress
-from polyseme.solvers import Fit, run_to_end
-from polyseme.solvers.folding import FoldedIn, fold_in, folded_rows
-from polyseme.solvers.loop import best_of
-from polyseme.solvers.online import START_VARIANCE, Online
-from polyseme.sources import Source
-from polyseme.sources.disk import Shards
-from polyseme.sources.memory import MemorySource, effective_threads, row_batches, training_sources
+from polyseme.solvers import FitResult, run_to_end
+from polyseme.solvers.base import best_of, finish_fit, generators
+from polyseme.solvers.checkpoints import Checkpoint, FileCheckpointStore, name_of_fit
+from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start, random_topics
+from polyseme.solvers.online import (
+    START_VARIANCE,
+    StepwiseEM,
+    Stream,
+)
+from polyseme.solvers.variational import number_of_documents
+from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
+
+if TYPE_CHECKING:
+    pass
+
+
+_SHARE_OF_UNSEEN = 0.5
+_TRACE = 1e-6
+_LEAST_BATCH = 16
+
+
+def takes_parts(estimator: PLSA) -> bool:
+    """Whether the model can be fitted without looking at all documents at once."""
+    doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
+    background = as_background(estimator.background)
+    parts = () if doc_prior is None else doc_prior.parts
+    if (
+        (background is not None and background.joint)
+        or (word_prior is not None and not word_prior.neutral)
+        or any(part.row_by_row() is None for part in parts)
+    ):
+        raise UnsupportedError(
+            "partial_fit sees some documents at a time: it takes no topic_word_prior, no JointBackground, and no "
+            "doc_topic_prior that looks at all documents at once."
+        )
+    return True
+
+
+def read_more(estimator: PLSA, X: Any, sample_weight: Any) -> None:
+    """Takes these documents into the model, in their order, a batch at a time; sets the fitted attributes."""
+    K = check_n_topics(estimator.n_components)
+    settings = estimator.solver if isinstance(estimator.solver, StepwiseEM) else StepwiseEM()
+    corpus, before = _part(estimator, X, sample_weight)
+    if before is not None:
+        model = estimator._model()
+        joint = (estimator._active_components() * estimator.topic_weights_[:, np.newaxis]).T
+    else:
+        model = model_from_parameters(estimator, K, corpus)
+        joint = _first_topics(estimator, corpus, K) / K
+    seen = 0.0 if before is None else before.documents
+    start = padded(_with_traces(joint), corpus.dtype, model.n_columns)
+    stream = Stream(settings, model, start, seen, corpus.n_threads)
+    stream.read(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), settings.documents_a_batch(corpus.n_docs))
+    _keep(estimator, stream, model, _totals(corpus, before))
+
+
+class _Totals(NamedTuple):
+    """What a model has seen."""
+
+    documents: float
+    tokens: float
+    words: Floats
+    """tokens of each word"""
+
+
+def _part(estimator: Any, X: Any, sample_weight: Any) -> tuple[MemoryCorpus, _Totals | None]:
+    """The documents of a call, and what the estimator has seen before them; None for the first call."""
+    n_threads = effective_threads(check_n_jobs(estimator.n_jobs))
+    begun = hasattr(estimator, "components_")
+    X, weights = training_data(estimator, X, sample_weight, reset=not begun)
+    dtype = estimator.components_.dtype if begun else factor_dtype(estimator.dtype, X)
+    corpus = MemoryCorpus(counts_of(X, dtype), weights, n_threads)
+    if not begun:
+        return corpus, None
+    if not hasattr(estimator, "n_documents_seen_"):
+        raise UnsupportedError("This model is of a version without partial_fit: fit it again to go on from it.")
+    tokens = estimator.n_tokens_
+    return corpus, _Totals(estimator.n_documents_seen_, tokens, estimator.unigram_ * tokens)
+
+
+def _totals(corpus: MemoryCorpus, before: _Totals | None) -> _Totals:
+    """What the estimator has seen after these documents."""
+    documents = number_of_documents(corpus)
+    if before is None:
+        return _Totals(documents, corpus.tokens, corpus.word_totals)
+    return _Totals(before.documents + documents, before.tokens + corpus.tokens, before.words + corpus.word_totals)
+
+
+def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
+    """phi (words x K): a random start that has all words, since those of later documents are not known."""
+    if not isinstance(estimator.init, str):
+        return np.asarray(estimator.init[1], dtype=np.float64).T
+    (rng,) = generators(estimator.random_state, 1)
+    unseen = columns_to_one(rng.standard_gamma(1 / START_VARIANCE, (corpus.n_words, K)))
+    seen = random_topics(corpus, K, rng, variance=START_VARIANCE)
+    return (1 - _SHARE_OF_UNSEEN) * seen + _SHARE_OF_UNSEEN * unseen
+
+
+def _with_traces(joint: Array) -> Array:
+    """A word that no topic has gets a trace in all of them: EM cannot revive a zero."""
+    lost = joint.sum(axis=1) <= 0
+    if lost.any():
+        joint = joint.copy()
+        joint[lost] = joint.sum(axis=0) * (_TRACE / len(joint))
+    return joint
+
+
+def _keep_totals(estimator: Any, totals: _Totals) -> None:
+    estimator.unigram_ = totals.words / totals.words.sum()
+    estimator.n_tokens_ = totals.tokens
+    estimator.n_documents_seen_ = totals.documents
+
+
+def _keep(estimator: PLSA, stream: Stream, model: Model, totals: _Totals) -> None:
+    """What is known after these documents; a document's own weights are `transform`'s to find."""
+    joint = stream.joint[:, : model.n_topics]
+    mass = joint.sum(axis=0, dtype=np.float64)
+    clear_fit(estimator)
+    components = np.ascontiguousarray((joint / np.where(mass > 0, mass, 1)).astype(joint.dtype).T)
+    _keep_totals(estimator, totals)
+    components[mass <= 0] = estimator.unigram_
+    estimator.components_ = components
+    estimator.topic_weights_ = mass / mass.sum()
+    estimator.active_topics_ = mass > 0
+    estimator.temperature_ = 1.0
+    estimator.doc_topic_prior_ = model.doc_prior
+    estimator.topic_share_ = None
+    fixed = model.background
+    estimator.background_weight_ = 0.0 if fixed is None else fixed.share
+    estimator.background_ = None if fixed is None else fixed.distribution
 
 
 class PLSA(TopicScores, CountDecomposition):
@@ -58,7 +181,7 @@ class PLSA(TopicScores, CountDecomposition):
         P(z|d) the documents are folded in first.
     n_init : number of starts; the fit with the best objective is kept.
     max_iter : most iterations of a start.
-    tol : a fit stops when re-optimising its factors could gain at most this many nats per token (`residual`, an upper
+    tol : a fit stops when re-optimizing its factors could gain at most this many nats per token (`residual`, an upper
         bound; the true gain is usually several times smaller; with a prior that can lower the objective, the share of
         all tokens that an iteration moves stands in for it). 0.01 nats are 1% of perplexity.
     early_stopping : None; True or a `polyseme.solvers.EarlyStopping`, to end the fit when words that it does not see
@@ -74,7 +197,7 @@ class PLSA(TopicScores, CountDecomposition):
     verbose : 1 shows a progress bar, 2 leaves it on the screen. Without a terminal, and for a fit inside or beside one
         that shows a bar, the progress is printed as lines on standard error.
     callback : called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
-    checkpoint : a file that the fit's state is written to every ten seconds, or a `polyseme.checkpoints.Checkpoint`,
+    checkpoint : a file that the fit's state is written to every ten seconds, or a `polyseme.solvers.Checkpoint`,
         which says how often. A fit of the same data with the same parameters that finds it goes on from there, to the
         same result bit for bit; the file stays until you remove it. Fits from shards are kept beside them.
 
@@ -89,7 +212,7 @@ class PLSA(TopicScores, CountDecomposition):
     n_tokens_ : tokens of the training documents, each with its document's weight; n_documents_seen_ : how many these
         are, and those of `partial_fit` after them.
     background_, background_weight_ : P(w|B) and lambda; None and 0 without a background.
-    background_share_ : the share of each word's occurrences that the background explains.
+    word_background_ : the share of each word's occurrences that the background explains.
     doc_background_ : the share of each training document that the background writes.
     active_topics_ : which topics are on; a topic that lost all its documents has the unigram as its words.
     annealing_ : with solver Annealed, a row (beta, number of distinct topics) for each stage.
@@ -155,45 +278,45 @@ class PLSA(TopicScores, CountDecomposition):
         vectorizer that made X; a frame has its own. Ctrl-C keeps the best model so far in the estimator and then raises
         KeyboardInterrupt.
         """
-        K = number_of_topics(self.n_components)
-        n_init = whole_number("n_init", self.n_init, least=1)
-        max_iter = whole_number("max_iter", self.max_iter, least=1)
-        tol = non_negative("tol", self.tol)
-        solver = stopped_early(self.early_stopping, solver_of(self.solver))
-        n_jobs = threads_of(self.n_jobs)
-        if isinstance(X, Shards):
+        K = check_n_topics(self.n_components)
+        n_init = check_whole_number("n_init", self.n_init, least=1)
+        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        tol = check_nonnegative("tol", self.tol)
+        solver = with_early_stopping(self.early_stopping, as_solver(self.solver))
+        n_jobs = check_n_jobs(self.n_jobs)
+        if isinstance(X, DiskCorpus):
             check_shards(self, X, sample_weight, feature_names)
             interrupted = fit_shards(
                 self, X, solver, max_iter=max_iter, tol=tol, n_init=n_init, n_threads=effective_threads(n_jobs)
             )
-            end_of_fit(self, interrupted, max_iter, tol)
+            finish_fit(self, interrupted, max_iter, tol)
             return self
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, source, kept = training_sources(X, dtype, weights, effective_threads(n_jobs))
-        model = asked_model(self, K, source)
-        keeper = self._keeper(n_init, source)
+        whole, corpus, kept = training_corpora(X, dtype, weights, effective_threads(n_jobs))
+        model = model_from_parameters(self, K, corpus)
+        store = self._store(n_init, corpus)
         with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
                 run_to_end(
                     solver,
                     model,
-                    source,
+                    corpus,
                     theta,
                     phi,
                     max_iter=max_iter,
                     tol=tol,
                     listeners=listeners,
-                    keeper=keeper,
+                    store=store,
                 )
-                for theta, phi in self._starts(source, model, n_init, kept)
+                for theta, phi in self._starts(corpus, model, n_init, kept)
             )
-        self._keep_topics(best, source)
+        self._keep_topics(best, corpus)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
         del best  # the documents are folded in with the memory of the fit given back
-        source.release()
+        corpus.release()
         self._keep_documents(X, whole)
-        end_of_fit(self, interrupted, max_iter, tol)
+        finish_fit(self, interrupted, max_iter, tol)
         return self
 
     @available_if(takes_parts)  # type: ignore[untyped-decorator]
@@ -215,7 +338,7 @@ class PLSA(TopicScores, CountDecomposition):
     def transform(self, X: Any) -> Array:
         """P(z|d) (documents x K, rows sum to one) by folding in: topics fixed, each document to convergence."""
         check_is_fitted(self)
-        if isinstance(X, Shards):
+        if isinstance(X, DiskCorpus):
             return transform_shards(self, X)
         X = count_data(self, X, reset=False)
         return np.concatenate([part.doc_topic for part in self._folded(X, self.topic_weights_)])
@@ -234,26 +357,26 @@ class PLSA(TopicScores, CountDecomposition):
             raise InputError("components must have no topic of zeros.")
         model = copy(self)
         model.n_components = len(given)
-        source: Any
-        if isinstance(X, Shards):
+        corpus: Any
+        if isinstance(X, DiskCorpus):
             check_shards(model, X, sample_weight, self.vocabulary_)
-            source = X.source(self.components_.dtype, effective_threads(self.n_jobs))
+            corpus = X.corpus(self.components_.dtype, effective_threads(self.n_jobs))
         else:
             X, weights = training_data(model, X, sample_weight, feature_names=self.vocabulary_)
-            source, _, _ = training_sources(X, self.components_.dtype, weights, effective_threads(self.n_jobs))
+            corpus, _, _ = training_corpora(X, self.components_.dtype, weights, effective_threads(self.n_jobs))
         if X.shape[1] != given.shape[1] or X.shape[1] != self.components_.shape[1]:
             raise InputError(f"components and X must have the model's {self.components_.shape[1]} words.")
-        model.unigram_, model.n_tokens_ = source.unigram, source.tokens
+        model.unigram_, model.n_tokens_ = corpus.unigram, corpus.tokens
         orphans = (given.sum(axis=0) == 0) & (model.unigram_ > 0)
         given = rows_to_one(rows_to_one(given) + np.where(orphans, model.unigram_, 0.0))
         model.components_ = given.astype(self.components_.dtype)
         model.active_topics_ = np.ones(len(given), dtype=bool)
-        if isinstance(X, Shards):
+        if isinstance(X, DiskCorpus):
             with X.only_writer():
-                keep_folded(model, X, source)
+                keep_folded(model, X, corpus)
             return model
-        model.doc_weights_ = source.weighted_totals / source.tokens
-        model._keep_documents(X, source)
+        model.doc_weights_ = corpus.weighted_totals / corpus.tokens
+        model._keep_documents(X, corpus)
         return model
 
     def to_nmf(self) -> Any:
@@ -265,7 +388,7 @@ class PLSA(TopicScores, CountDecomposition):
             raise UnsupportedError("A model with a background is no product of two factors: it has no NMF.")
         return NMF.from_plsa(self)
 
-    def _keeper(self, n_init: int, source: MemorySource) -> FileKeeper | None:
+    def _store(self, n_init: int, corpus: MemoryCorpus) -> FileCheckpointStore | None:
         """Keeps the fit in the checkpoint file, under a name made of all that decides where it goes."""
         if self.checkpoint is None:
             return None
@@ -274,43 +397,45 @@ class PLSA(TopicScores, CountDecomposition):
         checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
         if checkpoint.path is None:
             raise InputError("A checkpoint needs a path, unless the counts are shards.")
-        return FileKeeper(checkpoint.path, checkpoint.seconds, name_of_fit(self, source.by_doc, source.weights))
+        return FileCheckpointStore(
+            checkpoint.path, checkpoint.seconds, name_of_fit(self, corpus.by_doc, corpus.weights)
+        )
 
-    def _starts(self, source: Any, model: Model, n_init: int, kept: Array | None) -> Any:
-        """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the source has (None: all)."""
+    def _starts(self, corpus: Any, model: Model, n_init: int, kept: Array | None) -> Any:
+        """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the corpus has (None: all)."""
         rngs = generators(self.random_state, n_init)
         if isinstance(self.init, str):
             if self.init not in STARTS:
                 raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {self.init!r}.")
-            variance = START_VARIANCE if isinstance(solver_of(self.solver), Online) else 1.0
+            variance = START_VARIANCE if isinstance(as_solver(self.solver), StepwiseEM) else 1.0
             for rng in rngs:
-                yield named_start(self.init, source, model, rng, variance=variance)
+                yield named_start(self.init, corpus, model, rng, variance=variance)
             return
         if isinstance(self.init, tuple | list) and len(self.init) == 2 and self.init[0] is None:
-            yield self._folded_start(source, model)
+            yield self._folded_start(corpus, model)
             return
-        yield given_pair(self.init, source, model, kept)
+        yield given_pair(self.init, corpus, model, kept)
 
-    def _folded_start(self, source: Any, model: Model) -> tuple[Any, Array]:
+    def _folded_start(self, corpus: Any, model: Model) -> tuple[Any, Array]:
         """The topics of `init`, and the documents folded in with them."""
-        phi = given_topics(self.init[1], source, model)
-        return source.rows(partial(folded_rows, model, phi)), phi
+        phi = given_topics(self.init[1], corpus, model)
+        return corpus.rows(partial(folded_rows, model, phi)), phi
 
-    def _keep_topics(self, fit: Fit, source: Source) -> None:
+    def _keep_topics(self, fit: FitResult, corpus: Corpus) -> None:
         """Sets the attributes that come from the end of a fit."""
-        forget_fit(self)
+        clear_fit(self)
         model = fit.run.model
-        self.unigram_ = source.unigram
-        phi = source.topics(fit.run.phi)[:, : model.n_topics]
+        self.unigram_ = corpus.unigram
+        phi = corpus.topics(fit.run.phi)[:, : model.n_topics]
         components = np.ascontiguousarray(phi.T)
         components[components.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its documents
         self.components_ = components
-        self.n_tokens_ = source.tokens
-        self.n_documents_seen_ = float(source.n_docs)
-        self.active_topics_ = (source.largest(fit.run.theta)[: model.n_topics] > 0) & (phi.max(axis=0) > 0)
+        self.n_tokens_ = corpus.tokens
+        self.n_documents_seen_ = float(corpus.n_docs)
+        self.active_topics_ = (corpus.column_max(fit.run.theta)[: model.n_topics] > 0) & (phi.max(axis=0) > 0)
         self.temperature_ = model.temperature
         self.doc_topic_prior_ = model.doc_prior
-        self._keep_background(fit, source)
+        self._keep_background(fit, corpus)
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
@@ -321,31 +446,31 @@ class PLSA(TopicScores, CountDecomposition):
         if stages is not None:
             self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)
 
-    def _keep_background(self, fit: Fit, source: Source) -> None:
+    def _keep_background(self, fit: FitResult, corpus: Corpus) -> None:
         """Sets the attributes of the background, by one more E-step."""
         model = replace(fit.run.model, temperature=1.0)
         self.background_weight_, self.background_, self.topic_share_ = 0.0, None, None
-        self.background_share_ = np.zeros(source.n_words)
+        self.word_background_ = np.zeros(corpus.n_words)
         if model.background is None:
             return
-        tokens = source.background_sums(model, fit.run.theta, fit.run.phi)
+        tokens = corpus.background_sums(model, fit.run.theta, fit.run.phi)
         self.background_weight_, self.background_ = model.background.share, model.background.distribution
-        np.divide(tokens, source.word_totals, out=self.background_share_, where=source.word_totals > 0)
+        np.divide(tokens, corpus.word_totals, out=self.word_background_, where=corpus.word_totals > 0)
         if model.background.joint:
-            self.topic_share_ = 1.0 - float(tokens.sum()) / source.tokens
+            self.topic_share_ = 1.0 - float(tokens.sum()) / corpus.tokens
 
-    def _keep_documents(self, X: Any, source: MemorySource) -> None:
+    def _keep_documents(self, X: Any, corpus: MemoryCorpus) -> None:
         """Sets the attributes that come from folding the training documents in."""
-        parts, found = [], WordDocuments(source.weights, source.n_threads)
+        parts, found = [], WordDocuments(corpus.weights, corpus.n_threads)
         for part in self._folded(X, None):  # a part's counts are released with it
             operands = self._model().token_operands(part.doc_topic, self.components_, part.background)
-            logs = part.counts.sweep(*operands, n_threads=source.n_threads, rows=False, words=False).logs
+            logs = part.counts.logs(*operands, n_threads=corpus.n_threads)
             found.add(part.counts, tempered(operands, self.temperature_), part.doc_topic)
             parts.append((part.doc_topic, part.background, logs, np.diff(part.counts.indptr) == 0))
             del part, operands
         found.keep_in(self)
         self.doc_topic_, self.doc_background_, logs, unknown = map(np.concatenate, zip(*parts, strict=True))
-        self.log_likelihood_ = source.total_log(logs) / source.tokens
+        self.log_likelihood_ = corpus.total_log(logs) / corpus.tokens
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
         self.doc_topic_[unknown] = self.topic_weights_
 

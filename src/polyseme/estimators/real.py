@@ -11,25 +11,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import Decomposition
+from polyseme.estimators.base import Decomposition, check_not_shards, clear_fit, factor_dtype
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import (
-    check_range,
-    factor_dtype,
-    forget_fit,
-    non_negative,
-    number_of_topics,
-    refuse_shards,
-    share,
-)
 from polyseme.kernels import Array, Floats
-from polyseme.simplex import (
-    Hull,
-    SimplexMap,
-    farthest_corners,
-    minimum_volume_corners,
-    onto_simplex,
-)
+from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners, onto_simplex
+from polyseme.utils import check_n_topics, check_nonnegative, check_range, check_share
 
 _NUMBERS_AT_ONCE = 1 << 22
 
@@ -101,7 +87,7 @@ class RealTopicModel(Decomposition):
         """
         if self.volume not in VOLUMES:
             raise InputError(f"volume must be one of {', '.join(map(repr, VOLUMES))}, got {self.volume!r}.")
-        margin, total = share("margin", self.margin), self._checked_total()
+        margin, total = check_share("margin", self.margin), self._checked_total()
         model = self._fresh_model()
         X = self._points(X, reset=True)
         weights = _weights_of(model, X, sample_weight)
@@ -136,7 +122,7 @@ class RealTopicModel(Decomposition):
     def transform(self, X: Any) -> Array:
         """Weights (points x K, at least zero, rows sum to one) of points.
 
-        A point outside the simplex that the training data defines (`below_minimum`) stands for the nearest point inside
+        A point outside the simplex of the training data (see `outside_simplex`) is replaced by the nearest point inside
         it. That concerns its own row alone: a row's weights do not depend on the others.
         """
         check_is_fitted(self)
@@ -160,15 +146,15 @@ class RealTopicModel(Decomposition):
         X = self._points(X, reset=False)
         return self._errors(X, self.transform(X))
 
-    def outside(self, X: Any, tolerance: float = 1e-6) -> Array:
+    def outside_hull(self, X: Any, tolerance: float = 1e-6) -> Array:
         """Which points are further from the hull of the corners than `tolerance` times the hull's diameter.
 
-        They are modelled with error. Points with noise are nearly all off the corners' plane: raise the tolerance.
+        They are modeled with error. Points with noise are nearly all off the corners' plane: raise the tolerance.
         """
         check_is_fitted(self)
-        return Hull(self.components_).outside(self._points(X, reset=False), non_negative("tolerance", tolerance))
+        return Hull(self.components_).outside(self._points(X, reset=False), check_nonnegative("tolerance", tolerance))
 
-    def below_minimum(self, X: Any) -> Array:
+    def outside_simplex(self, X: Any) -> Array:
         """Which points have, after the map, an entry below the training minimum: they lie outside the simplex."""
         check_is_fitted(self)
         X = self._points(X, reset=False)
@@ -180,7 +166,7 @@ class RealTopicModel(Decomposition):
         return self._points(X, reset=False)
 
     def _checked_total(self) -> float:
-        total = non_negative("total", self.total)
+        total = check_nonnegative("total", self.total)
         if total == 0:
             raise InputError("total must be greater than 0.")
         return total
@@ -197,7 +183,7 @@ class RealTopicModel(Decomposition):
         """X as a dense array of finite float32 or float64 numbers, its features checked against the fit."""
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise InputError("Complex data not supported: every entry must be a real number.")
-        refuse_shards(self, X)
+        check_not_shards(self, X)
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
         for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
             if any(wrong(X[part]).any() for part in _row_blocks(X)):
@@ -209,7 +195,7 @@ class RealTopicModel(Decomposition):
 
     def _keep(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
         topics = _rows_to_one(np.asarray(model.components_, dtype=np.float64))
-        forget_fit(self)
+        clear_fit(self)
         self.model_ = model
         self.shift_ = simplex_map.shift
         self.components_ = simplex_map.from_simplex(topics).astype(X.dtype)
@@ -244,7 +230,7 @@ def _n_components(model: Any) -> int:
         raise UnsupportedError(
             f"{type(model).__name__} has no n_components, so it cannot be given corners: use volume='data'."
         )
-    return number_of_topics(model.n_components)
+    return check_n_topics(model.n_components)
 
 
 def _weights_of(model: Any, X: Array, sample_weight: Any) -> Floats | None:

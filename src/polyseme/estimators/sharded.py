@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from polyseme.checkpoints import ShardKeeper, ShardSettings, name_of_shard_fit
+from polyseme.core.fold_in import fold_in
+from polyseme.core.model import Model
+from polyseme.core.statistics import DocumentSums, document_sums
+from polyseme.data.disk import DiskCorpus, remove_unused
+from polyseme.data.shard_files import MappedShard, bytes_of, npy_header
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.asked_model import asked_model
-from polyseme.estimators.validation import factor_dtype, keep_vocabulary
-from polyseme.estimators.word_documents import keep_word_documents, tempered
-from polyseme.files import umask
+from polyseme.estimators.base import factor_dtype, model_from_parameters, set_vocabulary
+from polyseme.io.files import umask
 from polyseme.kernels import Array, Floats, weighted_sum
-from polyseme.model import Model
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.words import keep_word_documents, tempered
 from polyseme.progress import fit_progress
-from polyseme.solvers import Fit, Solver
-from polyseme.solvers.folding import fold_in
-from polyseme.solvers.loop import best_of, chosen_solver, run_to_end
-from polyseme.sources.disk import Shards, remove_unused
-from polyseme.sources.memory import effective_threads
-from polyseme.sources.shards import ShardSource, bytes_of, npy_header
-from polyseme.stats import DocumentSums, document_sums
+from polyseme.solvers import FitResult, Solver
+from polyseme.solvers.base import best_of, chosen_solver, run_to_end
+from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, name_of_shard_fit
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 DOC_TOPIC = "doc_topic.npy"
 
 
-def check_shards(estimator: PLSA, shards: Shards, sample_weight: Any = None, feature_names: Any = None) -> None:
+def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None, feature_names: Any = None) -> None:
     """Sets the features of an estimator by those of the shards."""
     if sample_weight is not None:
         raise UnsupportedError("Shards have no weights: leave sample_weight out, or repeat the documents.")
@@ -46,11 +45,11 @@ def check_shards(estimator: PLSA, shards: Shards, sample_weight: Any = None, fea
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
     names = shards.vocabulary if feature_names is None else feature_names
-    keep_vocabulary(estimator, names, shards.shape[1])
+    set_vocabulary(estimator, names, shards.shape[1])
 
 
 def fit_shards(
-    estimator: PLSA, shards: Shards, solver: Solver, *, max_iter: int, tol: float, n_init: int, n_threads: int
+    estimator: PLSA, shards: DiskCorpus, solver: Solver, *, max_iter: int, tol: float, n_init: int, n_threads: int
 ) -> bool:
     """Sets what `fit` sets; whether Ctrl-C cut it short.
 
@@ -60,13 +59,13 @@ def fit_shards(
     settings = ShardSettings(shards.manifest.digest, max_iter, tol)
     seconds = None if estimator.checkpoint is None else estimator.checkpoint.seconds
     with shards.only_writer():
-        source = shards.source(dtype, n_threads)
-        model = asked_model(estimator, estimator.n_components, source)
+        corpus = shards.corpus(dtype, n_threads)
+        model = model_from_parameters(estimator, estimator.n_components, corpus)
         if not model.is_separable:
             raise UnsupportedError(
                 "Shards are visited one by one: no JointBackground, and no prior that looks at all documents at once."
             )
-        chosen: Any = chosen_solver(solver, model, source)
+        chosen: Any = chosen_solver(solver, model, corpus)
         if getattr(chosen, "in_memory_only", not hasattr(chosen, "resume")):
             raise UnsupportedError(
                 f"solver={chosen.name!r} needs all counts in memory: for shards use 'auto', 'em', 'accelerated-em', "
@@ -74,40 +73,40 @@ def fit_shards(
             )
         with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
 
-            def fit_from(theta: Any, phi: Array) -> Fit | None:
+            def fit_from(theta: Any, phi: Array) -> FitResult | None:
                 name = name_of_shard_fit(chosen, model, phi, settings)
-                place = source.working_in(name)
-                keeper = ShardKeeper(place, name, shards.checkpoint_every, seconds)
-                start = theta, place.at_hand(phi)
+                place = corpus.working_in(name)
+                store = ShardCheckpointStore(place, name, shards.checkpoint_every, seconds)
+                start = theta, place.resident(phi)
                 return run_to_end(
-                    chosen, model, place, *start, max_iter=max_iter, tol=tol, listeners=listeners, keeper=keeper
+                    chosen, model, place, *start, max_iter=max_iter, tol=tol, listeners=listeners, store=store
                 )
 
             best, interrupted = best_of(
-                fit_from(theta, phi) for theta, phi in estimator._starts(source, model, n_init, None)
+                fit_from(theta, phi) for theta, phi in estimator._starts(corpus, model, n_init, None)
             )
-        estimator._keep_topics(best, source)
+        estimator._keep_topics(best, corpus)
         del best
-        keep_folded(estimator, shards, source)
+        keep_folded(estimator, shards, corpus)
         if not interrupted:
-            source.forget()
+            corpus.forget()
         remove_unused()
     return interrupted
 
 
-def keep_folded(estimator: PLSA, shards: Shards, source: Any) -> None:
+def keep_folded(estimator: PLSA, shards: DiskCorpus, corpus: Any) -> None:
     """Sets the attributes that come from folding the training documents in."""
-    estimator.doc_weights_ = source.totals / source.tokens
+    estimator.doc_weights_ = corpus.totals / corpus.tokens
     folded = fold_shards(estimator, shards, None)
     assert folded.documents is not None
     keep_word_documents(estimator, folded.documents)
     estimator.doc_topic_ = folded.doc_topic
     estimator.log_likelihood_ = folded.log_likelihood
     estimator.topic_weights_ = folded.topic_weights
-    estimator.doc_background_ = np.broadcast_to(np.float64(estimator.background_weight_), (source.n_docs,))
+    estimator.doc_background_ = np.broadcast_to(np.float64(estimator.background_weight_), (corpus.n_docs,))
 
 
-def transform_shards(estimator: PLSA, shards: Shards) -> Array:
+def transform_shards(estimator: PLSA, shards: DiskCorpus) -> Array:
     """P(z|d) of all documents (documents x K), in a file beside the shards that is mapped to memory."""
     if shards.shape[1] != estimator.n_features_in_:
         raise InputError(
@@ -127,13 +126,13 @@ class FoldedShards(NamedTuple):
     """of the training documents; None where topic_weights was given"""
 
 
-def fold_shards(estimator: PLSA, shards: Shards, topic_weights: Floats | None) -> FoldedShards:
+def fold_shards(estimator: PLSA, shards: DiskCorpus, topic_weights: Floats | None) -> FoldedShards:
     """Folds every shard in, and puts the weights into one file. Documents without known words get P(z).
 
     topic_weights : P(z); None for the training documents, which are also counted by topic and word.
     """
     dtype, K = estimator.components_.dtype, len(estimator.components_)
-    source = shards.source(dtype, effective_threads(estimator.n_jobs))
+    corpus = shards.corpus(dtype, effective_threads(estimator.n_jobs))
     out, topics = shards.folder / f"{DOC_TOPIC}.part", shards.folder / "topics.npy.part"
     try:
         with topics.open("wb") as file:
@@ -143,8 +142,8 @@ def fold_shards(estimator: PLSA, shards: Shards, topic_weights: Floats | None) -
             file.write(header)
             file.truncate(len(header) + shards.shape[0] * K * dtype.itemsize)
         job = _FoldJob(estimator._model(), topics, out, len(header), _first_rows(shards), topic_weights)
-        parts: list[_Folded] = source.map(fold_shard, job)
-        documents = source.total(count_shard, job) if topic_weights is None else None
+        parts: list[_Folded] = corpus.map(fold_shard, job)
+        documents = corpus.total(count_shard, job) if topic_weights is None else None
         totals = np.sum([part.mass for part in parts], axis=0)
         weights = totals / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         if topic_weights is None:
@@ -155,7 +154,7 @@ def fold_shards(estimator: PLSA, shards: Shards, topic_weights: Floats | None) -
         out.unlink(missing_ok=True)
         topics.unlink(missing_ok=True)
     doc_topic = np.load(shards.folder / DOC_TOPIC, mmap_mode="r").view(np.ndarray)
-    return FoldedShards(doc_topic, sum(part.log_sum for part in parts) / source.tokens, weights, documents)
+    return FoldedShards(doc_topic, sum(part.log_sum for part in parts) / corpus.tokens, weights, documents)
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ class _Folded(NamedTuple):
     """the documents without known words"""
 
 
-def fold_shard(number: int, shard: ShardSource, job: _FoldJob) -> _Folded:
+def fold_shard(number: int, shard: MappedShard, job: _FoldJob) -> _Folded:
     """Folds a shard in, and writes its part of the file."""
     topic_word = np.load(job.topics, mmap_mode="r")
     counts = shard.by_doc
@@ -189,15 +188,14 @@ def fold_shard(number: int, shard: ShardSource, job: _FoldJob) -> _Folded:
         file.seek(job.offset + first * folded.doc_topic[:1].nbytes)
         file.write(bytes_of(folded.doc_topic))
     operands = job.model.token_operands(folded.doc_topic, topic_word, folded.background)
-    logs = folded.counts.sweep(*operands, n_threads=shard.n_threads, rows=False, words=False).logs
-    assert logs is not None
+    logs = folded.counts.logs(*operands, n_threads=shard.n_threads)
     unknown = np.flatnonzero(np.diff(folded.counts.indptr) == 0)
     totals = np.where(np.diff(folded.counts.indptr) == 0, 0.0, shard.totals)
     mass = weighted_sum(totals, folded.doc_topic, n_threads=shard.n_threads)
     return _Folded(float(logs.sum()), mass, first + unknown)
 
 
-def count_shard(number: int, shard: ShardSource, job: _FoldJob, memory: Floats | None = None) -> DocumentSums:
+def count_shard(number: int, shard: MappedShard, job: _FoldJob, memory: Floats | None = None) -> DocumentSums:
     """The expected numbers of documents of a shard that `fold_shard` has folded in."""
     topic_word = np.load(job.topics, mmap_mode="r")
     theta = np.memmap(
@@ -209,7 +207,7 @@ def count_shard(number: int, shard: ShardSource, job: _FoldJob, memory: Floats |
     return document_sums(shard.by_doc, operands, theta, n_threads=shard.n_threads, memory=memory)
 
 
-def _first_rows(shards: Shards) -> list[int]:
+def _first_rows(shards: DiskCorpus) -> list[int]:
     sizes = [entry.documents for entry in shards.manifest.shards]
     return [0, *np.cumsum(sizes).tolist()[:-1]]
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.estimators.validation import word_names
 from polyseme.kernels import Array
 from polyseme.metrics.words import RELEVANCE, WordAmounts, shown_words, word_amounts
+from polyseme.utils import word_names
 
 WIDTH = 80
 """columns of a printed table of topics"""
@@ -29,6 +29,20 @@ def names_of_words(model: Any, vocabulary: Any = None) -> list[str]:
     if vocabulary is None:
         return [f"x{word}" for word in range(size)]
     return list(word_names("vocabulary", vocabulary, size))
+
+
+def column_words(model: Any, vocabulary: Sequence[str] | None, vectorizer: Any) -> list[str]:
+    """Return the word of each column: from the vocabulary, the vectorizer or the model."""
+    if vocabulary is None and vectorizer is not None:
+        vocabulary = vectorizer.get_feature_names_out()
+    for name in ("vocabulary_", "feature_names_in_"):  # the latter of scikit-learn's own models
+        if vocabulary is None:
+            vocabulary = getattr(model, name, None)
+    if vocabulary is None:
+        raise InputError(
+            "The word of each column is needed: give vocabulary or vectorizer, or call the model's set_vocabulary."
+        )
+    return [str(word) for word in vocabulary]
 
 
 def words_of_model(

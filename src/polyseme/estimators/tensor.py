@@ -1,37 +1,139 @@
-"""PLSA of counts with two or more ways, as an estimator."""
+"""Counts of several ways from what users have: an n-way array, dense or sparse, or a long table.
+
+PLSA of counts with two or more ways, as an estimator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.factors import columns_to_one
+from polyseme.data.tensor import TensorCounts, new_tuples, operand
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition
-from polyseme.estimators.ending import end_of_fit
-from polyseme.estimators.starts import best_fit, generators
+from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, working_dtype
 from polyseme.estimators.tables import largest_items
-from polyseme.estimators.tensor_data import TensorData, array_data, is_table, table_data, with_known_labels
-from polyseme.estimators.validation import (
-    check_range,
-    factor_dtype,
-    forget_fit,
-    non_negative,
-    number_of_topics,
-    share,
-    threads_of,
-    whole_number,
-    working_dtype,
-)
-from polyseme.factors import columns_to_one
-from polyseme.kernels import Array, inner, padded
-from polyseme.solvers.loop import Ended
+from polyseme.kernels import Array, checked_sparse, inner, padded
+from polyseme.kernels.threads import effective_threads
+from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
 from polyseme.solvers.tensor import TensorPoint, TensorRun, begin, fold_in, padded_point, random_start
-from polyseme.sources.memory import effective_threads
-from polyseme.sources.tensor import TensorSource, operand
+from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_range, check_share, check_whole_number
+
+
+class TensorData(NamedTuple):
+    """Non-zero counts, each tuple once."""
+
+    coords: tuple[Array, ...]
+    values: Array
+    shape: tuple[int, ...]
+    labels: list[list[Any]] | None
+    """of a table: the names of each mode's items, sorted"""
+
+
+def is_table(X: Any, modes: Any) -> bool:
+    if sp.issparse(X):  # one of scipy's is a mapping, too
+        return False
+    return isinstance(X, Mapping) or (modes is not None and hasattr(X, "columns"))
+
+
+def array_data(estimator: Any, X: Any, *, reset: bool) -> TensorData:
+    """An array of two ways is checked as scikit-learn does; of more, here."""
+    if getattr(X, "ndim", 2) <= 2:
+        X = count_data(estimator, X, reset=reset)
+    if sp.issparse(X):
+        tensor = sp.coo_array(checked_sparse(X))
+        indices = tensor.coords if hasattr(tensor, "coords") else (tensor.row, tensor.col)  # scipy before 1.13
+        coords, values = tuple(np.asarray(index, dtype=np.int64) for index in indices), tensor.data
+    else:
+        X = np.asarray(X)
+        coords = tuple(np.asarray(index, dtype=np.int64) for index in np.nonzero(X))
+        values = X[coords]
+    return checked(coords, values, tuple(X.shape), None)
+
+
+def table_data(X: Any, modes: Sequence[str] | None, counts: str | None) -> TensorData:
+    """A long table: a column for each mode, and one with the counts; without counts, every row is one event."""
+    if modes is not None and (isinstance(modes, str) or not isinstance(modes, Sequence | np.ndarray)):
+        raise InputError(f"modes must be None or a list of names of columns, got {modes!r}.")
+    names = [str(name) for name in getattr(X, "columns", X)]
+    wanted = [name for name in names if name != counts] if modes is None else [str(name) for name in modes]
+    for name in [*wanted, *([] if counts is None else [counts])]:
+        if name not in names:
+            raise InputError(f"The table has no column {name!r}: its columns are {', '.join(map(repr, names))}.")
+    columns = {name: np.asarray(X[name]) for name in wanted}
+    if len({column.shape for column in columns.values()}) > 1 or any(c.ndim != 1 for c in columns.values()):
+        raise InputError("The columns of the table must be equally long.")
+    labels, coords = [], []
+    for name, column in columns.items():
+        if _has_missing(column):
+            raise InputError(f"The column {name!r} has missing values: leave those rows out.")
+        distinct, inverse = np.unique(column, return_inverse=True)
+        labels.append([_plain(label) for label in distinct.tolist()])
+        coords.append(np.asarray(inverse, dtype=np.int64).ravel())
+    shape = tuple(len(names) for names in labels)
+    if counts is not None:
+        return checked(tuple(coords), np.asarray(X[counts]), shape, labels)
+    order = np.lexsort(coords)
+    starts = new_tuples([index[order] for index in coords])
+    events = np.diff(np.append(starts, order.size)).astype(np.int64)
+    return checked(tuple(index[order[starts]] for index in coords), events, shape, labels)
+
+
+def checked(
+    coords: tuple[Array, ...], values: Array, shape: tuple[int, ...], labels: list[list[Any]] | None
+) -> TensorData:
+    if len(shape) < 2:
+        raise InputError(f"A tensor needs at least two modes, got {len(shape)}.")
+    for mode, size in enumerate(shape):
+        if size == 0:
+            raise InputError(f"Mode {mode} of the tensor has size 0: every mode needs at least one item.")
+    if values.dtype.kind not in "fiub" or values.ndim != 1:
+        raise InputError("The counts of the tensor must be real numbers.")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InputError("The tensor contains NaN or infinity: every count must be a finite number.")
+    if (values < 0).any():
+        raise InputError(
+            "Negative values in data: the tensor has a count below zero, and every count must be at least 0."
+        )
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
+    order = np.lexsort(coords)
+    if new_tuples([index[order] for index in coords]).size < order.size:
+        raise InputError("The tensor has duplicate entries: add them up first, for example with sum_duplicates().")
+    kept = values > 0
+    return TensorData(tuple(index[kept] for index in coords), values[kept], shape, labels)
+
+
+def with_known_labels(data: TensorData, known: list[list[Any]], mode: int | None) -> TensorData:
+    """A table's data with the indices of the fit; rows with a label that the fit does not know are left out."""
+    assert data.labels is not None
+    keep = np.ones(data.values.size, dtype=bool)
+    coords = list(data.coords)
+    for other, names in enumerate(known):
+        if other != mode:
+            place = {name: position for position, name in enumerate(names)}
+            lookup = np.array([place.get(name, -1) for name in data.labels[other]], dtype=np.int64)
+            coords[other] = lookup[data.coords[other]]
+            keep &= coords[other] >= 0
+    shape = tuple(data.shape[mode] if m == mode else len(names) for m, names in enumerate(known))
+    return TensorData(tuple(index[keep] for index in coords), data.values[keep], shape, data.labels)
+
+
+def _has_missing(column: Array) -> bool:
+    if column.dtype.kind == "f":
+        return bool(np.isnan(column).any())
+    return column.dtype.kind == "O" and any(value is None or value != value for value in column)
+
+
+def _plain(label: Any) -> Any:
+    """A label that a model file can hold."""
+    return label if isinstance(label, bool | int | float | str) else str(label)
+
 
 SOLVERS = ("accelerated-em", "em")
 _NUMBERS_AT_ONCE = 1 << 20
@@ -109,22 +211,22 @@ class TensorPLSA(CountDecomposition):
 
         Ctrl-C keeps the best model so far in the estimator and then raises KeyboardInterrupt.
         """
-        K = number_of_topics(self.n_components)
-        n_init = whole_number("n_init", self.n_init, least=1)
-        max_iter = whole_number("max_iter", self.max_iter, least=1)
-        tol = non_negative("tol", self.tol)
+        K = check_n_topics(self.n_components)
+        n_init = check_whole_number("n_init", self.n_init, least=1)
+        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        tol = check_nonnegative("tol", self.tol)
         if self.solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(map(repr, SOLVERS))}, got {self.solver!r}.")
-        n_threads = effective_threads(threads_of(self.n_jobs))
+        n_threads = effective_threads(check_n_jobs(self.n_jobs))
         data = self._data(X, reset=True)
         if not data.values.size:
             raise InputError("There is nothing to fit: every count is zero.")
-        source = TensorSource(
+        corpus = TensorCounts(
             data.coords, data.values.astype(factor_dtype(self.dtype, data.values)), data.shape, n_threads
         )
-        best, interrupted = best_fit(self, self._beginnings(source, K, n_init), max_iter=max_iter, tol=tol)
-        self._keep(best, data, source, K)
-        end_of_fit(self, interrupted, max_iter, tol)
+        best, interrupted = best_fit(self, self._beginnings(corpus, K, n_init), max_iter=max_iter, tol=tol)
+        self._keep(best, data, corpus, K)
+        finish_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
@@ -143,9 +245,9 @@ class TensorPLSA(CountDecomposition):
         data = self._known_data(X, mode)
         n_threads = effective_threads(self.n_jobs)
         dtype = self.components_.dtype
-        source = TensorSource(data.coords, data.values.astype(dtype), data.shape, n_threads)
+        corpus = TensorCounts(data.coords, data.values.astype(dtype), data.shape, n_threads)
         factors = [padded(factor.T, dtype) for factor in self.factors_]
-        return fold_in(source, mode, self.topic_weights_, factors, n_threads=n_threads)
+        return fold_in(corpus, mode, self.topic_weights_, factors, n_threads=n_threads)
 
     def posterior(self, mode: int = 0) -> Array:
         """P(z|item) of the items of a mode that the fit knows, by Bayes: proportional to P(z) P(item|z)."""
@@ -161,7 +263,7 @@ class TensorPLSA(CountDecomposition):
         model would decide the figure. Items that the fit has not seen at all are left out.
         """
         check_is_fitted(self)
-        smoothing = share("smoothing", smoothing)
+        smoothing = check_share("smoothing", smoothing)
         data = self._known_data(X, None)
         factors = [factor.T.astype(np.float64) for factor in self.factors_]
         marginals = [factor @ self.topic_weights_ for factor in factors]
@@ -185,7 +287,7 @@ class TensorPLSA(CountDecomposition):
         mode = self._mode(mode)
         if labels is None and self.mode_labels_ is not None:
             labels = self.mode_labels_[mode]
-        return largest_items(self.factors_[mode], labels, whole_number("n", n, least=1))
+        return largest_items(self.factors_[mode], labels, check_whole_number("n", n, least=1))
 
     @property
     def factors_(self) -> tuple[Array, ...]:
@@ -230,48 +332,48 @@ class TensorPLSA(CountDecomposition):
         check_range("Every count", data.values, working_dtype(self, data.values, reset))
         return data
 
-    def _beginnings(self, source: TensorSource, K: int, n_init: int) -> Iterator[Callable[[], TensorRun]]:
+    def _beginnings(self, corpus: TensorCounts, K: int, n_init: int) -> Iterator[Callable[[], TensorRun]]:
         """Functions that begin a run, one for each start."""
         extrapolate = self.solver == SOLVERS[0]
         if not isinstance(self.init, str):
-            start = _given(self.init, source, K)
-            yield lambda: begin(source, start, extrapolate=extrapolate)
+            start = _given(self.init, corpus, K)
+            yield lambda: begin(corpus, start, extrapolate=extrapolate)
             return
         if self.init != "random":
             raise InputError(f"init must be 'random' or a pair (topic_weights, factors), got {self.init!r}.")
         for rng in generators(self.random_state, n_init):
 
             def start_anew(rng: np.random.Generator = rng) -> TensorRun:
-                return begin(source, random_start(source, K, rng), extrapolate=extrapolate)
+                return begin(corpus, random_start(corpus, K, rng), extrapolate=extrapolate)
 
             yield start_anew
 
-    def _keep(self, fit: Ended[TensorRun], data: TensorData, source: TensorSource, K: int) -> None:
-        forget_fit(self)
+    def _keep(self, fit: FitEnd[TensorRun], data: TensorData, corpus: TensorCounts, K: int) -> None:
+        clear_fit(self)
         weights, *factors = fit.run.point
         self.shape_ = np.array(data.shape, dtype=np.int64)
         self.mode_labels_ = data.labels
         self.topic_weights_ = weights[:K]
-        for mode, (factor, totals) in enumerate(zip(factors, source.totals, strict=True)):
+        for mode, (factor, totals) in enumerate(zip(factors, corpus.totals, strict=True)):
             topics = np.ascontiguousarray(factor[:, :K].T)
-            topics[topics.sum(axis=1) == 0] = totals / source.tokens  # a topic that lost all its counts
+            topics[topics.sum(axis=1) == 0] = totals / corpus.tokens  # a topic that lost all its counts
             setattr(self, f"factor_{mode}_", topics)
-        self.n_tokens_ = source.tokens
+        self.n_tokens_ = corpus.tokens
         self.log_likelihood_ = fit.run.report.objective
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
 
 
-def _given(init: Any, source: TensorSource, K: int) -> TensorPoint:
-    """A pair (P(z), factors) to start from, checked and normalised."""
+def _given(init: Any, corpus: TensorCounts, K: int) -> TensorPoint:
+    """A pair (P(z), factors) to start from, checked and normalized."""
     try:
         weights, given = init
         weights = np.asarray(weights, dtype=np.float64)
         factors = [np.asarray(factor, dtype=np.float64).T for factor in given]
     except (TypeError, ValueError):
         raise InputError("init must be 'random' or a pair (topic_weights, factors) of arrays.") from None
-    shapes = [(K,), *((size, K) for size in source.shape)]
+    shapes = [(K,), *((size, K) for size in corpus.shape)]
     if [weights.shape, *(factor.shape for factor in factors)] != shapes:
         raise InputError(
             f"init: topic_weights must have {K} numbers, and the factors the shapes K x items of each mode."
@@ -279,4 +381,4 @@ def _given(init: Any, source: TensorSource, K: int) -> TensorPoint:
     for numbers in (weights, *factors):
         if not np.isfinite(numbers).all() or (numbers < 0).any() or (numbers.sum(axis=0) <= 0).any():
             raise InputError("init: topic_weights and factors must be finite, non-negative, and no row all zeros.")
-    return padded_point(weights / weights.sum(), [columns_to_one(factor) for factor in factors], source.dtype)
+    return padded_point(weights / weights.sum(), [columns_to_one(factor) for factor in factors], corpus.dtype)

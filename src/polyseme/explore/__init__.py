@@ -1,30 +1,25 @@
-"""From a model to what people look at: tables, plots, one HTML page."""
+"""The explorer: one HTML page that shows a model, its words and its documents."""
 
-from polyseme.explore.figures import plot_convergence, plot_map, plot_topics
-from polyseme.explore.foreign import from_gensim, from_sklearn, pyldavis_arguments
-from polyseme.explore.page import page, show, write_page
-from polyseme.explore.parts import Inference, Parts, of_model, of_run
-from polyseme.explore.simplex_plots import plot_simplex
-from polyseme.explore.topic_graphs import plot_topic_graph
-from polyseme.explore.tree_plots import plot_tree
-from polyseme.selection.picture import plot_selection
+from polyseme.explore.page import render_page, show_page, write_page
+from polyseme.explore.page_data import (
+    Inference,
+    PageData,
+    from_gensim,
+    from_sklearn,
+    page_data,
+    pyldavis_arguments,
+    run_page_data,
+)
 
 __all__ = [
     "Inference",
-    "Parts",
+    "PageData",
     "from_gensim",
     "from_sklearn",
-    "of_model",
-    "of_run",
-    "page",
-    "plot_convergence",
-    "plot_map",
-    "plot_selection",
-    "plot_simplex",
-    "plot_topic_graph",
-    "plot_topics",
-    "plot_tree",
+    "page_data",
     "pyldavis_arguments",
-    "show",
+    "render_page",
+    "run_page_data",
+    "show_page",
     "write_page",
 ]

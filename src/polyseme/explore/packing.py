@@ -1,4 +1,4 @@
-"""Arrays as a page carries them: sparse, quantised, small."""
+"""Arrays as a page carries them: sparse, quantized, small."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polyseme.kernels import Array, Floats
 Bytes = npt.NDArray[np.uint8]
 
 LOG_STEP = 4e-4
-"""step of quantised logarithms: a probability is off by at most 0.02 percent"""
+"""step of quantized logarithms: a probability is off by at most 0.02 percent"""
 LEAST_OF_A_WORD = 1e-6
 """P(w|z) below this share of the word's largest is left out.
 

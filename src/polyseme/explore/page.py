@@ -12,9 +12,9 @@ from typing import Any
 
 from polyseme.errors import InputError
 from polyseme.explore.packing import packed_section
-from polyseme.explore.parts import Parts, of_model, of_run
-from polyseme.explore.summary import Section, summarise
-from polyseme.files import write_atomically
+from polyseme.explore.page_data import PageData, page_data, run_page_data
+from polyseme.explore.summary import Section, summarize
+from polyseme.io.files import write_atomically
 
 SCRIPTS = (
     "data.js", "words.js", "folding.js", "corpus.js", "search.js", "dom.js", "export.js", "charts.js", "charts_more.js",
@@ -24,7 +24,7 @@ SCRIPTS = (
 """in this order they become one script"""
 
 
-def write_page(source: Any, path: str | PathLike[str], text: str = "excerpt", **parts: Any) -> None:
+def write_page(corpus: Any, path: str | PathLike[str], text: str = "excerpt", **parts: Any) -> None:
     """Writes the explorer of a run, of `Parts`, or of a fitted model with its counts, to one HTML file.
 
     text : "excerpt" (how each document begins), "full", or "none"; the counts of words are always in the page.
@@ -32,13 +32,13 @@ def write_page(source: Any, path: str | PathLike[str], text: str = "excerpt", **
 
     The file appears whole or not at all.
     """
-    write_atomically(path, page(source, text, **parts).encode())
+    write_atomically(path, render_page(corpus, text, **parts).encode())
 
 
-def page(source: Any, text: str = "excerpt", **parts: Any) -> str:
+def render_page(corpus: Any, text: str = "excerpt", **parts: Any) -> str:
     """The text of the page that `write_page` writes."""
-    made = parts_of(source, text, **parts)
-    first, *others = (_block(name, section) for name, section in summarise(made, text).items())
+    made = page_data_of(corpus, text, **parts)
+    first, *others = (_block(name, section) for name, section in summarize(made, text).items())
     script, style = _script(), _asset("style.css")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data: blob:; "
@@ -71,19 +71,19 @@ class Shown:
         )
 
 
-def show(source: Any, *, text: str = "excerpt", height: int = 800, **parts: Any) -> Shown:
+def show_page(corpus: Any, *, text: str = "excerpt", height: int = 800, **parts: Any) -> Shown:
     """The explorer inline in a notebook; arguments as `write_page`'s."""
-    return Shown(page(source, text, **parts), height)
+    return Shown(render_page(corpus, text, **parts), height)
 
 
-def parts_of(source: Any, text: str = "full", **parts: Any) -> Parts:
+def page_data_of(corpus: Any, text: str = "full", **parts: Any) -> PageData:
     """Parts of whatever has them: Parts, a run, or a fitted model with counts."""
-    if isinstance(source, Parts):
-        made = source
-    elif hasattr(source, "documents") and hasattr(source, "model"):
-        made = of_run(source, texts=text == "full")
+    if isinstance(corpus, PageData):
+        made = corpus
+    elif hasattr(corpus, "documents") and hasattr(corpus, "model"):
+        made = run_page_data(corpus, texts=text == "full")
     elif "counts" in parts:
-        return of_model(source, **parts)
+        return page_data(corpus, **parts)
     else:
         raise InputError("A fitted model alone knows no documents: give counts=, and vocabulary= or vectorizer=.")
     if parts:
@@ -108,5 +108,5 @@ def _script() -> str:
 
 
 def _digest(content: str) -> str:
-    """The source expression that lets exactly this inline script or style through a content security policy."""
+    """The corpus expression that lets exactly this inline script or style through a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

@@ -11,9 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from polyseme.kernels import Array
 from polyseme.text import Vectorizer
-from polyseme.text.characters import Characters, by_pattern
-from polyseme.text.languages import language_of
-from polyseme.text.splitting import splitting_of_language, splitting_of_scikit_learn
+from polyseme.text.languages import language_of, splitting_of_language, splitting_of_scikit_learn
+from polyseme.text.tokens import Characters, by_pattern
 
 _DEFAULT_PATTERN = CountVectorizer().token_pattern
 _KIND_SHIFT = 24

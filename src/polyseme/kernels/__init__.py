@@ -11,22 +11,28 @@ Multiplying the sums by A and by B gives the expected counts of EM. Operands are
 width the kernels know (`padded_width`); sums come back just as wide.
 """
 
-from polyseme.kernels.checks import check_topics, checked_sparse, counts_fault
-from polyseme.kernels.dense import DenseCounts
-from polyseme.kernels.operands import (
+from polyseme.kernels.counts import (
     Array,
     Counts,
+    DenseCounts,
     Floats,
+    SparseCounts,
     Sums,
+    add_rows,
     aligned_empty,
     check_operands,
+    check_topics,
+    checked_sparse,
+    counts_fault,
+    em_rows,
+    em_words,
     inner,
     padded,
     padded_width,
+    take_rows,
     weighted_sum,
     without_negligible,
 )
-from polyseme.kernels.sparse import SparseCounts, add_rows, em_rows, em_words, take_rows
 from polyseme.kernels.threads import openmp_threads, side_by_side, single_threaded_blas
 
 __all__ = [

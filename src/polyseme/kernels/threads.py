@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
+import joblib
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -171,3 +172,32 @@ def _next_of(jobs: SimpleQueue[int | None]) -> int | None:
         return jobs.get_nowait()
     except Empty:
         return None
+
+
+def usable_cores() -> int:
+    """The cores that this process may use: by its affinity, its cgroup, and LOKY_MAX_CPU_COUNT."""
+    affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return _cores_of(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+@cache
+def _cores_of(affinity: frozenset[int] | None, limit: str | None) -> int:
+    """joblib's count, remembered: it opens files, which would take a good part of a small fit."""
+    return int(joblib.cpu_count())
+
+
+def effective_threads(n_jobs: int | None) -> int:
+    """How many threads to use.
+
+    None: as many as there are cores for this process (its affinity and cgroup limits, as joblib counts them), but no
+    more than OpenMP would use (OMP_NUM_THREADS, `threadpool_limits`, joblib's `inner_max_num_threads`). A negative
+    number counts back from there, as in scikit-learn. A positive number is taken as it is, up to four times the cores:
+    beyond that threads cost memory and gain nothing, and results do not depend on their number.
+    """
+    if n_jobs == 1:
+        return 1
+    cores = usable_cores()
+    if n_jobs is not None and n_jobs > 0:
+        return min(n_jobs, 4 * cores)
+    usable = min(cores, openmp_threads() or cores)
+    return usable if n_jobs is None else max(1, usable + 1 + n_jobs)

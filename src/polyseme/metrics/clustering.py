@@ -1,4 +1,7 @@
-"""Topics as clusters of documents (Gaussier and Goutte 2005), and how well they agree with labels."""
+"""Labels of documents as numbers.
+
+Topics as clusters of documents (Gaussier and Goutte 2005), and how well they agree with labels.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,29 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
-from polyseme.metrics.labels import label_numbers
+
+
+def label_numbers(labels: Any, n_documents: int) -> tuple[list[Any], Array]:
+    """The different labels, sorted, and the number of each document's; -1 for none (None, NaN or "").
+
+    Raises InputError unless there is one for each of `n_documents` documents.
+    """
+    if isinstance(labels, str):
+        raise InputError(f"labels must be a sequence with one label for each document, got the string {labels!r}.")
+    values = list(labels)
+    if len(values) != n_documents:
+        raise InputError(f"labels must be one for each of the {n_documents} documents, got {len(values)}.")
+    missing = [value is None or value == "" or value != value for value in values]
+    present = {value for value, none in zip(values, missing, strict=True) if not none}
+    try:
+        names = sorted(present)
+    except TypeError:
+        names = sorted(present, key=lambda value: (type(value).__name__, str(value)))
+    place = {name: number for number, name in enumerate(names)}
+    numbers = (-1 if none else place[value] for value, none in zip(values, missing, strict=True))
+    return names, np.fromiter(numbers, dtype=np.int64, count=len(values))
 
 
 @dataclass(frozen=True)
@@ -36,10 +60,10 @@ def hard_labels(doc_topic: Array) -> Array:
     return np.asarray(np.asarray(doc_topic).argmax(axis=1))
 
 
-def agreement(doc_topic: Array, labels: Any) -> Agreement:
+def label_agreement(doc_topic: Array, labels: Any) -> Agreement:
     """How well topics (P(z|d), documents x K) agree with labels, one a document (None or "": without a label).
 
-    Without any labelled document, or with one label and one topic, the partitions are the same: all figures are 1.
+    Without any labeled document, or with one label and one topic, the partitions are the same: all figures are 1.
     """
     theta = np.asarray(doc_topic, dtype=np.float64)
     names, numbers = label_numbers(labels, theta.shape[0])
@@ -49,10 +73,10 @@ def agreement(doc_topic: Array, labels: Any) -> Agreement:
     chosen[np.arange(len(theta)), hard_labels(theta)] = 1.0
     hard, soft = (_table(numbers, len(names), weights) for weights in (chosen, theta))
     return Agreement(
-        normalised_mutual_information(hard),
+        normalized_mutual_information(hard),
         _adjusted_rand(hard, chosen),
         _purity(hard),
-        normalised_mutual_information(soft),
+        normalized_mutual_information(soft),
         _adjusted_rand(soft, theta),
         _purity(soft),
         int(known.sum()),
@@ -66,7 +90,7 @@ def _table(numbers: Array, n_labels: int, weights: Floats) -> Floats:
     return np.asarray(has @ weights)
 
 
-def normalised_mutual_information(table: Floats) -> float:
+def normalized_mutual_information(table: Floats) -> float:
     """Mutual information of a table (labels x topics), divided by the mean of the two entropies.
 
     1 if neither side divides the documents, 0 if only one does.

@@ -1,4 +1,7 @@
-"""Distances between distributions: documents by P(z|d), words by P(z|w), topics by P(w|z), or texts by their counts."""
+"""Distances between distributions: documents by P(z|d), words by P(z|w), topics by P(w|z), or texts by their counts.
+
+A map of the topics: a plane that keeps their distances as well as a plane can.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from polyseme.core.factors import rows_to_one
 from polyseme.errors import InputError
-from polyseme.factors import rows_to_one
 from polyseme.kernels import Array, Floats, checked_sparse
 
 METRICS = ("symmetric-kl", "hellinger", "cosine")
@@ -128,3 +131,22 @@ def _symmetric_kl(P: Any, Q: Any, smoothing: float) -> Floats:
         )
         result[only_one] = np.inf
     return np.asarray(result)
+
+
+def classical_scaling(distances: Floats) -> Floats:
+    """Places in the plane, K x 2 (classical multidimensional scaling; Torgerson 1952).
+
+    With J = I - 1/K the leading eigenvectors of -J D^2 J / 2, each times the root of its eigenvalue. The sign of each
+    axis is such that its largest coordinate is positive.
+    """
+    K = len(distances)
+    squares = distances**2
+    centered = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
+    values, vectors = np.linalg.eigh(-centered / 2)
+    places = np.zeros((K, 2))
+    for axis in range(min(2, K)):
+        value, vector = values[-1 - axis], vectors[:, -1 - axis]
+        if value > 1e-12:
+            sign = np.sign(vector[np.argmax(np.abs(vector))])
+            places[:, axis] = sign * vector * np.sqrt(value)
+    return places

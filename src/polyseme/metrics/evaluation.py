@@ -12,10 +12,9 @@ import scipy.sparse as sp
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, checked_sparse
-from polyseme.metrics.clustering import Agreement, agreement
-from polyseme.metrics.coherence import WINDOWS, CoherenceReport, coherence
-from polyseme.metrics.cooccurrence import TokenSequences
-from polyseme.metrics.distinct import Redundancy, exclusivity, topic_diversity, topic_redundancy
+from polyseme.metrics.clustering import Agreement, label_agreement
+from polyseme.metrics.coherence import WINDOWS, CoherenceReport, TokenSequences, coherence
+from polyseme.metrics.diversity import Redundancy, exclusivity, topic_diversity, topic_redundancy
 from polyseme.metrics.fit import FitReport, effective_topics, fit_report
 from polyseme.metrics.perplexity import PerplexityReport
 from polyseme.metrics.words import shown_words
@@ -119,7 +118,7 @@ def evaluate(
     step("agreement with labels")
     agreed = None
     if labels is not None:
-        agreed = agreement(doc_topic, labels)
+        agreed = label_agreement(doc_topic, labels)
         agreed = agreed if agreed.n_documents else None
     step("perplexity")
     perplexity = model.perplexity_report(X)

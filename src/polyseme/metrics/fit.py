@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyseme.core.factors import symmetric_view
 from polyseme.errors import InputError
-from polyseme.factors import symmetric_view
 from polyseme.kernels import Array, Floats
 
 

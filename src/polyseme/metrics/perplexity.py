@@ -76,7 +76,7 @@ def score_tokens(
     )
 
 
-def pooled(reports: Iterable[PerplexityReport]) -> PerplexityReport:
+def pool_reports(reports: Iterable[PerplexityReport]) -> PerplexityReport:
     """One report of documents that were scored in batches: the same, whatever the batches."""
     reports = list(reports)
     kinds = sorted({report.kind for report in reports})

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from polyseme.core.factors import align
 from polyseme.errors import InputError
-from polyseme.factors import align
 from polyseme.kernels import Array, Floats, checked_sparse
 from polyseme.metrics.words import top_words
 

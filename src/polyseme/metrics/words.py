@@ -8,6 +8,8 @@ n_zw is the expected number of documents that contain the word w and use it in t
 documents that contain w; D_z = sum_d P(z|d); df_w is the number of documents that contain w, and D that of all.
 A model that has no document counts (after `partial_fit`) is ranked by the same formula on tokens: n_zw = N P(z) P(w|z),
 D_z = N P(z), df_w = N P(w).
+
+Expected numbers of documents by topic and word, which the words shown for a topic are ranked by.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from polyseme.core.statistics import DocumentSums, document_sums
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, checked_sparse
-from polyseme.metrics.labels import label_numbers
+from polyseme.kernels import Array, Floats, SparseCounts, checked_sparse
+from polyseme.metrics.clustering import label_numbers
 
 RELEVANCE = 0.5
 """lambda: 1 ranks by frequency in the topic, 0 by the ratio to the frequency in all documents"""
@@ -130,7 +133,7 @@ def top_words(scores: Array, n_words: int = 10) -> Array:
     return np.argsort(-np.asarray(scores), axis=1, kind="stable")[:, :n_words]
 
 
-def words_apart(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple[list[Any], Floats]:
+def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple[list[Any], Floats]:
     """How much each word sets each label apart from the other documents: the labels, and labels x words scores.
 
     The score is the log of the ratio between the word's odds in the label's documents and its odds in all the others,
@@ -165,3 +168,46 @@ def words_apart(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple[list[
     seen = np.where(totals > 0, pseudo, 1.0)
     error = np.sqrt(1 / (inside + seen) + 1 / (outside + seen))
     return names, np.asarray((log_odds(inside) - log_odds(outside)) / error)
+
+
+class WordDocuments:
+    """Adds up `document_sums` over batches of the training documents, in their order."""
+
+    def __init__(self, weights: Floats | None, n_threads: int) -> None:
+        self._weights, self._n_threads = weights, n_threads
+        self._rows = 0
+        self._sums: DocumentSums | None = None
+
+    def add(self, counts: SparseCounts, operands: tuple[Array, Array], doc_topic: Array) -> None:
+        """operands : A and B, of which A_dz B_wz / (A_d . B_w) is P(z|d,w). doc_topic : P(z|d)."""
+        rows = slice(self._rows, self._rows + counts.n_docs)
+        weights = None if self._weights is None else self._weights[rows]
+        more = document_sums(counts, operands, doc_topic, weights, n_threads=self._n_threads)
+        self._sums = more if self._sums is None else self._sums.merge_into(self._sums.word_sums, more)
+        self._rows = rows.stop
+
+    def topic_words(self, n_topics: int) -> Array:
+        """n_zw, topics x words, as float32, which is precise enough to rank words."""
+        assert self._sums is not None
+        return topic_words(self._sums, n_topics)
+
+    def keep_in(self, estimator: Any) -> None:
+        assert self._sums is not None
+        keep_word_documents(estimator, self._sums)
+
+
+def keep_word_documents(estimator: Any, sums: DocumentSums) -> None:
+    """Sets word_documents_, topic_documents_ and document_frequency_."""
+    estimator.word_documents_ = topic_words(sums, len(sums.topics))
+    estimator.topic_documents_ = sums.topics
+    estimator.document_frequency_ = sums.words
+
+
+def topic_words(sums: DocumentSums, n_topics: int) -> Array:
+    return np.ascontiguousarray(sums.word_sums[:, :n_topics].T, dtype=np.float32)
+
+
+def tempered(operands: tuple[Array, Array], temperature: float) -> tuple[Array, Array]:
+    """Operands of P(z|d,w) in a model of this temperature, from those of P(w|d)."""
+    A, B = operands
+    return (A, B) if temperature == 1.0 else (A**temperature, B**temperature)

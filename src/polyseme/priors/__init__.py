@@ -1,7 +1,7 @@
-"""Priors and regularisers on either factor: `maximise(counts, factor)` and `log_density(factor)`.
+"""Priors and regularizers on either factor: `maximize(counts, factor)` and `log_density(factor)`.
 
 A factor is n x m with rows that sum to one: P(z|d) as documents x topics, P(w|z) as topics x words. Every member is
-one formula, the rows that maximise sum (counts + pseudo_counts) log f + beta sum f log f, with pseudo-counts and beta
+one formula, the rows that maximize sum (counts + pseudo_counts) log f + beta sum f log f, with pseudo-counts and beta
 of its own; so a list of priors adds up. docs/how-to/add_a_prior.md shows how to write another.
 
 | prior | log density | an M-step is | monotone |
@@ -17,11 +17,17 @@ of its own; so a list of priors adds up. docs/how-to/add_a_prior.md shows how to
 Monotone: EM never lowers the likelihood plus the log density. "No" says that it may, at strengths other than neutral.
 """
 
-from polyseme.priors.base import DOCUMENTS, TOPICS, Prior
-from polyseme.priors.coupled import Decorrelation, TopicSelection
-from polyseme.priors.pointwise import Dirichlet, Entropic, Smoothing, Sparsing
-from polyseme.priors.seeds import SeedWords
-from polyseme.priors.sums import Sum, as_prior, combine
+from polyseme.priors.base import DOCUMENTS, TOPICS, Prior, PriorSum, combine
+from polyseme.priors.members import (
+    Decorrelation,
+    Dirichlet,
+    Entropic,
+    SeedWords,
+    Smoothing,
+    Sparsing,
+    TopicSelection,
+    as_prior,
+)
 
 MEMBERS: tuple[type[Prior], ...] = (
     Decorrelation,
@@ -30,7 +36,7 @@ MEMBERS: tuple[type[Prior], ...] = (
     SeedWords,
     Smoothing,
     Sparsing,
-    Sum,
+    PriorSum,
     TopicSelection,
 )
 """every prior, as model files name them"""
@@ -43,10 +49,10 @@ __all__ = [
     "Dirichlet",
     "Entropic",
     "Prior",
+    "PriorSum",
     "SeedWords",
     "Smoothing",
     "Sparsing",
-    "Sum",
     "TopicSelection",
     "as_prior",
     "combine",

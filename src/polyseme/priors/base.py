@@ -1,9 +1,13 @@
-"""What every prior offers, and the checks that several share."""
+"""What every prior offers, and the checks that several share.
+
+Several priors at once, and what estimators accept as a prior.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -12,7 +16,7 @@ from scipy.special import xlogy
 
 from polyseme.errors import InputError
 from polyseme.kernels import Floats
-from polyseme.priors.maximum import row_maximum
+from polyseme.priors.row_maximum import row_maximum
 
 Vocabulary = Sequence[str] | Mapping[str, int]
 """The words in the order of the columns, or the column of each word."""
@@ -27,7 +31,7 @@ class Prior(ABC):
     """A prior on a factor (n x m, rows sum to one), immutable. Small: a subclass says what it adds to the counts.
 
     A new prior defines `neutral`, `monotone`, `row_log_density`, and `pseudo_counts` or `entropic_weight`; the M-step
-    follows from them, also when priors are added up. One that defines `maximise` itself cannot stand in a list.
+    follows from them, also when priors are added up. One that defines `maximize` itself cannot stand in a list.
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS, TOPICS)
@@ -41,7 +45,7 @@ class Prior(ABC):
     @property
     @abstractmethod
     def neutral(self) -> bool:
-        """Whether it changes nothing at all: the M-step is counts normalised."""
+        """Whether it changes nothing at all: the M-step is counts normalized."""
 
     @property
     @abstractmethod
@@ -69,8 +73,8 @@ class Prior(ABC):
         """beta of a term beta sum f log f in the log density, which the pseudo-counts then leave out."""
         return 0.0
 
-    def maximise(self, counts: Floats, factor: Floats) -> Floats:
-        """The M-step: rows that maximise sum counts log f + log density, or one step towards them from `factor`.
+    def maximize(self, counts: Floats, factor: Floats) -> Floats:
+        """The M-step: rows that maximize sum counts log f + log density, or one step toward them from `factor`.
 
         Both are n x m, float64; counts >= 0. A row where all is clipped away keeps its largest entry, and one without
         counts stays as it is, unless the prior prefers another.
@@ -138,3 +142,72 @@ def check_length(owner: str, name: str, values: Any, shape: tuple[int, ...]) -> 
         raise InputError(
             f"{owner}: {name} has {len(values)} entries, but the rows it acts on have {shape[1]}: give one for each."
         )
+
+
+@dataclass(frozen=True)
+class PriorSum(Prior):
+    """Priors on the same factor: log densities, pseudo-counts and entropic weights add up, in one M-step."""
+
+    priors: tuple[Prior, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "priors", tuple(self.priors))
+        for prior in self.priors:
+            if not isinstance(prior, Prior):
+                raise InputError(f"A list of priors holds priors only, got {prior!r}: a vector is Dirichlet([...]).")
+            if type(prior).maximize is not Prior.maximize:
+                raise InputError(
+                    f"{type(prior).__name__} has an M-step of its own, so it cannot stand in a list: give it alone."
+                )
+
+    @property
+    def parts(self) -> tuple[Prior, ...]:
+        return tuple(part for prior in self.priors for part in prior.parts)
+
+    @property
+    def neutral(self) -> bool:
+        return all(prior.neutral for prior in self.priors)
+
+    @property
+    def monotone(self) -> bool:
+        return all(prior.monotone for prior in self.priors)
+
+    @property
+    def entropic_weight(self) -> float:
+        return float(sum(prior.entropic_weight for prior in self.priors))
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        for prior in self.priors:
+            prior.check(shape)
+
+    def resolve(self, vocabulary: Vocabulary) -> PriorSum:
+        return PriorSum(tuple(prior.resolve(vocabulary) for prior in self.priors))
+
+    def shaped(self, factor: Floats) -> Floats:
+        for prior in self.priors:
+            factor = prior.shaped(factor)
+        return factor
+
+    def row_by_row(self) -> Prior | None:
+        return combine(part for prior in self.priors if (part := prior.row_by_row()) is not None)
+
+    def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> PriorSum:
+        return PriorSum(tuple(prior.with_row_totals(totals, weights) for prior in self.priors))
+
+    def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
+        added = np.zeros(counts.shape)
+        for prior in self.priors:
+            added += prior.pseudo_counts(counts, factor)
+        return added
+
+    def row_log_density(self, factor: Floats) -> Floats:
+        density = np.zeros(factor.shape[0])
+        for prior in self.priors:
+            density += prior.row_log_density(factor)
+        return density
+
+
+def combine(priors: Iterable[Prior]) -> Prior | None:
+    """The sum of the priors; None for none, and a single one as it is."""
+    total = PriorSum(tuple(priors))
+    return total if len(total.priors) > 1 else next(iter(total.priors), None)

@@ -1,8 +1,8 @@
 """Search: an index over a corpus, asked in words, by term matching, LSI and PLSI."""
 
-from polyseme.retrieval.evaluation import Evaluation, evaluate
+from polyseme.retrieval.evaluation import SearchEvaluation, evaluate_search
 from polyseme.retrieval.index import SearchIndex
-from polyseme.retrieval.results import Hit, Reason, Results
-from polyseme.retrieval.senses import Neighbour, Sense
+from polyseme.retrieval.queries import Hit, Results, WordScore
+from polyseme.retrieval.senses import RelatedWord, Sense
 
-__all__ = ["Evaluation", "Hit", "Neighbour", "Reason", "Results", "SearchIndex", "Sense", "evaluate"]
+__all__ = ["Hit", "RelatedWord", "Results", "SearchEvaluation", "SearchIndex", "Sense", "WordScore", "evaluate_search"]

@@ -18,11 +18,11 @@ from polyseme.kernels import Array, Floats
 NINE_POINTS = np.arange(1, 10) / 10
 ELEVEN_POINTS = np.arange(11) / 10
 
-Judgements = Mapping[str, Mapping[str, int]]
+Judgments = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class SearchEvaluation:
     """Means over the judged queries, between 0 and 1."""
 
     measures: dict[str, float]
@@ -41,15 +41,15 @@ class Evaluation:
         return self.measures[name]
 
 
-def evaluate(
+def evaluate_search(
     index: Any,
     queries: Mapping[str, str],
-    qrels: Judgements,
+    qrels: Judgments,
     *,
     method: str = "plsi*",
     term: str | None = None,
     term_weight: float | None = None,
-) -> Evaluation:
+) -> SearchEvaluation:
     """Ranks all documents for each judged query and measures the rankings.
 
     `queries` are texts by id; `qrels` are {query id: {document id: relevance}}, where above 0 is relevant.
@@ -72,7 +72,7 @@ def evaluate(
             by_query[name][title] = float(interpolated_precision(places, len(relevant[name]), levels).mean())
     titles = by_query[counted[0]]
     known = set(index.ids)
-    return Evaluation(
+    return SearchEvaluation(
         {title: float(np.mean([by_query[name][title] for name in counted])) for title in titles},
         by_query,
         len(counted),
@@ -102,7 +102,7 @@ def interpolated_precision(places: Array, n_relevant: int, levels: Floats) -> Fl
     return np.array([best_from[i - 1] if i <= found else 0.0 for i in needed])
 
 
-def _field_measures(rankings: Mapping[str, Sequence[str]], judged: Judgements) -> dict[str, dict[str, float]]:
+def _field_measures(rankings: Mapping[str, Sequence[str]], judged: Judgments) -> dict[str, dict[str, float]]:
     """ir-measures of each query. The ranks are its scores, so that ties keep the order users see."""
     try:
         import ir_measures
@@ -115,7 +115,7 @@ def _field_measures(rankings: Mapping[str, Sequence[str]], judged: Judgements) -
         for name, ranking in rankings.items()
     }
     by_query = {name: dict.fromkeys(names.values(), 0.0) for name in rankings}
-    # negative judgements mean not relevant; to nDCG they would be gains
+    # negative judgments mean not relevant; to nDCG they would be gains
     gains = {name: {doc: max(rel, 0) for doc, rel in docs.items()} for name, docs in judged.items()}
     for value in ir_measures.iter_calc(list(names), gains, run):
         by_query[value.query_id][names[value.measure]] = float(value.value)

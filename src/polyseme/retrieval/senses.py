@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.estimators.validation import share, whole_number
-from polyseme.estimators.word_documents import tempered, topic_words
+from polyseme.core.model import FixedBackground, Model
+from polyseme.core.shard import sparse_counts
+from polyseme.core.statistics import document_sums
 from polyseme.kernels import Array, Floats
-from polyseme.metrics.words import WordAmounts, shown_words
-from polyseme.model import FixedBackground, Model
-from polyseme.retrieval.latent_scores import TopicSpace
-from polyseme.retrieval.queries import Row
-from polyseme.retrieval.results import best_rows
-from polyseme.sources.memory import effective_threads, sparse_counts
-from polyseme.stats import document_sums
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.words import WordAmounts, shown_words, tempered, topic_words
+from polyseme.retrieval.queries import QueryRow, best_rows
+from polyseme.retrieval.scores import TopicSpace
+from polyseme.utils import check_share, check_whole_number
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Sense:
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class RelatedWord:
     """A word near another one."""
 
     word: str
@@ -60,10 +59,14 @@ def word_documents(space: TopicSpace, counts: Any) -> WordAmounts:
     documents = np.asarray(space.documents).T
     sums = documents.sum(axis=1, keepdims=True)
     theta = np.divide(documents, sums, out=np.zeros_like(documents), where=sums > 0)
-    share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word.T)
-    background = FixedBackground(share, space.background_word[:, 0].astype(np.float64), False) if share > 0 else None
+    check_share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word.T)
+    background = (
+        FixedBackground(check_share, space.background_word[:, 0].astype(np.float64), False) if check_share > 0 else None
+    )
     model = Model(theta.shape[1], background=background)
-    operands = tempered(model.token_operands(theta, topic_word, np.full(len(theta), share)), space.temperatures[0])
+    operands = tempered(
+        model.token_operands(theta, topic_word, np.full(len(theta), check_share)), space.temperatures[0]
+    )
     found = document_sums(sparse_counts(counts, theta.dtype), operands, theta, n_threads=effective_threads(None))
     return WordAmounts("documents", topic_words(found, theta.shape[1]), found.topics, found.words, topic_word)
 
@@ -79,8 +82,11 @@ def senses(
     n_documents: int,
 ) -> list[FoundSense]:
     """The senses of a word in a space of one model, largest first. amounts : `word_documents` of the space."""
-    least = share("least", least)
-    n_words, n_documents = whole_number("n_words", n_words, least=1), whole_number("n_documents", n_documents, least=0)
+    least = check_share("least", least)
+    n_words, n_documents = (
+        check_whole_number("n_words", n_words, least=1),
+        check_whole_number("n_documents", n_documents, least=0),
+    )
     shares = topics_of(space, word)
     shown = shown_words(amounts, n_words + 1)
     start, end = postings.indptr[word : word + 2]
@@ -96,7 +102,7 @@ def senses(
     return found
 
 
-def neighbours(space: TopicSpace, word: int, counts: Any, k: int) -> tuple[Array, Floats]:
+def related_words(space: TopicSpace, word: int, counts: Any, k: int) -> tuple[Array, Floats]:
     """The k words nearest to a word in a space of one model, and their weights."""
     expected = np.einsum("wk,k->w", space.topic_word, topics_of(space, word), dtype=np.float64)
     telling = _telling(expected, _unigram(counts), word)
@@ -116,7 +122,7 @@ def tokens_of_topic(space: TopicSpace, counts: Any, topic: int) -> Floats:
     return np.asarray(counts.sum(axis=1)).ravel() * space.documents[topic] / sums
 
 
-def topic_tokens(space: TopicSpace, row: Row, document: int) -> Floats:
+def topic_tokens(space: TopicSpace, row: QueryRow, document: int) -> Floats:
     """Expected tokens of each of a document's words in each topic (words x K): n P(z|d,w)."""
     weights = space.weights_of(document).astype(np.float64)
     joint = (space.topic_word[row.indices] * weights) ** space.temperatures[0]

@@ -6,16 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyseme.runs.counted import Counted
+    from polyseme.runs.documents import Counted
     from polyseme.runs.folder import whole_folder
-    from polyseme.runs.opening import open_run
-    from polyseme.runs.run import Run
+    from polyseme.runs.run import Run, open_run
     from polyseme.runs.write import write_fitted, write_run
 
 _MODULES = {
-    "Counted": "counted",
+    "Counted": "documents",
     "Run": "run",
-    "open_run": "opening",
+    "open_run": "run",
     "whole_folder": "folder",
     "write_fitted": "write",
     "write_run": "write",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.core.factors import align, rows_to_one
 from polyseme.errors import InputError
 from polyseme.estimators.tables import words_of_model
-from polyseme.factors import align, rows_to_one
 from polyseme.kernels import Array, Floats
 from polyseme.runs.run import Run
 

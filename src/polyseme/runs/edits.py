@@ -59,7 +59,7 @@ def apply_edits(
 ) -> Edited:
     """The topics, counts and names that the edits make of those of a run.
 
-    components : P(w|z), K x words; weights : P(z). A merged topic is sum_k P(z_k) P(w|z_k), normalised.
+    components : P(w|z), K x words; weights : P(z). A merged topic is sum_k P(z_k) P(w|z_k), normalized.
     """
     K = len(components)
     _check_topics(edits, K)

@@ -1,25 +1,80 @@
-"""Writing a run folder, whole."""
+"""The tables of a run: topics for a spreadsheet, documents for data tools.
+
+Writing a run folder, whole.
+
+Writing the files of a run whose counts are shards, a piece at a time.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from polyseme.data.disk import FIT_FOLDER
+from polyseme.data.shard_files import bytes_of, npy_header
 from polyseme.errors import InputError
-from polyseme.files import write_atomically
-from polyseme.parquet import write_frame
-from polyseme.runs.counted import DOCUMENTS_FILE, Counted, column_frame
-from polyseme.runs.fields import RUN
-from polyseme.runs.folder import RUN_FILE, only_writer_of, whole_folder
-from polyseme.runs.opening import open_run
-from polyseme.runs.run import FORMAT_VERSION, MODEL_FILE, Run
-from polyseme.runs.tables import DOCUMENTS_SHOWN, topics_csv, with_topics
-from polyseme.runs.texts import TextWriter
-from polyseme.runs.typical import TopicModel, typical
-from polyseme.untrusted import check_fields
+from polyseme.estimators.tables import largest, words_of_model
+from polyseme.io.checks import check_fields
+from polyseme.io.files import write_atomically
+from polyseme.io.parquet import write_frame
+from polyseme.kernels import Array, Floats
+from polyseme.runs.documents import COLUMNS, DOCUMENTS_FILE, Counted, Names, Pieces, TextWriter, column_frame
+from polyseme.runs.folder import RUN, RUN_FILE, only_writer_of, whole_folder
+from polyseme.runs.run import DOC_WEIGHTS, FORMAT_VERSION, MODEL_FILE, Run, open_run, without_documents
+from polyseme.runs.topic_documents import TopicModel, Typical, topic_documents
+from polyseme.scale import DiskCorpus
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""ASCII and full-width, which spreadsheets in some languages take too"""
+WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
+
+
+def harmless(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula."""
+    return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
+
+
+def topics_csv(
+    model: Any,
+    found: Typical,
+    vocabulary: Sequence[str],
+    documents: Sequence[str],
+    topic_names: Mapping[str, str],
+) -> str:
+    """A row for each topic, the heaviest first: topic, name, weight P(z), fit, words and most typical documents."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
+    weights, shown = model.topic_weights_, words_of_model(model, vocabulary, WORDS_SHOWN)
+    for topic in largest(weights, len(weights)):
+        words = " ".join(shown[topic])
+        typical = "; ".join(documents[document] for document in found.documents[topic])
+        numbers = (f"{weights[topic]:.6f}", f"{found.fit[topic]:.6f}")
+        writer.writerow(
+            [topic, harmless(topic_names.get(str(topic), "")), *numbers, harmless(words), harmless(typical)]
+        )
+    return text.getvalue()
+
+
+def with_topics(documents: Any, tokens: Floats, doc_topic: Array) -> Any:
+    """A polars frame of documents with their tokens, their main topic and its share, and P(z|d) of every topic."""
+    import polars as pl
+
+    main = doc_topic.argmax(axis=1)
+    return documents.with_columns(
+        pl.Series("tokens", tokens),
+        pl.Series("topic", main.astype(np.int32)),
+        pl.Series("share", doc_topic[np.arange(len(main)), main]),
+        *[pl.Series(f"topic_{k}", np.ascontiguousarray(doc_topic[:, k])) for k in range(doc_topic.shape[1])],
+    )
 
 
 def write_run(
@@ -68,7 +123,7 @@ def write_topics(
     about: dict[str, Any],
 ) -> None:
     """Writes topics.csv. counts : of the documents, in one or more parts."""
-    found = typical(TopicModel.of(model), counts, DOCUMENTS_SHOWN)
+    found = topic_documents(TopicModel.of(model), counts, DOCUMENTS_SHOWN)
     topics = topics_csv(model, found, vocabulary, names, about.get("topic_names", {}))
     (folder / "topics.csv").write_text(topics, encoding="utf-8")
 
@@ -89,3 +144,32 @@ def change_about(run: Run, changes: dict[str, Any]) -> Run:
         about = {**open_run(run.path).about, **changes}
         write_about(run.path, about)
     return replace(run, about=about)
+
+
+def keep_model(folder: Path, model: Any, shards: DiskCorpus) -> None:
+    """Writes the model; what it has of each document lies beside the shards, where the fit put P(z|d)."""
+    weights = model.doc_weights_
+    write_atomically(shards.folder / DOC_WEIGHTS, [npy_header(weights), bytes_of(weights)])
+    without_documents(model).save(folder / MODEL_FILE)
+
+
+def write_fitted_shards(
+    folder: Path, model: Any, shards: DiskCorpus, about: dict[str, Any], vocabulary: Sequence[str]
+) -> None:
+    """Writes the files that a fit adds to shards, documents and model; run.json, which makes it a run, is last."""
+    pieces = Pieces(folder)
+    tokens = _tokens(shards)
+    start = 0
+    for number, frame in enumerate(pieces):
+        rows = slice(start, start + len(frame))
+        pieces.replace(number, with_topics(frame.select(COLUMNS), tokens[rows], np.asarray(model.doc_topic_[rows])))
+        start += len(frame)
+    write_topics(folder, model, shards, vocabulary, Names(pieces, shards.shape[0]), about)
+    shutil.rmtree(shards.folder / FIT_FOLDER, ignore_errors=True)  # of a fit that Ctrl-C cut short
+    write_about(folder, about)
+
+
+def _tokens(shards: DiskCorpus) -> Floats:
+    """n_d of all documents."""
+    numbers = range(len(shards.manifest.shards))
+    return np.concatenate([shards.shard(number, shards.dtype, 1).totals for number in numbers])

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError
-from polyseme.estimators.validation import MOST, count_data, non_negative
+from polyseme.estimators.base import count_data
 from polyseme.kernels import Array, Floats, SparseCounts, padded
-from polyseme.selection.merging import merge_costs
-from polyseme.selection.number import Selection, select_n_topics
-from polyseme.selection.scores import probabilistic
-from polyseme.sources.memory import effective_threads, sparse_counts
+from polyseme.kernels.threads import effective_threads
+from polyseme.selection.cross_validation import probabilistic
+from polyseme.selection.n_topics import Selection, merge_costs, select_n_topics
+from polyseme.utils import MOST, check_nonnegative
 
 _LEAST_TOKENS = 2.0
 """of a topic in a document, for the document to say something about what lies within the topic"""
@@ -22,7 +23,7 @@ _LEAST_DOCUMENTS = 10
 
 
 @dataclass(frozen=True)
-class Merge:
+class MergeSuggestion:
     """Two topics that could be one.
 
     divergence : their Jensen-Shannon divergence, weighted by their tokens, in nats: 0 for equal topics, at most log 2.
@@ -36,7 +37,7 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitSuggestion:
     """A topic whose own tokens are better told by two topics.
 
     gain, standard_error : held-out log-probability per token of the topic that two topics gain over one.
@@ -49,13 +50,13 @@ class Split:
     components: Array
 
 
-def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[Merge]:
+def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[MergeSuggestion]:
     """Pairs of topics of a fitted model that are nearly the same, the most alike first.
 
     Each topic is in the list with as many others as it resembles; merge one pair, and look again.
     """
     check_is_fitted(model)
-    limit = non_negative("max_divergence", max_divergence)
+    limit = check_nonnegative("max_divergence", max_divergence)
     model = probabilistic(model)
     tokens = np.asarray(model.topic_weights_ * model.n_tokens_)
     costs = merge_costs(model.components_, tokens)
@@ -65,13 +66,13 @@ def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[Merge]:
         divergence = float(costs[first, second] / together) if together > 0 else 0.0
         if divergence <= limit:
             loss = float(costs[first, second] / model.n_tokens_)
-            found.append(Merge(int(first), int(second), max(divergence, 0.0), max(loss, 0.0)))
+            found.append(MergeSuggestion(int(first), int(second), max(divergence, 0.0), max(loss, 0.0)))
     return sorted(found, key=lambda merge: (merge.divergence, merge.first, merge.second))
 
 
 def suggest_splits(
     model: Any, X: Any, *, min_gain: float = 0.02, random_state: int = 0, n_jobs: int | None = None
-) -> list[Split]:
+) -> list[SplitSuggestion]:
     """Topics of a model fitted on X whose own tokens have structure, those that gain most first.
 
     The tokens that the fit gives to a topic, x P(z|d,w), are a corpus of their own: if two topics predict its held-out
@@ -80,7 +81,7 @@ def suggest_splits(
     tokens of a topic with one subject show a little structure too, which is significant in a large corpus.
     """
     check_is_fitted(model)
-    least = non_negative("min_gain", min_gain)
+    least = check_nonnegative("min_gain", min_gain)
     model = probabilistic(model)
     counts = sparse_counts(count_data(model, X, reset=False), model.components_.dtype)
     if counts.n_docs != len(model.doc_topic_):
@@ -109,6 +110,6 @@ def _own_tokens(counts: SparseCounts, weights: Array, words: Array, q: Array) ->
     return own.take(np.flatnonzero(own.totals >= _LEAST_TOKENS))
 
 
-def _split(topic: int, seen: Selection) -> Split:
+def _split(topic: int, seen: Selection) -> SplitSuggestion:
     fit = seen.fits[2]
-    return Split(topic, *fit.scores.gain_over_unigram(), components=fit.components[0])
+    return SplitSuggestion(topic, *fit.scores.gain_over_unigram(), components=fit.components[0])

@@ -10,11 +10,9 @@
 | decomposition.py | what all these models have in common: points, corners, weights |
 """
 
-from polyseme.simplex.basis import lift, lower, orthonormal_basis
 from polyseme.simplex.corners import farthest_corners, minimum_volume_corners
-from polyseme.simplex.decomposition import SimplexDecomposition
-from polyseme.simplex.hull import Hull
-from polyseme.simplex.map import SimplexMap, onto_simplex
+from polyseme.simplex.hull import Hull, SimplexDecomposition
+from polyseme.simplex.maps import SimplexMap, lift, lower, onto_simplex, orthonormal_basis
 
 __all__ = [
     "Hull",

@@ -1,4 +1,16 @@
-"""Corners of a cloud of points: farthest points, and the smallest simplex in the plane of the data.
+"""The smallest simplex around points, with a soft margin.
+
+Points are given by their barycentric coordinates b (points x K) in some simplex with corners v. Let all faces but the
+one opposite corner k stay. Then the new simplex has the corners v_k and v_k + (v_j - v_k) / u_j, its volume is the old
+one divided by prod_j u_j, and a point lies behind the new face if sum_j b_j u_j <= 1. So the best face solves
+
+    max  sum_j log u_j - sum_i cap_i max(0, sum_j b_ij u_j - 1)       over u > 0, j != k,
+
+which is concave, and the coordinates in the new simplex are b_j u_j and, for k, one minus their sum. The faces take
+turns until none moves. With cap_i = (K - 1) weight_i / (margin x total weight) the points beyond a face weigh at most
+the share `margin` of all (as nu does in the nu-SVM); if that is less than any one point, no point is left out.
+
+Corners of a cloud of points: farthest points, and the smallest simplex in the plane of the data.
 
 Everything happens in the plane that fits the points best, K - 1 dimensions for K corners: it is where the corners lie,
 and noise in all other directions is left behind. The cost is linear in the points.
@@ -12,7 +24,140 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.kernels import Array, Floats, single_threaded_blas, weighted_sum
-from polyseme.simplex.volume import barycentric, smallest_simplex
+
+
+class _Effort(NamedTuple):
+    """How far a search goes: precision of a face (nats), the step of a corner that still counts, most rounds."""
+
+    precision: float
+    settled: float
+    rounds: int
+
+
+_ROUGH = _Effort(1e-3, 3e-2, 10)
+_FINE = _Effort(1e-7, 1e-4, 20)
+
+
+class Simplex(NamedTuple):
+    """Corners (K x K-1) and what they cost: log volume plus the penalties of the points outside."""
+
+    corners: Floats
+    cost: float
+
+
+def smallest_simplex(points: Floats, starts: list[Floats], margin: float, weights: Floats) -> Simplex:
+    """The best of the simplices reached from `starts`, each K corners in K - 1 dimensions.
+
+    points : n x (K-1); weights : n positive numbers; margin : the share of their sum that may lie beyond any one face.
+    """
+    if points.shape[1] == 0:
+        return Simplex(starts[0], 0.0)
+    best, *others = [_settled(points, corners, margin, weights, _ROUGH) for corners in starts]
+    for other in others:
+        if other.cost < best.cost - _ROUGH.precision:
+            best = other
+    return _settled(points, best.corners, margin, weights, _FINE)
+
+
+def barycentric(points: Floats, corners: Floats) -> Floats:
+    """Coordinates b (points x K), b v = point and sum b = 1, of points in K - 1 dimensions."""
+    edges = (corners[:-1] - corners[-1]).T
+    first = np.linalg.solve(edges, (points - corners[-1]).T).T
+    return np.column_stack([first, 1 - first.sum(axis=1)])
+
+
+def _settled(points: Floats, corners: Floats, margin: float, weights: Floats, effort: _Effort) -> Simplex:
+    K = len(corners)
+    allowed = margin * weights.sum()
+    caps = np.full(len(weights), 2.0 * (K - 1))  # no point's multiplier can exceed K - 1: so much is a hard margin
+    if allowed > 0:
+        caps = np.minimum((K - 1) * weights / allowed, caps)
+    b = barycentric(points, corners)
+    corners, b = _moved_out(corners, b, allowed, weights)
+    for _ in range(effort.rounds):
+        largest = 0.0
+        for k in range(K):
+            others = np.arange(K) != k
+            u = _best_face(b[:, others], caps, effort.precision)
+            b[:, others] *= u
+            b[:, k] = 1 - b[:, others].sum(axis=1)
+            corners[others] = corners[k] + (corners[others] - corners[k]) / u[:, np.newaxis]
+            largest = max(largest, float(np.abs(np.log(u)).max()))
+        if largest < effort.settled:
+            break
+    volume = np.linalg.slogdet(corners[:-1] - corners[-1])[1]
+    return Simplex(corners, float(volume + (caps * np.maximum(-b, 0).sum(axis=1)).sum()))
+
+
+def _moved_out(corners: Floats, b: Floats, allowed: float, weights: Floats) -> tuple[Floats, Floats]:
+    """Every face moved out, in parallel, until the points beyond it weigh no more than is allowed."""
+    low = np.zeros(len(corners))
+    for k in range(len(corners)):
+        order = np.argsort(b[:, k], kind="stable")
+        first_kept = int((np.cumsum(weights[order]) <= allowed).sum())
+        low[k] = min(float(b[order[min(first_kept, len(order) - 1)], k]), 0.0)
+    size = 1 - low.sum()
+    return size * corners + low @ corners, (b - low) / size
+
+
+def _best_face(b: Floats, caps: Floats, precision: float) -> Floats:
+    """u of the module's problem, by Newton's method on a smoothed hinge whose smoothing mu goes to zero.
+
+    Points far behind the face have no part in it, and are left out until one is seen beyond it.
+    """
+    K = b.shape[1] + 1
+    depth = 1 - b.sum(axis=1)
+    near = depth <= (np.partition(depth, len(depth) // 4)[len(depth) // 4] if len(depth) > 200 * K else np.inf)
+    while True:
+        u = _newton(b[near], caps[near], precision)
+        missed = ~near & (b @ u > 1)
+        if not missed.any():
+            return u
+        near |= missed
+
+
+def _newton(b: Floats, caps: Floats, precision: float) -> Floats:
+    n, m = b.shape
+    u, mu = np.ones(m), 0.1 * m / n
+    while True:
+        behind, slack = _slacks(b @ u - 1, caps, mu)
+        for _ in range(50):
+            p, q = mu / behind, mu / slack
+            curvature = p * q / (q * behind + p * slack)
+            gradient = b.T @ p - 1 / u
+            step = -np.linalg.solve((b * curvature[:, np.newaxis]).T @ b + np.diag(u**-2.0), gradient)
+            gain = -gradient @ step
+            shrinking = step < 0
+            length = min(1.0, 0.95 * float((-u / np.where(shrinking, step, -np.inf)).min(initial=2.0, where=shrinking)))
+            before = _barrier(u, behind, slack, caps, mu)
+            while True:
+                trial = u + length * step
+                behind, slack = _slacks(b @ trial - 1, caps, mu)
+                if length < 1e-6 or _barrier(trial, behind, slack, caps, mu) <= before - 1e-4 * length * gain:
+                    break
+                length /= 2
+            u = trial
+            if gain < 0.1 * mu * n:
+                break
+        if mu * n < precision:
+            return u
+        mu *= 0.1
+
+
+def _slacks(beyond: Floats, caps: Floats, mu: float) -> tuple[Floats, Floats]:
+    """r and s > 0 with s - r = beyond and mu / r + mu / s = cap: the hinge cap max(beyond, 0) is cap s for mu = 0."""
+    a = caps * beyond
+    root = np.sqrt(a * a + 4 * mu * mu)
+    long = root + np.abs(a)
+    short = 4 * mu * mu / long
+    r = (2 * mu + np.where(a > 0, short, long)) / (2 * caps)
+    s = (2 * mu + np.where(a > 0, long, short)) / (2 * caps)
+    return r, s
+
+
+def _barrier(u: Floats, r: Floats, s: Floats, caps: Floats, mu: float) -> float:
+    return float((caps * s).sum() - mu * (np.log(r) + np.log(s)).sum() - np.log(u).sum())
+
 
 ENOUGH_POINTS = 20_000
 """a soft margin is a share of the points, and so many evenly spaced ones tell it well enough"""
@@ -51,13 +196,13 @@ def farthest_corners(X: Array, n_corners: int, weights: Floats) -> Floats:
     """Corners (K x W) that are points of the data, seen in its plane: see `farthest_points`."""
     plane = Plane.of(X, weights, n_corners - 1)
     y = plane.coordinates(X)
-    return plane.points(_with_centre(y[farthest_points(y, n_corners)], n_corners))
+    return plane.points(_with_center(y[farthest_points(y, n_corners)], n_corners))
 
 
 def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: float) -> Floats:
     """Corners (K x W) of the smallest simplex, in the data's plane, that leaves at most `margin` beyond a face.
 
-    Points of fewer than K - 1 dimensions have a simplex of fewer corners; the others are farthest points, or the centre
+    Points of fewer than K - 1 dimensions have a simplex of fewer corners; the others are farthest points, or the center
     where those are too few. Without a margin no point of X is left out. With one, `ENOUGH_POINTS` of
     X decide.
     """
@@ -79,11 +224,11 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
         few = np.union1d(few, missed)
     if rank + 1 < n_corners:
         corners = np.concatenate([corners, y[farthest_points(y, n_corners)[rank + 1 :]]])
-    return plane.points(_with_centre(corners, n_corners))
+    return plane.points(_with_center(corners, n_corners))
 
 
-def _with_centre(corners: Floats, n_corners: int) -> Floats:
-    """As many corners as asked for: those missing are the centre of the points."""
+def _with_center(corners: Floats, n_corners: int) -> Floats:
+    """As many corners as asked for: those missing are the center of the points."""
     return np.concatenate([corners, np.zeros((n_corners - len(corners), corners.shape[1]))])
 
 
@@ -120,14 +265,14 @@ def _principal(X: Array, origin: Floats, roots: Floats) -> tuple[Floats, Floats]
         _, lengths, directions = np.linalg.svd((X - origin) * roots[:, np.newaxis], full_matrices=False)
         return lengths, directions
     if n < W:
-        centred = (X - origin) * roots[:, np.newaxis]
-        squares, left = np.linalg.eigh(centred @ centred.T)
+        centered = (X - origin) * roots[:, np.newaxis]
+        squares, left = np.linalg.eigh(centered @ centered.T)
         lengths = np.sqrt(np.maximum(squares[::-1], 0))
-        return lengths, (left[:, ::-1].T @ centred) / np.where(lengths > 0, lengths, 1)[:, np.newaxis]
+        return lengths, (left[:, ::-1].T @ centered) / np.where(lengths > 0, lengths, 1)[:, np.newaxis]
     scatter = np.zeros((W, W))
     for block, root in zip(_row_blocks(X), _row_blocks(roots, like=X), strict=True):
-        centred = (block - origin) * root[:, np.newaxis]
-        scatter += centred.T @ centred
+        centered = (block - origin) * root[:, np.newaxis]
+        scatter += centered.T @ centered
     squares, directions = np.linalg.eigh(scatter)
     return np.sqrt(np.maximum(squares[::-1], 0)), np.ascontiguousarray(directions[:, ::-1].T)
 

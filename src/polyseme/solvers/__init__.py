@@ -1,18 +1,14 @@
 """How a model is fitted: one loop, and small solvers that it runs."""
 
-from polyseme.solvers.accelerate import AcceleratedEM
+from polyseme.solvers.ascent import EM, AcceleratedEM
 from polyseme.solvers.auto import Auto
+from polyseme.solvers.base import FitResult, Report, Solver, SolverRun, run_to_end
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.early_stopping import EarlyStopping
-from polyseme.solvers.em import EM
-from polyseme.solvers.look_further import LookFurther
-from polyseme.solvers.loop import Fit, Report, Run, Solver, run_to_end
-from polyseme.solvers.multiplicative import MultiplicativeNMF, NormalizedNMF
-from polyseme.solvers.online import Online
-from polyseme.solvers.plsi import PLSI
-from polyseme.solvers.stochastic import OnlineVariational
-from polyseme.solvers.tempered import Annealed, HeldOutTempered, Tempered
-from polyseme.solvers.tree_growth import Growth
+from polyseme.solvers.multiplicative import PLSI, MultiplicativeNMF, NormalizedNMF
+from polyseme.solvers.online import OnlineVariational, StepwiseEM
+from polyseme.solvers.tempered import Annealed, HeldOutTempered, LookFurther, Tempered
+from polyseme.solvers.tree import TreeGrowth
 from polyseme.solvers.variational import Variational
 
 _ALL: tuple[type[Solver], ...] = (
@@ -27,7 +23,7 @@ _ALL: tuple[type[Solver], ...] = (
     HeldOutTempered,
     LookFurther,
     Annealed,
-    Online,
+    StepwiseEM,
 )
 
 SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in _ALL}
@@ -42,18 +38,18 @@ __all__ = [
     "Annealed",
     "Auto",
     "EarlyStopping",
-    "Fit",
-    "Growth",
+    "FitResult",
     "HeldOutTempered",
     "LookFurther",
     "MultiplicativeNMF",
     "NormalizedNMF",
-    "Online",
     "OnlineVariational",
     "Report",
-    "Run",
     "Solver",
+    "SolverRun",
+    "StepwiseEM",
     "Tempered",
+    "TreeGrowth",
     "Variational",
     "run_to_end",
 ]

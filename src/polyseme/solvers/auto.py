@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyseme.model import Model
-from polyseme.solvers.accelerate import AcceleratedEM
+from polyseme.core.model import Model
+from polyseme.data.corpus import Corpus
+from polyseme.solvers.ascent import EM, AcceleratedEM
+from polyseme.solvers.base import Solver, SolverRun
 from polyseme.solvers.coordinate import SCD
-from polyseme.solvers.em import EM
-from polyseme.solvers.loop import Run, Solver
-from polyseme.sources import Source
 
 
 @dataclass(frozen=True)
@@ -19,10 +18,10 @@ class Auto:
 
     name: ClassVar[str] = "auto"
 
-    def begin(self, model: Model, source: Any, theta: Any, phi: Any) -> Run:
-        return self.chosen(model, source).begin(model, source, theta, phi)
+    def begin(self, model: Model, corpus: Any, theta: Any, phi: Any) -> SolverRun:
+        return self.chosen(model, corpus).begin(model, corpus, theta, phi)
 
-    def chosen(self, model: Model, source: Source) -> Solver:
-        if model.is_plain and source.in_memory:
+    def chosen(self, model: Model, corpus: Corpus) -> Solver:
+        if model.is_plain and corpus.in_memory:
             return SCD()
         return AcceleratedEM() if model.is_monotone else EM()

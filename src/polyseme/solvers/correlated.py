@@ -18,19 +18,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, SparseCounts, check_topics, em_words
-from polyseme.logistic_normal import (
+from polyseme.core.fold_in import without_words
+from polyseme.core.logistic_normal import (
     Normal,
     Posterior,
     divergence,
     fitted_normal,
     improved,
-    log_normaliser,
+    log_normalizer,
     operand,
 )
-from polyseme.solvers.folding import without_words
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.kernels import Array, Floats, SparseCounts, check_topics, em_words
 from polyseme.solvers.variational import BoundReport
-from polyseme.sources.memory import MemorySource
 
 _FOLD_STEPS, _FOLD_TOLERANCE = 500, 1e-5
 _START_VARIANCE = 0.1
@@ -45,19 +45,19 @@ class CorrelatedPoint(NamedTuple):
     phi: Array
 
 
-def start_point(source: MemorySource, theta: Array, phi: Array, n_topics: int, *, diagonal: bool) -> CorrelatedPoint:
+def start_point(corpus: MemoryCorpus, theta: Array, phi: Array, n_topics: int, *, diagonal: bool) -> CorrelatedPoint:
     """From weights and topics (both padded): lambda = log theta, with mean zero in every document."""
     mean = np.log(np.maximum(theta[:, :n_topics].astype(np.float64), _LEAST_WEIGHT))
     mean -= mean.mean(axis=1, keepdims=True)
     posterior = Posterior(mean, np.full_like(mean, _START_VARIANCE))
     spread = Posterior(mean, np.ones_like(mean))
-    return CorrelatedPoint(posterior, fitted_normal(spread, counted(source), diagonal=diagonal), phi)
+    return CorrelatedPoint(posterior, fitted_normal(spread, counted(corpus), diagonal=diagonal), phi)
 
 
-def counted(source: MemorySource) -> Floats:
+def counted(corpus: MemoryCorpus) -> Floats:
     """How often each document counts for the prior: its weight; one without words says nothing."""
-    weights = np.ones(source.counts.n_docs) if source.weights is None else source.weights
-    return np.asarray(np.where(source.totals > 0, weights, 0.0))
+    weights = np.ones(corpus.counts.n_docs) if corpus.weights is None else corpus.weights
+    return np.asarray(np.where(corpus.totals > 0, weights, 0.0))
 
 
 class CorrelatedRun:
@@ -65,40 +65,37 @@ class CorrelatedRun:
 
     exhausted = False
 
-    def __init__(self, source: MemorySource, start: CorrelatedPoint, *, diagonal: bool) -> None:
-        self._source, self._diagonal = source, diagonal
-        self._counted = counted(source)
-        bound, self._step = self._look(start)
+    def __init__(self, corpus: MemoryCorpus, start: CorrelatedPoint, *, diagonal: bool) -> None:
+        self._corpus, self._diagonal = corpus, diagonal
+        self._counted = counted(corpus)
+        bound, self._step = self._em_step(start)
         self.point = start
-        self.report = BoundReport(bound / source.tokens, float("inf"))
+        self.report = BoundReport(bound / corpus.tokens, float("inf"))
 
     def advance(self) -> None:
         point = self._step
-        bound, step = self._look(point)
-        value = bound / self._source.tokens
+        bound, step = self._em_step(point)
+        value = bound / self._corpus.tokens
         self.point, self._step = point, step
         self.report = BoundReport(value, value - self.report.bound)
 
-    def _look(self, point: CorrelatedPoint) -> tuple[float, CorrelatedPoint]:
+    def _em_step(self, point: CorrelatedPoint) -> tuple[float, CorrelatedPoint]:
         """The bound at a point, and the step from there."""
-        source, (posterior, prior, phi) = self._source, point
+        corpus, (posterior, prior, phi) = self._corpus, point
         A, largest = operand(posterior, phi.dtype, phi.shape[1])
-        swept = source.sweep(A, phi)
-        assert swept.row_sums is not None
-        assert swept.word_sums is not None
-        assert swept.logs is not None
-        parts = swept.logs + source.totals * (largest - log_normaliser(posterior)) - divergence(posterior, prior)
+        swept = corpus.sweep(A, phi)
+        parts = swept.logs + corpus.totals * (largest - log_normalizer(posterior)) - divergence(posterior, prior)
         bound = float((parts * self._counted)[self._counted > 0].sum())
         K = prior.mean.size
         expected = np.multiply(A[:, :K], swept.row_sums[:, :K], dtype=np.float64)
-        next_posterior = improved(posterior, expected, source.totals, prior, n_threads=source.n_threads)
+        next_posterior = improved(posterior, expected, corpus.totals, prior, n_threads=corpus.n_threads)
         ones = np.ones(phi.shape[1])
-        next_phi, _ = em_words(phi, swept.word_sums, ones, source.word_totals, n_threads=source.n_threads)
+        next_phi, _ = em_words(phi, swept.word_sums, ones, corpus.word_totals, n_threads=corpus.n_threads)
         next_prior = fitted_normal(next_posterior, self._counted, diagonal=self._diagonal)
         return bound, CorrelatedPoint(next_posterior, next_prior, next_phi)
 
 
-class Inferred(NamedTuple):
+class InferredNormal(NamedTuple):
     """q(eta) of documents with topics and prior fixed."""
 
     posterior: Posterior
@@ -106,7 +103,7 @@ class Inferred(NamedTuple):
     """each document's part of the bound; zero for one without known words"""
 
 
-def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) -> Inferred:
+def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) -> InferredNormal:
     """Posteriors of every document from the prior's mean, each until a step moves at most 1e-5 of its weights.
 
     phi is words x width; words that no topic has are left out. A document without others gets the prior's mean and, of
@@ -129,8 +126,7 @@ def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) ->
             part, part_rows = kept.take(rows), rows
         here = Posterior(posterior.mean[part_rows], posterior.variance[part_rows])
         A, _ = operand(here, phi.dtype, phi.shape[1])
-        row_sums = part.sweep(A, phi, n_threads=n_threads, words=False, logs=False).row_sums
-        assert row_sums is not None
+        row_sums = part.row_sums(A, phi, n_threads=n_threads)
         expected = np.multiply(A[:, :K], row_sums[:, :K], dtype=np.float64)
         better = improved(here, expected, totals[part_rows], prior, n_threads=n_threads)
         moved = np.abs(better.weights - here.weights).sum(axis=1) / 2
@@ -139,7 +135,6 @@ def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) ->
         posterior.variance[part_rows[changing]] = better.variance[changing]
         rows = part_rows[changing & (moved > _FOLD_TOLERANCE)]
     A, largest = operand(posterior, phi.dtype, phi.shape[1])
-    logs = kept.sweep(A, phi, n_threads=n_threads, rows=False, words=False).logs
-    assert logs is not None
-    parts = logs + totals * (largest - log_normaliser(posterior)) - divergence(posterior, prior)
-    return Inferred(posterior, np.where(totals > 0, parts, 0.0))
+    logs = kept.logs(A, phi, n_threads=n_threads)
+    parts = logs + totals * (largest - log_normalizer(posterior)) - divergence(posterior, prior)
+    return InferredNormal(posterior, np.where(totals > 0, parts, 0.0))

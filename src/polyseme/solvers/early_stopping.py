@@ -1,19 +1,120 @@
-"""Early stopping: a fit ends when it no longer gets better at words it does not see, and keeps the best point."""
+"""Data that a fit does not see, and how well it predicts them: what decides when a fit should end.
+
+The score is the mean log-probability of a held-out token, with a little of the unigram mixed in, since a zero would
+decide it; words that the fit does not see at all are left out.
+
+Early stopping: a fit ends when it no longer gets better at words it does not see, and keeps the best point.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from polyseme.core.fold_in import fold_in
+from polyseme.core.holdout import split_in_parts, split_tokens
+from polyseme.core.model import Model
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array
-from polyseme.model import Model
+from polyseme.kernels import Array, Floats, SparseCounts, inner
 from polyseme.solvers.auto import Auto
-from polyseme.solvers.held_out import HeldOut, document_folds, hold_out_tokens, token_folds
-from polyseme.solvers.loop import Report, Run
-from polyseme.sources.memory import MemorySource
+from polyseme.solvers.base import Report, SolverRun
+
+
+class HeldOut(NamedTuple):
+    """What a fit may see, and the score of its present point on the rest."""
+
+    corpus: MemoryCorpus
+    score: Callable[[SolverRun], float]
+    rows: Array | None
+    """the documents that the corpus has; None for all"""
+
+
+def hold_out_tokens(corpus: MemoryCorpus, share: float, seed: int, smoothing: float) -> HeldOut:
+    """Holds out a share of every document's tokens."""
+    return _without_tokens(corpus, split_tokens(corpus.by_doc, seed, share)[1], smoothing)
+
+
+def token_folds(corpus: MemoryCorpus, n_folds: int, seed: int, smoothing: float) -> Iterator[HeldOut]:
+    """Every token held out once."""
+    for held_out in split_in_parts(corpus.by_doc, n_folds, seed):
+        yield _without_tokens(corpus, held_out, smoothing)
+
+
+def document_folds(corpus: MemoryCorpus, n_folds: int, seed: int, smoothing: float) -> Iterator[HeldOut]:
+    """Every document held out once; half of its tokens give its topic weights, by folding in, and half are scored."""
+    counts = corpus.by_doc
+    if counts.n_docs < n_folds:
+        raise UnsupportedError(f"{counts.n_docs} documents cannot be parted into {n_folds} folds: use fewer folds.")
+    order = np.random.default_rng(seed).permutation(counts.n_docs)
+    for part in np.array_split(order, n_folds):
+        rows = np.setdiff1d(order, part)
+        weights = None if corpus.weights is None else corpus.weights[rows]
+        seen = MemoryCorpus(counts.take(rows), weights, corpus.n_threads)
+        test = counts.take(np.sort(part))
+        observed, scored = (test.with_values(values) for values in split_tokens(test, seed))
+        test_weights = None if corpus.weights is None else corpus.weights[np.sort(part)]
+        mean_log = _mean_log(seen, scored, test_weights, smoothing)
+        yield HeldOut(seen, _folded_score(seen, observed, scored, mean_log), rows)
+
+
+class PartedTokens(NamedTuple):
+    """Some tokens of every document, the others, and how well these are predicted."""
+
+    seen: MemoryCorpus
+    mean_log: Callable[[Array, Array], float]
+    """mean log-probability of the other tokens, from operands whose products are P(w|d)"""
+
+
+def parted_tokens(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> PartedTokens:
+    """The tokens without those held out (one number a non-zero of `source.by_doc`), and the score on these."""
+    counts = corpus.by_doc
+    observed, scored = counts.with_values(counts.values - held_out), counts.with_values(held_out)
+    if not scored.values.size or not observed.values.size:
+        raise UnsupportedError("There are too few tokens to hold some out: use a fixed beta, Tempered(beta), or EM.")
+    seen = MemoryCorpus(observed, corpus.weights, corpus.n_threads)
+    mean_log = _mean_log(seen, scored, corpus.weights, smoothing)
+    return PartedTokens(seen, lambda A, B: mean_log(scored.products(A, B, n_threads=corpus.n_threads)))
+
+
+def _without_tokens(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> HeldOut:
+    seen, mean_log = parted_tokens(corpus, held_out, smoothing)
+    return HeldOut(seen, lambda run: mean_log(*run.model.probability_operands(run.theta, run.phi)), None)
+
+
+def _folded_score(
+    seen: MemoryCorpus, observed: SparseCounts, scored: SparseCounts, mean_log: Callable[[Array], float]
+) -> Callable[[SolverRun], float]:
+    def score(run: SolverRun) -> float:
+        topics = np.ascontiguousarray(run.phi[:, : run.model.n_topics].T)
+        folded = fold_in(run.model, observed, topics, None, n_threads=seen.n_threads)
+        operands = run.model.token_operands(folded.doc_topic, topics, folded.background)
+        return mean_log(scored.products(*operands, n_threads=seen.n_threads))
+
+    return score
+
+
+def _mean_log(
+    seen: MemoryCorpus, scored: SparseCounts, weights: Floats | None, smoothing: float
+) -> Callable[[Array], float]:
+    """Mean log of (1 - smoothing) p + smoothing P(w) over the tokens `scored`, each with its document's weight."""
+    base = seen.unigram[scored.indices]
+    x = scored.values * (base > 0)
+    if weights is not None:
+        x = x * np.repeat(weights, np.diff(scored.indptr))
+    total = float(x.sum())
+    if not total > 0:
+        raise UnsupportedError("The held-out words do not occur in the rest of the documents: hold out fewer.")
+
+    def mean_log(p: Array) -> float:
+        mixed = (1 - smoothing) * p.astype(np.float64) + smoothing * base
+        return inner(x, np.log(mixed, out=np.zeros_like(mixed), where=base > 0)) / total
+
+    return mean_log
+
 
 _WAYS = {"words": token_folds, "documents": document_folds}
 
@@ -46,7 +147,7 @@ class EarlyStopping:
     seed: int = 0
     solver: Any = None
 
-    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
+    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
         if not 0 < self.held_out < 1 or not 0 < self.smoothing < 1:
             raise InputError("held_out and smoothing must each be between 0 and 1.")
         if self.patience < 1 or self.folds < 1:
@@ -59,20 +160,20 @@ class EarlyStopping:
         if getattr(solver, "holds_out", False):
             raise UnsupportedError(f"solver={solver.name!r} stops by held-out words already: use it without.")
         if self.folds == 1:
-            apart = hold_out_tokens(source, self.held_out, self.seed, self.smoothing)
-            inner = solver.begin(model, apart.source, theta, phi)
+            apart = hold_out_tokens(corpus, self.held_out, self.seed, self.smoothing)
+            inner = solver.begin(model, apart.corpus, theta, phi)
             return EarlyStoppingRun(inner, [(apart, inner)], self.patience)
         watched = []
-        for part in _WAYS[self.by](source, self.folds, self.seed, self.smoothing):
+        for part in _WAYS[self.by](corpus, self.folds, self.seed, self.smoothing):
             start = theta if part.rows is None else np.ascontiguousarray(theta[part.rows])
-            watched.append((part, solver.begin(model, part.source, start, phi)))
-        return EarlyStoppingRun(solver.begin(model, source, theta, phi), watched, self.patience)
+            watched.append((part, solver.begin(model, part.corpus, start, phi)))
+        return EarlyStoppingRun(solver.begin(model, corpus, theta, phi), watched, self.patience)
 
 
 class EarlyStoppingRun:
     """`main` is the fit to keep, `watched` are the fits that are scored, each with what it does not see."""
 
-    def __init__(self, main: Run, watched: list[tuple[HeldOut, Run]], patience: int) -> None:
+    def __init__(self, main: SolverRun, watched: list[tuple[HeldOut, SolverRun]], patience: int) -> None:
         self._main = main
         self._watched = watched
         self._patience = patience

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polyseme.core.holdout import Mask
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Array, Floats, inner
-from polyseme.masks import Mask
-from polyseme.solvers.loop import Ended, Report, advance_to_end
-from polyseme.solvers.points import Look, PointRun
-from polyseme.solvers.poisson import column_sums, duality_gap, from_plsa
-from polyseme.sources.memory import MemorySource
+from polyseme.solvers.ascent import EvaluatedPoint, PointRun
+from polyseme.solvers.base import FitEnd, Report, advance_to_end
+from polyseme.solvers.coordinate import column_sums, duality_gap, from_plsa
 
 
 class MaskedPoint(NamedTuple):
@@ -31,41 +31,38 @@ class MaskedPoint(NamedTuple):
 
 
 def fit_seen(
-    source: MemorySource, mask: Mask, theta: Array, phi: Array, *, max_iter: int, tol: float, extrapolate: bool = True
-) -> Ended[PointRun[MaskedPoint]] | None:
+    corpus: MemoryCorpus, mask: Mask, theta: Array, phi: Array, *, max_iter: int, tol: float, extrapolate: bool = True
+) -> FitEnd[PointRun[MaskedPoint]] | None:
     """A fit from P(z|d) and P(w|z) (padded, words x width) to counts without their hidden entries."""
-    start = MaskedPoint(*from_plsa(source, theta, phi))
-    look = _looker(source, mask)
+    start = MaskedPoint(*from_plsa(corpus, theta, phi))
+    look = _evaluator(corpus, mask)
     return advance_to_end(
         lambda: PointRun(look, start, _in_gauge if extrapolate else None), max_iter=max_iter, tol=tol, listeners=[]
     )
 
 
-def _looker(source: MemorySource, mask: Mask) -> Callable[[MaskedPoint], Look]:
-    def look(point: MaskedPoint) -> Look:
+def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[MaskedPoint], EvaluatedPoint]:
+    def evaluate(point: MaskedPoint) -> EvaluatedPoint:
         docs, words = point
-        sums = source.sweep(docs, words, words=False)
-        assert sums.row_sums is not None
-        assert sums.logs is not None
+        row_sums, doc_logs = corpus.rows_and_logs(docs, words)
         over_words = column_sums(words) - mask.sums_over_words(words)
         expected = np.einsum("dk,dk->d", docs, over_words)
-        filled = source.totals > 0
-        logs = float(sums.logs.sum())
-        doc_gain = duality_gap(sums.row_sums, over_words, docs, source.totals)
-        next_docs = _improved(docs, sums.row_sums, over_words)
-        word_sums = source.sweep(next_docs, words, rows=False, logs=False).word_sums
-        assert word_sums is not None
+        filled = corpus.totals > 0
+        logs = float(doc_logs.sum())
+        doc_gain = duality_gap(row_sums, over_words, docs, corpus.totals)
+        next_docs = _improved(docs, row_sums, over_words)
+        word_sums = corpus.word_sums(next_docs, words)
         over_docs = column_sums(next_docs) - mask.sums_over_docs(next_docs)
-        word_gain = duality_gap(word_sums, over_docs, words, source.word_totals)
+        word_gain = duality_gap(word_sums, over_docs, words, corpus.word_totals)
         report = Report(
-            (logs - float(expected.sum())) / source.tokens,
-            (logs - inner(source.totals[filled], np.log(expected[filled]))) / source.tokens,
-            max(float(doc_gain.sum() + word_gain.sum()), 0.0) / source.tokens,
+            (logs - float(expected.sum())) / corpus.tokens,
+            (logs - inner(corpus.totals[filled], np.log(expected[filled]))) / corpus.tokens,
+            max(float(doc_gain.sum() + word_gain.sum()), 0.0) / corpus.tokens,
         )
         step = MaskedPoint(next_docs, _improved(words, word_sums, over_docs))
-        return Look(point, report, _in_gauge(step))
+        return EvaluatedPoint(point, report, _in_gauge(step))
 
-    return look
+    return evaluate
 
 
 def _improved(factor: Array, sums: Array, denominators: Floats) -> Array:

@@ -2,6 +2,12 @@
 
 The working form is Gauss-Seidel: the second factor's update sees the new first factor. (As printed both use the old
 ones, and the likelihood can fall.)
+
+Algorithm 2 of Zhang, Ding and Tang: PLSI, updating C = P(w|z), then S = P(z), then H = P(d|z).
+
+With R = X / (C S H') recomputed before each line:
+    C <- C o (R H) / diag(C' R H),   S <- S diag(C' R H),   H <- H o (R' C) / diag(C' R H).
+(As printed H's denominator still uses the old C, and its columns do not sum to one.)
 """
 
 from __future__ import annotations
@@ -11,19 +17,19 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from polyseme.core.model import Model
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats
-from polyseme.model import Model
-from polyseme.solvers.loop import Report, Run
-from polyseme.solvers.poisson import (
-    Unnormalised,
+from polyseme.solvers.base import Report, SolverRun
+from polyseme.solvers.coordinate import (
+    Unnormalized,
     column_sums,
     duality_gap,
     from_plsa,
     log_likelihood,
     poisson_objective,
 )
-from polyseme.sources.memory import MemorySource
 
 Order = Literal["words-first", "documents-first"]
 
@@ -38,35 +44,35 @@ class MultiplicativeNMF:
     name: ClassVar[str] = "nmf"
     order: Order = "words-first"
 
-    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
-        return MultiplicativeRun(_plain(model, self.name), source, from_plsa(source, theta, phi), self.order, False)
+    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
+        return MultiplicativeRun(_plain(model, self.name), corpus, from_plsa(corpus, theta, phi), self.order, False)
 
 
 @dataclass(frozen=True)
 class NormalizedNMF:
-    """Algorithm 3: the same, each factor's columns normalised after its update and the scale kept as S = P(z).
+    """Algorithm 3: the same, each factor's columns normalized after its update and the scale kept as S = P(z).
 
-    Its product is that of Algorithm 1 at every iteration: normalising moves scale from one factor to the other.
+    Its product is that of Algorithm 1 at every iteration: normalizing moves scale from one factor to the other.
     """
 
     name: ClassVar[str] = "normalized-nmf"
     order: Order = "words-first"
 
-    def begin(self, model: Model, source: MemorySource, theta: Array, phi: Array) -> Run:
-        return MultiplicativeRun(_plain(model, self.name), source, from_plsa(source, theta, phi), self.order, True)
+    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
+        return MultiplicativeRun(_plain(model, self.name), corpus, from_plsa(corpus, theta, phi), self.order, True)
 
 
 class MultiplicativeRun:
     exhausted = False
 
-    def __init__(self, model: Model, source: MemorySource, point: Unnormalised, order: Order, normalise: bool) -> None:
+    def __init__(self, model: Model, corpus: MemoryCorpus, point: Unnormalized, order: Order, normalize: bool) -> None:
         if order not in ("words-first", "documents-first"):
             raise InputError(f"order must be 'words-first' or 'documents-first', got {order!r}.")
         self.model = model
-        self._source = source
+        self._corpus = corpus
         self._words_first = order == "words-first"
-        self._normalise = normalise
-        self._look(point)
+        self._normalize = normalize
+        self._evaluate(point)
 
     @property
     def theta(self) -> Array:
@@ -79,40 +85,39 @@ class MultiplicativeRun:
     def advance(self) -> None:
         first, second = (self._new_words, self._new_docs) if self._words_first else (self._new_docs, self._new_words)
         point = first(self.point, self._sums)
-        sums = self._source.sweep(*point, rows=self._words_first, words=not self._words_first, logs=False)
-        self._look(second(point, sums.row_sums if self._words_first else sums.word_sums))
+        sums = self._corpus.row_sums if self._words_first else self._corpus.word_sums
+        self._evaluate(second(point, sums(*point)))
 
-    def _look(self, point: Unnormalised) -> None:
+    def _evaluate(self, point: Unnormalized) -> None:
         """The report at a point, and the sums that the next iteration begins with."""
-        sums = self._source.sweep(*point, rows=not self._words_first, words=self._words_first)
-        assert sums.logs is not None
-        log_sum = self._source.total_log(sums.logs)
-        self.point, self._sums = point, sums.word_sums if self._words_first else sums.row_sums
+        sweep = self._corpus.words_and_logs if self._words_first else self._corpus.rows_and_logs
+        self.point = point
+        sums, logs = sweep(*point)
+        self._sums: Array = sums
+        log_sum = self._corpus.total_log(logs)
         self.report = Report(
-            poisson_objective(self._source, log_sum, point),
-            log_likelihood(self._source, log_sum, point),
+            poisson_objective(self._corpus, log_sum, point),
+            log_likelihood(self._corpus, log_sum, point),
             self._gain(),
         )
 
-    def _new_words(self, point: Unnormalised, sums: Array | None) -> Unnormalised:
-        assert sums is not None
-        u = column_sums(point.docs, self._source.weights)
-        self._word_gain = float(duality_gap(sums, u, point.words, self._source.word_totals).sum())
-        return self._gauge(Unnormalised(point.docs, _scaled(point.words, sums, u)))
+    def _new_words(self, point: Unnormalized, sums: Array) -> Unnormalized:
+        u = column_sums(point.docs, self._corpus.weights)
+        self._word_gain = float(duality_gap(sums, u, point.words, self._corpus.word_totals).sum())
+        return self._gauge(Unnormalized(point.docs, _scaled(point.words, sums, u)))
 
-    def _new_docs(self, point: Unnormalised, sums: Array | None) -> Unnormalised:
-        assert sums is not None
+    def _new_docs(self, point: Unnormalized, sums: Array) -> Unnormalized:
         u = column_sums(point.words)
-        self._doc_gain = self._source.total_log(duality_gap(sums, u, point.docs, self._source.totals))
-        return self._gauge(Unnormalised(_scaled(point.docs, sums, u), point.words))
+        self._doc_gain = self._corpus.total_log(duality_gap(sums, u, point.docs, self._corpus.totals))
+        return self._gauge(Unnormalized(_scaled(point.docs, sums, u), point.words))
 
-    def _gauge(self, point: Unnormalised) -> Unnormalised:
+    def _gauge(self, point: Unnormalized) -> Unnormalized:
         """Algorithm 3 moves the words' scale to the documents: columns of words sum to one, those of docs to P(z)."""
-        if not self._normalise:
+        if not self._normalize:
             return point
         sums = column_sums(point.words)
         sums[sums == 0] = 1
-        return Unnormalised(
+        return Unnormalized(
             (point.docs * sums).astype(point.docs.dtype), (point.words / sums).astype(point.words.dtype)
         )
 
@@ -120,7 +125,7 @@ class MultiplicativeRun:
 
     def _gain(self) -> float:
         """The two half-steps' duality gaps before them."""
-        return max(self._word_gain + self._doc_gain, 0.0) / self._source.tokens
+        return max(self._word_gain + self._doc_gain, 0.0) / self._corpus.tokens
 
 
 def _scaled(factor: Array, sums: Array, u: Floats) -> Array:
@@ -133,3 +138,78 @@ def _plain(model: Model, name: str) -> Model:
     if not model.is_plain:
         raise UnsupportedError(f"solver={name!r} fits plain maximum likelihood only: use solver='auto' for this model.")
     return model
+
+
+@dataclass(frozen=True)
+class PLSI:
+    """P(d,w) = sum_z P(z) P(d|z) P(w|z), its three factors one after the other; normalized at every step."""
+
+    name: ClassVar[str] = "plsi"
+
+    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
+        if not model.is_plain:
+            raise UnsupportedError(
+                "solver='plsi' fits plain maximum likelihood only: use solver='auto' for this model."
+            )
+        return PLSIRun(model, corpus, from_plsa(corpus, theta, phi))
+
+
+class PLSIRun:
+    """C (words x width), S (width) and H (documents x width); a document of weight v has v copies of its row of H."""
+
+    exhausted = False
+
+    def __init__(self, model: Model, corpus: MemoryCorpus, start: Unnormalized) -> None:
+        self.model = model
+        self._corpus = corpus
+        scale = column_sums(start.docs, corpus.weights)
+        self.C = start.words
+        self.S = scale / corpus.tokens
+        self.H = (start.docs / np.where(scale > 0, scale, 1)).astype(start.docs.dtype)
+        self._gain = float("inf")
+        self._evaluate()
+
+    @property
+    def theta(self) -> Array:
+        return self._point().theta
+
+    @property
+    def phi(self) -> Array:
+        return self.C
+
+    def advance(self) -> None:
+        corpus = self._corpus
+        C = _columns_to_one(self.C * self._word_sums).astype(self.C.dtype)
+        row_sums = corpus.row_sums(self._docs(self.S, self.H), C)
+        S = self.S * column_sums(self.H * row_sums.astype(np.float64), corpus.weights)
+        docs = self._docs(S, self.H)
+        row_sums = corpus.row_sums(docs, C)
+        gaps = duality_gap(row_sums, column_sums(C), docs, corpus.totals)
+        H = _columns_to_one(self.H * row_sums.astype(np.float64), corpus.weights)
+        self.C, self.S, self.H = C, S, H.astype(self.H.dtype)
+        self._gain = (corpus.total_log(gaps) + self._word_gap) / corpus.tokens
+        self._evaluate()
+
+    def _docs(self, S: Floats, H: Array) -> Array:
+        """N S_k H_dk: the documents' factor, at the counts' scale."""
+        return (H * (self._corpus.tokens * S)).astype(H.dtype)
+
+    def _point(self) -> Unnormalized:
+        return Unnormalized(self._docs(self.S, self.H), self.C)
+
+    def _evaluate(self) -> None:
+        point = self._point()
+        self._word_sums, logs = self._corpus.words_and_logs(*point)
+        log_sum = self._corpus.total_log(logs)
+        mass = column_sums(point.docs, self._corpus.weights)
+        self._word_gap = float(duality_gap(self._word_sums, mass, self.C, self._corpus.word_totals).sum())
+        self.report = Report(
+            poisson_objective(self._corpus, log_sum, point),
+            log_likelihood(self._corpus, log_sum, point),
+            max(self._gain, 0.0),
+        )
+
+
+def _columns_to_one(factor: Array, weights: Floats | None = None) -> Array:
+    sums = column_sums(factor, weights)
+    return factor / np.where(sums > 0, sums, 1)

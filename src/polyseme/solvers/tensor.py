@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from polyseme.factors import columns_to_one
+from polyseme.core.factors import columns_to_one
+from polyseme.core.fold_in import MAX_STEPS, TOLERANCE
+from polyseme.data.tensor import TensorCounts, largest, new_tuples, operand
 from polyseme.kernels import Array, Floats, SparseCounts, em_words, padded, padded_width
-from polyseme.solvers.folding import MAX_STEPS, TOLERANCE
-from polyseme.solvers.loop import Report
-from polyseme.solvers.points import Look, PointRun
-from polyseme.sources.tensor import TensorSource, largest, new_tuples, operand
+from polyseme.solvers.ascent import EvaluatedPoint, PointRun
+from polyseme.solvers.base import Report
 
 _NUMBERS_AT_ONCE = 1 << 22
 
@@ -21,13 +21,13 @@ TensorPoint = tuple[Array, ...]
 TensorRun = PointRun[TensorPoint]
 
 
-def random_start(source: TensorSource, n_topics: int, rng: np.random.Generator) -> TensorPoint:
+def random_start(corpus: TensorCounts, n_topics: int, rng: np.random.Generator) -> TensorPoint:
     """P(item|z) = the item's share times exponential noise, of every mode; P(z) uniform."""
     factors = []
-    for totals in source.totals:
+    for totals in corpus.totals:
         noise = rng.standard_exponential((totals.size, n_topics))
         factors.append(columns_to_one(noise * totals[:, np.newaxis]))
-    return padded_point(np.full(n_topics, 1.0 / n_topics), factors, source.dtype)
+    return padded_point(np.full(n_topics, 1.0 / n_topics), factors, corpus.dtype)
 
 
 def padded_point(weights: Floats, factors: list[Floats], dtype: np.dtype[np.floating]) -> TensorPoint:
@@ -36,21 +36,21 @@ def padded_point(weights: Floats, factors: list[Floats], dtype: np.dtype[np.floa
     return (wide, *(padded(factor, dtype) for factor in factors))
 
 
-def look(source: TensorSource, point: TensorPoint) -> Look:
+def evaluate(corpus: TensorCounts, point: TensorPoint) -> EvaluatedPoint:
     """The E-step at a point, and the M-step from there: P(z) ∝ n_z, P(i|z) ∝ n_iz, all from the same posterior.
 
     The residual adds, for each mode, the bound on what better P(i|z) could gain (as for words in PLSA, with u_z =
     N P(z); numbers that are zero do not count), and Jensen's N log max_z n_z / (N P(z)) for P(z).
     """
     weights, *factors = point
-    tokens = source.tokens
-    swept = source.sweep(weights, factors)
+    tokens = corpus.tokens
+    swept = corpus.sweep(weights, factors)
     mass = tokens * weights
     gain = 0.0
     step: list[Array] = []
-    for factor, expected, totals in zip(factors, swept.expected, source.totals, strict=True):
+    for factor, expected, totals in zip(factors, swept.expected, corpus.totals, strict=True):
         slopes = np.divide(expected, factor, out=np.zeros_like(expected), where=factor > 0)
-        better, gains = em_words(factor, slopes, mass, totals, n_threads=source.n_threads)
+        better, gains = em_words(factor, slopes, mass, totals, n_threads=corpus.n_threads)
         step.append(better)
         gain += float(gains.sum())
     by_topic = swept.expected[0].sum(axis=0)
@@ -58,19 +58,19 @@ def look(source: TensorSource, point: TensorPoint) -> Look:
     gain += tokens * float(np.log(max(growth, 1.0)))
     value = swept.log / tokens
     residual = max(gain, 0.0) / tokens if np.isfinite(value) else float("inf")
-    return Look(point, Report(value, value, residual), (by_topic / by_topic.sum(), *step))
+    return EvaluatedPoint(point, Report(value, value, residual), (by_topic / by_topic.sum(), *step))
 
 
-def normalised(point: TensorPoint) -> TensorPoint:
+def normalized(point: TensorPoint) -> TensorPoint:
     weights, *factors = point
     return (weights / weights.sum(), *(columns_to_one(factor) for factor in factors))
 
 
-def begin(source: TensorSource, start: TensorPoint, *, extrapolate: bool) -> TensorRun:
-    return PointRun(lambda point: look(source, point), start, normalised if extrapolate else None)
+def begin(corpus: TensorCounts, start: TensorPoint, *, extrapolate: bool) -> TensorRun:
+    return PointRun(lambda point: evaluate(corpus, point), start, normalized if extrapolate else None)
 
 
-def fold_in(source: TensorSource, mode: int, weights: Floats, factors: list[Array], *, n_threads: int) -> Array:
+def fold_in(corpus: TensorCounts, mode: int, weights: Floats, factors: list[Array], *, n_threads: int) -> Array:
     """P(z|item) (items x K) of every item of `mode`, from the other modes' factors (items x width each).
 
     An item is a row, the tuples of its counts are the words: P(tuple|z) is the product of P(item|z) over the other
@@ -79,8 +79,8 @@ def fold_in(source: TensorSource, mode: int, weights: Floats, factors: list[Arra
     """
     K = weights.size
     scaled = [factor / largest(factor)[:, np.newaxis] for factor in factors]
-    theta = np.tile(weights.astype(source.dtype), (source.shape[mode], 1))
-    for items, tuples, counts in _item_chunks(source, mode, max(1, _NUMBERS_AT_ONCE // padded_width(K))):
+    theta = np.tile(weights.astype(corpus.dtype), (corpus.shape[mode], 1))
+    for items, tuples, counts in _item_chunks(corpus, mode, max(1, _NUMBERS_AT_ONCE // padded_width(K))):
         B = operand(np.ones(padded_width(K)), scaled, tuples)
         B /= largest(B)[:, np.newaxis]
         known: Array = B.max(axis=1) > 0
@@ -93,22 +93,22 @@ def fold_in(source: TensorSource, mode: int, weights: Floats, factors: list[Arra
 
 
 def _item_chunks(
-    source: TensorSource, mode: int, tuples_at_once: int
+    corpus: TensorCounts, mode: int, tuples_at_once: int
 ) -> Iterator[tuple[Array, dict[int, Array], SparseCounts]]:
     """Some items of a mode at a time: their indices, their distinct tuples by mode, and items x tuples counts."""
-    order = np.argsort(source.coords[mode], kind="stable")
-    starts = np.append(new_tuples([source.coords[mode][order]]), order.size)
+    order = np.argsort(corpus.coords[mode], kind="stable")
+    starts = np.append(new_tuples([corpus.coords[mode][order]]), order.size)
     first = 0
     while first < starts.size - 1:
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + tuples_at_once, side="right")) - 1)
         part = order[starts[first] : starts[last]]
-        others = {m: index[part] for m, index in enumerate(source.coords) if m != mode}
+        others = {m: index[part] for m, index in enumerate(corpus.coords) if m != mode}
         by_tuple = np.lexsort(list(others.values()))
         new = new_tuples([index[by_tuple] for index in others.values()])
         number = np.empty(part.size, dtype=np.int32)
         number[by_tuple] = np.repeat(np.arange(new.size), np.diff(np.append(new, part.size)))
         tuples = {m: index[by_tuple[new]] for m, index in others.items()}
         indptr = (starts[first : last + 1] - starts[first]).astype(np.int32)
-        counts = SparseCounts(indptr, number, source.values[part], last - first, int(new.size))
-        yield source.coords[mode][order[starts[first:last]]], tuples, counts
+        counts = SparseCounts(indptr, number, corpus.values[part], last - first, int(new.size))
+        yield corpus.coords[mode][order[starts[first:last]]], tuples, counts
         first = last

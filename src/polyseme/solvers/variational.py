@@ -17,16 +17,23 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from polyseme.dirichlet import DocumentSide, WordSide, improve_documents, topic_sums, topics_term, word_operands
+from polyseme.core.dirichlet import (
+    Concentration,
+    DocumentSide,
+    WordSide,
+    improve_documents,
+    topic_sums,
+    topics_term,
+    word_operands,
+)
+from polyseme.core.model import Model
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.initialise import named_start
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded
-from polyseme.model import Model
-from polyseme.priors.concentration import Concentration
-from polyseme.solvers.accelerate import Momentum
+from polyseme.solvers.ascent import Momentum
+from polyseme.solvers.base import Iterative
 from polyseme.solvers.coordinate import SCD
-from polyseme.solvers.loop import Advancing
-from polyseme.sources.memory import MemorySource
+from polyseme.solvers.initialize import named_start
 
 _FOLD_STEPS, _FOLD_TOLERANCE = 1000, 1e-4
 _FRESH_STEPS, _FRESH_TOLERANCE = 50, 0.003
@@ -65,7 +72,7 @@ class BoundReport(NamedTuple):
         return {"bound": self.bound, "gain": self.gain}
 
 
-class VariationalRun(Advancing, Protocol):
+class VariationalRun(Iterative, Protocol):
     """A solver at work on lambda (words x width); the report describes it."""
 
     @property
@@ -82,12 +89,12 @@ class VariationalSolver(Protocol):
     """the start that suits it"""
 
     def begin(
-        self, source: MemorySource, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
+        self, corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
     ) -> VariationalRun: ...
 
 
 def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats:
-    """phi (words x K) near the uniform distribution: gamma noise of a third, columns normalised.
+    """phi (words x K) near the uniform distribution: gamma noise of a third, columns normalized.
 
     Weak differences let the data decide: from exponential noise around the unigram the bound ends lower.
     """
@@ -95,14 +102,14 @@ def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats
     return np.asarray(noise / noise.sum(axis=0))
 
 
-def likely_path(source: MemorySource, n_topics: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
+def likely_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
     """theta and phi (padded) after each of a few iterations of maximum likelihood (PLSA) from a random start.
 
     exp(psi(alpha)) makes variational Bayes decide early, and what it has dropped hardly comes back; likelihood has no
     such trap. benchmarks/lda.py --variants measures it.
     """
     model = Model(n_topics)
-    run = SCD().begin(model, source, *named_start("random", source, model, rng))
+    run = SCD().begin(model, corpus, *named_start("random", corpus, model, rng))
     yield run.theta, run.phi
     for _ in range(_START_ITERATIONS):
         if run.exhausted:
@@ -111,9 +118,9 @@ def likely_path(source: MemorySource, n_topics: int, rng: np.random.Generator) -
         yield run.theta, run.phi
 
 
-def likely_factors(source: MemorySource, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def likely_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """The end of `likely_path`."""
-    *_, factors = likely_path(source, n_topics, rng)
+    *_, factors = likely_path(corpus, n_topics, rng)
     return factors
 
 
@@ -143,14 +150,14 @@ class Variational:
             raise InputError("Variational: doc_steps, doc_tol and refresh must not be negative.")
 
     def begin(
-        self, source: MemorySource, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
+        self, corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
     ) -> VariationalRun:
-        return _BatchRun(self, source, priors, *start_point(source, priors, theta, phi))
+        return _BatchRun(self, corpus, priors, *start_point(corpus, priors, theta, phi))
 
 
-def start_point(source: MemorySource, priors: Priors, theta: Array, phi: Array) -> tuple[Array, Array]:
+def start_point(corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array) -> tuple[Array, Array]:
     """lambda and expected counts of the documents from theta (documents x width) and phi (words x width)."""
-    return first_lambda(phi, priors, source.tokens), theta * source.totals[:, np.newaxis].astype(theta.dtype)
+    return first_lambda(phi, priors, corpus.tokens), theta * corpus.totals[:, np.newaxis].astype(theta.dtype)
 
 
 def first_lambda(phi: Array, priors: Priors, tokens: float) -> Array:
@@ -174,12 +181,12 @@ class _BatchRun:
     exhausted = False
 
     def __init__(
-        self, settings: Variational, source: MemorySource, priors: Priors, lambda_: Array, expected: Array
+        self, settings: Variational, corpus: MemoryCorpus, priors: Priors, lambda_: Array, expected: Array
     ) -> None:
-        self._settings, self._source = settings, source
+        self._settings, self._corpus = settings, corpus
         self._momentum = Momentum(settings.extrapolate, keep=0.5)
         self._iteration = 0
-        self._good = self._look(lambda_, expected, priors)
+        self._good = self._em_step(lambda_, expected, priors)
         self._last = self._good.next_lambda, self._good.next_expected
         self._bounds = [self._good.bound]
         self.report = self._reported()
@@ -195,9 +202,9 @@ class _BatchRun:
     def advance(self) -> None:
         self._iteration += 1
         good = self._good
-        tried = self._look(
-            self._momentum.lengthened(good.next_lambda, self._last[0]),
-            self._momentum.lengthened(good.next_expected, self._last[1]),
+        tried = self._em_step(
+            self._momentum.extrapolate(good.next_lambda, self._last[0]),
+            self._momentum.extrapolate(good.next_expected, self._last[1]),
             good.next_priors,
         )
         if tried.bound >= good.bound:
@@ -216,30 +223,27 @@ class _BatchRun:
         """The gain is the mean of an iteration since the documents were last tried afresh, that trial included."""
         many = max(1, self._settings.refresh)
         gain = (self._bounds[-1] - self._bounds[-1 - many]) / many if len(self._bounds) > many else float("inf")
-        return BoundReport(self._bounds[-1] / self._source.tokens, gain / self._source.tokens)
+        return BoundReport(self._bounds[-1] / self._corpus.tokens, gain / self._corpus.tokens)
 
-    def _look(self, lambda_: Array, expected: Array, priors: Priors) -> _Look:
+    def _em_step(self, lambda_: Array, expected: Array, priors: Priors) -> _Look:
         """Improves the documents (`expected` is changed), and sweeps at the point that this gives."""
-        source = self._source
+        corpus = self._corpus
         alpha, eta = priors.alpha.values, priors.eta.values
         sums = topic_sums(lambda_, alpha.size)
-        words = word_operands(lambda_, eta, sums, n_threads=source.n_threads)
+        words = word_operands(lambda_, eta, sums, n_threads=corpus.n_threads)
         docs = self._improved(words, alpha, expected, self._settings.doc_steps, self._settings.doc_tol)
         if self._settings.refresh and self._iteration and self._iteration % self._settings.refresh == 0:
             docs = self._afresh(words, alpha, expected, docs)
-        swept = source.sweep(docs.operand, words.operand)
-        assert swept.row_sums is not None
-        assert swept.word_sums is not None
-        assert swept.logs is not None
+        swept = corpus.sweep(docs.operand, words.operand)
         bound = (
-            source.total_log(swept.logs + docs.terms)
-            + inner(source.word_totals, words.scales)
+            corpus.total_log(swept.logs + docs.terms)
+            + inner(corpus.word_totals, words.scales)
             + topics_term(words, eta, sums)
         )
         next_priors = priors
         if priors.learned and self._iteration >= _HOLD:
             next_priors = Priors(
-                priors.alpha.improved(docs.log_sums, number_of_documents(source)),
+                priors.alpha.improved(docs.log_sums, number_of_documents(corpus)),
                 priors.eta.improved(words.log_sums, alpha.size),
             )
         next_lambda = np.multiply(words.operand, swept.word_sums, out=swept.word_sums)
@@ -248,15 +252,15 @@ class _BatchRun:
         return _Look(lambda_, priors, bound, next_lambda.astype(lambda_.dtype), next_expected, next_priors)
 
     def _improved(self, words: WordSide, alpha: Floats, expected: Array, steps: int, tol: float) -> DocumentSide:
-        source = self._source
+        corpus = self._corpus
         return improve_documents(
-            source.by_doc, words.operand, alpha, expected, totals=source.totals, weights=source.weights,
-            steps=steps, tol=tol, n_threads=source.n_threads,
+            corpus.by_doc, words.operand, alpha, expected, totals=corpus.totals, weights=corpus.weights,
+            steps=steps, tol=tol, n_threads=corpus.n_threads,
         )  # fmt: skip
 
     def _afresh(self, words: WordSide, alpha: Floats, expected: Array, docs: DocumentSide) -> DocumentSide:
         """The documents with the better of their expected counts (changed in place) and those from uniform weights."""
-        fresh = uniform_counts(self._source.totals, alpha.size, expected.dtype)
+        fresh = uniform_counts(self._corpus.totals, alpha.size, expected.dtype)
         others = self._improved(words, alpha, fresh, _FRESH_STEPS, _FRESH_TOLERANCE)
         better = self._document_bounds(words, others) > self._document_bounds(words, docs)
         expected[better] = fresh[better]
@@ -264,14 +268,13 @@ class _BatchRun:
 
     def _document_bounds(self, words: WordSide, docs: DocumentSide) -> Floats:
         """Each document's part of the bound, but for the words' scales, which are the same for all weights."""
-        logs = self._source.sweep(docs.operand, words.operand, rows=False, words=False).logs
-        assert logs is not None
+        logs = self._corpus.logs(docs.operand, words.operand)
         return logs + docs.terms
 
 
-def number_of_documents(source: MemorySource) -> float:
-    """How many documents a source has, with their weights."""
-    return float(source.counts.n_docs if source.weights is None else source.weights.sum())
+def number_of_documents(corpus: MemoryCorpus) -> float:
+    """How many documents a corpus has, with their weights."""
+    return float(corpus.counts.n_docs if corpus.weights is None else corpus.weights.sum())
 
 
 def uniform_counts(totals: Floats, n_topics: int, dtype: np.dtype[Any]) -> Array:
@@ -279,7 +282,7 @@ def uniform_counts(totals: Floats, n_topics: int, dtype: np.dtype[Any]) -> Array
     return padded(np.broadcast_to(totals[:, np.newaxis] / n_topics, (totals.size, n_topics)), dtype)
 
 
-class Inferred(NamedTuple):
+class InferredDirichlet(NamedTuple):
     """q(theta) of documents with the topics fixed."""
 
     gamma: Array
@@ -288,7 +291,7 @@ class Inferred(NamedTuple):
     """each document's part of the bound: sum x log q - KL(q(theta_d) || p)"""
 
 
-def infer(counts: SparseCounts, lambda_: Array, alpha: Floats, *, n_threads: int) -> Inferred:
+def infer(counts: SparseCounts, lambda_: Array, alpha: Floats, *, n_threads: int) -> InferredDirichlet:
     """gamma of every document from uniform weights, each until a step moves at most 1e-4 of its tokens.
 
     lambda_ is words x width. A document's result depends on that document alone.
@@ -302,12 +305,11 @@ def infer(counts: SparseCounts, lambda_: Array, alpha: Floats, *, n_threads: int
         counts, words.operand, alpha, expected, totals=totals, steps=_FOLD_STEPS, tol=_FOLD_TOLERANCE,
         n_threads=n_threads,
     )  # fmt: skip
-    logs = counts.sweep(docs.operand, words.operand, n_threads=n_threads, rows=False, words=False).logs
-    assert logs is not None
+    logs = counts.logs(docs.operand, words.operand, n_threads=n_threads)
     scales = np.add.reduceat(np.append(counts.values * words.scales[counts.indices], 0.0), counts.indptr[:-1]) * (
         np.diff(counts.indptr) > 0
     )
-    return Inferred(expected[:, :K] + alpha.astype(counts.dtype), logs + docs.terms + scales)
+    return InferredDirichlet(expected[:, :K] + alpha.astype(counts.dtype), logs + docs.terms + scales)
 
 
 def padded_parameters(topic_word: Array) -> Array:

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
-from polyseme.text.characters import by_pattern
-from polyseme.text.languages import LANGUAGES
-from polyseme.untrusted import (
+from polyseme.io.checks import (
     FLAG,
     NULL,
     TEXT,
@@ -24,6 +22,8 @@ from polyseme.untrusted import (
     one_of,
     whole_number,
 )
+from polyseme.text.languages import LANGUAGES
+from polyseme.text.tokens import by_pattern
 
 FORMAT_VERSION = 1
 _OPTIONAL = ("language_", "forms_", "shown_")

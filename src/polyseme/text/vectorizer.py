@@ -1,4 +1,7 @@
-"""`Vectorizer`: scikit-learn's CountVectorizer, with its counts, compiled; and with languages and phrases."""
+"""The end of counting, as scikit-learn does it: which words are kept, and what kind of matrix comes out.
+
+`Vectorizer`: scikit-learn's CountVectorizer, with its counts, compiled; and with languages and phrases.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,80 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import Interval, RealNotInt
 
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.validation import threads_of
-from polyseme.metrics.cooccurrence import TokenSequences
-from polyseme.sources.memory import effective_threads
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.coherence import TokenSequences
 from polyseme.text import saving
-from polyseme.text.guessing import language_in
-from polyseme.text.kept_words import as_scikit_learn_returns_it, frequent, is_number, with_sorted_rows
-from polyseme.text.languages import OTHER, Language, language_of
-from polyseme.text.phrases import DEFAULT_THRESHOLD, Pair, find_phrases, join_phrases
-from polyseme.text.splitting import splitting_of_language, splitting_of_scikit_learn, takes_any_type
-from polyseme.text.stems import named, stems_of
-from polyseme.text.tokens import Columns, Sequences, Splitting, Tally, batches, refuse_one_string
-from polyseme.text.totals import Totals, TotalsByStem
+from polyseme.text.languages import (
+    DEFAULT_THRESHOLD,
+    OTHER,
+    Language,
+    Pair,
+    Totals,
+    TotalsByStem,
+    detect_language,
+    find_phrases,
+    join_phrases,
+    language_of,
+    named,
+    splitting_of_language,
+    splitting_of_scikit_learn,
+    stems_of,
+    takes_any_type,
+)
+from polyseme.text.tokens import Columns, Integers, Sequences, Splitting, Tally, batches, refuse_one_string
+from polyseme.utils import check_n_jobs
+
+_YEARS = range(1000, 2100)
+
+
+def is_number(word: str) -> bool:
+    """Whether a word consists of decimal digits alone and is not a year."""
+    return word.isdecimal() and not (len(word) == 4 and int(word) in _YEARS)
+
+
+def frequent(settings: Any, tokens: Integers, documents: Integers, n_documents: int, *, allowed: Any) -> Any:
+    """A mask of the allowed words that max_df, min_df and max_features of a CountVectorizer keep.
+
+    tokens, documents : how often each word occurs, and in how many of the n_documents.
+    """
+    highest = settings.max_df * (1 if isinstance(settings.max_df, Integral) else n_documents)
+    lowest = settings.min_df * (1 if isinstance(settings.min_df, Integral) else n_documents)
+    if not allowed.any():
+        raise ValueError("empty vocabulary; the documents only contain numbers and stop words")
+    if highest < lowest:
+        raise ValueError("max_df corresponds to < documents than min_df")
+    kept = allowed & (documents <= highest) & (documents >= lowest)
+    if settings.max_features is not None and kept.sum() > settings.max_features:
+        totals = documents if settings.binary else tokens
+        totals = totals.astype(sp.csr_array((1, 1), dtype=settings.dtype).sum(axis=0).dtype)
+        top = np.flatnonzero(kept)[(-totals[kept]).argsort()[: settings.max_features]]
+        kept = np.zeros(len(kept), dtype=bool)
+        kept[top] = True
+    if not kept.any():
+        raise ValueError("After pruning, no terms remain. Try a lower min_df or a higher max_df.")
+    return kept
+
+
+def with_sorted_rows(counts: Any) -> Any:
+    """The same CSR matrix; each row's columns in order."""
+    counts.sort_indices()
+    return counts
+
+
+def as_scikit_learn_returns_it(counts: sp.csr_array) -> Any:
+    """A sparse array or a sparse matrix, as the installed scikit-learn is configured."""
+    try:
+        from sklearn.utils._sparse import _align_api_if_sparse
+    except ImportError:
+        return sp.csr_matrix(counts)
+    return _align_api_if_sparse(counts)
+
 
 _DEFAULT_PATTERN = CountVectorizer().token_pattern
 _FITTED = ("language_", "forms_", "shown_", "phrases_")
@@ -51,7 +111,7 @@ class Vectorizer(CountVectorizer):
         Japanese are counted by pairs of characters, unless there is a `tokenizer`; the language's stop words are left
         out (unless `stop_words` says otherwise: [] for none) and its Snowball stemmer is applied.
     stem : whether words of a language are stemmed. Each stem is shown by its most frequent form.
-    phrases : True, or a threshold between 0 and 1: neighbours whose NPMI reaches it (True: 0.5), and that occur ten
+    phrases : True, or a threshold between 0 and 1: neighbors whose NPMI reaches it (True: 0.5), and that occur ten
         times, become one word, such as "san_francisco".
     keep_numbers : whether words of digits alone are counted. None counts them without a language and leaves them out
         with one. Years from 1000 to 2099 are always counted.
@@ -374,13 +434,13 @@ class Vectorizer(CountVectorizer):
         return self.phrases is not False or (language is not None and tuple(self.ngram_range) != (1, 1))
 
     def _tally(self, documents: Iterator[list[str]], splitting: Splitting, *, keep: bool) -> Tally:
-        tally = Tally(splitting, self.ngram_range, keep=keep, n_threads=effective_threads(threads_of(self.n_jobs)))
+        tally = Tally(splitting, self.ngram_range, keep=keep, n_threads=effective_threads(check_n_jobs(self.n_jobs)))
         for batch in documents:
             tally.add(batch)
         return tally
 
     def _sequences(self, documents: Iterator[list[str]], splitting: Splitting) -> Sequences:
-        sequences = Sequences(splitting, n_threads=effective_threads(threads_of(self.n_jobs)))
+        sequences = Sequences(splitting, n_threads=effective_threads(check_n_jobs(self.n_jobs)))
         for batch in documents:
             sequences.add(batch)
         return sequences
@@ -405,7 +465,7 @@ class Vectorizer(CountVectorizer):
         if self.language != "auto":
             return language_of(self.language), documents
         first = list(islice(documents, 1))
-        return language_in(list(chain.from_iterable(first))), chain(first, documents)
+        return detect_language(list(chain.from_iterable(first))), chain(first, documents)
 
     # checks
 

@@ -252,8 +252,8 @@ def test_rows_before_the_damage_are_kept(tmp_path, monkeypatch):
     """The pages of the last row groups are overwritten; the table of contents at the end is whole."""
     polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
     monkeypatch.setattr("polyseme.text.readers.reader.ISOLATED", frozenset())
-    monkeypatch.setattr("polyseme.text.readers.parquet._FIRST_ROWS", 100)
-    monkeypatch.setattr("polyseme.text.readers.parquet._BYTES_AT_A_TIME", 1000)
+    monkeypatch.setattr("polyseme.text.readers.tables._FIRST_ROWS", 100)
+    monkeypatch.setattr("polyseme.text.readers.tables._BYTES_AT_A_TIME", 1000)
     path = tmp_path / "table.parquet"
     rows = [f"words of document {i} {i * 7919 % 1000}" for i in range(1000)]
     polars.DataFrame({"text": rows}).write_parquet(path, row_group_size=100, compression="zstd", statistics=False)

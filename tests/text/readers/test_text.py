@@ -14,9 +14,10 @@ import pytest
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text import Limits, read
-from polyseme.text.readers import compressed, inputs, plain
+from polyseme.text.readers import compressed, inputs
+from polyseme.text.readers import text as plain
+from polyseme.text.readers.documents import EXAMPLES_KEPT, Problems
 from polyseme.text.readers.encodings import detect, line_blocks
-from polyseme.text.readers.problems import EXAMPLES_KEPT, Problems
 
 FINNISH = "Hän näki tämän pöydän äärellä työtä tekevän miehen, jonka ääni häiritsi yötä. " * 3
 RUSSIAN = "Латентный семантический анализ текста помогает находить темы в документах. " * 3

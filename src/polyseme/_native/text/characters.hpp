@@ -13,7 +13,7 @@ enum Kind : uint32_t {
     space = 1,      // ends a word
     word = 2,       // part of a word
     spoiler = 3,    // a run of word characters with one of these is no word
-    gram = 4,       // written without spaces between words: counted by pairs of neighbours
+    gram = 4,       // written without spaces between words: counted by pairs of neighbors
     joiner = 5,     // part of a word where it stands between two word characters, else a separator
     ignored = 6,    // as if it were not there
 };

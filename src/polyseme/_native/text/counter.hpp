@@ -59,7 +59,7 @@ class Counter {
         pieces_.resize(first + cut.size() - 1);
         hire(n_threads, cut.size() - 1);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
-            Piece piece;  // the thread's own: neighbours in pieces_ share lines of the cache
+            Piece piece;  // the thread's own: neighbors in pieces_ share lines of the cache
             piece.worker = w;
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i)
                 with_characters(texts[i], [&](const auto* characters) { count_text(workers_[w], piece, characters, texts[i].length); });

@@ -26,7 +26,7 @@ class Sequences {
         pieces_.resize(first + cut.size() - 1);
         hire(n_threads, cut.size() - 1);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
-            Piece piece;  // the thread's own: neighbours in pieces_ share lines of the cache
+            Piece piece;  // the thread's own: neighbors in pieces_ share lines of the cache
             piece.worker = w;
             Sink sink{*this, workers_[w], piece};
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i) {
@@ -104,7 +104,7 @@ class Sequences {
         }
     }
 
-    // Neighbours that occur at least min_count times, sorted.
+    // Neighbors that occur at least min_count times, sorted.
     std::vector<PairCount> pairs(int64_t min_count, int n_threads) const {
         using Counts = std::unordered_map<uint64_t, int64_t, PairHash>;
         const std::size_t n_parts = std::min(pieces_.size(), static_cast<std::size_t>(std::max(1, n_threads)));
@@ -130,7 +130,7 @@ class Sequences {
         return found;
     }
 
-    // Neighbours (first[i], second[i]) become one: joined[i]; from left to right, each word in one phrase at most.
+    // Neighbors (first[i], second[i]) become one: joined[i]; from left to right, each word in one phrase at most.
     void join(const int32_t* first, const int32_t* second, const int32_t* joined, std::size_t n, int n_threads) {
         std::unordered_map<uint64_t, int32_t, PairHash> phrases;
         for (std::size_t i = 0; i < n; ++i) phrases[pair_key(first[i], second[i])] = joined[i];

@@ -6,7 +6,7 @@ const VIEWS = {
   words: { label: "Words", render: viewWords },
   search: { label: "Search", render: viewSearch },
   paste: { label: "Paste a text", render: viewPaste },
-  labels: { label: "Labels", render: viewLabels, only: () => corpus?.labelled },
+  labels: { label: "Labels", render: viewLabels, only: () => corpus?.labeled },
   time: { label: "Time", render: viewTime, only: () => corpus?.periods },
   tree: { label: "Tree", render: viewTree, only: () => model?.tree?.length },
   fit: { label: "Fit", render: viewFit },

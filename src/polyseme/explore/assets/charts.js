@@ -64,7 +64,7 @@ function topicMap(width, chosen = -1) {
     const [[x, y], r] = [places[topic], radius(topic)];
     return s("a", { href: topicAddress(topic), "aria-label": topicTitle(topic), classes: topic === chosen ? "chosen" : "" },
       s("title", {}, `${topicTitle(topic)}\n${topWords(topic, 6).join(", ")}\n${percent(model.weights[topic])} of all words`),
-      s("circle", { cx: x, cy: y, r, classes: colourOf(topic) }),
+      s("circle", { cx: x, cy: y, r, classes: colorOf(topic) }),
       s("text", { x, y: y + (r > 26 ? 1 : 4.5), "text-anchor": "middle" }, String(topic)),
       r > 26 && s("text.inside", { x, y: y + 14, "text-anchor": "middle" }, cutText(topicName(topic).split(", ")[0], 1.7 * r, 10.5)));
   });

@@ -66,12 +66,12 @@ function corpusOf(documents, counts) {
     for (let i = topicStarts[d]; i < topicStarts[d + 1]; i++) sum += shares[i] ** 2;
     lengths[d] = Math.sqrt(sum);
   }
-  const labelled = documents.labels && {
+  const labeled = documents.labels && {
     names: documents.labels,
     of: sparse(startsOf(documents.labels_of_document), documents.document_labels, documents.document_labels),
   };
   return {
-    ...documents, byWord, idf, tokens, topics, lengths, labelled, frequency,
+    ...documents, byWord, idf, tokens, topics, lengths, labeled, frequency,
     scale: squares.map((square) => (square > 0 ? 1 / Math.sqrt(square) : 0)),
     byDocument: transposed(byWord, N), byTopic: transposed(topics, K),
     typical: startsOf(fromVarints(documents.typical_of_topic, K)),
@@ -188,7 +188,7 @@ function telling(p, count, without = -1) {
 }
 
 // The words that the topics of a word expect beside it.
-function neighboursOf(word, count) {
+function neighborsOf(word, count) {
   const p = new Float64Array(model.n_words);
   const { starts, columns, values } = model.byTopic;
   for (const { topic, share } of sensesOf(word)) {

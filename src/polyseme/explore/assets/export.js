@@ -24,26 +24,26 @@ function csv(rows) {
 
 const KEPT_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "font-family", "font-size", "font-weight", "text-anchor"];
 
-// A colour as every program reads it; the browser says mixed colours in a newer way.
-const plainColours = new Map();
-function plainColour(value) {
+// A color as every program reads it; the browser says mixed colors in a newer way.
+const plainColors = new Map();
+function plainColor(value) {
   if (value === "none" || !value.includes("(") || value.startsWith("rgb")) return value;
-  if (!plainColours.has(value)) {
+  if (!plainColors.has(value)) {
     const pixel = h("canvas", { width: 1, height: 1 }).getContext("2d");
     pixel.fillStyle = value;
     pixel.fillRect(0, 0, 1, 1);
-    plainColours.set(value, `rgb(${[...pixel.getImageData(0, 0, 1, 1).data].slice(0, 3).join(", ")})`);
+    plainColors.set(value, `rgb(${[...pixel.getImageData(0, 0, 1, 1).data].slice(0, 3).join(", ")})`);
   }
-  return plainColours.get(value);
+  return plainColors.get(value);
 }
 
-// A copy of a chart that stands alone: styles as attributes, a ground of the page's colour.
+// A copy of a chart that stands alone: styles as attributes, a ground of the page's color.
 function standalone(svg) {
   const copy = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {
     const style = getComputedStyle(originals[i]);
-    for (const name of KEPT_STYLES) element.setAttribute(name, plainColour(style.getPropertyValue(name)));
+    for (const name of KEPT_STYLES) element.setAttribute(name, plainColor(style.getPropertyValue(name)));
     element.removeAttribute("class");
     element.removeAttribute("style");
     element.removeAttribute("href");

@@ -1,6 +1,6 @@
 // Pieces that several views share: addresses, chips of topics, lists of documents, cards.
 
-const COLOURS = 10;
+const COLORS = 10;
 
 function address(view, argument, settings = {}) {
   const query = Object.entries(settings).filter(([, value]) => value !== undefined && value !== null && value !== "");
@@ -11,11 +11,11 @@ const topicAddress = (topic) => address("topic", topic);
 const documentAddress = (d) => address("document", d);
 const wordAddress = (word) => address("word", model.words[word]);
 
-// A topic's colour goes by its weight; topics that share a colour have other lines below their words.
-function colourOf(topic) {
+// A topic's color goes by its weight; topics that share a color have other lines below their words.
+function colorOf(topic) {
   if (topic < 0) return "none";
   const rank = model.rank[topic];
-  return `c${rank % COLOURS} u${Math.floor(rank / COLOURS) % 4}`;
+  return `c${rank % COLORS} u${Math.floor(rank / COLORS) % 4}`;
 }
 
 // The name that a user gave to a topic, or else its first three words.
@@ -24,9 +24,9 @@ function topicName(topic) {
 }
 const topicTitle = (topic) => `Topic ${topic}: ${topicName(topic)}`;
 
-// The topic's own number on its colour.
+// The topic's own number on its color.
 function chip(topic) {
-  return h("span.chip", { classes: colourOf(topic) }, String(topic));
+  return h("span.chip", { classes: colorOf(topic) }, String(topic));
 }
 
 function topicLink(topic) {
@@ -61,7 +61,7 @@ function topicShares(shares, label, { most = 8, least = 0.005 } = {}) {
     .sort((a, b) => b.share - a.share).slice(0, most);
   if (!found.length) return empty("No topic has any share here.");
   const rows = found.map(({ topic, share }) => ({
-    label: `${topic}  ${topicName(topic)}`, href: topicAddress(topic), value: share, shown: percent(share), classes: colourOf(topic),
+    label: `${topic}  ${topicName(topic)}`, href: topicAddress(topic), value: share, shown: percent(share), classes: colorOf(topic),
     title: topicTitle(topic),
   }));
   return chart((width) => bars(width, rows, { label, labelWidth: Math.min(260, width * 0.55) }));
@@ -80,12 +80,12 @@ function mixture(d) {
   parts.sort((a, b) => b[1] - a[1]);
   const told = parts.slice(0, 3).map(([topic, share]) => `topic ${topic} ${percent(share)}`).join(", ");
   return h("span.mixture", { role: "img", "aria-label": told || "no topics", title: told },
-    parts.slice(0, 12).map(([topic, share]) => h("span", { classes: colourOf(topic), style: { "flex-grow": share } })));
+    parts.slice(0, 12).map(([topic, share]) => h("span", { classes: colorOf(topic), style: { "flex-grow": share } })));
 }
 
 function labelLinks(d) {
-  if (!corpus.labelled) return [];
-  const { names, of } = corpus.labelled;
+  if (!corpus.labeled) return [];
+  const { names, of } = corpus.labeled;
   return Array.from(of.columns.subarray(of.starts[d], of.starts[d + 1]), (label) =>
     h("a.tag", { href: address("labels", names[label]) }, names[label]));
 }
@@ -124,8 +124,8 @@ function hitRows(hits) {
   ])];
 }
 
-// A text with each word on the colour of its likeliest topic, and buttons that pick one topic out.
-function colouredText(text, theta) {
+// A text with each word on the color of its likeliest topic, and buttons that pick one topic out.
+function coloredText(text, theta) {
   const tokens = new Map();
   const chosen = new Map();
   const spans = rules.marked(text).map(({ text: piece, column }) => {
@@ -134,7 +134,7 @@ function colouredText(text, theta) {
     const { topic, share } = chosen.get(column);
     if (topic >= 0) tokens.set(topic, (tokens.get(topic) ?? 0) + 1);
     const told = topic < 0 ? "common language" : `topic ${topic}, ${percent(share)}`;
-    return h("span.w", { classes: colourOf(topic), title: told, data: { topic, word: column } }, piece);
+    return h("span.w", { classes: colorOf(topic), title: told, data: { topic, word: column } }, piece);
   });
   const body = h("div.text", { onclick: ({ target }) => target.dataset.word && go(wordAddress(Number(target.dataset.word))) }, spans);
   const buttons = [...tokens].sort((a, b) => b[1] - a[1]).slice(0, 10).map(([topic, n]) =>

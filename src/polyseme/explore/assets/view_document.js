@@ -1,4 +1,4 @@
-// One document: its topics, its text with coloured words, documents like it.
+// One document: its topics, its text with colored words, documents like it.
 
 async function viewDocument(argument) {
   const d = Number(argument);
@@ -25,18 +25,18 @@ async function viewDocument(argument) {
 viewDocument.needs = () => Promise.all([loadCorpus(), loadRules()]);
 
 function textCard(d, text, theta) {
-  const colours = "Each word has the colour of its likeliest topic here, P(z|d,w); choose a word to see all its senses.";
+  const colors = "Each word has the color of its likeliest topic here, P(z|d,w); choose a word to see all its senses.";
   if (text) {
     const part = model.text === "excerpt" ? " The page holds how each text begins." : "";
-    return card("Text", colouredText(text, theta), { note: colours + part });
+    return card("Text", coloredText(text, theta), { note: colors + part });
   }
   const { words, values } = countsOfDocument(d);
   if (!words.length) return card("Text", empty(model.text_starts.length ? "The document is empty." : "The page was written without texts."));
   const order = Array.from(words.keys()).sort((a, b) => values[b] - values[a] || words[a] - words[b]).slice(0, 120);
   const list = h("p.text", {}, order.map((i) => {
     const { topic, share } = likeliest(model, theta, words[i]);
-    return [h("a.w", { href: wordAddress(words[i]), classes: colourOf(topic), title: topic < 0 ? "common language" : `topic ${topic}, ${percent(share)}` }, model.words[words[i]]),
+    return [h("a.w", { href: wordAddress(words[i]), classes: colorOf(topic), title: topic < 0 ? "common language" : `topic ${topic}, ${percent(share)}` }, model.words[words[i]]),
       values[i] > 1 ? h("sub", {}, String(values[i])) : null, " "];
   }));
-  return card("Words", list, { note: "The page was written without texts; these are the document’s words with their counts. " + colours });
+  return card("Words", list, { note: "The page was written without texts; these are the document’s words with their counts. " + colors });
 }

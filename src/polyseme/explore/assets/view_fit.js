@@ -5,7 +5,7 @@ const COURSES = [
   { name: "bound", title: "Bound", note: "Lower bound of the log evidence, in nats; higher is better." },
   {
     name: "residual", title: "Residual", transform: (value) => (value > 0 ? Math.log10(value) : null),
-    note: "What re-optimising could still gain at most, in nats per token (log scale, base 10).",
+    note: "What re-optimizing could still gain at most, in nats per token (log scale, base 10).",
   },
 ];
 

@@ -4,7 +4,7 @@
 let labelTable = null;
 function topicsByLabel() {
   if (labelTable) return labelTable;
-  const { names, of } = corpus.labelled;
+  const { names, of } = corpus.labeled;
   const table = names.map(() => new Float64Array(model.K));
   const tokens = new Float64Array(names.length);
   const documents = new Uint32Array(names.length);
@@ -33,7 +33,7 @@ function labelsOfTopic(topic) {
 function wordsOfLabel(label, most) {
   const V = model.n_words;
   const [inside, totals] = [new Float64Array(V), new Float64Array(V)];
-  const { of } = corpus.labelled;
+  const { of } = corpus.labeled;
   for (let d = 0; d < model.n_documents; d++) {
     if (of.starts[d] === of.starts[d + 1]) continue;
     const has = of.columns.subarray(of.starts[d], of.starts[d + 1]).includes(label);
@@ -58,8 +58,8 @@ function wordsOfLabel(label, most) {
 }
 
 function viewLabels(argument) {
-  if (!corpus.labelled) return notHere("The documents have no labels.", "Give some when fitting, with --label.");
-  const { names } = corpus.labelled;
+  if (!corpus.labeled) return notHere("The documents have no labels.", "Give some when fitting, with --label.");
+  const { names } = corpus.labeled;
   if (argument !== undefined) {
     const label = names.indexOf(argument);
     return label < 0 ? notHere(`There is no label “${argument}”.`) : oneLabel(label);
@@ -80,12 +80,12 @@ viewLabels.needs = loadCorpus;
 const MOST_COLUMNS = 40;
 
 function matrixCard() {
-  const { names } = corpus.labelled;
+  const { names } = corpus.labeled;
   const { shares, documents } = topicsByLabel();
   const shown = Array.from(names.keys()).sort((a, b) => documents[b] - documents[a] || a - b)
     .slice(0, MOST_COLUMNS).sort((a, b) => a - b);
   const rows = model.order.map((topic) => ({
-    label: `${topic}  ${topicName(topic)}`, href: topicAddress(topic), classes: colourOf(topic),
+    label: `${topic}  ${topicName(topic)}`, href: topicAddress(topic), classes: colorOf(topic),
   }));
   const columns = shown.map((label) => ({ label: names[label], href: address("labels", names[label]) }));
   const values = model.order.map((topic) => shown.map((label) => shares[label][topic]));
@@ -103,7 +103,7 @@ function matrixCard() {
 }
 
 function oneLabel(label) {
-  const name = corpus.labelled.names[label];
+  const name = corpus.labeled.names[label];
   const { shares, documents, tokens } = topicsByLabel();
   const typical = typicalOfLabel(label, shares[label], 10);
   return [
@@ -142,7 +142,7 @@ function apartCard(label, name) {
 
 // The documents of a label by the cosine of their topics with the label's.
 function typicalOfLabel(label, shares, most) {
-  const { of } = corpus.labelled;
+  const { of } = corpus.labeled;
   const vector = unitOf(shares);
   const { starts, columns, values } = corpus.topics;
   const near = new Float64Array(model.n_documents);

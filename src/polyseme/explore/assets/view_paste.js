@@ -21,7 +21,7 @@ function pasted(text) {
   return [h("div.columns.wide-left", {},
     h("div.stack", {},
       card("Topics", topicShares(theta, "Topics of the text"), { save: { name: "topics of the text", chart: true, rows: () => topicRows(theta) } }),
-      card("Words", colouredText(text, theta), { note: `${count(counts.known, "token")} of the vocabulary.${unknownWords(counts)}` })),
+      card("Words", coloredText(text, theta), { note: `${count(counts.known, "token")} of the vocabulary.${unknownWords(counts)}` })),
     h("div.stack", {},
       card("Similar documents", hits.length ? hitList(hits) : empty("No document is like it."), { save: { name: "similar documents", rows: () => hitRows(hits) } })))];
 }

@@ -26,7 +26,7 @@ function viewTime(_, settings) {
   const asked = (settings.topics ?? "").split(",").map(Number).filter((topic, i, all) => Number.isInteger(topic) && topic in table && all.indexOf(topic) === i);
   const shown = new Set(settings.topics ? asked : model.order.slice(0, FIRST_SHOWN));
   const holder = chart((width) => shown.size ? lines(width, {
-    series: [...shown].map((topic) => ({ values: table[topic], classes: colourOf(topic), label: topicTitle(topic), tag: String(topic) })),
+    series: [...shown].map((topic) => ({ values: table[topic], classes: colorOf(topic), label: topicTitle(topic), tag: String(topic) })),
     names: corpus.periods, label: "Topics over time: share of each period’s tokens", format: percent, zero: true, height: 340,
   }) : canvas(width, 40, "No topic chosen", false, s("text.tick", { x: 0, y: 24 }, "Choose topics below.")));
   const known = corpus.document_periods.reduce((n, period) => n + (period >= 0), 0);
@@ -37,7 +37,7 @@ function viewTime(_, settings) {
       remember({ topics: [...shown].join(",") });
       holder.redraw();
     },
-  }, h("span.line", {}, chip(topic), h("span.name", {}, topicName(topic))), sparkline(table[topic], colourOf(topic), `share from ${percent(Math.min(...table[topic]))} to ${percent(Math.max(...table[topic]))}`)));
+  }, h("span.line", {}, chip(topic), h("span.name", {}, topicName(topic))), sparkline(table[topic], colorOf(topic), `share from ${percent(Math.min(...table[topic]))} to ${percent(Math.max(...table[topic]))}`)));
   return [
     h("div.title", {}, h("h1", {}, "Topics over time"), h("p.lead", {}, `${corpus.periods[0]} to ${corpus.periods.at(-1)}, ${count(known, "document")} with a time.`)),
     card("Share of each period’s tokens", holder, { save: { name: "topics over time", chart: true,

@@ -15,7 +15,7 @@ function viewTopic(argument, settings) {
       h("p.pager", {}, h("a", { href: topicAddress(beside(-1)) }, "← heavier"), h("a", { href: topicAddress(beside(1)) }, "lighter →"))),
     h("div.columns", {},
       words,
-      h("div.stack", {}, typicalCard(topic), nearCard(topic), corpus.labelled && labelCard(topic), corpus.periods && timeCard(topic))),
+      h("div.stack", {}, typicalCard(topic), nearCard(topic), corpus.labeled && labelCard(topic), corpus.periods && timeCard(topic))),
   ];
 }
 viewTopic.needs = loadCorpus;
@@ -30,7 +30,7 @@ function wordsCard(topic, settings) {
   let lambda = settings.relevance !== undefined && given >= 0 && given <= 1 ? given : model.relevance;
   const shown = () => relevantWords(topic, lambda, 30);
   const holder = chart((width) => bars(width, shown().map(({ word, inTopic, overall, p }) => ({
-    label: model.words[word], href: wordAddress(word), value: Math.min(inTopic, overall), behind: overall, classes: colourOf(topic),
+    label: model.words[word], href: wordAddress(word), value: Math.min(inTopic, overall), behind: overall, classes: colorOf(topic),
     shown: `${wholeNumber.format(inTopic)} of ${wholeNumber.format(overall)}`, title: `${model.words[word]}: about ${wholeNumber.format(inTopic)} of the ${wholeNumber.format(overall)} documents that contain it use it in this topic; P(w|z) ${p.toPrecision(3)}`,
   })), { label: `Words of topic ${topic}`, labelWidth: Math.min(150, width * 0.3), end: 110 }));
   const output = h("output", { for: "relevance" }, lambda.toFixed(2));
@@ -45,7 +45,7 @@ function wordsCard(topic, settings) {
   });
   const content = h("div", {},
     h("div.slider", {}, h("label", { for: "relevance" }, "Relevance λ"), h("span.quiet", {}, "rare, telling"), slider, h("span.quiet", {}, "frequent"), output),
-    h("p.key", {}, h("span.swatch", { classes: colourOf(topic) }), "documents of this topic", h("span.swatch.behind"), "all with the word"), holder);
+    h("p.key", {}, h("span.swatch", { classes: colorOf(topic) }), "documents of this topic", h("span.swatch.behind"), "all with the word"), holder);
   return card("Words", content, { save: { name: `words of topic ${topic}`, chart: true,
     rows: () => [["word", "relevance", "probability", "documents in topic", "documents in all"],
       ...shown().map(({ word, relevance, p, inTopic, overall }) => [model.words[word], relevance, p, inTopic, overall])] } });
@@ -78,15 +78,15 @@ function nearCard(topic) {
 function labelCard(topic) {
   const shares = labelsOfTopic(topic);
   const rows = shares.map((share, label) => ({ share, label })).sort((a, b) => b.share - a.share).filter(({ share }) => share >= 0.005).slice(0, 8)
-    .map(({ share, label }) => ({ label: corpus.labelled.names[label], href: address("labels", corpus.labelled.names[label]), value: share, shown: percent(share), classes: colourOf(topic) }));
+    .map(({ share, label }) => ({ label: corpus.labeled.names[label], href: address("labels", corpus.labeled.names[label]), value: share, shown: percent(share), classes: colorOf(topic) }));
   return rows.length ? card("Labels", chart((width) => bars(width, rows, { label: "Where the topic’s tokens are", most: 1 })), {
     note: "The share of the topic’s tokens in documents of each label.", save: { name: `labels of topic ${topic}`, chart: true,
-      rows: () => [["label", "share"], ...shares.map((share, label) => [corpus.labelled.names[label], share])] } }) : null;
+      rows: () => [["label", "share"], ...shares.map((share, label) => [corpus.labeled.names[label], share])] } }) : null;
 }
 
 function timeCard(topic) {
   const values = topicsOverTime()[topic];
   return card("Over time", chart((width) => lines(width, {
-    series: [{ values, classes: colourOf(topic) }], names: corpus.periods, label: `Share of topic ${topic} over time`, format: percent, height: 200, zero: true,
+    series: [{ values, classes: colorOf(topic) }], names: corpus.periods, label: `Share of topic ${topic} over time`, format: percent, height: 200, zero: true,
   })), { save: { name: `topic ${topic} over time`, chart: true, rows: () => [["period", "share"], ...corpus.periods.map((name, i) => [name, values[i]])] } });
 }

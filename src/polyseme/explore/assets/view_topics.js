@@ -32,7 +32,7 @@ function viewTopics(_, settings) {
       h("th", { scope: "row", role: "rowheader" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" "))),
       measures.map(({ values, shown, name }, i) => h("td.number", { role: "cell", data: { name } },
         h("span", {}, values[topic] === null ? "–" : shown(values[topic])),
-        i < 2 && meter(values[topic] / tops[i], colourOf(topic))))))));
+        i < 2 && meter(values[topic] / tops[i], colorOf(topic))))))));
   const rows = () => [["topic", "name", ...measures.map(({ name }) => name), "words"],
     ...topics.map((topic) => [topic, topicName(topic), ...measures.map(({ values }) => values[topic]), topWords(topic, 15).join(" ")])];
   return [

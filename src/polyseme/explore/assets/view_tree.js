@@ -16,7 +16,7 @@ function viewTree() {
         leaf ? topicLink(topic) : h("strong", {}, `Node ${name}`),
         leaf && name !== String(node) && h("span.quiet", {}, name),
         h("span.figure", { title: "share of all words that the node itself writes" }, percent(weight)),
-        meter(weight / heaviest, leaf ? colourOf(topic) : "")),
+        meter(weight / heaviest, leaf ? colorOf(topic) : "")),
       h("p.words", {}, words.length ? words.flatMap((word, i) => [i ? " " : "", wordLink(word)]) : "writes no words itself"),
       below[node].length > 0 && h("ul", {}, below[node].map(branch)));
   };
@@ -27,7 +27,7 @@ function viewTree() {
     h("div.title", {}, h("h1", {}, "Tree of topics"),
       h("p.lead", {}, `${count(nodes.length, "node")}, of which ${count(model.K, "leaf", "leaves")} are the topics of documents; ${count(deepest, "level")} below the root.`)),
     card("Nodes", h("ul.tree", {}, branch(root)), {
-      note: "A word of a topic is written by its leaf or by a node above it: words that topics share rise towards the root.",
+      note: "A word of a topic is written by its leaf or by a node above it: words that topics share rise toward the root.",
       save: { name: "tree of topics", rows } }),
   ];
 }

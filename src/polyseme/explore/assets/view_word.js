@@ -10,7 +10,7 @@ function viewWord(argument) {
   const senses = sensesOf(word);
   const main = senses.filter(({ share }) => share >= LEAST_SENSE);
   const documents = documentsOfSenses(word, main.map(({ topic }) => topic), 3);
-  const neighbours = neighboursOf(word, 20);
+  const neighbors = neighborsOf(word, 20);
   const forms = rules.rules.names.reduce((found, name, i) => (name === model.words[word] ? [...found, rules.rules.forms[i]] : found), []);
   return [
     h("div.title", {}, h("h1", {}, model.words[word]),
@@ -23,11 +23,11 @@ function viewWord(argument) {
       h("div.stack", {},
         card("Topics", topicShares(sharesOf(senses), `Topics of ${model.words[word]}`, { least: 0.001 }), {
           save: { name: `topics of ${model.words[word]}`, chart: senses.length > 0, rows: () => topicRows(sharesOf(senses)) } }),
-        card("Neighbours", neighbours.length ? chart((width) => bars(width, neighbours.map(({ word: other, weight }) => ({
+        card("Neighbors", neighbors.length ? chart((width) => bars(width, neighbors.map(({ word: other, weight }) => ({
           label: model.words[other], href: wordAddress(other), value: weight, shown: weight.toPrecision(2),
-        })), { label: `Words near ${model.words[word]}` })) : empty("It has no neighbours."), {
+        })), { label: `Words near ${model.words[word]}` })) : empty("It has no neighbors."), {
           note: "Words that its topics expect beside it, by what they say beyond the corpus as a whole (nats).",
-          save: { name: `neighbours of ${model.words[word]}`, chart: true, rows: () => [["word", "weight"], ...neighbours.map(({ word: other, weight }) => [model.words[other], weight])] } }))),
+          save: { name: `neighbors of ${model.words[word]}`, chart: true, rows: () => [["word", "weight"], ...neighbors.map(({ word: other, weight }) => [model.words[other], weight])] } }))),
   ];
 }
 viewWord.needs = () => Promise.all([loadCorpus(), loadRules()]);

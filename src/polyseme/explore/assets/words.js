@@ -1,6 +1,6 @@
 // From a text to its words, by the rules of the run's vectorizer (section "rules"):
 // the text is prepared (one Unicode form, lower case, no accents, as the rules say), then split by the kinds of its
-// characters; stop words are left out, forms become the word that they count for, neighbours become phrases, and runs
+// characters; stop words are left out, forms become the word that they count for, neighbors become phrases, and runs
 // of words are counted where the vectorizer did.
 
 const KIND = { separator: 0, space: 1, word: 2, spoiler: 3, gram: 4, joiner: 5, ignored: 6 };

@@ -13,14 +13,9 @@ from threading import Thread
 from typing import IO, Any
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.text.readers.columns import ColumnNames
-from polyseme.text.readers.documents import Document
-from polyseme.text.readers.files import File
-from polyseme.text.readers.frames import read_frame, write_frame
-from polyseme.text.readers.inputs import Input, Pass, Settings
-from polyseme.text.readers.isolation import MISSING_EXTRA, NO_MEMORY, data_size, status_size
-from polyseme.text.readers.limits import Limits
-from polyseme.text.readers.problems import Problems
+from polyseme.text.readers.documents import ColumnNames, Document, Limits, Problems
+from polyseme.text.readers.inputs import File, Input, Pass, Settings
+from polyseme.text.readers.isolation import MISSING_EXTRA, NO_MEMORY, data_size, read_frame, status_size, write_frame
 from polyseme.text.readers.reader import FORMATS
 
 try:
@@ -47,7 +42,7 @@ def main() -> None:
     memory = _Memory()
     while True:
         command, content = commands.get()
-        source = _source(command, content)
+        source = _corpus(command, content)
         memory.allow(source.settings.limits.memory)
         try:
             _answer(command["format"], source, answers, memory)
@@ -64,7 +59,7 @@ def _receive(commands: SimpleQueue[tuple[dict[str, Any], bytes]]) -> None:
         commands.put((json.loads(command), content))
 
 
-def _source(command: dict[str, Any], content: bytes) -> Input:
+def _corpus(command: dict[str, Any], content: bytes) -> Input:
     path, settings = command["path"], command["settings"]
     columns = settings["columns"]
     columns["text"] = None if columns["text"] is None else tuple(columns["text"])

@@ -1,4 +1,7 @@
-"""Compressed files, recognised by their first bytes and expanded a piece at a time."""
+"""Work on a stream in a thread of its own, a few pieces ahead of who takes them.
+
+Compressed files, recognized by their first bytes and expanded a piece at a time.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,50 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import import_module
+from queue import Full, Queue
+from threading import Event, Thread
 from typing import Any, Protocol
 
 from polyseme.errors import MissingExtraError
-from polyseme.text.readers.limits import Limits
+from polyseme.text.readers.documents import Limits
+
+_DEPTH = 4
+_PATIENCE = 0.1
+"""Seconds after which a thread that nobody takes from looks whether it is still wanted."""
+
+
+def prefetch(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces and the same exception, made while the taker is busy; decompressors let other threads run."""
+    made: Queue[bytes | Exception | None] = Queue(_DEPTH)
+    unwanted = Event()
+
+    def hand_over(item: bytes | Exception | None) -> bool:
+        while not unwanted.is_set():
+            try:
+                made.put(item, timeout=_PATIENCE)
+            except Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            if all(map(hand_over, pieces)):
+                hand_over(None)
+        except Exception as error:
+            hand_over(error)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (item := made.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        unwanted.set()
+        thread.join()
+
 
 PIECE = 2**20
 """Most bytes that one step of a decompressor gives."""

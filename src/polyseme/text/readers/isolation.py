@@ -1,4 +1,6 @@
-"""Reading in a process of its own, with bounds on its memory and its time.
+"""Messages through a pipe: the length in eight bytes, then so many bytes.
+
+Reading in a process of its own, with bounds on its memory and its time.
 
 PDF, Word, HTML and Parquet files are parsed by large libraries, some of them compiled. A damaged or hostile file can
 make them crash, take all memory or never end, and no check before can exclude that; a process can be ended. One process
@@ -21,14 +23,31 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import accumulate, chain
 from threading import Event, Lock, Thread, Timer
-from typing import Any
+from typing import IO, Any
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.text.readers.documents import Document
-from polyseme.text.readers.frames import read_frame, write_frame
+from polyseme.text.readers.documents import Document, Limits, Problem, Problems
 from polyseme.text.readers.inputs import Input
-from polyseme.text.readers.limits import Limits
-from polyseme.text.readers.problems import Problem, Problems
+
+_BYTES_OF_LENGTH = 8
+
+
+def write_frame(stream: IO[bytes], content: bytes) -> None:
+    """Raises OSError where nobody reads any more."""
+    stream.write(len(content).to_bytes(_BYTES_OF_LENGTH, "little"))
+    stream.write(content)
+    stream.flush()
+
+
+def read_frame(stream: IO[bytes], longest: int | None = None) -> bytes | None:
+    """The next message; None where there is none, or where it is longer than `longest` bytes."""
+    head = stream.read(_BYTES_OF_LENGTH)
+    length = int.from_bytes(head, "little")
+    if len(head) < _BYTES_OF_LENGTH or (longest is not None and length > longest):
+        return None
+    content = stream.read(length)
+    return content if len(content) == length else None
+
 
 ISOLATED = {"parquet", "pdf", "docx", "html"}
 """The formats that are read so."""
@@ -318,11 +337,11 @@ class _Spare:
             return child
 
     def _look_in(self, seconds: float) -> None:
-        self._timer = Timer(seconds, self._look)
+        self._timer = Timer(seconds, self._em_step)
         self._timer.daemon = True
         self._timer.start()
 
-    def _look(self) -> None:
+    def _em_step(self) -> None:
         child = None
         with self._lock:
             self._timer = None

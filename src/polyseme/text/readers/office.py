@@ -15,7 +15,7 @@ from polyseme.errors import MissingExtraError
 from polyseme.text.readers.compressed import PIECE, Bomb, check_expansion
 from polyseme.text.readers.documents import Document
 from polyseme.text.readers.inputs import Input
-from polyseme.text.readers.plain import file_document
+from polyseme.text.readers.text import file_document
 from polyseme.text.readers.xml_parser import RefusedXml, XmlParser
 
 _ARCHIVE_DAMAGE = (
@@ -121,7 +121,7 @@ class _Words:
     """The text of one part of a Word file, without deleted text and without what older programs would show instead."""
 
     def __init__(self, source: Input, archive: zipfile.ZipFile, part: str, file_size: int) -> None:
-        self._source = source
+        self._corpus = source
         self._archive = archive
         self._part = part
         self._file_size = file_size
@@ -146,7 +146,7 @@ class _Words:
         given = 0
         while chunk := stream.read(PIECE):
             given += len(chunk)
-            check_expansion(packed, given, self._source.settings.limits)
+            check_expansion(packed, given, self._corpus.settings.limits)
             yield chunk
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -177,6 +177,6 @@ class _Words:
 
     def _add(self, text: str) -> None:
         self._size += len(text)
-        if self._size > self._source.settings.limits.document:
-            raise Bomb(f"its text is longer than {self._source.settings.limits.document} characters")
+        if self._size > self._corpus.settings.limits.document:
+            raise Bomb(f"its text is longer than {self._corpus.settings.limits.document} characters")
         self._pieces.append(text)

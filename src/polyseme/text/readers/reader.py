@@ -6,26 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from polyseme.errors import InputError
-from polyseme.text.readers import plain
-from polyseme.text.readers.columns import ColumnNames
-from polyseme.text.readers.documents import Document
+from polyseme.text.readers.documents import ColumnNames, Document, Limits, Problems
+from polyseme.text.readers.documents import sample as sampled
 from polyseme.text.readers.encodings import check_encoding
-from polyseme.text.readers.files import File, Paths, Place, files_of, places
-from polyseme.text.readers.inputs import Input, Pass, Settings
+from polyseme.text.readers.html import read_html
+from polyseme.text.readers.inputs import File, Input, Pass, Paths, Place, Settings, files_of, places
 from polyseme.text.readers.isolation import ISOLATED, read_isolated
-from polyseme.text.readers.jsonl import read_jsonl
-from polyseme.text.readers.limits import Limits
 from polyseme.text.readers.office import read_docx, read_pdf
-from polyseme.text.readers.parquet import read_parquet
-from polyseme.text.readers.problems import Problems
-from polyseme.text.readers.sample import sample as sampled
-from polyseme.text.readers.tables import read_csv, read_tsv
-from polyseme.text.readers.web_page import read_html
+from polyseme.text.readers.tables import read_csv, read_jsonl, read_parquet, read_tsv
+from polyseme.text.readers.text import read_file, read_lines
 from polyseme.text.readers.wiki import read_wiki
 
 FORMATS: dict[str, Callable[[Input], Iterator[Document]]] = {
-    "files": plain.read_file,
-    "lines": plain.read_lines,
+    "files": read_file,
+    "lines": read_lines,
     "csv": read_csv,
     "tsv": read_tsv,
     "jsonl": read_jsonl,

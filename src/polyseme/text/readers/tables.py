@@ -1,18 +1,27 @@
 """Tables as text: comma, semicolon, tab or bar between the values, a header first.
 
 Python's own csv module reads them a line at a time, so that one damaged row costs that row alone.
+
+JSON lines, one object a line, and small JSON arrays.
+
+Parquet tables, by polars, some thousand rows at a time.
 """
 
 from __future__ import annotations
 
 import csv
+import io
+import json
+import os
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from polyseme.text.readers.columns import SAMPLE_ROWS, choose_columns
-from polyseme.text.readers.documents import Document
+from polyseme.errors import MissingExtraError
+from polyseme.text.readers.compressed import Bomb, check_expansion
+from polyseme.text.readers.documents import SAMPLE_ROWS, Columns, Document, choose_columns
 from polyseme.text.readers.inputs import Input
 
 _SEPARATORS = ",;\t|"
@@ -61,7 +70,7 @@ class _Records:
 
     def __init__(self, source: Input, separator: str | None) -> None:
         self.width: int | None = None
-        self._source = source
+        self._corpus = source
         self._separator = separator
         self._feed = _Feed(source.line_blocks(), source.settings.limits.document)
         self._reread = 0
@@ -120,7 +129,7 @@ class _Records:
             values = line.rstrip("\r\n").split("\t")
             if len(values) == self.width:
                 return first, values
-        self._source.problem("damaged row", why, first)
+        self._corpus.problem("damaged row", why, first)
         return None
 
 
@@ -182,3 +191,185 @@ class _Block(NamedTuple):
     first: int
     lines: list[str]
     characters: int
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read_jsonl(source: Input) -> Iterator[Document]:
+    """Each object as a document; a line that is no JSON object, or that lacks the text, is a problem."""
+    rows = _objects(source)
+    sample = list(islice(rows, SAMPLE_ROWS))
+    if not sample:
+        return
+    names = list(dict.fromkeys(name for _, row in sample for name in row))
+    columns = choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
+    for number, row in chain(sample, rows):
+        document = _document(source, columns, number, row)
+        if document is not None:
+            yield document
+
+
+def _objects(source: Input) -> Iterator[tuple[int, dict[str, Any]]]:
+    lines = source.lines()
+    first = next((numbered for numbered in lines if not numbered[1].isspace()), None)
+    if first is None:
+        return
+    array = first[1].lstrip().startswith("[")
+    for number, row in _array(source, first[1], lines) if array else _parsed(source, chain([first], lines)):
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            source.problem("damaged row", "it is not a JSON object with named values", number)
+
+
+def _parsed(source: Input, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+    """The values of lines that are JSON, with the numbers of the lines."""
+    for number, line in lines:
+        try:
+            row = _loaded(line)
+        except (ValueError, RecursionError) as error:
+            if line and not line.isspace():
+                source.problem("damaged row", f"it is not JSON ({error})", number)
+            continue
+        yield number, row
+
+
+def _array(source: Input, first: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+    """The values of one JSON array, which must fit in a document, with their own numbers."""
+    pieces, size = [first], len(first)
+    for _, line in lines:
+        size += len(line)
+        if size > source.settings.limits.document:
+            source.problem("refused file", "it is one large JSON array: write each object on a line of its own")
+            return
+        pieces.append(line)
+    try:
+        rows = _loaded("".join(pieces))
+    except (ValueError, RecursionError) as error:
+        source.problem("damaged file", f"it is neither a JSON array nor JSON lines ({error})")
+        return
+    yield from enumerate(rows, 1)
+
+
+def _loaded(content: str) -> Any:
+    """The value; ValueError for what is not JSON, RecursionError for one that is nested too deeply."""
+    value = json.loads(content)
+    return _without_lone_surrogates(value) if _SURROGATE.search(content) else value
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    """JSON can spell half a character, which no encoding can write."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_without_lone_surrogates(name): _without_lone_surrogates(item) for name, item in value.items()}
+    return [_without_lone_surrogates(item) for item in value] if isinstance(value, list) else value
+
+
+def _document(source: Input, columns: Columns, number: int, row: dict[str, Any]) -> Document | None:
+    try:
+        return columns.document(row, number, source.name)
+    except KeyError as error:
+        source.problem("damaged row", f"it has no {error}", number)
+    except RecursionError:
+        source.problem("damaged row", "its values are nested too deeply", number)
+    return None
+
+
+_BYTES_AT_A_TIME = 2**25
+_FIRST_ROWS = 1000
+_MOST_ROWS = 50_000
+"""in a slice: rows may be much longer than those before them"""
+_ROWS_AS_PYTHON = 512
+_COST_OF_A_ROW = 8
+"""Bytes, for the limits: a file of a few bytes may declare a billion rows without text."""
+
+
+def read_parquet(source: Input) -> Iterator[Document]:
+    """Each row as a document; of a damaged file, the rows before the damage.
+
+    Slices of a lazy scan need less than half of the memory of polars' own batches, at nearly the same speed.
+    """
+    try:
+        import polars
+        from polars.exceptions import PanicException, PolarsError
+    except ImportError:
+        raise MissingExtraError("Reading Parquet files", "cli") from None
+
+    damage = (PolarsError, PanicException, OSError)
+    with source.seekable() as stream:
+        if stream is None:
+            return
+        file_size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        try:
+            table = polars.scan_parquet(_scannable(source, stream), glob=False)
+            names = table.collect_schema().names()
+            total = table.select(polars.len()).collect().item()
+            sample = [row for _, row in _rows(source, table.head(SAMPLE_ROWS).collect(), 1, report=False)]
+        except damage as error:
+            source.problem("damaged file", _first_line(error))
+            return
+        columns = choose_columns(source.settings.columns, sample, names, source.name)
+        table = table.select(columns.names)
+        limits = source.settings.limits
+        start, size, given = 0, _FIRST_ROWS, 0
+        while start < total:
+            try:
+                rows = table.slice(start, size).collect()
+            except damage as error:
+                source.problem("damaged file", f"rows {start + 1} to {total} are lost: {_first_line(error)}")
+                return
+            if not rows.height:
+                source.problem("damaged file", f"it declares {total} rows and has {start}")
+                return
+            for number, row in _rows(source, rows, start + 1):
+                document = columns.document(row, number, source.name)
+                length = _length(document)
+                if length > limits.document:
+                    source.problem("damaged row", f"it is longer than {limits.document} characters", number)
+                    continue
+                given += length + _COST_OF_A_ROW
+                try:
+                    check_expansion(file_size, given, limits)
+                except Bomb as error:
+                    source.problem("refused file", str(error))
+                    return
+                yield document
+            start += rows.height
+            bytes_of_a_row = max(rows.estimated_size() / rows.height, 1.0)
+            size = min(max(1, int(_BYTES_AT_A_TIME / bytes_of_a_row)), _MOST_ROWS)
+
+
+def _rows(source: Input, frame: Any, first: int, *, report: bool = True) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows with their numbers, without those that Python has no values for: it has no dates beyond year 9999."""
+    from polars.exceptions import PanicException
+
+    unknown = (ValueError, OverflowError, PanicException)
+    for part in frame.iter_slices(_ROWS_AS_PYTHON):
+        try:
+            rows = part.to_dicts()
+        except unknown:
+            rows = None
+        for place in range(part.height):
+            try:
+                yield first + place, rows[place] if rows is not None else part.row(place, named=True)
+            except unknown as error:
+                if report:
+                    source.problem("damaged row", _first_line(error), first + place)
+        first += part.height
+
+
+def _length(document: Document) -> int:
+    """Characters of all its fields."""
+    fields = (document.id, document.text, document.title or "", document.time or "", *document.labels)
+    return sum(map(len, fields))
+
+
+def _scannable(source: Input, stream: Any) -> Any:
+    return stream if isinstance(stream, io.BytesIO) else source.file.path
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

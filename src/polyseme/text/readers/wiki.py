@@ -53,7 +53,7 @@ def read_wiki(source: Input) -> Iterator[Document]:
 
 
 @dataclass
-class _Page:
+class _WikiPage:
     title: str = ""
     ns: str = ""
     id: str = ""
@@ -94,13 +94,13 @@ class _Dump:
     def names_of(self, number: int) -> list[str]:
         return [name for name, key in self.namespaces.items() if key == number]
 
-    def pages(self) -> Iterator[_Page]:
+    def pages(self) -> Iterator[_WikiPage]:
         try:
             yield from self._pages()
         except RefusedXml as error:
             self.source.problem("refused file", str(error))
 
-    def _pages(self) -> Iterator[_Page]:
+    def _pages(self) -> Iterator[_WikiPage]:
         limit = self.source.settings.limits.document
         chunks, encoding = self._decoded()
         parser: _Parser | None = _Parser(encoding, self.namespaces, limit)
@@ -145,7 +145,7 @@ class _Dump:
         texts = decode(chunks, with_byte_order(encoding, head), bad_bytes)
         return (text.encode() for text in texts), "utf-8"
 
-    def _whole(self, pages: list[_Page]) -> Iterator[_Page]:
+    def _whole(self, pages: list[_WikiPage]) -> Iterator[_WikiPage]:
         for page in pages:
             if page.too_large:
                 self.source.problem("damaged page", f"{page.title!r} is larger than a document may be")
@@ -192,8 +192,8 @@ class _Parser:
         self._namespaces = namespaces
         self._limit = limit
         self._path: list[str] = []
-        self._page = _Page()
-        self._pages: list[_Page] = []
+        self._page = _WikiPage()
+        self._pages: list[_WikiPage] = []
         self._pieces: list[str] | None = None
         self._size = 0
         self._key = 0
@@ -213,7 +213,7 @@ class _Parser:
             return _XmlError(str(error), 0)
         return None
 
-    def take(self) -> list[_Page]:
+    def take(self) -> list[_WikiPage]:
         pages, self._pages = self._pages, []
         return pages
 
@@ -228,7 +228,7 @@ class _Parser:
             if name == "namespace":
                 self._key = _number(attributes.get("key", ""))
         elif name == "page":
-            self._page = _Page()
+            self._page = _WikiPage()
         elif name == "redirect" and parent == "page":
             self._page.redirect = True
 
@@ -253,4 +253,4 @@ class _Parser:
                 setattr(self._page, _WANTED[parent, name], text)
         if name == "page":
             self._pages.append(self._page)
-            self._page = _Page()
+            self._page = _WikiPage()

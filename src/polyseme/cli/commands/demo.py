@@ -1,0 +1,109 @@
+"""``polyseme demo``: topics of a corpus that every install already has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polyseme.cli.commands.explore import PAGE_FILE, write_explorer
+from polyseme.cli.console import Console, bar, versions
+from polyseme.runs.folder import check_free
+
+if TYPE_CHECKING:
+    from polyseme.datasets import TextCorpus
+    from polyseme.text import Vectorizer
+
+
+MOST_DOCUMENTS_WITH_A_WORD = 0.3
+
+TITLE = "Docstrings of Python, numpy, scipy and scikit-learn"
+
+
+def demo(
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of topics.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the random start.")] = 0,
+    max_iter: Annotated[
+        int | None, typer.Option(min=1, help="Most iterations of the fit.", show_default="the estimator's")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("-o", "--output", metavar="RUN", help="Folder to write; a run there is replaced.")
+    ] = Path("polyseme-demo"),
+) -> None:
+    """Fit topics on the docstrings of Python, numpy, scipy and scikit-learn, and show them."""
+    from polyseme.cli.console import topic_rows
+    from polyseme.cli.fitting import check_number, end_if, fit_summary, fit_with_bar, print_topics, stopped_early
+    from polyseme.estimators import PLSA
+    from polyseme.runs import Counted, open_run, whole_folder
+    from polyseme.runs.topic_documents import Labels
+    from polyseme.runs.write import write_into
+
+    check_free(folder, overwrite=True)
+    output, notes = Console(), Console(stderr=True)
+    limit = {} if max_iter is None else {"max_iter": max_iter}
+    model = PLSA(n_components=k, random_state=seed, **limit)
+    corpus = _read(notes)
+    check_number(k, len(corpus.texts))
+    counter = _counter()
+    counts = counter.fit_transform(corpus.texts)
+    interrupted, seconds = fit_with_bar(model, counts, notes)
+    about = {
+        **versions(),
+        "title": TITLE,
+        "page_text": "full",
+        "model": {"class": "PLSA", "n_components": k, "seed": seed},
+        "interrupted": interrupted,
+    }
+    with whole_folder(folder, overwrite=True) as work:
+        write_into(work, model, Counted(counts, _columns(corpus), counter), about, corpus.texts)
+        write_explorer(open_run(work), work / PAGE_FILE, "full", notes)
+    rows = topic_rows(model, [counts], counter.get_feature_names_out(), corpus.titles, Labels.of(corpus.labels))
+    if not (model.converged_ or interrupted):
+        notes.print(stopped_early(model.n_iter_))
+    print_topics(rows, output, folder)
+    output.print(fit_summary(model, counts, seconds))
+    end_if(interrupted, notes)
+    _print_next_steps(output, folder)
+
+
+def _read(notes: Console) -> TextCorpus:
+    from polyseme.datasets import docstrings
+
+    with bar(notes, "Reading docstrings") as update:
+        corpus = docstrings(progress=lambda done, total: update(done, total, f"{done} of {total} files"))
+    if corpus.skipped:
+        notes.print(f"Files that could not be parsed and were left out: {corpus.skipped}.")
+    return corpus
+
+
+def _columns(corpus: TextCorpus) -> dict[str, list[str | None]]:
+    from polyseme.cli.reading import excerpt
+
+    size = len(corpus.texts)
+    return {
+        "id": list(corpus.titles),
+        "title": [None] * size,
+        "label": list(corpus.labels),
+        "time": [None] * size,
+        "source": list(corpus.labels),
+        "excerpt": [excerpt(text) for text in corpus.texts],
+    }
+
+
+def _counter() -> Vectorizer:
+    """Counts English words that are neither rare nor in too many documents."""
+    from polyseme.text import Vectorizer
+
+    return Vectorizer(language="english", min_df=5, max_df=MOST_DOCUMENTS_WITH_A_WORD)
+
+
+def _print_next_steps(output: Console, folder: Path) -> None:
+    output.print("\nTry next", style="bold")
+    for command in (
+        f"polyseme topics {folder}",
+        f"polyseme search {folder} solve a linear system",
+        "polyseme fit --help",
+    ):
+        output.print(command)
+    output.print(f"\nPage to explore: {folder / PAGE_FILE}", soft_wrap=True)

@@ -1,0 +1,96 @@
+"""``polyseme edit``: topics as people want them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from polyseme.cli import options
+from polyseme.cli.console import Console, now
+from polyseme.errors import InputError
+
+
+def edit(
+    run: options.RunFolder,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option("--rename", metavar="TOPIC=NAME", help='Name a topic: "3=Space flight".'),
+    ] = None,
+    merge: Annotated[
+        list[str] | None, typer.Option("--merge", metavar="TOPICS", help="Make one topic of several: --merge 4,7.")
+    ] = None,
+    drop: Annotated[list[int] | None, typer.Option("--drop", metavar="TOPIC", help="Remove a topic.")] = None,
+    ban: Annotated[list[str] | None, typer.Option("--ban", metavar="WORD", help="Remove a word everywhere.")] = None,
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Then fit on from the edited topics, so that they settle again.")
+    ] = False,
+    quiet: options.Quiet = False,
+    trust_pattern: options.TrustPattern = False,
+) -> None:
+    """Name, merge and drop topics of a run, ban words, and let the topics settle again.
+
+    All options can be repeated. Topics are named by their ids before the edit; after a merge or a drop the later ones
+    move up. The edits are kept in the run, and its files are written anew.
+
+    Examples:
+
+      polyseme edit letters-run --rename "3=Harvest" --rename "5=Family"
+
+      polyseme edit letters-run --merge 4,7 --drop 9 --ban dear --refine
+    """
+    from sklearn.base import clone
+
+    from polyseme.cli.console import topic_rows
+    from polyseme.cli.fitting import end_if, fit_with_bar, print_topics, rewrite
+    from polyseme.runs import open_run
+    from polyseme.runs.edits import Edits, apply_edits
+
+    opened, notes = open_run(run, trust_pattern=trust_pattern), Console(stderr=True)
+    edits = Edits(
+        dict(_named(text) for text in rename or ()), [_group(text) for text in merge or ()], drop or (), ban or ()
+    )
+    if not (edits.to_dict() or refine):
+        raise InputError("Nothing to edit: see polyseme edit --help")
+    model = opened.model
+    edited = apply_edits(
+        edits, model.components_, model.topic_weights_, opened.counts, opened.vocabulary, opened.topic_names
+    )
+    interrupted = False
+    if edits.changes_topics:
+        model = model.with_topics(edited.components, edited.counts)
+    if refine:
+        start = (model.doc_topic_, model.components_)
+        model = clone(model).set_params(n_components=len(edited.components), init=start)
+        interrupted, _ = fit_with_bar(model, edited.counts, notes, quiet=quiet)
+    entry: dict[str, Any] = {"when": now(), **edits.to_dict(), **({"refine": True} if refine else {})}
+    about = {
+        **opened.about,
+        "topic_names": {str(topic): name for topic, name in edited.names.items()},
+        "edits": [*opened.about.get("edits", []), entry],
+    }
+    rewrite(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes, quiet=quiet)
+    if not quiet:
+        rows = topic_rows(model, [edited.counts], opened.vocabulary, opened.names, opened.label_numbers, edited.names)
+        print_topics(rows, Console(), opened.path)
+    end_if(interrupted, notes)
+
+
+def _named(text: str) -> tuple[int, str]:
+    topic, equals, name = text.partition("=")
+    if not equals or not _is_topic(topic):
+        raise InputError(f'--rename needs a topic and a name, such as --rename "3=Space flight", not {text!r}.')
+    return int(topic), name.strip()
+
+
+def _is_topic(text: str) -> bool:
+    """Whether int() takes it; str.isdigit is also true for characters such as "²", which int() does not take."""
+    return text.strip().isdecimal() and len(text.strip()) < 10
+
+
+def _group(text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(map(_is_topic, parts)):
+        raise InputError(f"--merge needs topics with commas between, such as --merge 4,7, not {text!r}.")
+    return [int(part) for part in parts]

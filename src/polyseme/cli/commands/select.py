@@ -1,0 +1,160 @@
+"""``polyseme select``: how many topics, by held-out documents."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from polyseme.cli import options
+from polyseme.cli.console import Console, bar, print_json
+from polyseme.errors import InputError
+from polyseme.io.files import write_atomically
+
+if TYPE_CHECKING:
+    from polyseme.selection import Selection
+
+
+_PICTURES = ("png", "svg", "pdf")
+_RANGE = re.compile(r"(\d{1,9}):(\d{1,9})(?::(\d{1,9}))?")
+_LIST = re.compile(r"\s*\d{1,9}(\s*,\s*\d{1,9})*\s*")
+_MOST_NUMBERS = 1000
+
+
+def select(
+    inputs: options.Inputs,
+    k: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            metavar="RANGE",
+            help="Numbers to try: 5:60 (about ten of them), 5:60:5 (with a step), or 5,10,20. By default 2 to about "
+            "twice the square root of the number of documents.",
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Folds of the documents.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", min=1, metavar="N", help="Folds that are held out in turn.")] = 2,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Plot to write, by default INPUT-topics.png.")
+    ] = None,
+    refine: Annotated[bool, typer.Option("--refine/--no-refine", help="Also try numbers between those given.")] = True,
+    format: options.Format = None,
+    text: options.Text = None,
+    id: options.Id = None,
+    title: options.Title = None,
+    label: options.Label = None,
+    time: options.Time = None,
+    encoding: options.Encoding = None,
+    sample: options.Sample = None,
+    category: options.Category = None,
+    noise: options.Noise = 0,
+    uncategorized: options.Uncategorized = False,
+    language: options.Language = "auto",
+    phrases: options.Phrases = False,
+    keep_numbers: options.KeepNumbers = False,
+    stop_words: options.StopWords = None,
+    min_df: options.MinDf = 2,
+    max_df: options.MaxDf = 0.5,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Choose the number of topics with held-out documents.
+
+    Prints a table of how well each number of topics predicts held-out documents, and writes a plot of it.
+
+    Examples:
+
+      polyseme select letters/ -k 5:60
+
+      polyseme select news.csv --text body -k 10:100:10 --runs 5
+
+      polyseme select itwiki.xml.bz2 --sample 2000 --language italian --json
+    """
+    options.check_inputs(inputs)
+
+    from polyseme.cli.fitting import check_number
+    from polyseme.cli.reading import count_anew
+    from polyseme.plots import plot_selection
+    from polyseme.selection import select_n_topics
+    from polyseme.text import Vectorizer, read
+
+    screen, notes = Console(), Console(stderr=True)
+    numbers = numbers_of(k)
+    picture = plot or default_picture(inputs)
+    kind = picture.suffix.removeprefix(".").lower()
+    if kind not in _PICTURES:
+        raise InputError(f"A picture cannot be written as {kind!r}: use .png, .svg or .pdf.")
+    if not picture.parent.is_dir():
+        raise InputError(f"There is no folder {picture.parent} to write the picture to: make it first.")
+    reader = read(
+        inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding, sample=sample,
+        categories=category, noise=noise, uncategorized=uncategorized, seed=seed,
+    )  # fmt: skip
+    vectorizer = Vectorizer(**options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df))
+    counts = count_anew(reader, vectorizer, notes, quiet=quiet).counts
+    if numbers is not None:
+        check_number(max(numbers), counts.shape[0])
+    with bar(notes, "Choosing the number of topics", quiet=quiet) as update:
+        found = select_n_topics(
+            counts, numbers, n_folds=folds, folds_run=runs, refine=refine, random_state=seed, progress=update
+        )
+    drawn = io.BytesIO()
+    plot_selection(found).figure.savefig(drawn, format=kind, dpi=150)
+    write_atomically(picture, drawn.getvalue())
+    if as_json:
+        print_json({**found.as_dict(), "plot": str(picture)})
+        return
+    screen.print(selection_table(found))
+    screen.print(f"{found.reason}\nPlot: {picture}")
+
+
+def numbers_of(text: str | None) -> list[int] | None:
+    """The numbers that -k asks for: a:b is about ten of them, a:b:step all, and a,b,c those."""
+    from polyseme.selection import spread_values
+
+    if text is None:
+        return None
+    found = _RANGE.fullmatch(text.strip())
+    if found is None and not _LIST.fullmatch(text):
+        raise InputError(f"-k must be a range such as 5:60 or 5:60:5, or numbers such as 5,10,20, got {text!r}.")
+    if found is None:
+        numbers = [int(part) for part in text.split(",")]
+    elif found[3] is None:
+        return spread_values(int(found[1]), int(found[2]))
+    elif int(found[3]) == 0:
+        raise InputError("The step of -k must be at least 1.")
+    else:
+        steps = range(int(found[1]), int(found[2]) + 1, int(found[3]))
+        if len(steps) > _MOST_NUMBERS:
+            raise InputError(f"-k {text} holds {len(steps):,} numbers: choose a larger step, or none.")
+        numbers = list(steps)
+    if not numbers or min(numbers) < 1:
+        raise InputError(f"-k {text} holds no number of topics: give a range of at least 1 that rises.")
+    return numbers
+
+
+def default_picture(inputs: list[str]) -> Path:
+    """Named after the input: news.csv.gz gives news-topics.png, in the working directory."""
+    name = "" if inputs[0] == "-" else Path(inputs[0]).resolve().name
+    return Path(f"{name.split('.')[0] or 'polyseme'}-topics.png")
+
+
+def selection_table(found: Selection) -> Table:
+    """A row for each number of topics, with the chosen one marked. `behind` is in nats per token."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("topics", "perplexity", "±", "behind", "±", "npmi", "stability", "AIC", "BIC"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in found.rows:
+        mark = row.n_topics == found.chosen
+        table.add_row(
+            f"{'> ' if mark else ''}{row.n_topics}", f"{row.perplexity:.1f}", f"{row.standard_error:.1f}",
+            f"{row.behind:.3f}", f"{row.behind_error:.3f}", f"{row.coherence:.2f}",
+            "-" if row.stability != row.stability else f"{row.stability:.2f}",
+            f"{row.aic:.3g}", f"{row.bic:.3g}", style="bold" if mark else "",
+        )  # fmt: skip
+    return table

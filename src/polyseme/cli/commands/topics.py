@@ -1,0 +1,64 @@
+"""``polyseme topics``: the topics of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polyseme.cli import options
+from polyseme.cli.console import Console, print_json
+
+if TYPE_CHECKING:
+    from polyseme.kernels import Array
+    from polyseme.metrics.coherence import Cooccurrence
+    from polyseme.runs import Run
+
+
+def topics(
+    run: options.RunFolder,
+    words: Annotated[int, typer.Option("--words", "-w", min=1, help="Words shown of each topic.")] = 10,
+    documents: Annotated[int, typer.Option("--documents", "-d", min=0, help="Documents shown of each topic.")] = 2,
+    as_json: options.Json = False,
+    trust_pattern: options.TrustPattern = False,
+) -> None:
+    """Show the topics of a run: weight, fit, coherence (NPMI), words, and the most typical documents.
+
+    Examples:
+
+      polyseme topics letters-run
+
+      polyseme topics letters-run --words 20 --json
+    """
+    from polyseme.cli.console import topic_rows, topic_table
+    from polyseme.metrics import shown_words
+    from polyseme.metrics.coherence import coherence_of
+    from polyseme.runs import open_run
+
+    opened = open_run(run, trust_pattern=trust_pattern)
+    rows = topic_rows(
+        opened.model,
+        opened.count_parts(),
+        opened.vocabulary,
+        opened.names,
+        opened.label_numbers,
+        opened.topic_names,
+        n_words=words,
+        n_documents=documents,
+        coherence=coherence_of(_together(opened, shown_words(opened.model))).topics,
+    )
+    if as_json:
+        print_json([row.as_dict() for row in rows])
+    else:
+        Console().print(topic_table(rows))
+
+
+def _together(run: Run, topic_words: Array) -> Cooccurrence:
+    """In how many documents of the run the words stand together."""
+    from polyseme.metrics.coherence import cooccurrence_in_documents
+
+    first, *others = (cooccurrence_in_documents(topic_words, counts) for counts in run.count_parts())
+    for other in others:
+        first = replace(first, together=first.together + other.together, n_windows=first.n_windows + other.n_windows)
+    return first

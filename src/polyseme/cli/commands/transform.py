@@ -1,0 +1,98 @@
+"""``polyseme transform``: the topics of new documents."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from polyseme.cli import options
+from polyseme.cli.console import Console, in_words, print_data
+from polyseme.errors import InputError
+from polyseme.io.files import write_atomically
+
+FORMATS = ("csv", "parquet", "jsonl")
+TEXT_COLUMNS = ("id", "title", "label", "time", "source")
+
+
+def transform(
+    run: options.RunFolder,
+    inputs: options.Inputs,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="F", help="File: .csv, .parquet or .jsonl; else CSV is printed."),
+    ] = None,
+    format: options.Format = None,
+    text: options.Text = None,
+    id: options.Id = None,
+    title: options.Title = None,
+    label: options.Label = None,
+    time: options.Time = None,
+    encoding: options.Encoding = None,
+    uncategorized: options.Uncategorized = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    trust_pattern: options.TrustPattern = False,
+) -> None:
+    """Find the topics of new documents: P(z|d) of each, by the topics of a run, which stay as they are.
+
+    Columns: id, title, label, time, source, tokens (words that the run knows), topic (the main one), share (its
+    weight), topic_0, topic_1 ... A document without a known word gets the weights of the whole corpus.
+
+    Examples:
+
+      polyseme transform letters-run new-letters/ -o topics.parquet
+
+      polyseme transform letters-run new.csv --text body > topics.csv
+    """
+    options.check_inputs(inputs)
+    kind = _kind(output, as_json)
+
+    from polyseme.cli.reading import count_as_before
+    from polyseme.runs import open_run
+    from polyseme.runs.documents import column_frame
+    from polyseme.runs.write import with_topics
+    from polyseme.text import read
+
+    opened = open_run(run, trust_pattern=trust_pattern)
+    reader = read(
+        inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
+        uncategorized=uncategorized,
+    )  # fmt: skip
+    counted = count_as_before(reader, opened.vectorizer, Console(stderr=True), quiet=quiet)
+    columns = {name: counted.columns[name] for name in TEXT_COLUMNS}
+    content = _written(with_topics(column_frame(columns), counted.tokens, opened.model.transform(counted.counts)), kind)
+    if output is None:
+        print_data(content.decode())
+        return
+    write_atomically(output, content)
+    if not quiet:
+        Console().print(f"{in_words(len(counted.names), 'document')} written to {output}.")
+
+
+def _kind(output: Path | None, as_json: bool) -> str:
+    if output is None:
+        return "jsonl" if as_json else "csv"
+    kind = output.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise InputError(f"{output} names no kind of table: end it with .csv, .parquet or .jsonl.")
+    return kind
+
+
+def _written(frame: Any, kind: str) -> bytes:
+    import polars as pl
+
+    from polyseme.runs.write import harmless
+
+    if kind == "jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in frame.iter_rows(named=True)).encode()
+    content = io.BytesIO()
+    if kind == "parquet":
+        frame.write_parquet(content)
+    else:
+        texts = [pl.col(name).map_elements(harmless, return_dtype=pl.String) for name in TEXT_COLUMNS]
+        frame.with_columns(texts).write_csv(content)
+    return content.getvalue()

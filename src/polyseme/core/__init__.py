@@ -1,0 +1,1 @@
+"""The model: factors, statistics, one shard of documents, inference, starts."""

@@ -1,0 +1,1 @@
+"""Counts in memory, in files and on Dask workers."""

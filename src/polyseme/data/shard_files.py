@@ -1,0 +1,262 @@
+"""A corpus on disk: files of counts (shards), and a manifest that says what is in them.
+
+A shard is a safetensors file with the CSR arrays of its documents, the same counts by word (so that a pass by word
+needs no transposing), and the documents' lengths. The manifest has each file's size and SHA-256; it is replaced after
+every shard that is written, so that it always describes whole files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyseme.core.shard import Shard
+from polyseme.errors import InputError, ShardError
+from polyseme.io.checks import (
+    COUNT,
+    FLAG,
+    NULL,
+    TEXT,
+    check_fields,
+    either,
+    list_of,
+    number,
+    object_with,
+    one_of,
+    parse_json,
+    read_json,
+    whole_number,
+)
+from polyseme.io.files import write_atomically
+from polyseme.kernels import Array, Floats, SparseCounts, counts_fault
+
+FORMAT_VERSION = 1
+MANIFEST, WORD_TOTALS, VOCABULARY = "manifest.json", "word_totals.npy", "vocabulary.json"
+_KINDS = {"F32": np.float32, "F64": np.float64, "I32": np.int32}
+_MOST = np.iinfo(np.int32).max
+_FIELDS = {
+    "name": TEXT,
+    "size": COUNT,
+    "sha256": TEXT,
+    "documents": whole_number(0, _MOST),
+    "nonzeros": whole_number(0, _MOST),
+    "tokens": number(0, 1e300),
+}
+_ENTRY = object_with(_FIELDS, required=_FIELDS)
+_MANIFEST = {
+    "format_version": COUNT,
+    "words": whole_number(0, _MOST),
+    "dtype": one_of("float32", "float64"),
+    "shard_nonzeros": COUNT,
+    "shards": list_of(_ENTRY),
+    "word_totals": either(NULL, _ENTRY),
+    "vocabulary": either(NULL, _ENTRY),
+    "complete": FLAG,
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the manifest says of a file."""
+
+    name: str
+    size: int
+    sha256: str
+    documents: int = 0
+    nonzeros: int = 0
+    tokens: float = 0.0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a folder of shards holds."""
+
+    words: int
+    dtype: str
+    """of the counts: float32 or float64"""
+    shard_nonzeros: int
+    shards: tuple[Entry, ...] = ()
+    word_totals: Entry | None = None
+    vocabulary: Entry | None = None
+    complete: bool = False
+    format_version: int = field(default=FORMAT_VERSION)
+
+    @property
+    def documents(self) -> int:
+        return sum(entry.documents for entry in self.shards)
+
+    @property
+    def tokens(self) -> float:
+        return sum(entry.tokens for entry in self.shards)
+
+    @property
+    def digest(self) -> str:
+        """One that changes with any count."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    def write(self, folder: Path) -> None:
+        write_atomically(folder / MANIFEST, json.dumps(asdict(self), indent=1).encode())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a folder, checked."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise InputError(f"{folder} has no {MANIFEST}: write shards there with polyseme.scale.write_shards.")
+    try:
+        content = read_json(path)
+        check_fields(content, _MANIFEST, required=("format_version",), others=True)
+        if content["format_version"] <= FORMAT_VERSION:
+            content["shards"] = tuple(Entry(**entry) for entry in content["shards"])
+            for name in ("word_totals", "vocabulary"):
+                content[name] = None if content[name] is None else Entry(**content[name])
+            manifest = Manifest(**content)
+            files = [*manifest.shards, manifest.word_totals, manifest.vocabulary]
+            if any(entry is not None and Path(entry.name).name != entry.name for entry in files):
+                raise ValueError("names that no writer gives")
+            return manifest
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
+    raise ShardError(f"{path} was written by a newer polyseme: update polyseme to read it.")
+
+
+def write_shard(folder: Path, number: int, counts: SparseCounts) -> Entry:
+    """Writes counts as one file, whole, and says what the manifest needs to know of it."""
+    if counts.values.size >= _MOST or counts.n_words >= _MOST:
+        raise InputError("A shard must have fewer than 2^31 counts and words: choose a smaller shard_nonzeros.")
+    by_word = counts.transposed(None)
+    totals = counts.totals
+    arrays: dict[str, Array] = {
+        "totals": totals,
+        "indptr": counts.indptr.astype(np.int32, copy=False),
+        "indices": counts.indices.astype(np.int32, copy=False),
+        "values": counts.values,
+        "word_indptr": by_word.indptr.astype(np.int32, copy=False),
+        "word_indices": by_word.indices.astype(np.int32, copy=False),
+        "word_values": by_word.values,
+    }
+    name = f"shard-{number:06d}.safetensors"
+    entry = write_checked(folder / name, _safetensors(arrays))
+    return replace(entry, documents=counts.n_docs, nonzeros=int(counts.values.size), tokens=float(totals.sum()))
+
+
+def write_checked(path: Path, parts: Iterable[Any]) -> Entry:
+    """Writes a file whole; its name, size and digest."""
+    parts = list(parts)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    write_atomically(path, parts)
+    return Entry(path.name, sum(len(part) for part in parts), digest.hexdigest())
+
+
+def read_checked(folder: Path, entry: Entry) -> memoryview:
+    """The bytes of a file, mapped, after its size and its digest are found to be right."""
+    content: memoryview = _mapped(folder, entry).data
+    if hashlib.sha256(content).hexdigest() != entry.sha256:
+        raise ShardError(f"{folder / entry.name} is damaged: its digest is not the manifest's; write the shards again.")
+    return content
+
+
+def check_size(folder: Path, entry: Entry) -> None:
+    path = folder / entry.name
+    if not path.is_file():
+        raise ShardError(f"{path} is missing: restore it, or write the shards again.")
+    if path.stat().st_size != entry.size:
+        raise ShardError(
+            f"{path} has {path.stat().st_size} bytes where the manifest says {entry.size}: write the shards again."
+        )
+
+
+class MappedShard(Shard):
+    """A shard, mapped: the operating system reads it when it is swept, and may forget it afterwards."""
+
+    def __init__(self, counts: SparseCounts, totals: Floats, n_threads: int) -> None:
+        super().__init__(counts, None, n_threads)
+        self.totals = totals
+
+
+def open_shard(folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n_threads: int) -> MappedShard:
+    """The shard as a corpus of its own, after its digest is found to be right; `dtype` is that of the factors."""
+    content = read_checked(folder, entry)
+    try:
+        arrays = _arrays(content)
+        shape, transposed = (entry.documents, n_words), (n_words, entry.documents)
+        by_word = _csr(arrays, "word_", transposed, entry.nonzeros, dtype)
+        counts = _csr(arrays, "", shape, entry.nonzeros, dtype, by_word)
+        totals = arrays["totals"]
+        if totals.shape != (entry.documents,) or totals.dtype != np.float64 or not np.isfinite(totals).all():
+            raise ValueError("the documents' lengths do not fit the manifest")
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ShardError(f"{folder / entry.name} is not a shard ({error}): write the shards again.") from None
+    return MappedShard(counts, totals, n_threads)
+
+
+def _csr(
+    arrays: dict[str, Array],
+    prefix: str,
+    shape: tuple[int, int],
+    nonzeros: int,
+    dtype: np.dtype[Any],
+    transpose: SparseCounts | None = None,
+) -> SparseCounts:
+    indptr, indices, values = (arrays[prefix + name] for name in ("indptr", "indices", "values"))
+    if indptr.dtype != np.int32 or indices.dtype != np.int32 or indices.shape != (nonzeros,):
+        raise ValueError("its arrays do not fit the manifest")
+    fault = counts_fault(indptr, indices, values, shape)
+    if fault is not None:
+        raise ValueError(fault)
+    known: list[tuple[Floats | None, SparseCounts]] = [] if transpose is None else [(None, transpose)]
+    return SparseCounts(indptr, indices, values.astype(dtype, copy=False), *shape, known)
+
+
+def _mapped(folder: Path, entry: Entry) -> Array:
+    check_size(folder, entry)
+    return np.memmap(folder / entry.name, dtype=np.uint8, mode="r") if entry.size else np.empty(0, dtype=np.uint8)
+
+
+def _safetensors(arrays: dict[str, Array]) -> list[Any]:
+    """The parts of a safetensors file: without a copy of the arrays, which safetensors' own writer would make."""
+    names = {np.dtype(kind): name for name, kind in _KINDS.items()}
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
+    header: dict[str, Any] = {}
+    end = 0
+    for name, array in ordered:
+        header[name] = {
+            "dtype": names[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [end, end + array.nbytes],
+        }
+        end += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % 64)  # arrays begin with a cache line
+    return [len(text).to_bytes(8, "little"), text, *(bytes_of(array) for _, array in ordered)]
+
+
+def bytes_of(array: Array) -> memoryview:
+    """The memory of an array, as a file holds it."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _arrays(content: memoryview) -> dict[str, Array]:
+    """The arrays of a safetensors file, where they lie."""
+    length = int.from_bytes(content[:8], "little")
+    header = parse_json(bytes(content[8 : 8 + length]))
+    arrays = {}
+    for name, about in header.items():
+        begin, end = (8 + length + int(offset) for offset in about["data_offsets"])
+        arrays[name] = np.frombuffer(content[begin:end], dtype=_KINDS[about["dtype"]]).reshape(about["shape"])
+    return arrays
+
+
+def npy_header(rows: Array) -> bytes:
+    """The header of numpy.save, a multiple of 64 bytes."""
+    text = repr({"descr": rows.dtype.str, "fortran_order": False, "shape": rows.shape}).encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text

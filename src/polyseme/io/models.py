@@ -1,0 +1,350 @@
+"""Model files: safetensors with a format version, the parameters and a digest. No pickle, nothing executed.
+
+Tensors hold the fitted arrays; the metadata of the file is one JSON text (`polyseme`) with everything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
+from sklearn.base import BaseEstimator
+
+from polyseme.core.tree import as_tree
+from polyseme.errors import InputError, ModelFileError, UnsupportedError
+from polyseme.io.checks import (
+    COUNT,
+    FLAG,
+    NOT_A_NUMBER,
+    NULL,
+    OBJECT,
+    TEXT,
+    check_fields,
+    either,
+    list_of,
+    mapping_to,
+    number,
+    object_with,
+    one_of,
+    parse_json,
+    whole_number,
+)
+from polyseme.io.files import write_atomically
+from polyseme.kernels import Array
+
+FORMAT_VERSION = 1
+_HEADER = {
+    "class": TEXT,
+    "parameters": OBJECT,
+    "attributes": OBJECT,
+    "history": list_of(TEXT, distinct=True),
+    "nested": mapping_to(OBJECT),
+}
+"""of an estimator in the header of a file, and of those within it"""
+_PARAMETERS = {
+    "callback": NULL,
+    "checkpoint": NULL,
+    "n_components": either(COUNT, number(0, 1)),
+    "max_iter": either(NULL, COUNT),
+    "n_init": either(NULL, COUNT),
+    "tol": either(NULL, number(0, np.inf)),
+    "random_state": either(NULL, whole_number(0, 2**32 - 1)),
+    "n_jobs": either(NULL, whole_number(-(2**31), 2**31)),
+    "verbose": either(FLAG, COUNT),
+    "dtype": either(NULL, one_of("float32", "float64")),
+}
+"""of any estimator; `save` leaves out callback and checkpoint, which from a file could name any function or path"""
+_KEY, _DIGEST = "polyseme", "digest"
+_HISTORY = "history_."
+
+
+_REQUIRED = {
+    "PLSA": ("components_", "topic_weights_", "unigram_", "n_features_in_"),
+    "NMF": ("components_", "n_features_in_"),
+    "LDA": ("components_", "doc_topic_prior_", "unigram_", "n_features_in_"),
+    "CorrelatedTopicModel": ("components_", "mean_", "covariance_", "unigram_", "n_features_in_"),
+    "HierarchicalPLSA": ("components_", "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "unigram_"),
+    "LSA": ("components_", "word_weights_", "singular_values_"),
+    "RealTopicModel": ("model_", "components_", "shift_"),
+    "TensorPLSA": ("topic_weights_", "shape_"),
+}
+"""attributes without which a fitted estimator cannot work"""
+
+
+def save(model: Any, path: str | PathLike[str]) -> None:
+    """Writes a fitted estimator to `path`, atomically: a crash or a full disk leaves the old file as it was."""
+    described, tensors = _taken_apart(model, "")
+    header = {"format_version": FORMAT_VERSION, "library_version": version("polyseme"), **described}
+    text = json.dumps(header)
+    write_atomically(path, to_safetensors(tensors, metadata={_KEY: text, _DIGEST: digest_of(text, tensors)}))
+
+
+class ModelContents(NamedTuple):
+    """An estimator taken apart; attributes that are estimators are Parts again."""
+
+    class_name: str
+    parameters: dict[str, Any]
+    attributes: dict[str, Any]
+
+
+def read(path: str | PathLike[str]) -> ModelContents:
+    """Class name, parameters and fitted attributes of a model file, checked against its digest."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {path}.")
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        text, found = metadata[_KEY], metadata[_DIGEST]
+        header = parse_json(text, infinite=True)
+        check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
+    except KeyError:
+        raise ModelFileError(f"{path} is not a polyseme model.") from None
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise ModelFileError(f"{path} is damaged or is not a polyseme model ({error}).") from None
+    if header["format_version"] > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
+            "update polyseme to read it."
+        )
+    if found != digest_of(text, tensors):
+        raise ModelFileError(f"{path} is damaged: its digest does not match its content; restore a copy, or fit again.")
+    try:
+        return _put_together(header, tensors, "")
+    except (KeyError, ValueError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
+
+
+def restore(
+    path: str | PathLike[str], classes: Mapping[str, Callable[..., Any]], objects: Mapping[str, Callable[..., Any]]
+) -> Any:
+    """The estimator in a model file; `classes` names the estimators, `objects` the settings, that may be built."""
+    parts = read(path)
+    try:
+        return _built(parts, classes, {**objects, **classes}, Path(path))
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
+
+
+def _built(
+    parts: ModelContents,
+    classes: Mapping[str, Callable[..., Any]],
+    objects: Mapping[str, Callable[..., Any]],
+    path: Path,
+) -> Any:
+    if parts.class_name not in classes:
+        raise ModelFileError(
+            f"{path} holds a {parts.class_name}, which this version of polyseme does not have: "
+            "use the one that wrote it."
+        )
+    check_fields(parts.parameters, _PARAMETERS, others=True)
+    model = classes[parts.class_name](
+        **{name: _restored(value, objects, path) for name, value in parts.parameters.items()}
+    )
+    missing = [name for name in _REQUIRED.get(parts.class_name, ()) if parts.attributes.get(name) is None]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    check_attributes(parts.attributes)
+    for name, value in parts.attributes.items():
+        computed = getattr(type(model), name, None) is not None  # a method or a property
+        if not name.endswith("_") or name.startswith("_") or computed:
+            raise ValueError(f"{name!r} is not an attribute of a fitted {parts.class_name}")
+        if isinstance(value, ModelContents):
+            setattr(model, name, _built(value, classes, objects, path))
+        else:
+            setattr(model, name, value if name == "history_" else _restored(value, objects, path))
+    return model
+
+
+def _taken_apart(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header of a fitted estimator and its tensors; those of an estimator within it carry its name as a prefix."""
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    tensors: dict[str, Array] = {}
+    plain: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
+    for name, value in fitted.items():
+        if name == "history_":
+            tensors.update({prefix + _HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
+        elif isinstance(value, BaseEstimator):
+            _refuse_foreign(value)
+            nested[name], more = _taken_apart(value, f"{prefix}{name}.")
+            tensors.update(more)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            tensors[prefix + name] = np.ascontiguousarray(value)
+        elif isinstance(value, np.ndarray):
+            plain[name] = [str(item) for item in value]
+        else:
+            plain[name] = _parameter(name, value)
+    header = {
+        "class": type(model).__name__,
+        "parameters": settings_of(model),
+        "attributes": plain,
+        "history": list(fitted.get("history_", ())),
+    }
+    return header | ({"nested": nested} if nested else {}), tensors
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """The parameters of an estimator as JSON."""
+    return {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()}
+
+
+def _put_together(header: dict[str, Any], tensors: dict[str, Array], prefix: str) -> ModelContents:
+    """Inverse of `_taken_apart`: the parts of an estimator from its header and tensors."""
+    check_fields(header, _HEADER, required=("class", "parameters", "attributes", "history"), others=not prefix)
+    attributes = dict(header["attributes"])
+    for name in ("feature_names_in_", "vocabulary_"):
+        if attributes.get(name) is not None:
+            list_of(TEXT).require(name, attributes[name])
+            attributes[name] = np.array(attributes[name], dtype=object)
+    own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+    attributes.update({name: array for name, array in own.items() if "." not in name})
+    if header["history"]:
+        attributes["history_"] = {name: own[_HISTORY + name] for name in header["history"]}
+    for name, inner in header.get("nested", {}).items():
+        attributes[name] = _put_together(inner, tensors, f"{prefix}{name}.")
+    return ModelContents(header["class"], header["parameters"], attributes)
+
+
+def _refuse_foreign(model: Any) -> None:
+    if type(model).__module__.partition(".")[0] != "polyseme":
+        raise UnsupportedError(
+            f"A {type(model).__name__} of another library cannot be saved: only polyseme's own models can."
+        )
+
+
+def digest_of(text: str, tensors: dict[str, Array]) -> str:
+    """SHA-256 of a text and of arrays with their names, types and shapes."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InputError(f"{name} of type {type(value).__name__} cannot be saved: give a plain value before saving.")
+
+
+def _parameter(name: str, value: Any) -> Any:
+    """A parameter as JSON.
+
+    What only steers a fit and has no plain form (a callback, a generator, a start, a checkpoint) is left out; an object
+    with settings (a solver, a prior) is kept as its class and its settings.
+    """
+    if name == "checkpoint":
+        return None
+    if name in ("callback", "random_state") and not isinstance(value, int | np.integer | None):
+        return None
+    if name == "init" and not isinstance(value, str):
+        return "random"
+    if name == "dtype" and value is not None:
+        return np.dtype(value).name
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = [field.name for field in fields(value) if field.compare]
+        settings = {name: _parameter(name, getattr(value, name)) for name in kept}
+        return {"object": type(value).__name__, "settings": settings}
+    if isinstance(value, BaseEstimator):
+        _refuse_foreign(value)
+        return {"object": type(value).__name__, "settings": settings_of(value)}
+    if isinstance(value, Mapping):
+        return {"mapping": [[_parameter(name, key), _parameter(name, item)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        return [_parameter(name, item) for item in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return _plain(name, value)
+
+
+def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path) -> Any:
+    """The other way; `objects` names the classes that may be built."""
+    if isinstance(value, list):
+        return [_restored(item, objects, path) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "mapping" in value:
+        return {_restored(key, objects, path): _restored(item, objects, path) for key, item in value["mapping"]}
+    if value.get("object") not in objects:
+        raise ModelFileError(
+            f"{path} uses {value.get('object')!r}, which this version of polyseme does not have: "
+            "use the one that wrote it."
+        )
+    settings = {name: _restored(setting, objects, path) for name, setting in value["settings"].items()}
+    return objects[value["object"]](**settings)
+
+
+# what a file may say of a fitted model
+
+_SHAPES = {
+    "components_": "KW", "doc_topic_": "DK", "topic_weights_": "K", "doc_weights_": "D", "unigram_": "W",
+    "active_topics_": "K", "word_background_": "W", "doc_background_": "D", "doc_factor_": "DK", "doc_vectors_": "DK",
+    "word_weights_": "W", "singular_values_": "K", "explained_variance_ratio_": "K", "topic_word_dirichlet_": "KW",
+    "doc_topic_dirichlet_": "DK", "doc_topic_prior_": "K", "topic_word_prior_": "W", "mean_": "K", "covariance_": "KK",
+    "doc_mean_": "DK", "doc_variance_": "DK", "parents_": "N", "leaves_": "K", "node_word_": "NW", "leaf_node_": "KN",
+    "node_weights_": "N", "labels_": "D", "silent_": "S", "background_": "W", "word_documents_": "KW",
+    "topic_documents_": "K", "document_frequency_": "W",
+}  # fmt: skip
+"""the axes of fitted arrays: documents, topics (or leaves), words, nodes and silent nodes"""
+_DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), ("int64",)) | {"active_topics_": ("bool",)}
+"""types of their numbers; others are float32 or float64"""
+_MAY_BE_PLAIN = ("doc_topic_prior_", "topic_word_prior_", "background_")
+"""arrays, or else None, a number or an object with settings"""
+_NUMBER = number(-np.inf, np.inf)
+_SETTING = either(_NUMBER, object_with({"object": TEXT, "settings": OBJECT}, required=("object", "settings")))
+_PLAIN_FIELDS = {
+    "n_features_in_": COUNT, "n_components_": COUNT, "n_iter_": COUNT, "converged_": FLAG, "n_tokens_": _NUMBER,
+    "n_documents_seen_": _NUMBER, "temperature_": _NUMBER, "background_weight_": number(0, 1),
+    "log_likelihood_": either(_NUMBER, NOT_A_NUMBER), "bound_": either(_NUMBER, NOT_A_NUMBER),
+    "reconstruction_err_": either(_NUMBER, NOT_A_NUMBER),
+}  # fmt: skip
+
+
+def _is_of_other_type(name: str, array: Array) -> bool:
+    return array.dtype.name not in _DTYPES.get(name, ("float32", "float64"))
+
+
+def check_attributes(attributes: Mapping[str, Any]) -> None:
+    """Raises ValueError where fitted attributes have wrong types, or arrays shapes that do not fit together."""
+    sizes: dict[str, int] = {}
+    check_fields(dict(attributes), _PLAIN_FIELDS, others=True)
+    for name, axes in _SHAPES.items():
+        array = attributes.get(name)
+        if array is None or (name in _MAY_BE_PLAIN and _SETTING.holds(array)):
+            continue
+        if not isinstance(array, np.ndarray) or array.ndim != len(axes) or _is_of_other_type(name, array):
+            raise ValueError(f"{name} is of another type")
+        for axis, size in zip(axes, array.shape, strict=True):
+            if sizes.setdefault(axis, size) != size:
+                raise ValueError(f"the arrays do not fit together: {name} has {size} where others have {sizes[axis]}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} is not finite")
+    if "W" in sizes and attributes.get("n_features_in_", sizes["W"]) != sizes["W"]:
+        raise ValueError("n_features_in_ is not the number of words")
+    for name in ("vocabulary_", "feature_names_in_"):
+        if attributes.get(name) is not None and len(attributes[name]) != sizes.get("W", len(attributes[name])):
+            raise ValueError(f"{name} does not name each word")
+    if "parents_" in attributes:
+        tree = as_tree(attributes["parents_"], 0, 0, [int(node) for node in attributes.get("silent_", ())])
+        if attributes.get("leaves_", np.empty(0)).tolist() != list(tree.leaves):
+            raise ValueError("leaves_ are not the leaves of the tree")
+        either(NULL, list_of(TEXT)).require("node_names_", attributes.get("node_names_"))
+        if len(attributes.get("node_names_") or tree.parents) != len(tree.parents):
+            raise ValueError("node_names_ are not one for each node")
+    for name, array in attributes.get("history_", {}).items():
+        if array.ndim != 1 or array.dtype.kind not in "fi":
+            raise ValueError(f"the history of {name} is of another type")

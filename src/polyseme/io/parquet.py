@@ -1,0 +1,143 @@
+"""Parquet files of a run: written whole, and read by polars in a child process.
+
+A damaged Parquet file can make polars panic, or allocate so much memory that the process is aborted, which no exception
+handler can prevent. In a child process, with limits on memory and time where the system has them, this is one error.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from multiprocessing.spawn import get_executable
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from polyseme.io.checks import check_regular
+from polyseme.io.files import write_atomically
+
+_CHILD = """
+import io, json, sys
+sys.path[:] = json.loads(sys.argv[1])
+import polars as pl
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+def limit(most):
+    if resource is None:
+        return
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    except (ValueError, OSError):  # macOS refuses it
+        pass
+
+def read(path, size, columns):
+    limit(2**32 + 64 * size)
+    frame = pl.read_parquet(path, columns=columns, glob=False)
+    length = 0
+    for name, kind in frame.schema.items():
+        if kind == pl.String:
+            length += frame[name].str.len_bytes().cast(pl.UInt64).sum() or 0
+        elif not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
+            raise ValueError(f"the column {name!r} is neither of texts nor of numbers")
+    if length > max(2**30, 200 * size):
+        raise ValueError("its texts are too large for the size of the file")
+    content = io.BytesIO()
+    frame.write_ipc(content)
+    return content.getvalue()
+
+requests, answers = sys.stdin.buffer, sys.stdout.buffer
+for line in requests:
+    try:
+        kind, content = b"F", read(*json.loads(line))
+    except Exception as error:
+        kind, content = b"E", str(error).encode("utf-8", "replace")
+    except pl.exceptions.PanicException as error:
+        kind, content = b"E", str(error).encode("utf-8", "replace")
+    answers.write(kind + len(content).to_bytes(8, "little"))
+    answers.write(content)
+    answers.flush()
+"""
+_HEAD = 9
+"""bytes before an answer: F for a frame or E for an error, and its size"""
+_SECONDS, _BYTES_A_SECOND = 60.0, 1e6
+"""the longest time to read a file: so many seconds, and more for a large one"""
+
+
+def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -> None:
+    """Writes a polars frame as a Parquet file, whole. A full disk raises OSError, which polars' own writer does not."""
+    content = io.BytesIO()
+    frame.write_parquet(content, **options)
+    write_atomically(path, [content.getbuffer()], flush=flush)
+
+
+def read_frame(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """The Parquet file as a polars frame, with these columns (None: all). Raises OSError or ValueError."""
+    with _ParquetProcess() as child:
+        return child.read(path, columns)
+
+
+def read_frames(paths: Iterable[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """The same for several files, one after the other, by one child process."""
+    with _ParquetProcess() as child:
+        for path in paths:
+            yield child.read(path, columns)
+
+
+class _ParquetProcess:
+    """A process that reads Parquet files; it ends with the block."""
+
+    def __enter__(self) -> _ParquetProcess:
+        environment = {"POLARS_MAX_THREADS": "4", **os.environ, "RUST_BACKTRACE": "0"}
+        self._process = subprocess.Popen(
+            [get_executable(), "-I", "-S", "-c", _CHILD, json.dumps([os.path.abspath(place) for place in sys.path])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # what a panic prints
+            env=environment,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def read(self, path: Path, columns: Sequence[str] | None) -> Any:
+        import polars as pl
+
+        check_regular(path)
+        size = path.stat().st_size
+        stop = Timer(_SECONDS + size / _BYTES_A_SECOND, self._process.kill)
+        stop.start()
+        try:
+            kind, content = self._answer([str(path.absolute()), size, None if columns is None else list(columns)])
+        finally:
+            stop.cancel()
+        if kind == b"E":
+            raise ValueError(content.decode("utf-8", "replace").partition("\n")[0])
+        return pl.read_ipc(io.BytesIO(content))
+
+    def _answer(self, request: list[Any]) -> tuple[bytes, bytes]:
+        """The kind of the answer, and its content."""
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert answers is not None
+        head, content, size = b"", b"", 0
+        try:
+            requests.write(json.dumps(request).encode() + b"\n")
+            requests.flush()
+            head = answers.read(_HEAD)
+            size = int.from_bytes(head[1:], "little")
+            content = answers.read(size)
+        except BrokenPipeError:
+            pass  # the child has ended
+        if len(head) < _HEAD or len(content) < size:
+            raise ValueError("reading it took too much memory or time, or stopped the reader")
+        return head[:1], content

@@ -1,0 +1,350 @@
+"""Static figures (matplotlib), one line each: topics, their map, the course of a fit.
+
+(Perplexity against the number of topics is `polyseme.selection`'s own figure.)
+
+Pictures of a simplex decomposition (Shashanka 2009, figures 1 and 2): points, corners, approximations.
+
+| form | coordinates | needs |
+|---|---|---|
+| "space" | the data's own | 2 or 3 features |
+| "simplex" | the plane (or the space) of the standard simplex | distributions over 3 or 4 entries |
+| "corners" | barycentric: the corners form a regular triangle (or tetrahedron) | 3 or 4 corners |
+
+A picture of how topics go together: a node for each, lines between those that are correlated.
+
+A picture of a tree of topics: the root on the left, a node's words beside it.
+
+The picture of a choice: held-out perplexity against the number of topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polyseme.core.factors import rows_to_one
+from polyseme.errors import InputError, MissingExtraError
+from polyseme.estimators.tables import column_words, words_of_model
+from polyseme.kernels import Array, Floats
+from polyseme.metrics import distances, shown_words
+from polyseme.metrics.distances import classical_scaling
+from polyseme.simplex import SimplexDecomposition, lower
+
+if TYPE_CHECKING:
+    from polyseme.selection.n_topics import Selection
+
+
+_COURSES = (
+    ("log_likelihood", "log-likelihood per token"),
+    ("bound", "bound of the log evidence"),
+    ("objective", "objective"),
+)
+
+
+def plot_topics(
+    model: Any,
+    vocabulary: Sequence[str] | None = None,
+    *,
+    topics: Sequence[int] | None = None,
+    n_words: int = 8,
+    columns: int = 4,
+) -> Any:
+    """The words of topics by relevance, with bars for P(w|z), a panel for each topic, the heaviest first.
+
+    Returns the figure. topics : which ones, by the model's own numbers; None for all, at most 24.
+    """
+    words, phi, weights = column_words(model, vocabulary, None), _topics_of(model), _weights_of(model)
+    shown = shown_words(model, n_words)
+    chosen = list(np.argsort(-weights, kind="stable")[:24]) if topics is None else [_checked(t, phi) for t in topics]
+    if not chosen:
+        raise InputError("topics must name at least one topic.")
+    columns = min(columns, len(chosen))
+    rows = -(-len(chosen) // columns)
+    size = (3.1 * columns, (0.24 * n_words + 0.7) * rows)
+    figure, axes = pyplot().subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
+    for place, ax in enumerate(axes.ravel()):
+        if place >= len(chosen):
+            ax.set_axis_off()
+            continue
+        topic = chosen[place]
+        top = shown[topic][::-1]
+        ax.barh([_literal(words[word]) for word in top], phi[topic, top], color=f"C{place % 10}", height=0.7)
+        ax.set_title(f"topic {topic}   {weights[topic]:.1%}", fontsize=10)
+        ax.tick_params(labelsize=8, length=0)
+        ax.set_xticks([])
+        for side in ("top", "right", "bottom"):
+            ax.spines[side].set_visible(False)
+    return figure
+
+
+def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = None) -> Any:
+    """The topics in a plane that keeps their Hellinger distances as well as it can; areas are weights P(z)."""
+    words, phi, weights = column_words(model, vocabulary, None), _topics_of(model), _weights_of(model)
+    places, shown = classical_scaling(distances(phi)), shown_words(model, 2)
+    ax = pyplot().subplots()[1] if ax is None else ax
+    ax.scatter(*places.T, s=4000 * weights / max(weights.max() * len(weights) ** 0.5, 1e-12), alpha=0.45)
+    for topic, place in enumerate(places):
+        label = f"{topic} {', '.join(_literal(words[word]) for word in shown[topic])}"
+        ax.annotate(label, place, ha="center", va="center", fontsize=8)
+    ax.margins(0.15)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def plot_convergence(model: Any, *, ax: Any = None) -> Any:
+    """What a fit raised (the likelihood; the bound of LDA) against its iterations."""
+    history: Mapping[str, Any] = getattr(model, "history_", {})
+    found = [(name, told) for name, told in _COURSES if name in history]
+    if not found:
+        raise InputError(f"{type(model).__name__} has no history_ of a fit to draw: give a fitted model of topics.")
+    name, told = found[0]
+    ax = pyplot().subplots()[1] if ax is None else ax
+    ax.plot(history["iteration"], history[name])
+    ax.set_xlabel("iteration")
+    ax.set_ylabel(told)
+    return ax
+
+
+def _topics_of(model: Any) -> Floats:
+    if not hasattr(model, "components_"):
+        raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
+    return np.asarray(rows_to_one(np.asarray(model.components_, dtype=np.float64)))
+
+
+def _weights_of(model: Any) -> Floats:
+    """P(z); equal weights where the model keeps none."""
+    weights = getattr(model, "topic_weights_", None)
+    K = len(model.components_)
+    return np.full(K, 1 / K) if weights is None else np.asarray(weights, dtype=np.float64)
+
+
+def _checked(topic: int, phi: Floats) -> int:
+    if not 0 <= int(topic) < len(phi):
+        raise InputError(f"topics must be numbers from 0 to {len(phi) - 1}, got {topic!r}.")
+    return int(topic)
+
+
+def _literal(word: str) -> str:
+    """A word that matplotlib does not take for a formula."""
+    return word.replace("$", r"\$")
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or which extra to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingExtraError("Plots", "cli") from None
+    return plt
+
+
+FORMS = ("space", "simplex", "corners")
+
+
+def plot_simplex(
+    seen: SimplexDecomposition, *, form: str = "space", highlight: Sequence[int] = (), ax: Any = None
+) -> Any:
+    """Draws the points, the corners with their edges, the standard simplex (dotted) where it can be seen, and of the
+    `highlight`ed points a star each and a square at their approximation. Returns the axes.
+    """
+    if form not in FORMS:
+        raise InputError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}.")
+    points, corners, approximations, standard = _drawn(seen, form)
+    if ax is None:
+        ax = _simplex_axes(points.shape[1])
+    if standard is not None:
+        _edges(ax, standard, color="gray", linestyle=":")
+    ax.plot(*points.T, ".", color="tab:blue", markersize=2, label="points")
+    _edges(ax, corners, color="tab:red", linestyle="-")
+    ax.plot(*corners.T, "o", color="tab:red", markersize=5, label="corners")
+    chosen = np.asarray(highlight, dtype=np.intp)
+    if chosen.size:
+        ax.plot(*points[chosen].T, "*", color="tab:red", markersize=9, label="chosen points")
+        ax.plot(*approximations[chosen].T, "s", color="black", markersize=4, label="their approximations")
+    if points.shape[1] == 2:
+        ax.set_aspect("equal")
+    if form != "space":
+        ax.set_axis_off()
+    return ax
+
+
+def _drawn(seen: SimplexDecomposition, form: str) -> tuple[Floats, Floats, Floats, Floats | None]:
+    """Coordinates (2 or 3 columns) of points, corners, approximations and, where it shows, the standard simplex."""
+    n_features, K = seen.points.shape[1], len(seen.corners)
+    distributions = bool(np.allclose(seen.points.sum(axis=1), 1) and seen.points.min() >= 0)
+    if form == "space":
+        _need(n_features in (2, 3), f"form='space' draws 2 or 3 features, not {n_features}: try form='corners'.")
+        standard = np.eye(n_features) if distributions else None
+        return seen.points, seen.corners, seen.approximations, standard
+    if form == "simplex":
+        fits = distributions and n_features in (3, 4)
+        _need(fits, "form='simplex' draws distributions over 3 or 4 entries: try form='corners'.")
+        return lower(seen.points), lower(seen.corners), lower(seen.approximations), lower(np.eye(n_features))
+    _need(K in (3, 4), f"form='corners' draws 3 or 4 corners, not {K}.")
+    return lower(seen.hull.barycentric(seen.points)), lower(np.eye(K)), lower(seen.weights), None
+
+
+def _need(fits: bool, otherwise: str) -> None:
+    if not fits:
+        raise InputError(otherwise)
+
+
+def _simplex_axes(n_dimensions: int) -> Any:
+    return pyplot().figure().add_subplot(projection="3d" if n_dimensions == 3 else None)
+
+
+def _edges(ax: Any, corners: Array, **style: Any) -> None:
+    for a, b in combinations(corners, 2):
+        ax.plot(*np.stack([a, b], axis=1), linewidth=1, **style)
+
+
+_LEAST_GAP, _MOVES = 0.15, 50
+"""how near circles may be, as a part of the whole picture"""
+
+
+def plot_topic_graph(
+    model: Any, vocabulary: Any = None, *, threshold: float = 0.2, n_words: int = 3, ax: Any = None
+) -> Any:
+    """Draws a fitted CorrelatedTopicModel: lines where |correlation| is above the threshold. Returns the axes.
+
+    Blue lines join topics that go together, dashed red ones topics that avoid each other; the width is the strength.
+    Topics that go together are drawn close to each other (classical scaling of 1 - correlation); a circle is as large
+    as its topic's weight.
+    """
+    if not hasattr(model, "correlation_"):
+        raise InputError("plot_topic_graph draws a fitted CorrelatedTopicModel.")
+    correlations = model.correlation_
+    words = words_of_model(model, vocabulary, n_words)
+    places = _graph_places(correlations)
+    if ax is None:
+        ax = pyplot().figure(figsize=(7, 5), layout="constrained").add_subplot()
+    for i, j in zip(*np.triu_indices(len(places), 1), strict=True):
+        strength = correlations[i, j]
+        if abs(strength) > threshold:
+            together = strength > 0
+            ax.plot(
+                *places[[i, j]].T, color="tab:blue" if together else "tab:red", linestyle="-" if together else "--",
+                linewidth=4 * abs(strength), alpha=0.5, zorder=1,
+            )  # fmt: skip
+    ax.scatter(*places.T, s=900 + 4000 * model.topic_weights_, color="lightsteelblue", edgecolors="gray", zorder=2)
+    for place, said in zip(places, words, strict=True):
+        ax.annotate("\n".join(said), place, ha="center", va="center", fontsize=7, zorder=3)
+    ax.margins(0.15)
+    ax.set_axis_off()
+    return ax
+
+
+def _graph_places(correlations: Floats) -> Floats:
+    """Two coordinates of each topic: near where topics go together, apart where circles would cover each other."""
+    places = classical_scaling(np.sqrt(np.maximum(1 - correlations, 0)))
+    least = _LEAST_GAP * max(float(np.ptp(places, axis=0).max()), 1e-9)
+    for _ in range(_MOVES):
+        gaps = places[:, np.newaxis] - places
+        distances = np.sqrt((gaps**2).sum(axis=2))
+        near = (distances < least) & ~np.eye(len(places), dtype=bool)
+        if not near.any():
+            break
+        pushes = np.where(near, (least - distances) / np.maximum(distances, 1e-6), 0)
+        places = places + (gaps * pushes[:, :, np.newaxis]).sum(axis=1) / 2
+    return places
+
+
+_LINE = 0.28
+"""inches for a leaf"""
+
+
+def plot_tree(model: Any, vocabulary: Any = None, *, n_words: int = 5, ax: Any = None) -> Any:
+    """Draws a fitted HierarchicalPLSA; a node's circle is as large as its share of all words. Returns the axes."""
+    if not hasattr(model, "nodes") or not hasattr(model, "tree_"):
+        raise InputError("plot_tree draws a fitted HierarchicalPLSA.")
+    tree, weights = model.tree_, model.node_weights_
+    words = list(model.nodes(vocabulary, n_words=n_words)["words"])
+    places = _tree_places(tree)
+    if ax is None:
+        ax = _tree_axes(tree)
+    for node, (x, y) in places.items():
+        parent = tree.parents[node]
+        if parent in places:
+            x0, y0 = places[parent]
+            middle = (x0 + x) / 2
+            ax.plot([x0, middle, middle, x], [y0, y0, y, y], color="lightgray", linewidth=1, zorder=1)
+    xs, ys = zip(*(places[node] for node in places), strict=True)
+    sizes = [15 + 400 * float(weights[node]) for node in places]
+    colors = ["white" if node in tree.silent else "tab:blue" for node in places]
+    ax.scatter(xs, ys, s=sizes, c=colors, edgecolors="tab:blue", zorder=2)
+    for node, (x, y) in places.items():
+        said = f"{words[node]}" if words[node] else "(silent)"
+        label = said if tree.names is None else f"{tree.names[node]}: {said}"
+        leaf = not tree.children[node]
+        ax.annotate(
+            label, (x, y), xytext=(8, 0) if leaf else (0, 8), textcoords="offset points", fontsize=7,
+            ha="left" if leaf else "center", va="center" if leaf else "bottom", zorder=3,
+        )  # fmt: skip
+    ax.set_xlim(-0.5, tree.depth + 1.2)
+    ax.set_axis_off()
+    return ax
+
+
+def _tree_places(tree: Any) -> dict[int, tuple[float, float]]:
+    """Leaves from top to bottom, every other node in the middle of its children."""
+    places: dict[int, tuple[float, float]] = {}
+    for number, (node, level) in enumerate(
+        (node, level) for node, level in tree.by_depth_first() if not tree.children[node]
+    ):
+        places[node] = float(level), -float(number)
+    for node, level in reversed(list(tree.by_depth_first())):
+        if tree.children[node]:
+            ys = [places[child][1] for child in tree.children[node]]
+            places[node] = float(level), (ys[0] + ys[-1]) / 2
+    return places
+
+
+def _tree_axes(tree: Any) -> Any:
+    size = (2.4 * (tree.depth + 1.5), 1 + _LINE * len(tree.leaves))
+    return pyplot().figure(figsize=size, layout="constrained").add_subplot()
+
+
+def plot_selection(selection: Selection, ax: Any = None) -> Any:
+    """Perplexities with bars of one standard error of the difference to the best number, the unigram's, the choice."""
+    if ax is None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise MissingExtraError("A plot", "cli") from None
+        ax = Figure(figsize=(7, 4.2), layout="constrained").add_subplot()
+    numbers = np.array([row.n_topics for row in selection.rows])
+    perplexities = np.array([row.perplexity for row in selection.rows])
+    errors = np.array([row.behind_error for row in selection.rows]) * perplexities
+    ax.errorbar(
+        numbers, perplexities, yerr=errors, marker="o", markersize=4, linewidth=1, capsize=3, color="tab:blue",
+        label="held-out perplexity (bars: one standard error\nof the difference to the best number)",
+    )  # fmt: skip
+    ax.axhline(selection.unigram_perplexity, color="gray", linestyle=":", label="without topics (unigram)")
+    at = next(row for row in selection.rows if row.n_topics == selection.chosen)
+    label = f"chosen: {selection.chosen}" if selection.structured else "no structure"
+    ax.plot([at.n_topics], [at.perplexity], "o", markersize=11, markerfacecolor="none", markeredgewidth=2,
+            color="tab:red", label=label)  # fmt: skip
+    if numbers.max() > 4 * numbers.min():
+        ax.set_xscale("log")
+        ticks = [row.n_topics for row in selection.rows]
+        ticks = _apart(ticks, selection.chosen)
+        ax.set_xticks(ticks, [str(tick) for tick in ticks])
+        ax.minorticks_off()
+    ax.set_xlabel("number of topics")
+    ax.set_ylabel("completion perplexity")
+    ax.legend(fontsize=8)
+    return ax
+
+
+def _apart(numbers: list[int], chosen: int) -> list[int]:
+    """Those numbers, the chosen one among them, whose labels do not touch on a logarithmic axis."""
+    kept = [chosen]
+    for number in numbers:
+        if all(max(number, other) / min(number, other) > 1.2 for other in kept):
+            kept.append(number)
+    return sorted(kept)

@@ -1,0 +1,88 @@
+"""Plain text: one document a file, or one document a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from polyseme.text.readers.documents import Document
+from polyseme.text.readers.encodings import decode_all
+from polyseme.text.readers.inputs import Input
+
+_GENERIC_NAMES = frozenset({
+    "article", "case", "comment", "doc", "document", "email", "entry", "file", "item", "letter", "line", "mail",
+    "message", "msg", "note", "number", "page", "paper", "para", "part", "post", "record", "report", "sample", "scan",
+    "speech", "story", "text", "txt", "untitled",
+})  # fmt: skip
+_LETTERS = re.compile(r"[^\W\d_]+")
+_HEADER_LINE = re.compile(r"[A-Za-z][A-Za-z-]*:(?:\s|$)")
+_TITLE_LINE = re.compile(r"(?i)(?:subject|title):\s*(\S.*)")
+_HEADER_CHARACTERS = 4000
+_LONGEST_TITLE = 80
+
+
+def read_file(source: Input) -> Iterator[Document]:
+    """The whole file as one document, titled by its name and labeled by its folder."""
+    content = source.whole()
+    if content is None:
+        return
+    encoding = source.encoding_of(content)
+    if encoding is None:
+        return
+    text, bad = decode_all(content, encoding)
+    if bad:
+        source.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", times=bad)
+    if not text or text.isspace():
+        source.drop("empty file")
+        return
+    yield file_document(source, text)
+
+
+def file_document(source: Input, text: str, title: str | None = None) -> Document:
+    """The document that a whole file is."""
+    label = source.file.label
+    return Document(
+        id=source.name,
+        text=text,
+        title=title or title_of(source.name, text),
+        labels=() if label is None else (label,),
+        source=source.name,
+    )
+
+
+def title_of(name: str, text: str) -> str:
+    """The file's name without its suffix or, if that says nothing ("491", "doc_12"), how the text begins."""
+    stem = PurePath(name).stem
+    if any(len(word) > 1 and word.lower() not in _GENERIC_NAMES for word in _LETTERS.findall(stem)):
+        return stem
+    return _first_line(text[:_HEADER_CHARACTERS]) or stem
+
+
+def _first_line(text: str) -> str:
+    """The first line with a letter; in a message with headers, its subject. Long lines are cut after a word."""
+    lines = [line.strip() for line in text.splitlines()]
+    first = next((number for number, line in enumerate(lines) if _LETTERS.search(line)), None)
+    if first is None:
+        return ""
+    line = lines[first]
+    for header in lines[first:]:
+        if not _HEADER_LINE.match(header):
+            break
+        if found := _TITLE_LINE.match(header):
+            line = found[1]
+            break
+    if len(line) <= _LONGEST_TITLE:
+        return line
+    return f"{line[: _LONGEST_TITLE - 1].rsplit(maxsplit=1)[0]}…"
+
+
+def read_lines(source: Input) -> Iterator[Document]:
+    """Each line as a document, with its number as id; blank lines are dropped."""
+    name = source.name
+    for number, line in source.lines():
+        text = line.strip()
+        if text:
+            yield Document(str(number), text, source=name)
+        elif line:
+            source.drop("blank line")

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from polyseme.errors import InputError
+from polyseme.kernels import Array
+
+MOST_TOPICS = 2**31 - 1
+"""the kernels count topics in 32 bits"""
+
+
+def check_whole_number(name: str, value: Any, *, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def check_n_topics(n_components: Any) -> int:
+    K = check_whole_number("n_components", n_components, least=1)
+    if K > MOST_TOPICS:
+        raise InputError(f"n_components must be at most {MOST_TOPICS}, got {n_components!r}.")
+    return K
+
+
+def check_nonnegative(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
+        raise InputError(f"{name} must be a finite number of at least 0, got {value!r}.")
+    return float(value)
+
+
+def check_share(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise InputError(f"{name} must be a number between 0 and 1, got {value!r}.")
+    return float(value)
+
+
+def check_n_jobs(n_jobs: Any) -> int | None:
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise InputError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
+    return int(n_jobs)
+
+
+def as_random_state(random_state: Any) -> np.random.RandomState:
+    """A seed as scikit-learn takes it: None, a number or a RandomState. A Generator would not survive `clone`."""
+    if isinstance(random_state, np.random.Generator):
+        raise InputError(
+            "random_state must be None, a whole number or a numpy.random.RandomState, not a Generator: pass a number "
+            "drawn from it, int(generator.integers(2**31))."
+        )
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy.random.RandomState, got "
+            f"{random_state!r}."
+        ) from None
+
+
+def word_names(name: str, vocabulary: Any, size: int) -> Array:
+    """The word of each column as strings, from a sequence of names, or from a fitted vectorizer or Pipeline."""
+    if hasattr(vocabulary, "get_feature_names_out"):
+        vocabulary = vocabulary.get_feature_names_out()
+    if isinstance(vocabulary, str) or len(vocabulary) != size:
+        raise InputError(f"{name} must have one name for each of the {size} words, got {_how_many(vocabulary)}.")
+    return np.array([str(word) for word in vocabulary], dtype=object)
+
+
+def _how_many(vocabulary: Any) -> str:
+    return repr(vocabulary) if isinstance(vocabulary, str) else str(len(vocabulary))
+
+
+MOST = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
+"""counts and weights must be 0, or between the inverse of this and this: products and squares of them stay finite"""
+
+
+def check_range(name: str, values: Array, dtype: np.dtype[Any]) -> None:
+    """Refuses numbers of at least 0 that are too large or too small for factors of `dtype`."""
+    if not values.size:
+        return
+    most = MOST[dtype]
+    wrong = float(values.max())
+    if not wrong > most:
+        if values.dtype.kind != "f" or values.min() >= 1 / most:
+            return
+        wrong = float(np.min(values, initial=wrong, where=values > 0))
+        if wrong >= 1 / most or wrong == 0:
+            return
+    wider = ", or use float64" if dtype == np.float32 else ""
+    raise InputError(
+        f"{name} must be 0 or between {1 / most:.0e} and {most:.0e} in {dtype.name}, got {wrong:.3g}: "
+        f"rescale the data{wider}."
+    )
