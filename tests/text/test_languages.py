@@ -1,4 +1,4 @@
-"""Vectorizer with a language: its words, stop words and stems; guesses; phrases; and its plain form."""
+"""Vectorizer with a language: words, stop words and stems; language detection; phrases; conversion to JSON."""
 
 import json
 import re
@@ -13,13 +13,13 @@ from sklearn.exceptions import NotFittedError
 
 from polyseme import InputError, MissingExtraError, ModelFileError, UnsupportedError
 from polyseme.text import LANGUAGES, Vectorizer, tokens
-from polyseme.text.languages import language_of, named, npmi
+from polyseme.text.languages import language_of, name_stems, npmi
 
 Stemmer = pytest.importorskip("Stemmer")
 
 
 def words(text, language="other", **parameters):
-    """The words of one text, in the order of the vocabulary, as often as they occur."""
+    """Return the words of one text in the order of the vocabulary, repeated as often as they occur."""
     counter = Vectorizer(language=language, **{"keep_numbers": True, **parameters})
     counts = counter.fit_transform([text]).toarray()[0]
     return [name for name, count in zip(counter.get_feature_names_out(), counts, strict=True) for _ in range(count)]
@@ -65,7 +65,7 @@ def test_rules_of_single_languages():
 
 
 @pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
-def test_a_tokenizer_replaces_the_rules():
+def test_a_tokenizer_replaces_the_rules_of_the_language():
     cut = {"東京都に": ["東京", "都", "に"]}
     assert words("東京都に", "japanese", tokenizer=cut.__getitem__) == sorted(["東京", "都", "に"])
     assert words("Running|runs|THE", "english", tokenizer=lambda text: text.split("|")) == ["runs", "runs"]
@@ -121,15 +121,15 @@ def test_a_stem_is_shown_by_its_most_frequent_form():
 
 
 def test_of_equally_frequent_forms_the_shorter_then_the_first_is_shown():
-    naming = named(["aa", "ab", "abc", "b"], np.array([2, 2, 2, 1]), ["x", "x", "x", "y"])
+    naming = name_stems(["aa", "ab", "abc", "b"], np.array([2, 2, 2, 1]), ["x", "x", "x", "y"])
     assert naming.names == ["aa", "b"]
     assert naming.numbers.tolist() == [0, 0, 0, 1]
     assert naming.stems == ["x", "y"]
-    assert named(["abc", "b"], np.array([2, 2]), ["x", "x"]).names == ["b"]
+    assert name_stems(["abc", "b"], np.array([2, 2]), ["x", "x"]).names == ["b"]
 
 
 def oracle(texts):
-    """English counts, by regular expressions, one document after another."""
+    """Count English stems with regular expressions, one document after another."""
     stems = Stemmer.Stemmer("english").stemWord
     stops = LANGUAGES["english"].stop_words
     rows = []
@@ -157,7 +157,7 @@ def test_counts_of_stems_are_those_of_a_naive_loop(texts):
         assert {stem_of[name]: count for name, count in zip(names, row, strict=True) if count} == wanted
 
 
-def test_limits_see_stems_not_forms():
+def test_min_df_and_max_features_apply_to_stems():
     texts = ["runs", "running", "run", "cat cats", "dog"]
     counter = Vectorizer(language="english", min_df=2).fit(texts)
     assert list(counter.vocabulary_) == ["run"]
@@ -167,7 +167,7 @@ def test_limits_see_stems_not_forms():
 
 @pytest.mark.parametrize("parameters", [{}, {"stem": False}, {"min_df": 3, "max_df": 0.4}, {"max_features": 5}])
 @pytest.mark.parametrize("at_once", [70, 300, 1 << 23])
-def test_words_learned_batch_by_batch_are_those_of_the_whole(parameters, at_once, monkeypatch):
+def test_fit_by_batches_learns_the_words_of_fit_transform(parameters, at_once, monkeypatch):
     monkeypatch.setattr(tokens, "_CHARACTERS_AT_ONCE", at_once)
     forms = np.array(["run", "runs", "running", "runner", "walk", "walked", "cat", "cats", "dog", "hopes", "hoped"])
     rng = np.random.default_rng(0)
@@ -179,7 +179,7 @@ def test_words_learned_batch_by_batch_are_those_of_the_whole(parameters, at_once
     assert (by_parts.transform(texts) != counts).nnz == 0
 
 
-def test_runs_of_stems():
+def test_n_grams_are_of_stems():
     texts = ["neural network and deep learning", "neural networks", "deep learning of neural networks"]
     counter = Vectorizer(language="english", ngram_range=(1, 2))
     counts = counter.fit_transform(texts)
@@ -194,7 +194,7 @@ def test_runs_of_stems():
     }  # fmt: skip
 
 
-def test_a_given_vocabulary_is_found_by_stems():
+def test_a_given_vocabulary_is_matched_by_stems():
     counter = Vectorizer(language="english", vocabulary=["houses", "cat"])
     assert counter.fit_transform(["a house", "cats of the housing", "dog"]).toarray().tolist() == [
         [1, 0],
@@ -206,7 +206,7 @@ def test_a_given_vocabulary_is_found_by_stems():
         Vectorizer(language="english", vocabulary=["house", "houses"]).fit(["text"])
 
 
-def test_a_second_fit_forgets_the_first():
+def test_a_second_fit_replaces_the_first():
     counter = Vectorizer(language="english").fit(["running shoes"])
     counter.set_params(language="german").fit(["Häuser laufen"])
     assert counter.language_ == "german"
@@ -216,7 +216,7 @@ def test_a_second_fit_forgets_the_first():
     assert counter.language_ is None
 
 
-# guesses
+# language detection
 
 SENTENCES = {
     "arabic": "كان الطقس جميلا في المدينة ولم يكن هناك أحد في الشارع الذي يمر من أمام البيت",
@@ -256,12 +256,12 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("language", SENTENCES)
-def test_the_language_of_a_sentence_is_guessed(language):
+def test_the_language_of_a_sentence_is_detected(language):
     counter = Vectorizer(language="auto").fit([SENTENCES[language]])
     assert counter.language_ == language
 
 
-def test_what_is_no_known_language_has_its_words_whole():
+def test_words_of_an_unknown_language_are_not_changed():
     counter = Vectorizer(language="auto").fit(["zxqv wrtk zxqv", "qqq a1b"])
     assert counter.language_ == "other"
     assert list(counter.vocabulary_) == ["a1b", "qqq", "wrtk", "zxqv"]
@@ -270,7 +270,7 @@ def test_what_is_no_known_language_has_its_words_whole():
 # phrases
 
 
-def test_npmi_is_its_formula():
+def test_npmi_equals_its_formula():
     assert npmi(np.array([5]), np.array([5]), np.array([5]), 100)[0] == pytest.approx(1)
     assert npmi(np.array([4]), np.array([20]), np.array([20]), 100)[0] == pytest.approx(0)
     assert npmi(np.array([2]), np.array([10]), np.array([4]), 50)[0] == pytest.approx(np.log(2.5) / np.log(25))
@@ -295,7 +295,7 @@ def test_phrases_are_found_and_joined():
     assert new.sum() == 1
 
 
-def test_phrases_do_not_reach_over_stop_words_or_signs():
+def test_phrases_do_not_span_stop_words_or_punctuation():
     texts = ["bank of america", "bank, america"] * 20
     assert "bank_america" not in Vectorizer(language="english", phrases=0.0).fit(texts).vocabulary_
     assert "bank_america" in Vectorizer(language="english", phrases=0.0).fit(["bank-\namerica"] * 20).vocabulary_
@@ -310,7 +310,7 @@ def test_phrases_without_a_language():
     assert list(both.vocabulary_) == ["san_francisco"]
 
 
-def test_rare_pairs_are_no_phrases():
+def test_rare_pairs_are_not_joined():
     assert list(Vectorizer(phrases=0.0).fit(["san francisco"] * 9).vocabulary_) == ["francisco", "san"]
 
 
@@ -329,12 +329,12 @@ def test_rare_pairs_are_no_phrases():
         ({"language": 3}, "language"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(parameters, message):
+def test_parameters_that_cannot_be_combined_are_refused(parameters, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         Vectorizer(**parameters).fit(["some text"])
 
 
-def test_a_language_needs_a_fit_and_no_analyzer():
+def test_a_language_needs_a_fit_and_has_no_analyzer():
     with pytest.raises(NotFittedError, match="must be fitted first"):
         Vectorizer(language="english", vocabulary=["cat"]).transform(["cats"])
     with pytest.raises(UnsupportedError, match="use transform"):
@@ -347,10 +347,10 @@ def test_stemming_without_pystemmer_names_the_extra(monkeypatch):
     with pytest.raises(MissingExtraError, match=r"Stemming needs the extra 'cli': pip install 'polyseme\[cli\]'"):
         Vectorizer(language="english").fit(["cats"])
     assert words("cats", "english", stem=False) == ["cats"]
-    assert fitted.transform(["cats"]).sum() == 1  # a form that the fit has met
+    assert fitted.transform(["cats"]).sum() == 1  # a form of the fit needs no stemmer
 
 
-# the plain form
+# conversion to JSON
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_stemming_without_pystemmer_names_the_extra(monkeypatch):
         {"vocabulary": {"san", "york"}},
     ],
 )
-def test_a_vectorizer_comes_back_from_json(parameters):
+def test_json_restores_a_vectorizer(parameters):
     fitted = Vectorizer(**parameters).fit(PLACES)
     again = Vectorizer.from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert again.vocabulary_ == fitted.vocabulary_
@@ -374,7 +374,7 @@ def test_a_vectorizer_comes_back_from_json(parameters):
     assert again.fit(PLACES).vocabulary_ == fitted.vocabulary_
 
 
-def test_what_has_no_plain_form_is_refused():
+def test_functions_cannot_be_converted():
     fitted = Vectorizer(preprocessor=str.lower).fit(PLACES)
     with pytest.raises(InputError, match="preprocessor is a method_descriptor, which cannot be saved"):
         fitted.to_dict()
@@ -383,7 +383,7 @@ def test_what_has_no_plain_form_is_refused():
 
 
 @pytest.mark.parametrize("data", [{}, {"format_version": "x"}, [], None, {"format_version": 1, "parameters": {}}])
-def test_foreign_data_is_refused(data):
+def test_data_of_another_kind_is_refused(data):
     with pytest.raises(ModelFileError, match="not a saved Vectorizer"):
         Vectorizer.from_dict(data)
 

@@ -1,4 +1,4 @@
-"""Vectorizer against scikit-learn's CountVectorizer: the same counts, vocabulary, errors and habits."""
+"""Vectorizer against scikit-learn's CountVectorizer: the same counts, vocabulary, errors and conventions."""
 
 import copy
 import gzip
@@ -34,7 +34,10 @@ TEXTS = [
 
 
 def assert_same(texts, more_texts=(), *, phrases=False, **parameters):
-    """Equal matrices, vocabularies and types, or equal errors; `phrases` only changes how they are counted."""
+    """Check for equal matrices, vocabularies and types, or equal errors.
+
+    `phrases=1.0` makes Vectorizer count in the order of the words, which must not change the result.
+    """
     theirs, ours = CountVectorizer(**parameters), Vectorizer(phrases=phrases, **parameters)
     try:
         expected = theirs.fit_transform(texts)
@@ -101,16 +104,16 @@ def test_counts_are_those_of_count_vectorizer(parameters):
 
 
 @pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
-def test_a_tokenizer_or_an_analyzer_of_the_users():
+def test_tokenizer_and_analyzer_of_the_user():
     assert_same(TEXTS, tokenizer=str.split, stop_words=["the"], ngram_range=(1, 2))
     assert_same(TEXTS, tokenizer=lambda text: text.split(" "))  # also the empty word
     assert_same(TEXTS, analyzer=lambda text: [len(word) for word in text.split()])
-    with pytest.raises(polyseme.InputError, match="The tokenizer must give strings: a string was expected, not int"):
+    with pytest.raises(polyseme.InputError, match="The tokenizer must return strings: a string was expected, not int"):
         Vectorizer(tokenizer=lambda text: [1]).fit(TEXTS)
 
 
 SPACED = ["ship  sail", "sea  storm ship", "", " ", "sail ship  ", "sea storm  sail sea  "]
-"""Split at single blanks, these have empty tokens."""
+"""Texts that have empty tokens if they are split at single blanks."""
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_empty_tokens_are_counted_as_count_vectorizer_does(parameters, more):
     assert_same(SPACED, ["", "  ", "ship  sea"], phrases=1.0, **parameters, **more)
 
 
-def test_empty_tokens_are_no_part_of_a_phrase():
+def test_a_phrase_has_no_empty_token():
     texts = ["new york", " ship"] * 20
     counter = Vectorizer(phrases=True, tokenizer=lambda text: text.split(" "), token_pattern=None)
     counts = counter.fit_transform([*texts, "", " "])
@@ -167,7 +170,7 @@ DOCUMENTS_AS_WORDS = [["Ship", "sail"], [], ("sea", "", "Ship"), ["sea"]]
 
 
 @pytest.mark.parametrize("more", [{}, {"ngram_range": (1, 2)}, {"stop_words": ["sea"]}, {"phrases": 1.0}], ids=str)
-def test_documents_of_other_types_for_functions_of_the_user(more):
+def test_functions_of_the_user_accept_documents_of_other_types(more):
     rows = [{"text": "Ship sail"}, {"text": ""}, {"text": "sea ship"}]
     words = {"tokenizer": lambda words: words, "token_pattern": None, "lowercase": False}
     assert_same(DOCUMENTS_AS_WORDS, [["sail"]], **words, **more)
@@ -176,14 +179,14 @@ def test_documents_of_other_types_for_functions_of_the_user(more):
     assert_same(rows, preprocessor=lambda row: row["text"], token_pattern=r"(\w)\w*", **more)
 
 
-def test_documents_of_other_types_for_characters_and_accents():
+def test_documents_of_other_types_with_char_analyzer_and_strip_accents():
     rows = [{"text": "Ship sail"}, {"text": ""}, {"text": "sea ship"}]
     assert_same(rows, preprocessor=lambda row: row["text"], analyzer="char", ngram_range=(2, 3))
     assert_same(rows, strip_accents=lambda row: row["text"], lowercase=False)
 
 
-def test_documents_of_other_types_that_no_function_takes():
-    refused = "Document 0 is of type list, where a string belongs"
+def test_documents_of_other_types_are_refused_if_no_function_accepts_them():
+    refused = "Document 0 must be a string, got an object of type list"
     with pytest.raises(polyseme.InputError, match=refused):
         Vectorizer(tokenizer=lambda words: words, token_pattern=None).fit(DOCUMENTS_AS_WORDS)  # lowercase is True
     with pytest.raises(polyseme.InputError, match=refused):
@@ -220,7 +223,7 @@ CHOICES = st.fixed_dictionaries(
 
 @given(DOCUMENTS, CHOICES)
 @settings(max_examples=300, deadline=None)
-def test_any_text_is_counted_alike(texts, parameters):
+def test_any_text_has_equal_counts(texts, parameters):
     assert_same(texts, ["a Σ İ"], **parameters)
 
 
@@ -232,13 +235,13 @@ def test_any_text_is_counted_alike(texts, parameters):
     st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
-def test_any_pattern_is_matched_alike(texts, pattern, lowercase):
+def test_any_pattern_has_equal_matches(texts, pattern, lowercase):
     assert_same(texts, token_pattern=pattern, lowercase=lowercase)
 
 
 @pytest.mark.parametrize("also", ["", "Σ"])
-def test_every_code_point_is_counted_alike(also):
-    """A document for each 256 of them, alone, doubled and between letters; with a Σ Python itself lowers the text."""
+def test_every_code_point_has_equal_counts(also):
+    """Each document has 256 code points, alone, doubled and between letters; Python lowers a text that has a Σ."""
     blocks = [range(start, start + 256) for start in range(0, 0x110000, 256)]
     texts = [" ".join(f"{chr(c)}{chr(c)} a{chr(c)}B {also}{chr(c)}" for c in block) for block in blocks]
     theirs, ours = CountVectorizer(), Vectorizer()
@@ -253,7 +256,7 @@ def test_simple_patterns_are_compiled():
         assert by_pattern(pattern, True) is None
 
 
-def test_20_newsgroups_are_counted_alike():
+def test_20_newsgroups_have_equal_counts():
     path = DATA / "text" / "news20.jsonl.gz"
     if not path.is_file():
         pytest.skip(f"no {path} (set POLYSEME_DATA to the data folder)")
@@ -285,14 +288,14 @@ def test_the_number_of_threads_changes_nothing(corpus, parameters):
 
 
 @pytest.mark.parametrize("parameters", [{}, {"phrases": True}, {"language": "auto"}])
-def test_a_stream_is_counted_as_a_list(corpus, parameters):
+def test_a_stream_has_the_counts_of_a_list(corpus, parameters):
     one, other = Vectorizer(**parameters), Vectorizer(**parameters)
     assert_equal_counts(one.fit_transform(text for text in corpus), other.fit_transform(corpus))
     assert_equal_counts(one.transform(iter(corpus)), other.transform(tuple(corpus)))
     assert one.vocabulary_ == other.vocabulary_
 
 
-def test_a_stream_is_not_kept(monkeypatch):
+def test_a_stream_is_not_stored(monkeypatch):
     class Document(str):
         __slots__ = ("__weakref__",)
 
@@ -319,10 +322,10 @@ def test_many_tiny_documents_and_a_long_one():
     assert_same([words + " end", "x" * 300_000 + " " + "é" * 10_000])
 
 
-# the habits of a scikit-learn estimator
+# conventions of scikit-learn estimators
 
 
-def test_parameters_have_count_vectorizers_defaults():
+def test_parameters_have_the_defaults_of_count_vectorizer():
     theirs, ours = CountVectorizer().get_params(), Vectorizer().get_params()
     assert {name: ours[name] for name in theirs} == theirs
     assert set(ours) - set(theirs) == {
@@ -339,7 +342,7 @@ BAD_PARAMETERS = [
 
 
 @pytest.mark.parametrize("parameters", BAD_PARAMETERS, ids=str)
-def test_errors_are_count_vectorizers(parameters):
+def test_errors_are_those_of_count_vectorizer(parameters):
     with pytest.raises(Exception) as theirs:  # noqa: PT011
         CountVectorizer(**parameters).fit(TEXTS)
     with pytest.raises(type(theirs.value).__mro__[1], match=r".") as ours:
@@ -348,7 +351,7 @@ def test_errors_are_count_vectorizers(parameters):
 
 
 @pytest.mark.parametrize("texts", ["one string", [""], [], ["a b c"]])
-def test_errors_of_documents_are_count_vectorizers(texts):
+def test_errors_for_documents_are_those_of_count_vectorizer(texts):
     with pytest.raises(ValueError, match=r".") as theirs:
         CountVectorizer().fit(texts)
     with pytest.raises(ValueError, match=re.escape(str(theirs.value))):
@@ -356,14 +359,15 @@ def test_errors_of_documents_are_count_vectorizers(texts):
 
 
 @pytest.mark.parametrize("document", [None, 3, ["words"]])
-def test_a_document_that_is_no_text(document):
-    with pytest.raises(polyseme.InputError, match=f"Document 1 is of type {type(document).__name__}, where a string"):
+def test_a_document_that_is_not_a_text_is_refused(document):
+    expected = f"Document 1 must be a string, got an object of type {type(document).__name__}"
+    with pytest.raises(polyseme.InputError, match=expected):
         Vectorizer().fit(["text", document])
     with pytest.raises(ValueError, match=r"np.nan is an invalid document"):
         Vectorizer().fit(["text", np.nan])
 
 
-def test_warnings_are_count_vectorizers():
+def test_warnings_are_those_of_count_vectorizer():
     for make in (CountVectorizer, Vectorizer):
         with pytest.warns(UserWarning, match="stop_words may be inconsistent"):
             make(stop_words=["don't"]).fit(TEXTS)
@@ -373,7 +377,7 @@ def test_warnings_are_count_vectorizers():
             make(tokenizer=str.split).fit(TEXTS)
 
 
-def test_bytes_files_and_names(tmp_path):
+def test_bytes_files_and_file_names(tmp_path):
     texts = [text.encode("utf-16") for text in TEXTS]
     assert_same(texts, encoding="utf-16")
     names = [str(tmp_path / f"{number}.txt") for number in range(len(texts))]
@@ -388,7 +392,7 @@ def test_bytes_files_and_names(tmp_path):
     assert_same([b"ok \xff\xfe"], decode_error="ignore")
 
 
-def test_documents_in_other_containers():
+def test_documents_in_arrays_series_and_dicts():
     pandas = pytest.importorskip("pandas")
     expected = Vectorizer().fit_transform(TEXTS)
     for texts in (
@@ -400,7 +404,7 @@ def test_documents_in_other_containers():
         assert_equal_counts(Vectorizer().fit_transform(texts), expected)
 
 
-def test_clone_pickle_and_copies():
+def test_clones_pickles_and_copies_count_equally():
     fitted = Vectorizer(min_df=2, language="english").fit(TEXTS)
     assert clone(fitted).get_params() == fitted.get_params()
     assert not hasattr(clone(fitted), "vocabulary_")
@@ -408,7 +412,7 @@ def test_clone_pickle_and_copies():
         assert_equal_counts(twin.transform(TEXTS), fitted.transform(TEXTS))
 
 
-def test_pipeline_and_grid_search():
+def test_pipelines_and_grid_search_work():
     texts = ["ant bee ant", "bee ant cow", "iron zinc", "zinc iron gold zinc", "ant cow cow", "gold iron"] * 4
     pipeline = make_pipeline(Vectorizer(), polyseme.PLSA(2, random_state=1))
     assert pipeline.fit_transform(texts).shape == (24, 2)
@@ -441,7 +445,7 @@ def test_a_fit_that_fails_leaves_the_vectorizer_as_it_was():
     assert fitted.set_params(n_jobs=1).transform(["run"]).sum() == 1
 
 
-def test_without_phrases_to_find_n_grams_are_as_ever(corpus):
+def test_n_grams_do_not_change_if_no_phrase_is_found(corpus):
     plain = Vectorizer(ngram_range=(1, 3), stop_words=["w1", "w2"])
     in_order = Vectorizer(ngram_range=(1, 3), stop_words=["w1", "w2"], phrases=1.0)
     assert_equal_counts(in_order.fit_transform(corpus[:300]), plain.fit_transform(corpus[:300]))
@@ -449,5 +453,5 @@ def test_without_phrases_to_find_n_grams_are_as_ever(corpus):
     assert in_order.phrases_ == [[], []]
 
 
-def test_the_analyzer_is_scikit_learns():
+def test_the_analyzer_is_that_of_scikit_learn():
     assert Vectorizer().build_analyzer()("Two words") == ["two", "words"]

@@ -1,4 +1,4 @@
-"""The words of documents in their order, beside their counts."""
+"""`Vectorizer.sequences`: the words of documents in their order."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ TEXTS = [
 
 
 def counted(sequences, n_words):
-    """The counts of sequences."""
+    """Return the counts of sequences."""
     indptr = sequences.indptr
     rows = [sequences.tokens[indptr[d] : indptr[d + 1]] for d in range(len(indptr) - 1)]
     return np.array([np.bincount(row[row >= 0], minlength=n_words) for row in rows])
@@ -36,7 +36,7 @@ def counted(sequences, n_words):
         {"language": "english", "n_jobs": 1},
     ],
 )
-def test_sequences_have_the_counts(options):
+def test_sequences_have_the_counts_of_transform(options):
     vectorizer = Vectorizer(**options)
     counts = vectorizer.fit_transform(TEXTS)
     sequences = vectorizer.sequences(iter(TEXTS))
@@ -44,7 +44,7 @@ def test_sequences_have_the_counts(options):
     assert np.array_equal(counted(sequences, counts.shape[1]), counts.toarray())
 
 
-def test_the_order_is_the_texts():
+def test_the_order_is_that_of_the_text():
     vectorizer = Vectorizer(stop_words=["the"]).fit(["the big cat, the small cat"])
     names = vectorizer.get_feature_names_out()
     sequences = vectorizer.sequences(["The small dog, the big dog; the cat."])
@@ -52,14 +52,14 @@ def test_the_order_is_the_texts():
     assert words == ["small", None, "big", None, "cat"]
 
 
-def test_stems_are_one_word():
+def test_forms_of_a_stem_are_one_word():
     vectorizer = Vectorizer(language="english").fit(["a cat and many cats", "dogs"])
     tokens = vectorizer.sequences(["Cats, cat; dog!"]).tokens
     assert tokens[0] == tokens[1] >= 0
     assert tokens[2] >= 0
 
 
-def test_they_are_those_of_the_analyzer():
+def test_sequences_are_those_of_the_analyzer():
     vectorizer = Vectorizer(min_df=7)
     counts = vectorizer.fit_transform(TEXTS)
     analyzer = vectorizer.build_analyzer()

@@ -1,6 +1,6 @@
-"""From raw text to counts: `read` reads documents from files, `Vectorizer` counts their words.
+"""From files to word counts: `read` reads documents, `Vectorizer` counts their words.
 
-`make_pipeline` joins a vectorizer and a model that then knows its words.
+`make_pipeline` combines a vectorizer and a model, and gives the model the words of its columns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from polyseme.text.readers import Document, Limits, Problem, Problems, Reader, read
     from polyseme.text.vectorizer import Vectorizer
 
-_HOMES = {
+_MODULES = {
     "Vectorizer": "vectorizer",
     "LANGUAGES": "languages",
     "TopicPipeline": "pipeline",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, found when they are first used: importing polyseme stays light."""
+    """Import a public name when it is first used, so that importing polyseme stays fast."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'readers')}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'readers')}"), name)

@@ -1,4 +1,4 @@
-"""A Pipeline from texts to topics whose model knows its words."""
+"""`TopicPipeline`: a Pipeline from texts to topics that tells its model the words of the columns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from sklearn.pipeline import Pipeline
 
 
 class TopicPipeline(Pipeline):
-    """scikit-learn's Pipeline, which also gives the names of the words to its last step.
+    """Pipeline of scikit-learn that also passes the words of the columns to its last step.
 
-    A Pipeline passes counts from step to step, but not the words of their columns. After a fit, this one calls
-    `set_vocabulary` of the last step with the names that the steps before it give (`get_feature_names_out`), so that
-    `pipeline[-1].topics()` shows words, and the names are saved with the model. All else is as in Pipeline.
+    A Pipeline passes counts from step to step, but not the words of their columns. After a fit, this class calls
+    `set_vocabulary` of the last step with the result of `get_feature_names_out` of the steps before it. Then
+    `pipeline[-1].topics()` shows words, and they are saved with the model.
+
+    The parameters are those of Pipeline.
 
     Examples
     --------
@@ -26,22 +28,67 @@ class TopicPipeline(Pipeline):
     """
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """As in Pipeline; then the last step learns the names of its words."""
+        """Fit all steps, and pass the words to the last one.
+
+        Parameters
+        ----------
+        X : iterable
+            Input of the first step, such as texts.
+        y : array-like, default=None
+            Target of all steps.
+        **params : dict
+            Parameters of the steps, as in Pipeline.
+
+        Returns
+        -------
+        TopicPipeline
+            This object.
+        """
         super().fit(X, y, **params)
-        self._name_words()
+        self._set_vocabulary()
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """As in Pipeline; then the last step learns the names of its words."""
+        """Fit all steps, pass the words to the last one, and return its result.
+
+        Parameters
+        ----------
+        X : iterable
+            Input of the first step, such as texts.
+        y : array-like, default=None
+            Target of all steps.
+        **params : dict
+            Parameters of the steps, as in Pipeline.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            Result of the last step.
+        """
         transformed = super().fit_transform(X, y, **params)
-        self._name_words()
+        self._set_vocabulary()
         return transformed
 
-    def _name_words(self) -> None:
+    def _set_vocabulary(self) -> None:
         if len(self.steps) > 1 and hasattr(self[-1], "set_vocabulary"):
             self[-1].set_vocabulary(self[:-1].get_feature_names_out())
 
 
 def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> TopicPipeline:
-    """scikit-learn's `make_pipeline`, as a TopicPipeline."""
+    """Construct a TopicPipeline whose steps are named after their types.
+
+    Parameters
+    ----------
+    *steps : estimators
+        The steps.
+    memory : str or object with the joblib.Memory interface, default=None
+        Cache of fitted transformers.
+    verbose : bool, default=False
+        Whether to print the time of each step.
+
+    Returns
+    -------
+    TopicPipeline
+        The pipeline.
+    """
     return TopicPipeline(pipeline.make_pipeline(*steps).steps, memory=memory, verbose=verbose)

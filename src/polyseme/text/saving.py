@@ -1,4 +1,7 @@
-"""A fitted Vectorizer as plain data, and back. Nothing in the data is executed or trusted: every field is checked."""
+"""Conversion of a fitted Vectorizer to plain data for JSON, and back.
+
+The data may come from a file that somebody else wrote: every field is checked, and nothing in it is executed.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,11 @@ from polyseme.text.languages import LANGUAGES
 from polyseme.text.tokens import by_pattern
 
 FORMAT_VERSION = 1
-_OPTIONAL = ("language_", "forms_", "shown_")
-_LONGEST_PATTERN, _LONGEST_WORD = 200, 1000
-_MOST = 2**31 - 1
+_OPTIONAL_ATTRIBUTES = ("language_", "forms_", "shown_")
+_MAX_PATTERN_LENGTH = 200
+_MAX_WORD_LENGTH = 1000
+"""Largest minimum length of words in a token pattern."""
+_MAX_INT = 2**31 - 1
 
 
 def _is_encoding(value: Any) -> bool:
@@ -60,9 +65,9 @@ _PARAMETERS = {
     "token_pattern": either(NULL, TEXT),
     "ngram_range": Check(_is_range, "two whole numbers from 0 to 100, the smaller one first"),
     "analyzer": one_of("word", "char", "char_wb"),
-    "max_df": either(number(0, 1), whole_number(1, _MOST)),
-    "min_df": either(number(0, 1), whole_number(1, _MOST)),
-    "max_features": either(NULL, whole_number(1, _MOST)),
+    "max_df": either(number(0, 1), whole_number(1, _MAX_INT)),
+    "min_df": either(number(0, 1), whole_number(1, _MAX_INT)),
+    "max_features": either(NULL, whole_number(1, _MAX_INT)),
     "vocabulary": either(NULL, _WORDS),
     "binary": FLAG,
     "dtype": one_of(*dict.fromkeys(_DTYPES)),
@@ -76,7 +81,7 @@ _PARAMETERS = {
     "n_jobs": either(NULL, whole_number(1, 1024), whole_number(-1024, -1)),
 }
 _FIELDS = {
-    "format_version": whole_number(1, _MOST),
+    "format_version": whole_number(1, _MAX_INT),
     "parameters": Check(lambda value: isinstance(value, dict), "an object"),
     "vocabulary": _WORDS,
     "language": either(NULL, one_of(*LANGUAGES)),
@@ -87,12 +92,13 @@ _FIELDS = {
 
 
 def to_dict(vectorizer: Any) -> dict[str, Any]:
-    parameters = {name: _plain(name, value) for name, value in vectorizer.get_params(deep=False).items()}
+    """Return the parameters and fitted attributes of a Vectorizer as values that JSON has."""
+    parameters = {name: _to_plain(name, value) for name, value in vectorizer.get_params(deep=False).items()}
     names = [name for name, _ in sorted(vectorizer.vocabulary_.items(), key=lambda item: item[1])]
     if not all(isinstance(name, str) for name in names):
         raise InputError("Only a vocabulary of strings can be saved.")
     data = {"format_version": FORMAT_VERSION, "parameters": parameters, "vocabulary": names}
-    data |= {name.rstrip("_"): getattr(vectorizer, name) for name in _OPTIONAL if hasattr(vectorizer, name)}
+    data |= {name.rstrip("_"): getattr(vectorizer, name) for name in _OPTIONAL_ATTRIBUTES if hasattr(vectorizer, name)}
     if hasattr(vectorizer, "phrases_"):
         data["phrases"] = [[list(pair) for pair in pairs] for pairs in vectorizer.phrases_]
     try:
@@ -102,7 +108,8 @@ def to_dict(vectorizer: Any) -> dict[str, Any]:
     return data
 
 
-def from_dict(make: Any, data: dict[str, Any], *, trust_pattern: bool = False) -> Any:
+def from_dict(vectorizer_class: Any, data: dict[str, Any], *, trust_pattern: bool = False) -> Any:
+    """Return the fitted vectorizer that `to_dict` described. Raises ModelFileError if the data is not valid."""
     try:
         version = data.get("format_version") if isinstance(data, dict) else None
         if isinstance(version, int) and version > FORMAT_VERSION:
@@ -110,21 +117,21 @@ def from_dict(make: Any, data: dict[str, Any], *, trust_pattern: bool = False) -
         check_fields(data, _FIELDS, required=("format_version", "parameters", "vocabulary"))
         parameters = dict(data["parameters"])
         check_fields(parameters, _PARAMETERS, required=_PARAMETERS)
-        _check_agreement(data, parameters)
+        _check_consistency(data, parameters)
     except ValueError as error:
         raise ModelFileError(f"This is not a saved Vectorizer: {error}.") from None
     pattern = parameters["token_pattern"]
     if not (trust_pattern or pattern is None or is_plain_pattern(pattern)):
         raise ModelFileError(
-            f"The token pattern {pattern[:_LONGEST_PATTERN]!r} is not known to be fast on every text: if you trust it, "
-            "confirm it with --trust-pattern (in Python: trust_pattern=True)."
+            f"The token pattern {pattern[:_MAX_PATTERN_LENGTH]!r} is not known to be fast on every text: if you trust "
+            "it, confirm it with --trust-pattern (in Python: trust_pattern=True)."
         )
     parameters["ngram_range"] = tuple(parameters["ngram_range"])
     parameters["dtype"] = np.dtype(parameters["dtype"]).type
-    vectorizer = make(**parameters)
+    vectorizer = vectorizer_class(**parameters)
     vectorizer.fixed_vocabulary_ = parameters["vocabulary"] is not None
     vectorizer.vocabulary_ = {name: column for column, name in enumerate(data["vocabulary"])}
-    for name in _OPTIONAL:
+    for name in _OPTIONAL_ATTRIBUTES:
         if name.rstrip("_") in data:
             setattr(vectorizer, name, data[name.rstrip("_")])
     if "phrases" in data:
@@ -133,21 +140,21 @@ def from_dict(make: Any, data: dict[str, Any], *, trust_pattern: bool = False) -
 
 
 def is_plain_pattern(pattern: str) -> bool:
-    r"""Whether words are runs of one set of characters (`\b\w\w+\b`, `[a-z]{3,}`), which take linear time to find.
+    r"""Return whether a pattern repeats one set of characters (`\b\w\w+\b`, `[a-z]{3,}`), which takes linear time.
 
     Other regular expressions can take exponential time for a short text.
     """
-    if len(pattern) > _LONGEST_PATTERN:
+    if len(pattern) > _MAX_PATTERN_LENGTH:
         return False
     try:
         characters = by_pattern(pattern, True)
     except (re.error, ValueError, OverflowError):
         return False
-    return characters is not None and characters.min_length <= _LONGEST_WORD
+    return characters is not None and characters.min_length <= _MAX_WORD_LENGTH
 
 
-def _check_agreement(data: dict[str, Any], parameters: dict[str, Any]) -> None:
-    """Raises ValueError where fields, each of which is right, do not fit together."""
+def _check_consistency(data: dict[str, Any], parameters: dict[str, Any]) -> None:
+    """Raise ValueError if fields that are valid by themselves contradict each other."""
     if not data["vocabulary"]:
         raise ValueError("the vocabulary is empty")
     if parameters["analyzer"] == "word" and parameters["token_pattern"] is None:
@@ -160,12 +167,16 @@ def _check_agreement(data: dict[str, Any], parameters: dict[str, Any]) -> None:
         raise ValueError("the forms of the language's words are missing")
 
 
-def _plain(name: str, value: Any) -> Any:
+def _to_plain(name: str, value: Any) -> Any:
+    """Return the value of a parameter as JSON can store it."""
     if name == "dtype":
         return np.dtype(value).name
     if name == "vocabulary" and value is not None:
-        terms = value.items() if hasattr(value, "items") else zip(_terms(value), range(len(value)), strict=True)
-        return [term for term, _ in sorted(terms, key=lambda item: item[1])]
+        if hasattr(value, "items"):
+            return [term for term, _ in sorted(value.items(), key=lambda item: item[1])]
+        if not hasattr(value, "__len__"):
+            raise InputError("vocabulary is an iterator, which cannot be saved: give a list or a mapping.")
+        return sorted(value) if isinstance(value, set) else list(value)
     if name in ("stop_words", "extra_stop_words", "ngram_range") and value is not None and not isinstance(value, str):
         return list(value)
     if value is None or isinstance(value, bool | int | float | str):
@@ -173,7 +184,3 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise InputError(f"{name} is a {type(value).__name__}, which cannot be saved: only plain settings can.")
-
-
-def _terms(vocabulary: Any) -> list[str]:
-    return sorted(vocabulary) if isinstance(vocabulary, set) else list(vocabulary)

@@ -1,9 +1,11 @@
-"""What each character is to the counter: a table over all code points, made by asking the running Python.
+"""From documents to word counts: tables of characters, and the Python interface of the compiled counter.
 
-An entry is the code point to count (the character's lower case, say) and a kind, as `_native/text/characters.hpp`
-reads it. Nothing about Unicode is written down here that Python can tell, so the counts follow its version of Unicode.
+`Characters` is a table over all code points. An entry holds the code point to count (usually the lower case of the
+character) in the low 24 bits and a kind in the bits above, as `_native/text/characters.hpp` reads it. The tables are
+made from Python's own `re`, `str.lower` and `unicodedata`, so that counts follow the Unicode version of the running
+Python.
 
-Documents in, counts out: the Python face of the compiled counter.
+`WordCounter` counts words or n-grams; `WordSequences` stores the words of each document in their order.
 """
 
 from __future__ import annotations
@@ -26,26 +28,290 @@ from polyseme.text._counting import Sequences as CompiledSequences
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint32]
+Integers = npt.NDArray[np.int64]
+Columns = npt.NDArray[np.int32]
 
 SEPARATOR, SPACE, WORD, SPOILER, GRAM, JOINER, IGNORED = range(7)
+"""Kinds of characters; `_native/text/characters.hpp` explains them and has the same numbers."""
+WORDS, CHARACTERS, PADDED_CHARACTERS = range(3)
+"""Units that are counted, with the numbers of `Unit` in `_native/text/counter.hpp`."""
 
 _N_CODES = 0x110000
 _KIND_SHIFT = 24
-_LAST_SCRIPTS = 0x20000  # beyond are ideographs, and characters that are part of no word
-_CAPITAL_SIGMA = ord("Σ")  # its lower case depends on its neighbors
+_LAST_SCRIPTS = 0x20000  # code points above are ideographs or belong to no word
+_CAPITAL_SIGMA = ord("Σ")  # its lower case depends on the neighboring characters
 _HYPHENS = "-\u2010\u2011"
+_ZERO_WIDTH_JOINERS = "\u200c\u200d"
+_FORMAT_CHARACTERS = (
+    (0x00AD, 0x00AE),  # soft hyphen
+    (0x0640, 0x0641),  # tatweel, which stretches Arabic words
+    (0x200E, 0x2010),  # direction of writing
+    (0x202A, 0x202F),
+    (0x2060, 0x2065),  # word joiner
+    (0x2066, 0x206A),
+    (0xFE00, 0xFE10),  # variants of a character's form
+    (0xFEFF, 0xFF00),  # byte order mark
+    (0xE0100, 0xE01F0),
+)
 
 _ATOM = r"\\w|\[\^?(?:[^\]\[\\]|\\.)+\]"
 _SIMPLE_PATTERN = re.compile(rf"(?:\(\?u\))?(\\b)?({_ATOM})((?:{_ATOM})*)(\+|\{{\d+,\}})(\\b)?")
 
+_CHARACTERS_AT_ONCE = 1 << 23
+_COST_OF_A_DOCUMENT = 64
+_COST_OF_AN_OBJECT = 1 << 13
+"""Assumed size, in characters, of a document that is not a string."""
+_WRITABLE_DTYPES = (np.int32, np.int64, np.float32, np.float64)
+"""Types that the compiled counter can write; counts of other types are converted afterwards."""
+
 
 @dataclass(frozen=True)
 class Characters:
-    """A table for the counter, the shortest word, and the characters that only Python's str.lower can lower."""
+    """A table of characters, the length of the shortest word, and characters that need `str.lower`."""
 
     table: Codes
     min_length: int = 1
-    peculiar: tuple[int, ...] = ()
+    irregular: tuple[int, ...] = ()
+    """Characters whose lower case is not one character, or depends on neighbors. Texts with them are lowered first."""
+
+
+@cache
+def by_pattern(pattern: str, lowercase: bool) -> Characters | None:
+    r"""Return the table that finds the words of `re.findall(pattern, text)`, or None if no table can.
+
+    A table exists for patterns that repeat one set of characters C ([...] or \w). The matches of C+, CC+, C{3,} and
+    similar patterns are the runs of C. With \b at both ends, and if C is a subset of \w, they are the runs of \w that
+    have only characters of C.
+    """
+    shape = _SIMPLE_PATTERN.fullmatch(pattern)
+    if shape is None:
+        return None
+    boundary_before, atom, more, repeat, boundary_after = shape.groups()
+    n_more, remainder = divmod(len(more), len(atom))
+    if (boundary_before is None) != (boundary_after is None) or remainder or more != atom * n_more:
+        return None
+    members = _word_characters() if atom == r"\w" else _matching(atom)
+    min_length = n_more + (1 if repeat == "+" else int(repeat[1:-2]))
+    if min_length < 1 or (boundary_before and (members & ~_word_characters()).any()):
+        return None
+    kinds = _kinds_between_words()
+    if boundary_before:
+        kinds[_word_characters()] = SPOILER
+    kinds[members] = WORD
+    return _characters(kinds, lowercase, min_length)
+
+
+@cache
+def single_characters(lowercase: bool) -> Characters:
+    """Return the table for n-grams of characters, in which only white space is special."""
+    return _characters(np.where(_white_space(), SPACE, SEPARATOR).astype(np.uint8), lowercase)
+
+
+@cache
+def language_characters(lowercase: bool, joiners: str, pairs: tuple[tuple[int, int], ...]) -> Characters:
+    """Return the table of a language: words of two or more letters, marks and digits; pairs of some characters.
+
+    `joiners` are part of a word if they stand between two of its characters. The code points in the ranges `pairs` are
+    counted by pairs of neighbors.
+    """
+    kinds = _kinds_between_words()
+    kinds[_word_characters() | _combining_marks()] = WORD
+    kinds[ord("_")] = SEPARATOR
+    kinds[_mask(pairs) & _word_characters()] = GRAM
+    kinds[_mask(_FORMAT_CHARACTERS)] = IGNORED
+    kinds[[ord(joiner) for joiner in _ZERO_WIDTH_JOINERS + joiners]] = JOINER
+    return _characters(kinds, lowercase, min_length=2)
+
+
+@dataclass(frozen=True)
+class TokenRules:
+    """How a document is split into words."""
+
+    characters: Characters
+    """Table that splits a document, unless `words` does."""
+    unit: int = WORDS
+    """WORDS, CHARACTERS or PADDED_CHARACTERS."""
+    stops: frozenset[str] = frozenset()
+    """Stop words, which are not counted."""
+    prepare: Callable[[Any], Any] | None = None
+    """Function that is applied to each document first."""
+    words: Callable[[Any], Iterable[str]] | None = None
+    """Tokenizer that runs in Python, from a prepared document to its words."""
+    text_expected: bool = True
+    """Whether `prepare` must return a string. A tokenizer of the user may accept other types."""
+
+
+class WordCounter:
+    """Counts of words or n-grams in documents, which are added in batches.
+
+    With `per_document=False` only the totals over all documents are stored.
+    """
+
+    def __init__(
+        self, rules: TokenRules, ngram_range: tuple[int, int] = (1, 1), *, per_document: bool = True, n_threads: int
+    ) -> None:
+        characters = rules.characters
+        self.n_documents = 0
+        self._rules = rules
+        self._n_threads = n_threads
+        self._counter = Counter(
+            characters.table, list(characters.irregular), rules.unit, characters.min_length, *ngram_range,
+            sorted(rules.stops), per_document,
+        )  # fmt: skip
+
+    def add(self, batch: list[Any]) -> None:
+        """Count the words of some documents."""
+        _add(self._counter, batch, self._rules, self._n_threads)
+        self.n_documents += len(batch)
+
+    def add_sequences(self, sequences: WordSequences, names: Sequence[str]) -> None:
+        """Count documents that are given as numbers of words, with a name for each number."""
+        sequences.compiled.count_into(self._counter, list(names), self._n_threads)
+        self.n_documents += sequences.n_documents
+
+    def words(self) -> list[str]:
+        """Return the words, sorted; their positions are their numbers. No documents can be added afterwards."""
+        return self._counter.words(self._n_threads)
+
+    def totals(self, n_words: int) -> tuple[Integers, Integers]:
+        """Return the numbers of tokens and of documents of each word."""
+        tokens, documents = np.zeros(n_words, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
+        self._counter.totals(tokens, documents)
+        return tokens, documents
+
+    def renumber(self, columns: Columns) -> None:
+        """Change the number of word i to columns[i]. Counts of equal numbers are added; -1 removes a word."""
+        self._counter.renumber(np.ascontiguousarray(columns, dtype=np.int32), self._n_threads)
+
+    def matrix(self, n_columns: int, dtype: Any) -> sp.csr_array:
+        """Return the counts (documents x columns) with sorted rows, and release those of the counter."""
+        n_rows, n_counts = self._counter.rows, self._counter.nonzeros
+        indptr = np.empty(n_rows + 1, dtype=np.int64)
+        indices = np.empty(n_counts, dtype=np.int32)
+        values = np.empty(n_counts, dtype=dtype if np.dtype(dtype).type in _WRITABLE_DTYPES else np.int64)
+        self._counter.write(indptr, indices, values, self._n_threads)
+        if n_counts <= np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        matrix = sp.csr_array((values.astype(dtype, copy=False), indices, indptr), (n_rows, n_columns))
+        matrix.has_sorted_indices = matrix.has_canonical_format = True
+        return matrix
+
+
+class WordSequences:
+    """The words of each document in their order, stored as 32-bit numbers."""
+
+    def __init__(self, rules: TokenRules, *, n_threads: int) -> None:
+        characters = rules.characters
+        self.n_documents = 0
+        self._rules = rules
+        self._n_threads = n_threads
+        self.compiled = CompiledSequences(
+            characters.table, list(characters.irregular), characters.min_length, sorted(rules.stops)
+        )
+
+    def add(self, batch: list[Any]) -> None:
+        """Add the words of some documents."""
+        _add(self.compiled, batch, self._rules, self._n_threads)
+        self.n_documents += len(batch)
+
+    def words(self) -> list[str]:
+        """Return the words, sorted. From then on their positions are their numbers."""
+        return self.compiled.words(self._n_threads)
+
+    def totals(self, n_words: int) -> Integers:
+        """Return the number of tokens of each word."""
+        tokens = np.zeros(n_words, dtype=np.int64)
+        self.compiled.totals(tokens)
+        return tokens
+
+    def renumber(self, numbers: Columns) -> None:
+        """Change the number of word i to numbers[i]."""
+        self.compiled.renumber(np.ascontiguousarray(numbers, dtype=np.int32), self._n_threads)
+
+    def columns(self, columns: Columns) -> TokenSequences:
+        """Return columns[number] of each word in the order of the documents; -1 marks a word without a column."""
+        numbers = np.empty(self.compiled.size, dtype=np.int32)
+        indptr = np.empty(self.n_documents + 1, dtype=np.int64)
+        self.compiled.write(numbers, indptr)
+        return TokenSequences(np.ascontiguousarray(columns, dtype=np.int32)[numbers], indptr)
+
+    def pairs(self, min_count: int) -> npt.NDArray[np.int64]:
+        """Return sorted rows (first, second, count) of the neighbors that occur at least min_count times."""
+        return np.array(self.compiled.pairs(min_count, self._n_threads), dtype=np.int64).reshape(-1, 3)
+
+    def join(self, first: Columns, second: Columns, joined: Columns) -> None:
+        """Replace neighbors first[i], second[i] by the one word joined[i], from left to right."""
+        self.compiled.join(first, second, joined, self._n_threads)
+
+    def count(self, names: Sequence[str], ngram_range: tuple[int, int], *, per_document: bool) -> WordCounter:
+        """Return the counts of the n-grams of all documents, with a name for each number."""
+        counter = WordCounter(_GIVEN_WORDS, ngram_range, per_document=per_document, n_threads=self._n_threads)
+        counter.add_sequences(self, names)
+        return counter
+
+
+def check_not_one_string(documents: Any) -> None:
+    """Raise ValueError, with scikit-learn's message, if one string was given instead of many documents."""
+    if isinstance(documents, str):
+        raise ValueError("Iterable over raw text documents expected, string object received.")
+
+
+def batches(
+    documents: Iterable[Any], decode: Callable[[Any], Any], *, strings_are_texts: bool = True, any_type: bool = False
+) -> Iterator[list[Any]]:
+    """Yield the documents in lists of a few megabytes. `decode` is applied to what is not a text itself.
+
+    `any_type` allows documents that are not strings, for a preprocessor or tokenizer of the user.
+    """
+    batch: list[Any] = []
+    size = 0
+    for number, document in enumerate(documents):
+        text = document if strings_are_texts and type(document) is str else decode(document)
+        if isinstance(text, str):
+            size += len(text) + _COST_OF_A_DOCUMENT
+        elif any_type:
+            size += _COST_OF_AN_OBJECT
+        else:
+            raise InputError(f"Document {number} must be a string, got an object of type {type(text).__name__}.")
+        batch.append(text)
+        if size >= _CHARACTERS_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _add(compiled: Any, batch: list[Any], rules: TokenRules, n_threads: int) -> None:
+    """Add a batch of documents to a compiled Counter or Sequences."""
+    if rules.prepare is not None:
+        batch = [rules.prepare(document) for document in batch]
+        other = next((text for text in batch if not isinstance(text, str)), None) if rules.text_expected else None
+        if other is not None:
+            raise InputError(f"The preprocessor must return strings, not {type(other).__name__}.")
+    if rules.words is None:
+        compiled.add(batch, n_threads)
+        return
+    words = [list(rules.words(text)) for text in batch]
+    try:
+        compiled.add_words(words, n_threads)
+    except TypeError as error:
+        raise InputError(f"The tokenizer must return strings: {error}.") from None
+
+
+def _characters(kinds: npt.NDArray[np.uint8], lowercase: bool, min_length: int = 1) -> Characters:
+    """Return a table in which each character has the kind of its lower case."""
+    codes, irregular = _lower_case() if lowercase else (np.arange(_N_CODES, dtype=np.uint32), ())
+    table = codes | kinds[codes].astype(np.uint32) << np.uint32(_KIND_SHIFT)
+    table.flags.writeable = False
+    return Characters(table, min_length, irregular)
+
+
+def _kinds_between_words() -> npt.NDArray[np.uint8]:
+    """Return the kinds for a text without words: a phrase may contain white space and hyphens, but no separator."""
+    kinds = np.full(_N_CODES, SEPARATOR, dtype=np.uint8)
+    kinds[_white_space()] = SPACE
+    kinds[[ord(hyphen) for hyphen in _HYPHENS]] = SPACE
+    return kinds
 
 
 @cache
@@ -60,33 +326,32 @@ def _mask(spans: Iterable[tuple[int, int]]) -> Mask:
     return mask
 
 
-def matched(atom: str) -> Mask:
-    """The characters that a regular expression of one character matches."""
+def _matching(atom: str) -> Mask:
+    """Return a mask of the characters that match a regular expression of one character."""
     return _mask(found.span() for found in re.finditer(f"(?:{atom})+", _every_character()))
 
 
 @cache
-def word_characters() -> Mask:
-    r"""Python's \w."""
-    return matched(r"\w")
+def _word_characters() -> Mask:
+    return _matching(r"\w")
 
 
 @cache
-def white_space() -> Mask:
-    return matched(r"\s")
+def _white_space() -> Mask:
+    return _matching(r"\s")
 
 
 @cache
-def marks() -> Mask:
-    """Combining marks, which Python's \\w does not match."""
+def _combining_marks() -> Mask:
+    r"""Return a mask of the combining marks, which \w does not match."""
     return _mask((c, c + 1) for c in range(_LAST_SCRIPTS) if unicodedata.category(chr(c)).startswith("M"))
 
 
 @cache
-def lower_case() -> tuple[Codes, tuple[int, ...]]:
-    """The lower case of each character, and those characters whose lower case is not one character by itself."""
+def _lower_case() -> tuple[Codes, tuple[int, ...]]:
+    """Return the lower case of each character, and the characters whose lower case is irregular."""
     codes = np.arange(_N_CODES, dtype=np.uint32)
-    peculiar = [_CAPITAL_SIGMA]
+    irregular = [_CAPITAL_SIGMA]
     characters = _every_character()
     for start in range(0, _N_CODES, 256):
         block = characters[start : start + 256]
@@ -98,256 +363,9 @@ def lower_case() -> tuple[Codes, tuple[int, ...]]:
             if len(lowered) == 1:
                 codes[code] = ord(lowered)
             else:
-                peculiar.append(code)
-    return codes, tuple(sorted(peculiar))
+                irregular.append(code)
+    return codes, tuple(sorted(irregular))
 
 
-def _characters(kinds: npt.NDArray[np.uint8], lowercase: bool, min_length: int = 1) -> Characters:
-    """Each character is of the kind that its lower case is of."""
-    codes, peculiar = lower_case() if lowercase else (np.arange(_N_CODES, dtype=np.uint32), ())
-    table = codes | kinds[codes].astype(np.uint32) << np.uint32(_KIND_SHIFT)
-    table.flags.writeable = False
-    return Characters(table, min_length, peculiar)
-
-
-def _gaps() -> npt.NDArray[np.uint8]:
-    """Kinds of a text without words: what may stand inside a phrase, and what may not."""
-    kinds = np.full(_N_CODES, SEPARATOR, dtype=np.uint8)
-    kinds[white_space()] = SPACE
-    kinds[[ord(hyphen) for hyphen in _HYPHENS]] = SPACE
-    return kinds
-
-
-@cache
-def by_pattern(pattern: str, lowercase: bool) -> Characters | None:
-    r"""The words that `re.findall(pattern, text)` gives, for patterns of one set of characters; else None.
-
-    With C a set ([...] or \w): C+, CC+, C{3,} and the like are the runs of C; with \b before and behind, and C within
-    \w, they are the runs of \w that have only characters of C.
-    """
-    shape = _SIMPLE_PATTERN.fullmatch(pattern)
-    if shape is None:
-        return None
-    before, atom, more, repeat, behind = shape.groups()
-    n_more, remainder = divmod(len(more), len(atom))
-    if (before is None) != (behind is None) or remainder or more != atom * n_more:
-        return None
-    members = word_characters() if atom == r"\w" else matched(atom)
-    min_length = n_more + (1 if repeat == "+" else int(repeat[1:-2]))
-    if min_length < 1 or (before and (members & ~word_characters()).any()):
-        return None
-    kinds = _gaps()
-    if before:
-        kinds[word_characters()] = SPOILER
-    kinds[members] = WORD
-    return _characters(kinds, lowercase, min_length)
-
-
-@cache
-def one_by_one(lowercase: bool) -> Characters:
-    """For n-grams of characters: only white space is special."""
-    return _characters(np.where(white_space(), SPACE, SEPARATOR).astype(np.uint8), lowercase)
-
-
-@cache
-def by_language(lowercase: bool, joiners: str, grams: tuple[tuple[int, int], ...]) -> Characters:
-    """Words of two and more letters, marks and digits, whole; the characters of `grams` by pairs."""
-    kinds = _gaps()
-    kinds[word_characters() | marks()] = WORD
-    kinds[ord("_")] = SEPARATOR
-    kinds[_mask(grams) & word_characters()] = GRAM
-    kinds[_mask(_FORMAT_CHARACTERS)] = IGNORED
-    kinds[[ord(joiner) for joiner in _ZERO_WIDTH_JOINERS + joiners]] = JOINER
-    return _characters(kinds, lowercase, min_length=2)
-
-
-_ZERO_WIDTH_JOINERS = "\u200c\u200d"
-_FORMAT_CHARACTERS = (
-    (0x00AD, 0x00AE),  # soft hyphen
-    (0x0640, 0x0641),  # tatweel, which stretches Arabic words
-    (0x200E, 0x2010),  # direction of writing
-    (0x202A, 0x202F),
-    (0x2060, 0x2065),  # word joiner
-    (0x2066, 0x206A),
-    (0xFE00, 0xFE10),  # variants of a character's form
-    (0xFEFF, 0xFF00),  # byte order mark
-    (0xE0100, 0xE01F0),
-)
-
-Integers = npt.NDArray[np.int64]
-Columns = npt.NDArray[np.int32]
-
-WORDS, CHARACTERS, PADDED_CHARACTERS = range(3)
-
-_CHARACTERS_AT_ONCE = 1 << 23
-_COST_OF_A_DOCUMENT = 64
-_COST_OF_AN_OBJECT = 1 << 13
-"""A guess, for documents whose size in characters is not known."""
-_DIRECT = (np.int32, np.int64, np.float32, np.float64)
-
-
-@dataclass(frozen=True)
-class Splitting:
-    """How a document becomes words: prepared, then split by its characters, or by a function `words`.
-
-    text_expected : whether `prepare` must return a string; a tokenizer may take anything.
-    """
-
-    characters: Characters
-    unit: int = WORDS
-    stops: frozenset[str] = frozenset()
-    prepare: Callable[[Any], Any] | None = None
-    words: Callable[[Any], Iterable[str]] | None = None
-    text_expected: bool = True
-
-
-GIVEN_WORDS = Splitting(one_by_one(False))
-"""For words that come from elsewhere."""
-
-
-def refuse_one_string(documents: Any) -> None:
-    """A string is iterable, but hardly meant as documents of one character each; scikit-learn's own words."""
-    if isinstance(documents, str):
-        raise ValueError("Iterable over raw text documents expected, string object received.")
-
-
-def batches(
-    documents: Iterable[Any], decode: Callable[[Any], Any], *, strings_are_texts: bool = True, any_type: bool = False
-) -> Iterator[list[Any]]:
-    """The documents, a few megabytes at a time; what is not a text itself (bytes, the name of a file) is decoded.
-
-    any_type : whether documents may be other objects than strings, for a preprocessor or tokenizer of the user.
-    """
-    batch: list[Any] = []
-    size = 0
-    for number, document in enumerate(documents):
-        text = document if strings_are_texts and type(document) is str else decode(document)
-        if isinstance(text, str):
-            size += len(text) + _COST_OF_A_DOCUMENT
-        elif any_type:
-            size += _COST_OF_AN_OBJECT
-        else:
-            raise InputError(f"Document {number} is of type {type(text).__name__}, where a string belongs.")
-        batch.append(text)
-        if size >= _CHARACTERS_AT_ONCE:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _add(counter: Any, batch: list[Any], splitting: Splitting, n_threads: int) -> None:
-    if splitting.prepare is not None:
-        batch = [splitting.prepare(document) for document in batch]
-        other = next((text for text in batch if not isinstance(text, str)), None) if splitting.text_expected else None
-        if other is not None:
-            raise InputError(f"The preprocessor must return strings, not {type(other).__name__}.")
-    if splitting.words is None:
-        counter.add(batch, n_threads)
-        return
-    words = [list(splitting.words(text)) for text in batch]
-    try:
-        counter.add_words(words, n_threads)
-    except TypeError as error:
-        raise InputError(f"The tokenizer must give strings: {error}.") from None
-
-
-class Tally:
-    """How often each word, or run of words, stands in each document. Documents go in, in batches.
-
-    Without `keep` only the words' totals are kept.
-    """
-
-    def __init__(
-        self, splitting: Splitting, ngram_range: tuple[int, int] = (1, 1), *, keep: bool = True, n_threads: int
-    ) -> None:
-        characters = splitting.characters
-        self.splitting = splitting
-        self.n_threads = n_threads
-        self.n_documents = 0
-        self.counter = Counter(
-            characters.table, list(characters.peculiar), splitting.unit, characters.min_length, *ngram_range,
-            sorted(splitting.stops), keep,
-        )  # fmt: skip
-
-    def add(self, batch: list[Any]) -> None:
-        _add(self.counter, batch, self.splitting, self.n_threads)
-        self.n_documents += len(batch)
-
-    def words(self) -> list[str]:
-        """The distinct words, sorted; their numbers are their places. No documents can be added after this."""
-        return self.counter.words(self.n_threads)
-
-    def totals(self, n_words: int) -> tuple[Integers, Integers]:
-        """The tokens, and the documents, of each word."""
-        tokens, documents = np.zeros(n_words, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
-        self.counter.totals(tokens, documents)
-        return tokens, documents
-
-    def renumber(self, columns: Columns) -> None:
-        """Word i becomes columns[i]; those with the same column are added up, -1 drops a word."""
-        self.counter.renumber(np.ascontiguousarray(columns, dtype=np.int32), self.n_threads)
-
-    def matrix(self, n_columns: int, dtype: Any) -> sp.csr_array:
-        """The counts (documents x columns) with sorted rows; this ends the tally."""
-        n_rows, n_counts = self.counter.rows, self.counter.nonzeros
-        indptr = np.empty(n_rows + 1, dtype=np.int64)
-        indices = np.empty(n_counts, dtype=np.int32)
-        values = np.empty(n_counts, dtype=dtype if np.dtype(dtype).type in _DIRECT else np.int64)
-        self.counter.write(indptr, indices, values, self.n_threads)
-        if n_counts <= np.iinfo(np.int32).max:
-            indptr = indptr.astype(np.int32)
-        matrix = sp.csr_array((values.astype(dtype, copy=False), indices, indptr), (n_rows, n_columns))
-        matrix.has_sorted_indices = matrix.has_canonical_format = True
-        return matrix
-
-
-class Sequences:
-    """The words of each document in their order, four bytes a word."""
-
-    def __init__(self, splitting: Splitting, *, n_threads: int) -> None:
-        characters = splitting.characters
-        self.splitting = splitting
-        self.n_threads = n_threads
-        self.n_documents = 0
-        self.sequences = CompiledSequences(
-            characters.table, list(characters.peculiar), characters.min_length, sorted(splitting.stops)
-        )
-
-    def add(self, batch: list[Any]) -> None:
-        _add(self.sequences, batch, self.splitting, self.n_threads)
-        self.n_documents += len(batch)
-
-    def words(self) -> list[str]:
-        """The distinct words, sorted; from now on their numbers are their places."""
-        return self.sequences.words(self.n_threads)
-
-    def totals(self, n_words: int) -> Integers:
-        tokens = np.zeros(n_words, dtype=np.int64)
-        self.sequences.totals(tokens)
-        return tokens
-
-    def renumber(self, numbers: Columns) -> None:
-        self.sequences.renumber(np.ascontiguousarray(numbers, dtype=np.int32), self.n_threads)
-
-    def columns(self, columns: Columns) -> TokenSequences:
-        """The column of each word, in the documents' order; -1, for a word without one, keeps its place."""
-        numbers = np.empty(self.sequences.size, dtype=np.int32)
-        indptr = np.empty(self.n_documents + 1, dtype=np.int64)
-        self.sequences.write(numbers, indptr)
-        return TokenSequences(np.ascontiguousarray(columns, dtype=np.int32)[numbers], indptr)
-
-    def pairs(self, min_count: int) -> npt.NDArray[np.int64]:
-        """Neighbors that occur at least min_count times, sorted: rows (first, second, count)."""
-        return np.array(self.sequences.pairs(min_count, self.n_threads), dtype=np.int64).reshape(-1, 3)
-
-    def join(self, first: Columns, second: Columns, joined: Columns) -> None:
-        """Neighbors first[i], second[i] become the one word joined[i], from left to right."""
-        self.sequences.join(first, second, joined, self.n_threads)
-
-    def tally(self, names: Sequence[str], ngram_range: tuple[int, int], *, keep: bool) -> Tally:
-        """The counts of the documents, with a name for each number."""
-        tally = Tally(GIVEN_WORDS, ngram_range, keep=keep, n_threads=self.n_threads)
-        self.sequences.count_into(tally.counter, list(names), self.n_threads)
-        tally.n_documents = self.n_documents
-        return tally
+_GIVEN_WORDS = TokenRules(single_characters(False))
+"""Rules of a counter whose words are already known."""

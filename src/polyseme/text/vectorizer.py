@@ -1,6 +1,13 @@
-"""The end of counting, as scikit-learn does it: which words are kept, and what kind of matrix comes out.
+"""`Vectorizer`: scikit-learn's CountVectorizer with compiled counting, languages and phrases.
 
-`Vectorizer`: scikit-learn's CountVectorizer, with its counts, compiled; and with languages and phrases.
+`fit` and `transform` take one of three ways:
+
+- Without a language and phrases, the compiled `WordCounter` counts the tokens that scikit-learn would find.
+- With a language, tokens are counted first, and the counts of all forms of a stem are added.
+- With phrases, or with a language and n-grams, `WordSequences` stores the words of all documents in their order,
+  because stems and phrases must be known before n-grams can be counted.
+
+A callable `analyzer` and n-grams of length zero are left to CountVectorizer.
 """
 
 from __future__ import annotations
@@ -23,111 +30,119 @@ from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.text import saving
 from polyseme.text.languages import (
-    DEFAULT_THRESHOLD,
+    DEFAULT_PHRASE_THRESHOLD,
     OTHER,
     Language,
     Pair,
-    Totals,
-    TotalsByStem,
+    StemTotals,
+    WordTotals,
+    accepts_any_type,
     detect_language,
     find_phrases,
     join_phrases,
     language_of,
-    named,
+    name_stems,
     splitting_of_language,
     splitting_of_scikit_learn,
-    stems_of,
-    takes_any_type,
+    stem_words,
 )
-from polyseme.text.tokens import Columns, Integers, Sequences, Splitting, Tally, batches, refuse_one_string
+from polyseme.text.tokens import (
+    Columns,
+    Integers,
+    TokenRules,
+    WordCounter,
+    WordSequences,
+    batches,
+    check_not_one_string,
+)
 from polyseme.utils import check_n_jobs
 
 _YEARS = range(1000, 2100)
-
-
-def is_number(word: str) -> bool:
-    """Whether a word consists of decimal digits alone and is not a year."""
-    return word.isdecimal() and not (len(word) == 4 and int(word) in _YEARS)
-
-
-def frequent(settings: Any, tokens: Integers, documents: Integers, n_documents: int, *, allowed: Any) -> Any:
-    """A mask of the allowed words that max_df, min_df and max_features of a CountVectorizer keep.
-
-    tokens, documents : how often each word occurs, and in how many of the n_documents.
-    """
-    highest = settings.max_df * (1 if isinstance(settings.max_df, Integral) else n_documents)
-    lowest = settings.min_df * (1 if isinstance(settings.min_df, Integral) else n_documents)
-    if not allowed.any():
-        raise ValueError("empty vocabulary; the documents only contain numbers and stop words")
-    if highest < lowest:
-        raise ValueError("max_df corresponds to < documents than min_df")
-    kept = allowed & (documents <= highest) & (documents >= lowest)
-    if settings.max_features is not None and kept.sum() > settings.max_features:
-        totals = documents if settings.binary else tokens
-        totals = totals.astype(sp.csr_array((1, 1), dtype=settings.dtype).sum(axis=0).dtype)
-        top = np.flatnonzero(kept)[(-totals[kept]).argsort()[: settings.max_features]]
-        kept = np.zeros(len(kept), dtype=bool)
-        kept[top] = True
-    if not kept.any():
-        raise ValueError("After pruning, no terms remain. Try a lower min_df or a higher max_df.")
-    return kept
-
-
-def with_sorted_rows(counts: Any) -> Any:
-    """The same CSR matrix; each row's columns in order."""
-    counts.sort_indices()
-    return counts
-
-
-def as_scikit_learn_returns_it(counts: sp.csr_array) -> Any:
-    """A sparse array or a sparse matrix, as the installed scikit-learn is configured."""
-    try:
-        from sklearn.utils._sparse import _align_api_if_sparse
-    except ImportError:
-        return sp.csr_matrix(counts)
-    return _align_api_if_sparse(counts)
-
-
 _DEFAULT_PATTERN = CountVectorizer().token_pattern
-_FITTED = ("language_", "forms_", "shown_", "phrases_")
+_FITTED_ATTRIBUTES = ("language_", "forms_", "shown_", "phrases_")
 
 
 class Vectorizer(CountVectorizer):
-    r"""Counts of words (documents x words), as scikit-learn's CountVectorizer gives them, many times as fast.
+    r"""Word counts (documents x words) that equal those of scikit-learn's CountVectorizer, computed much faster.
 
-    With the default arguments, and with any that CountVectorizer has, the counts, the vocabulary and its order are
-    exactly CountVectorizer's. All is compiled and threaded for the default `token_pattern` and others of one set of
-    characters (such as `\b[a-z]{3,}\b` or `[^\W\d_]+`), and for the analyzers "char" and "char_wb". A `tokenizer`, a
-    `preprocessor`, `strip_accents` or another pattern runs in Python, before the compiled counting; a callable
-    `analyzer` is left to scikit-learn.
+    With the parameters of CountVectorizer, the counts, the vocabulary and its order are exactly those of
+    CountVectorizer. Tokens are found by compiled, threaded code for the default `token_pattern`, for other patterns
+    that repeat one set of characters (such as `\b[a-z]{3,}\b` or `[^\W\d_]+`), and for the analyzers "char" and
+    "char_wb". A `tokenizer`, a `preprocessor`, `strip_accents` or another pattern runs in Python before the compiled
+    counting. A callable `analyzer` is left to scikit-learn.
 
     Documents may be any iterable; a stream is read a few megabytes at a time. A document is a string (or bytes, a file
-    or its name: see `input`), or any object that the `preprocessor` or, with `lowercase=False`, the `tokenizer` takes.
+    or a file name: see `input`), or any object that the `preprocessor` or, with `lowercase=False`, the `tokenizer`
+    accepts.
 
     Parameters
     ----------
-    language : None, a language of `polyseme.text.LANGUAGES` by name or ISO code, or "auto" to guess it from the first
-        documents. With a language, words are whole with their combining marks (also Thai and Indic ones); Chinese and
-        Japanese are counted by pairs of characters, unless there is a `tokenizer`; the language's stop words are left
-        out (unless `stop_words` says otherwise: [] for none) and its Snowball stemmer is applied.
-    stem : whether words of a language are stemmed. Each stem is shown by its most frequent form.
-    phrases : True, or a threshold between 0 and 1: neighbors whose NPMI reaches it (True: 0.5), and that occur ten
-        times, become one word, such as "san_francisco".
-    keep_numbers : whether words of digits alone are counted. None counts them without a language and leaves them out
-        with one. Years from 1000 to 2099 are always counted.
-    extra_stop_words : words to leave out besides `stop_words`, or None. With stems, a word leaves out all forms of its
-        stem.
-    n_jobs : threads; None for all cores this process may use. Results do not depend on it.
-    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer, stop_words, token_pattern,
-    ngram_range, analyzer, max_df, min_df, max_features, vocabulary, binary, dtype : as CountVectorizer's.
+    input : {"filename", "file", "content"}, default="content"
+        What a document is: the name of a file, an open file, or its content.
+    encoding : str, default="utf-8"
+        Encoding of documents that are bytes or files.
+    decode_error : {"strict", "ignore", "replace"}, default="strict"
+        What to do with bytes that cannot be decoded.
+    strip_accents : {"ascii", "unicode"} or callable, default=None
+        Remove accents before words are split.
+    lowercase : bool, default=True
+        Whether to convert documents to lower case.
+    preprocessor : callable, default=None
+        Function that replaces `strip_accents` and `lowercase`.
+    tokenizer : callable, default=None
+        Function from a document to its words.
+    stop_words : {"english"} or list, default=None
+        Words that are not counted. With None, a `language` uses its own list, and [] counts all words.
+    token_pattern : str, default=r"(?u)\b\w\w+\b"
+        Regular expression of a word.
+    ngram_range : tuple (min_n, max_n), default=(1, 1)
+        Lengths of the n-grams that are counted.
+    analyzer : {"word", "char", "char_wb"} or callable, default="word"
+        Whether to count words or n-grams of characters.
+    max_df : float or int, default=1.0
+        Ignore words that occur in more documents than this share (float) or number (int).
+    min_df : float or int, default=1
+        Ignore words that occur in fewer documents than this share (float) or number (int).
+    max_features : int, default=None
+        Keep only this many words: those with the most tokens.
+    vocabulary : mapping or iterable, default=None
+        The words to count. None learns them from the documents.
+    binary : bool, default=False
+        Whether to set all counts that are not zero to one.
+    dtype : dtype, default=np.int64
+        Type of the counts.
+    language : str, default=None
+        A name or ISO code of `polyseme.text.LANGUAGES`, or "auto" to detect the language of the first documents. With a
+        language, combining marks belong to words (also in Thai and Indic scripts), Chinese and Japanese text is counted
+        by pairs of characters unless there is a `tokenizer`, the stop words of the language are not counted (see
+        `stop_words`), and its Snowball stemmer is applied.
+    stem : bool, default=True
+        Whether to count all forms of a stem as one word, if there is a language. The most frequent form is shown.
+    phrases : bool or float, default=False
+        Threshold between 0 and 1 (True: 0.5). Two neighboring words whose NPMI reaches it and that occur together at
+        least ten times are counted as one word, such as "san_francisco".
+    keep_numbers : bool, default=None
+        Whether to count words that consist of digits. None counts them only without a language. Years from 1000 to 2099
+        are always counted.
+    extra_stop_words : iterable of str, default=None
+        Words that are not counted, in addition to `stop_words`. With stems, all forms of the word's stem are removed.
+    n_jobs : int, default=None
+        Number of threads. None uses all cores that this process may use. Results do not depend on it.
 
     Attributes
     ----------
-    vocabulary_ : column of each word.
-    fixed_vocabulary_ : whether the vocabulary was given.
-    language_ : name of the language that was used, None without one.
-    forms_ : stem of each form that was met, and shown_ : form that each stem is shown by (with a language).
-    phrases_ : the pairs that were joined, a list for each of two rounds.
+    vocabulary_ : dict
+        Column of each word.
+    fixed_vocabulary_ : bool
+        Whether the vocabulary was given by the user.
+    language_ : str or None
+        Name of the language that was used.
+    forms_ : dict
+        Stem of each form in the documents. Only with a language.
+    shown_ : dict
+        The form that each stem is shown by. Only with a language.
+    phrases_ : list of lists of tuples
+        The pairs of words that were joined in each of the two rounds.
     """
 
     shown_: dict[str, str]
@@ -185,270 +200,339 @@ class Vectorizer(CountVectorizer):
         self.n_jobs = n_jobs
 
     def fit(self, raw_documents: Iterable[Any], y: Any = None) -> Self:
-        """Learns the vocabulary of the documents; their counts are not kept."""
-        self._learn_whole_or_not(raw_documents, keep=False)
+        """Learn the vocabulary of the documents without storing their counts.
+
+        Parameters
+        ----------
+        raw_documents : iterable
+            The documents.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        Vectorizer
+            This object.
+        """
+        self._fit_or_restore(raw_documents, return_counts=False)
         return self
 
     def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:
-        """Learns the vocabulary, and returns the counts (documents x words, CSR, sorted)."""
-        return self._learn_whole_or_not(raw_documents, keep=True)
+        """Learn the vocabulary of the documents and return their counts.
+
+        Parameters
+        ----------
+        raw_documents : iterable
+            The documents.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        sparse matrix of shape (n_documents, n_words)
+            Counts in CSR format with sorted columns.
+        """
+        return self._fit_or_restore(raw_documents, return_counts=True)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
-        """The counts (documents x words) of the words that the vocabulary has."""
-        refuse_one_string(raw_documents)
+        """Count the words of the vocabulary in documents.
+
+        Parameters
+        ----------
+        raw_documents : iterable
+            The documents.
+
+        Returns
+        -------
+        sparse matrix of shape (n_documents, n_words)
+            Counts in CSR format with sorted columns. Unknown words are not counted.
+        """
+        check_not_one_string(raw_documents)
         self._check_vocabulary()
-        if self._is_left_to_scikit_learn():
-            return with_sorted_rows(super().transform(raw_documents))
+        if self._uses_scikit_learn():
+            return _sort_rows(super().transform(raw_documents))
         language = self._fitted_language()
-        splitting = self._splitting(language)
+        rules = self._token_rules(language)
         documents = self._batches(raw_documents)
         words: Sequence[str | None]
         if self._needs_order(language):
-            sequences, names = self._in_order(documents, splitting, language)
-            tally = sequences.tally(names, self.ngram_range, keep=True)
-            words = tally.words()
+            sequences, names = self._known_sequences(documents, rules, language)
+            counter = sequences.count(names, self.ngram_range, per_document=True)
+            words = counter.words()
         else:
-            tally = self._tally(documents, splitting, keep=True)
-            words = self._known_forms(tally.words(), language)
-        return self._known_counts(tally, words)
+            counter = self._count(documents, rules, per_document=True)
+            words = self._names_of_forms(counter.words(), language)
+        return self._counts_of_vocabulary(counter, words)
 
     def sequences(self, raw_documents: Iterable[Any]) -> TokenSequences:
-        """The words of each document in their order, as columns of the vocabulary: for coherence in windows of text.
+        """Return the words of each document in their order, for coherence in windows of text.
 
-        A word outside the vocabulary keeps its place, as -1; stop words have none.
+        Parameters
+        ----------
+        raw_documents : iterable
+            The documents.
+
+        Returns
+        -------
+        TokenSequences
+            Columns of the vocabulary. A word outside the vocabulary is -1; stop words are removed.
         """
-        refuse_one_string(raw_documents)
+        check_not_one_string(raw_documents)
         if self.analyzer != "word" or tuple(self.ngram_range) != (1, 1):
             raise UnsupportedError("Sequences are of single words: leave analyzer='word' and ngram_range=(1, 1).")
         self._check_vocabulary()
         language = self._fitted_language()
         documents = self._batches(raw_documents)
-        sequences, names = self._in_order(documents, self._splitting(language), language)
+        sequences, names = self._known_sequences(documents, self._token_rules(language), language)
         return sequences.columns(np.array([self.vocabulary_.get(name, -1) for name in names], dtype=np.int32))
 
     def build_analyzer(self) -> Any:
-        """A function from a document to its words, as in scikit-learn; not with a language or phrases."""
+        """Return scikit-learn's function from a document to its words.
+
+        Returns
+        -------
+        callable
+            The analyzer.
+
+        Raises
+        ------
+        UnsupportedError
+            With a language or phrases, which depend on all documents.
+        """
         if self.language is not None or self.phrases is not False:
             raise UnsupportedError("With language or phrases there is no analyzer of single documents: use transform.")
         return super().build_analyzer()
 
     def to_dict(self) -> dict[str, Any]:
-        """The fitted vectorizer as plain data for JSON: parameters, vocabulary, forms, phrases."""
+        """Return the fitted vectorizer as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Parameters, vocabulary, forms and phrases.
+        """
         self._check_vocabulary()
         return saving.to_dict(self)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], *, trust_pattern: bool = False) -> Vectorizer:
-        """The vectorizer that `to_dict` described: it counts the same.
+        """Rebuild a vectorizer from the result of `to_dict`.
 
-        Every field is checked, so that the data may come from a file of somebody else.
+        Every field is checked, so the data may come from a file that somebody else wrote.
 
-        trust_pattern : whether to accept any `token_pattern`. A regular expression can take exponential time, so one
-            that is not a run of one set of characters (such as the default) is an error otherwise.
+        Parameters
+        ----------
+        data : dict
+            The result of `to_dict`.
+        trust_pattern : bool, default=False
+            Whether to accept any `token_pattern`. A regular expression can take exponential time, so by default a
+            pattern must repeat one set of characters, as the default pattern does.
+
+        Returns
+        -------
+        Vectorizer
+            A fitted vectorizer that returns the same counts.
         """
         return saving.from_dict(cls, data, trust_pattern=trust_pattern)
 
-    # the three ways to count
-
-    def _learn_whole_or_not(self, raw_documents: Iterable[Any], *, keep: bool) -> Any:
-        """A fit that fails leaves the vectorizer as it was."""
+    def _fit_or_restore(self, raw_documents: Iterable[Any], *, return_counts: bool) -> Any:
+        """Fit, and restore all attributes if that fails."""
         before = dict(self.__dict__)
         try:
-            return self._learn(raw_documents, keep=keep)
+            return self._fit(raw_documents, return_counts=return_counts)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _learn(self, raw_documents: Iterable[Any], *, keep: bool) -> Any:
-        refuse_one_string(raw_documents)
+    def _fit(self, raw_documents: Iterable[Any], *, return_counts: bool) -> Any:
+        check_not_one_string(raw_documents)
         self._validate_params()
-        self._refuse_what_does_not_fit_together()
-        for name in _FITTED:
+        self._check_combinations()
+        for name in _FITTED_ATTRIBUTES:
             self.__dict__.pop(name, None)
-        if self._is_left_to_scikit_learn():
-            return with_sorted_rows(super().fit_transform(raw_documents))
+        if self._uses_scikit_learn():
+            return _sort_rows(super().fit_transform(raw_documents))
         self._validate_ngram_range()
         self._warn_for_unused_params()
         self._validate_vocabulary()
         self._warn_of_upper_case()
         documents = self._batches(raw_documents)
-        language, documents = self._chosen_language(documents)
-        splitting = self._splitting(language)
+        language, documents = self._choose_language(documents)
+        rules = self._token_rules(language)
         self.language_ = None if language is None else language.name
         words: Sequence[str | None]
-        tally: Totals
+        totals: WordTotals
         if self._needs_order(language):
-            tally, words = self._learn_in_order(self._sequences(documents, splitting), language, keep)
+            totals, words = self._fit_sequences(self._sequences(documents, rules), language, return_counts)
         elif language is None:
-            tally = self._tally(documents, splitting, keep=keep)
-            words = tally.words()
-        elif keep or self.fixed_vocabulary_:
-            tally, words = self._learn_stems(self._tally(documents, splitting, keep=True), language)
+            totals = counter = self._count(documents, rules, per_document=return_counts)
+            words = counter.words()
+        elif return_counts or self.fixed_vocabulary_:
+            totals, words = self._fit_stems(self._count(documents, rules, per_document=True), language)
         else:
-            tally, words = self._learn_stems_by_parts(documents, splitting, language)
-        return self._kept_counts(tally, words, keep)
+            totals, words = self._fit_stems_by_batch(documents, rules, language)
+        return self._prune(totals, words, return_counts)
 
-    def _learn_stems_by_parts(
-        self, documents: Iterator[list[str]], splitting: Splitting, language: Language
-    ) -> tuple[Totals, Sequence[str]]:
-        """The same without counts of all documents: a batch is counted, added up and let go."""
-        totals = TotalsByStem(partial(stems_of, language=language) if self.stem else list)
-        for batch in documents:
-            totals.add(self._tally(iter([batch]), splitting, keep=True))
-        names, self.shown_, self.forms_ = totals.named()
-        return totals, names
-
-    def _learn_stems(self, tally: Tally, language: Language) -> tuple[Tally, Sequence[str | None]]:
-        """Words counted by their stems; a document with two forms of a stem has it once, with both counts."""
-        forms = tally.words()
+    def _fit_stems(self, counter: WordCounter, language: Language) -> tuple[WordCounter, Sequence[str | None]]:
+        """Learn the stems of all counted words, and add up the counts of the forms of a stem in each document."""
+        forms = counter.words()
         stems = self._stems(forms, language)
         if self.fixed_vocabulary_:
             self._name_fixed_vocabulary(language)
             self.forms_ = {form: stem for form, stem in zip(forms, stems, strict=True) if stem in self.shown_}
-            return tally, [self.shown_.get(stem) for stem in stems]
-        names, numbers, stems_of_names = named(forms, tally.totals(len(forms))[0], stems)
+            return counter, [self.shown_.get(stem) for stem in stems]
+        names, numbers, stems_of_names = name_stems(forms, counter.totals(len(forms))[0], stems)
         self.shown_ = dict(zip(stems_of_names, names, strict=True))
         self.forms_ = dict(zip(forms, stems, strict=True))
-        tally.renumber(numbers)
-        return tally, names
+        counter.renumber(numbers)
+        return counter, names
 
-    def _learn_in_order(self, sequences: Sequences, language: Language | None, keep: bool) -> tuple[Tally, list[str]]:
-        """Stems first, then phrases, then runs of words."""
+    def _fit_stems_by_batch(
+        self, documents: Iterator[list[str]], rules: TokenRules, language: Language
+    ) -> tuple[WordTotals, Sequence[str]]:
+        """Learn the same stems as `_fit_stems`, but store only the counts of one batch at a time."""
+        totals = StemTotals(partial(stem_words, language=language) if self.stem else list)
+        for batch in documents:
+            totals.add(self._count(iter([batch]), rules, per_document=True))
+        names, self.shown_, self.forms_ = totals.name_stems()
+        return totals, names
+
+    def _fit_sequences(
+        self, sequences: WordSequences, language: Language | None, per_document: bool
+    ) -> tuple[WordCounter, list[str]]:
+        """Learn stems, then phrases, then count n-grams."""
         names = sequences.words()
         if language is not None:
             stems = self._stems(names, language)
             self.forms_ = dict(zip(names, stems, strict=True))
-            names, numbers, stems_of_names = named(names, sequences.totals(len(names)), stems)
+            names, numbers, stems_of_names = name_stems(names, sequences.totals(len(names)), stems)
             self.shown_ = dict(zip(stems_of_names, names, strict=True))
             sequences.renumber(numbers)
         self.phrases_ = []
         if self.phrases is not False:
-            threshold = DEFAULT_THRESHOLD if self.phrases is True else float(self.phrases)
+            threshold = DEFAULT_PHRASE_THRESHOLD if self.phrases is True else float(self.phrases)
             names, self.phrases_ = find_phrases(sequences, names, threshold)
-        tally = sequences.tally(names, self.ngram_range, keep=keep)
-        return tally, tally.words()
+        counter = sequences.count(names, self.ngram_range, per_document=per_document)
+        return counter, counter.words()
 
     def _name_fixed_vocabulary(self, language: Language) -> None:
         terms = list(self.vocabulary_)
         self.shown_ = dict(zip(self._stems(terms, language), terms, strict=True))
         if len(self.shown_) < len(terms):
-            twins = sorted(set(terms) - set(self.shown_.values()))
-            raise InputError(f"vocabulary has several forms of one stem, such as {twins[0]!r}: keep one of them.")
+            repeated = sorted(set(terms) - set(self.shown_.values()))
+            raise InputError(f"vocabulary has several forms of one stem, such as {repeated[0]!r}: keep one of them.")
 
-    def _known_forms(self, forms: list[str], language: Language | None) -> Sequence[str | None]:
-        """The name that each form counts for; None where its stem is not known."""
+    def _names_of_forms(self, forms: list[str], language: Language | None) -> Sequence[str | None]:
+        """Return the word that each form is counted as, or None if its stem is unknown."""
         if language is None:
             return forms
         return [self.shown_.get(stem) for stem in self._stems(forms, language)]
 
-    def _in_order(
-        self, documents: Iterator[list[str]], splitting: Splitting, language: Language | None
-    ) -> tuple[Sequences, list[str]]:
-        """The words of the documents in their order, and the name of each number."""
-        sequences = self._sequences(documents, splitting)
-        names = self._known_names(sequences, language)
+    def _known_sequences(
+        self, documents: Iterator[list[str]], rules: TokenRules, language: Language | None
+    ) -> tuple[WordSequences, list[str]]:
+        """Return the words of new documents with the known phrases joined, and the name of each number."""
+        sequences = self._sequences(documents, rules)
+        names = self._join_forms(sequences, language)
         for pairs in getattr(self, "phrases_", ()):
             names = join_phrases(sequences, names, pairs)
         return sequences, names
 
-    def _known_names(self, sequences: Sequences, language: Language | None) -> list[str]:
-        """The names of the sequences' words, with forms of one stem made one; an unknown word keeps its own name."""
+    def _join_forms(self, sequences: WordSequences, language: Language | None) -> list[str]:
+        """Give all forms of a known stem one number, and return the names. An unknown word keeps its own name."""
         forms = sequences.words()
         if language is None:
             return forms
         stems = self._stems(forms, language)
-        named_forms = [self.shown_.get(stem, form) for form, stem in zip(forms, stems, strict=True)]
-        names = sorted(set(named_forms))
+        names_of_forms = [self.shown_.get(stem, form) for form, stem in zip(forms, stems, strict=True)]
+        names = sorted(set(names_of_forms))
         place = {name: number for number, name in enumerate(names)}
-        sequences.renumber(np.fromiter((place[name] for name in named_forms), dtype=np.int32, count=len(forms)))
+        sequences.renumber(np.fromiter((place[name] for name in names_of_forms), dtype=np.int32, count=len(forms)))
         return names
 
     def _stems(self, forms: list[str], language: Language) -> list[str]:
-        """The stem of each form; those that the fit has met need no stemmer."""
+        """Return the stem of each form. Only forms that were not in the fit need the stemmer."""
         if not self.stem:
             return forms
         known = getattr(self, "forms_", None)
         if not known:
-            return stems_of(forms, language)
+            return stem_words(forms, language)
         new = [form for form in forms if form not in known]
-        stems = dict(zip(new, stems_of(new, language), strict=True))
+        stems = dict(zip(new, stem_words(new, language), strict=True))
         return [known[form] if form in known else stems[form] for form in forms]
 
-    # matrices
-
-    def _kept_counts(self, tally: Any, words: Sequence[Any], keep: bool) -> Any:
-        """The counts without the words that are too rare or too common, as scikit-learn leaves them out."""
+    def _prune(self, totals: Any, words: Sequence[Any], return_counts: bool) -> Any:
+        """Choose the vocabulary by max_df, min_df and max_features, and return the counts of its words."""
         if self.fixed_vocabulary_:
-            return self._known_counts(tally, words) if keep else None
+            return self._counts_of_vocabulary(totals, words) if return_counts else None
         if not words:
             raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
-        tokens, documents = tally.totals(len(words))
-        kept = frequent(self, tokens, documents, tally.n_documents, allowed=self._allowed(words))
-        columns: Columns = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
-        names = words if kept.all() else [words[word] for word in np.flatnonzero(kept).tolist()]
+        tokens, documents = totals.totals(len(words))
+        chosen = _frequency_mask(self, tokens, documents, totals.n_documents, allowed=self._allowed_mask(words))
+        columns: Columns = np.where(chosen, np.cumsum(chosen) - 1, -1).astype(np.int32)
+        names = words if chosen.all() else [words[word] for word in np.flatnonzero(chosen).tolist()]
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        if hasattr(self, "forms_") and not hasattr(self, "phrases_") and not kept.all():
+        if hasattr(self, "forms_") and not hasattr(self, "phrases_") and not chosen.all():
             self.shown_ = {stem: name for stem, name in self.shown_.items() if name in self.vocabulary_}
             self.forms_ = {form: stem for form, stem in self.forms_.items() if stem in self.shown_}
-        return self._matrix(tally, columns) if keep else None
+        return self._matrix(totals, columns) if return_counts else None
 
-    def _allowed(self, words: Sequence[str]) -> Any:
-        """A mask of the words that are neither numbers to leave out nor extra stop words."""
+    def _allowed_mask(self, words: Sequence[str]) -> Any:
+        """Return a mask of the words that `keep_numbers` and `extra_stop_words` allow."""
         allowed = np.ones(len(words), dtype=bool)
         if self.keep_numbers is False or (self.keep_numbers is None and self.language_ is not None):
-            allowed &= np.fromiter((not is_number(word) for word in words), dtype=bool, count=len(words))
+            allowed &= np.fromiter((not _is_number(word) for word in words), dtype=bool, count=len(words))
         if self.extra_stop_words is not None:
             language = None if self.language_ is None else language_of(self.language_)
             stops = [word.lower() if self.lowercase else word for word in self.extra_stop_words]
             if language is not None:
-                stems = self._stems([language.prepared(word, self.lowercase) for word in stops], language)
+                stems = self._stems([language.normalize(word, self.lowercase) for word in stops], language)
                 stops += [self.shown_[stem] for stem in stems if stem in self.shown_]
-            left_out = frozenset(stops)
-            allowed &= np.fromiter((word not in left_out for word in words), dtype=bool, count=len(words))
+            excluded = frozenset(stops)
+            allowed &= np.fromiter((word not in excluded for word in words), dtype=bool, count=len(words))
         return allowed
 
-    def _known_counts(self, tally: Tally, words: Sequence[str | None]) -> Any:
+    def _counts_of_vocabulary(self, counter: WordCounter, words: Sequence[str | None]) -> Any:
         columns = (self.vocabulary_.get(word, -1) for word in words)
-        return self._matrix(tally, np.fromiter(columns, dtype=np.int32, count=len(words)))
+        return self._matrix(counter, np.fromiter(columns, dtype=np.int32, count=len(words)))
 
-    def _matrix(self, tally: Tally, columns: Columns) -> Any:
-        tally.renumber(columns)
-        counts = tally.matrix(len(self.vocabulary_), self.dtype)
+    def _matrix(self, counter: WordCounter, columns: Columns) -> Any:
+        counter.renumber(columns)
+        counts = counter.matrix(len(self.vocabulary_), self.dtype)
         if self.binary:
             counts.data.fill(1)
-        return as_scikit_learn_returns_it(counts)
-
-    # how documents become words
+        return _as_scikit_learn_sparse(counts)
 
     def _batches(self, raw_documents: Iterable[Any]) -> Iterator[list[Any]]:
         return batches(
-            raw_documents, self.decode, strings_are_texts=self.input == "content", any_type=takes_any_type(self)
+            raw_documents, self.decode, strings_are_texts=self.input == "content", any_type=accepts_any_type(self)
         )
 
-    def _is_left_to_scikit_learn(self) -> bool:
+    def _uses_scikit_learn(self) -> bool:
         return callable(self.analyzer) or self.ngram_range[0] < 1
 
     def _needs_order(self, language: Language | None) -> bool:
-        """Whether the words' order must be kept until their stems or phrases are known."""
+        """Return whether the order of the words must be stored until stems or phrases are known."""
         return self.phrases is not False or (language is not None and tuple(self.ngram_range) != (1, 1))
 
-    def _tally(self, documents: Iterator[list[str]], splitting: Splitting, *, keep: bool) -> Tally:
-        tally = Tally(splitting, self.ngram_range, keep=keep, n_threads=effective_threads(check_n_jobs(self.n_jobs)))
+    def _count(self, documents: Iterator[list[str]], rules: TokenRules, *, per_document: bool) -> WordCounter:
+        n_threads = effective_threads(check_n_jobs(self.n_jobs))
+        counter = WordCounter(rules, self.ngram_range, per_document=per_document, n_threads=n_threads)
         for batch in documents:
-            tally.add(batch)
-        return tally
+            counter.add(batch)
+        return counter
 
-    def _sequences(self, documents: Iterator[list[str]], splitting: Splitting) -> Sequences:
-        sequences = Sequences(splitting, n_threads=effective_threads(check_n_jobs(self.n_jobs)))
+    def _sequences(self, documents: Iterator[list[str]], rules: TokenRules) -> WordSequences:
+        sequences = WordSequences(rules, n_threads=effective_threads(check_n_jobs(self.n_jobs)))
         for batch in documents:
             sequences.add(batch)
         return sequences
 
-    def _splitting(self, language: Language | None) -> Splitting:
+    def _token_rules(self, language: Language | None) -> TokenRules:
         if language is not None:
             return splitting_of_language(self, language)
-        super().build_analyzer()  # scikit-learn's own checks of the pattern and the stop words
+        super().build_analyzer()  # runs scikit-learn's own checks of the pattern and the stop words
         return splitting_of_scikit_learn(self)
 
     def _fitted_language(self) -> Language | None:
@@ -458,8 +542,8 @@ class Vectorizer(CountVectorizer):
             raise NotFittedError("With language or phrases a Vectorizer must be fitted first: call fit.")
         return None if self.language_ is None else language_of(self.language_)
 
-    def _chosen_language(self, documents: Iterator[list[str]]) -> tuple[Language | None, Iterator[list[str]]]:
-        """The language to count by, and all the documents, of which some may have been looked at."""
+    def _choose_language(self, documents: Iterator[list[str]]) -> tuple[Language | None, Iterator[list[str]]]:
+        """Return the given or detected language, and an iterator over all documents."""
         if self.language is None:
             return None, documents
         if self.language != "auto":
@@ -467,9 +551,8 @@ class Vectorizer(CountVectorizer):
         first = list(islice(documents, 1))
         return detect_language(list(chain.from_iterable(first))), chain(first, documents)
 
-    # checks
-
-    def _refuse_what_does_not_fit_together(self) -> None:
+    def _check_combinations(self) -> None:
+        """Raise an error for parameters that cannot be combined."""
         if self.keep_numbers is False or self.extra_stop_words is not None:
             if self.analyzer != "word":
                 raise UnsupportedError("keep_numbers and extra_stop_words are for words: leave analyzer='word'.")
@@ -500,3 +583,49 @@ class Vectorizer(CountVectorizer):
                 "These entries will not be matched with any documents",
                 stacklevel=5,
             )
+
+
+def _is_number(word: str) -> bool:
+    """Return whether a word consists of decimal digits and is not a year."""
+    return word.isdecimal() and not (len(word) == 4 and int(word) in _YEARS)
+
+
+def _frequency_mask(
+    vectorizer: Vectorizer, tokens: Integers, documents: Integers, n_documents: int, *, allowed: Any
+) -> Any:
+    """Return a mask of the allowed words that max_df, min_df and max_features keep, as CountVectorizer does.
+
+    `tokens` and `documents` say how often each word occurs, and in how many of the `n_documents`.
+    """
+    highest = vectorizer.max_df * (1 if isinstance(vectorizer.max_df, Integral) else n_documents)
+    lowest = vectorizer.min_df * (1 if isinstance(vectorizer.min_df, Integral) else n_documents)
+    if not allowed.any():
+        raise ValueError("empty vocabulary; the documents only contain numbers and stop words")
+    if highest < lowest:
+        raise ValueError("max_df corresponds to < documents than min_df")
+    mask = allowed & (documents <= highest) & (documents >= lowest)
+    if vectorizer.max_features is not None and mask.sum() > vectorizer.max_features:
+        totals = documents if vectorizer.binary else tokens
+        # CountVectorizer adds counts of the requested dtype, which may overflow: ties must be broken equally
+        totals = totals.astype(sp.csr_array((1, 1), dtype=vectorizer.dtype).sum(axis=0).dtype)
+        top = np.flatnonzero(mask)[(-totals[mask]).argsort()[: vectorizer.max_features]]
+        mask = np.zeros(len(mask), dtype=bool)
+        mask[top] = True
+    if not mask.any():
+        raise ValueError("After pruning, no terms remain. Try a lower min_df or a higher max_df.")
+    return mask
+
+
+def _sort_rows(counts: Any) -> Any:
+    """Sort the columns of each row of a CSR matrix in place, and return the matrix."""
+    counts.sort_indices()
+    return counts
+
+
+def _as_scikit_learn_sparse(counts: sp.csr_array) -> Any:
+    """Return a sparse array or a sparse matrix, as the installed scikit-learn is configured."""
+    try:
+        from sklearn.utils._sparse import _align_api_if_sparse
+    except ImportError:
+        return sp.csr_matrix(counts)
+    return _align_api_if_sparse(counts)

@@ -1,4 +1,4 @@
-"""What a Vectorizer leaves out: numbers, and words that the user adds to the stop words."""
+"""Words that a Vectorizer does not count: numbers, and stop words that the user adds."""
 
 import json
 
@@ -24,39 +24,39 @@ def numerals(words):
     return {word for word in words if word.isdecimal()}
 
 
-def test_a_language_leaves_out_numbers_and_keeps_years():
+def test_a_language_excludes_numbers_but_not_years():
     words = vocabulary(language="english")
     assert numerals(words) == {"1984", "2024", "1066"}
     assert "mp3" in words
 
 
-def test_numbers_can_be_kept_with_a_language_and_left_out_without_one():
+def test_keep_numbers_overrides_the_default():
     assert numerals(vocabulary(language="english", keep_numbers=True)) >= {"12", "300", "45000", "95", "999"}
     assert numerals(vocabulary()) >= {"12", "300", "45000", "95", "999"}
     assert numerals(vocabulary(keep_numbers=False)) == {"1984", "2024", "1066"}
 
 
-def test_numbers_in_any_script_and_of_any_length_are_numbers():
+def test_numbers_may_have_any_script_and_length():
     texts = ["total ١٢٣ and " + "9" * 5000, "total ١٩٨٤"]
     assert set(Vectorizer(language="other").fit(texts).vocabulary_) == {"and", "total", "١٩٨٤"}
 
 
-def test_a_phrase_may_hold_a_number():
+def test_a_phrase_may_contain_a_number():
     texts = ["windows 95 crashed", "windows 95 again", "install windows 95"] * 8
     assert "windows_95" in Vectorizer(language="english", phrases=True).fit(texts).vocabulary_
 
 
-def test_max_features_counts_the_words_that_are_left():
+def test_max_features_applies_to_the_remaining_words():
     words = Vectorizer(keep_numbers=False, max_features=2).fit(["7 7 7 apple apple pear pear 77 plum 7777"] * 2)
     assert set(words.get_feature_names_out()) == {"apple", "pear"}
 
 
-def test_an_extra_stop_word_leaves_out_all_forms_of_its_stem():
+def test_an_extra_stop_word_excludes_all_forms_of_its_stem():
     both = vocabulary(language="english")
     assert both & {"player", "players"}
     left = vocabulary(language="english", extra_stop_words=["Player"])
     assert not left & {"player", "players"}
-    assert "the" not in left  # the language's own stop words stay in force
+    assert "the" not in left  # the stop words of the language are excluded as well
 
 
 def test_extra_stop_words_without_a_language_are_exact_words():
@@ -65,19 +65,19 @@ def test_extra_stop_words_without_a_language_are_exact_words():
     assert "players" in words
 
 
-def test_new_documents_are_counted_without_them():
+def test_transform_excludes_the_same_words():
     counter = Vectorizer(language="english", extra_stop_words=["game"]).fit(TEXTS)
     assert counter.transform(["games and the game 12 77"]).sum() == 0
 
 
-def test_fit_alone_learns_the_same_words():
+def test_fit_learns_the_words_of_fit_transform():
     settings = {"language": "english", "extra_stop_words": ["game"]}
     whole = Vectorizer(**settings)
     whole.fit_transform(TEXTS)
     assert Vectorizer(**settings).fit(iter(TEXTS)).vocabulary_ == whole.vocabulary_
 
 
-def test_they_come_back_from_json():
+def test_json_restores_the_settings():
     fitted = Vectorizer(language="english", keep_numbers=True, extra_stop_words=["game"]).fit(TEXTS)
     again = Vectorizer.from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert again.keep_numbers is True
@@ -86,7 +86,7 @@ def test_they_come_back_from_json():
 
 
 @pytest.mark.parametrize("settings", [{"keep_numbers": False}, {"extra_stop_words": ["game"]}])
-def test_they_do_not_go_with_a_vocabulary_or_with_characters(settings):
+def test_a_vocabulary_or_characters_cannot_be_combined_with_exclusions(settings):
     with pytest.raises(InputError, match="change the vocabulary"):
         Vectorizer(vocabulary=["game"], **settings).fit(TEXTS)
     with pytest.raises(UnsupportedError, match="leave analyzer='word'"):
@@ -94,11 +94,11 @@ def test_they_do_not_go_with_a_vocabulary_or_with_characters(settings):
 
 
 @pytest.mark.parametrize("given", ["game", [1, 2]])
-def test_extra_stop_words_are_strings(given):
+def test_extra_stop_words_must_be_strings(given):
     with pytest.raises(ValueError, match="extra_stop_words"):
         Vectorizer(extra_stop_words=given).fit(TEXTS)
 
 
-def test_documents_of_numbers_alone_have_no_words():
+def test_documents_with_only_numbers_have_an_empty_vocabulary():
     with pytest.raises(ValueError, match="only contain numbers and stop words"):
         Vectorizer(language="english").fit(["12 13", "14"])
