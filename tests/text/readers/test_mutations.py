@@ -44,12 +44,12 @@ def _folder(tmp_path_factory):
         yield
 
 
-def test_the_files_are_whole_before_they_are_mutated():
+def test_the_files_are_valid_before_they_are_mutated():
     fuzzer.check()
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=st.sampled_from(CASES), mutations=st.lists(mutation, min_size=1, max_size=6))
-def test_mutated_files(case, mutations):
+def test_mutated_files_raise_no_other_exception(case, mutations):
     format, suffix, content = case
     fuzzer.run({"name": "input" + suffix, "format": format, "content": mutated(content, mutations)})

@@ -1,4 +1,4 @@
-"""Reading PDF, Word and HTML files."""
+"""Readers of PDF, Word and HTML files."""
 
 import re
 import sys
@@ -52,7 +52,7 @@ def test_docx(tmp_path):
     assert document.title == "First paragraph"
 
 
-def test_damaged_and_hostile_docx_are_named(tmp_path, monkeypatch):
+def test_damaged_and_hostile_docx_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(reader_module, "ISOLATED", frozenset())
     monkeypatch.setattr(compressed, "RATIO_JUDGED_FROM", 2**20)
     (tmp_path / "good.txt").write_text("good", encoding="utf-8")
@@ -67,7 +67,7 @@ def test_damaged_and_hostile_docx_are_named(tmp_path, monkeypatch):
     assert [d.text for d in reader] == ["good"]
     assert reader.problems.counts == {"damaged file": 4, "refused file": 1}
     assert re.search(r"bomb\.docx: \d+ bytes expand to \d+ and more, beyond `limits`", str(reader.problems))
-    assert "laughs.docx: it is no whole Word file (it declares a document type" in str(reader.problems)
+    assert "laughs.docx: it is not a complete Word file (it declares a document type" in str(reader.problems)
 
 
 def test_html(tmp_path):
@@ -93,14 +93,14 @@ def test_html(tmp_path):
 
 
 def test_html_with_a_wrong_encoding(tmp_path):
-    """Bytes that the declared encoding does not have are counted; a name that is none is as good as not there."""
+    """Bytes that are invalid in the declared encoding are counted; an unknown encoding is ignored."""
     pytest.importorskip("lxml", reason="the extra 'files' is not installed")
     (tmp_path / "a.html").write_bytes(b"<meta charset=utf-8><p>caf\xe9 words</p>")
     (tmp_path / "b.html").write_bytes("<meta charset=martian><p>täällä on sanoja</p>".encode())
     reader = read(tmp_path)
     assert [document.text for document in reader] == ["caf\ufffd words", "täällä on sanoja"]
     assert reader.problems.counts == {"undecodable bytes": 1}
-    assert "a.html: bytes that are no utf-8 became U+FFFD" in str(reader.problems)
+    assert "a.html: bytes that are not utf-8 were replaced by U+FFFD" in str(reader.problems)
 
 
 @pytest.mark.parametrize(("package", "name"), [("pypdf", "a.pdf"), ("lxml", "a.html")])

@@ -1,4 +1,4 @@
-"""Reading tables: CSV, TSV, JSON lines and Parquet, whole and damaged."""
+"""Readers of tables: CSV, TSV, JSON Lines and Parquet, complete and damaged."""
 
 import csv
 import json
@@ -48,7 +48,7 @@ def texts(reader):
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
 class TestEveryTable:
-    def test_the_well_known_columns(self, tmp_path, suffix):
+    def test_well_known_column_names(self, tmp_path, suffix):
         path = tmp_path / f"table.{suffix}"
         write(path, ROWS)
         reader = read(path)
@@ -76,7 +76,7 @@ class TestEveryTable:
         with pytest.raises(InputError, match="has no column 'speech': it has 'id', 'text', 'title', 'label', 'date'"):
             list(read(path, text="speech"))
 
-    def test_the_longest_column_is_the_text_where_that_is_clear(self, tmp_path, suffix):
+    def test_the_longest_column_is_the_text_if_that_is_clear(self, tmp_path, suffix):
         path = tmp_path / f"table.{suffix}"
         write(path, [{"speaker": "A. Person", "speech": "many words in a row " * 5}] * 3)
         assert texts(read(path)) == ["many words in a row " * 5] * 3
@@ -104,7 +104,7 @@ def test_other_separators_and_headers(tmp_path):
     assert [(d.text, d.id) for d in read(path)] == [("word one", "1"), ("word two", "2")]
 
 
-def test_damaged_rows_are_counted_and_named_and_the_others_survive(tmp_path):
+def test_damaged_rows_are_reported_and_other_rows_are_read(tmp_path):
     path = tmp_path / "table.csv"
     lines = ["id,text,label", "1,one,a", "2,too,many,values", "3", '4,"never closed,b', '5,"five",c', "6,six,d"]
     lines += ['7,"bad"quote,e', '8,"eight\nlines",f', '9,"open again', "10,ten,g", "11,eleven,h", ""]
@@ -123,7 +123,7 @@ def test_damaged_rows_are_counted_and_named_and_the_others_survive(tmp_path):
     assert "it has 4 values, the header 3" in str(reader.problems)
 
 
-def test_a_tabbed_row_may_hold_loose_quotes(tmp_path):
+def test_a_tab_separated_row_may_contain_single_quote_characters(tmp_path):
     path = tmp_path / "table.tsv"
     path.write_text('text\tid\n"Oh", she said\t1\n"open\t2\n"whole\tfield"\t3\nlast\t4\n', encoding="utf-8")
     reader = read(path)
@@ -136,8 +136,8 @@ def test_a_tabbed_row_may_hold_loose_quotes(tmp_path):
     assert not reader.problems
 
 
-def test_open_quotes_do_not_cost_quadratic_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "_REREADING", 1000)
+def test_open_quotes_do_not_need_quadratic_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_REREAD_CHARACTERS", 1000)
     path = tmp_path / "table.csv"
     path.write_text("text,id\nfirst,1\n" + 'a","b\n' * 200_000, encoding="utf-8")
     reader = read(path)
@@ -145,7 +145,7 @@ def test_open_quotes_do_not_cost_quadratic_time(tmp_path, monkeypatch):
     assert reader.problems.counts["damaged row"] < 20
 
 
-def test_a_row_longer_than_the_limit_is_given_up(tmp_path):
+def test_a_row_longer_than_the_limit_is_skipped(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text('text,id\nfirst,1\n"' + "never closed\n" * 100_000 + "last,2\n", encoding="utf-8")
     reader = read(path, limits=Limits(document=200_000))
@@ -203,7 +203,7 @@ def test_dates_and_lists_of_parquet(tmp_path):
     assert (document.id, document.time, document.labels) == ("7", "2020-02-03", ("a", "b"))
 
 
-def test_damaged_parquet_is_named(tmp_path):
+def test_damaged_parquet_is_reported(tmp_path):
     path = tmp_path / "table.parquet"
     write_parquet(path, [{"text": f"words {i}"} for i in range(100)])
     (tmp_path / "good.jsonl").write_text('{"text": "good"}\n', encoding="utf-8")
@@ -214,7 +214,7 @@ def test_damaged_parquet_is_named(tmp_path):
     assert reader.problems.counts == {"damaged file": 1}
 
 
-def test_parquet_without_its_extra_says_what_to_install(tmp_path, monkeypatch):
+def test_parquet_without_its_extra_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr("polyseme.text.readers.reader.ISOLATED", frozenset())
     monkeypatch.setitem(sys.modules, "polars", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
@@ -248,8 +248,8 @@ def test_samples_are_random_reproducible_and_in_order(tmp_path):
         sampled(categories=["od"])
 
 
-def test_rows_before_the_damage_are_kept(tmp_path, monkeypatch):
-    """The pages of the last row groups are overwritten; the table of contents at the end is whole."""
+def test_rows_before_the_damage_are_read(tmp_path, monkeypatch):
+    """The pages of the last row groups are overwritten; the metadata at the end is intact."""
     polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
     monkeypatch.setattr("polyseme.text.readers.reader.ISOLATED", frozenset())
     monkeypatch.setattr("polyseme.text.readers.tables._FIRST_ROWS", 100)

@@ -1,4 +1,4 @@
-"""Reading text files, folders, lines and compressed files."""
+"""Readers of text files, folders, lines and compressed files."""
 
 import bz2
 import gzip
@@ -16,7 +16,7 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.text import Limits, read
 from polyseme.text.readers import compressed, inputs
 from polyseme.text.readers import text as plain
-from polyseme.text.readers.documents import EXAMPLES_KEPT, Problems
+from polyseme.text.readers.documents import MAX_EXAMPLES, Problems
 from polyseme.text.readers.encodings import detect, line_blocks
 
 FINNISH = "Hän näki tämän pöydän äärellä työtä tekevän miehen, jonka ääni häiritsi yötä. " * 3
@@ -39,7 +39,7 @@ def test_a_folder_is_read_in_order_with_labels_and_without_hidden_files(tmp_path
     documents = list(reader)
     assert [d.text for d in documents] == ["first text", "second text"]
     assert [d.label for d in documents] == [None, "b"]
-    assert [d.title for d in documents] == ["first text", "two"]  # "a" says nothing
+    assert [d.title for d in documents] == ["first text", "two"]  # the name "a" is generic
     assert [d.id for d in documents] == ["a.md", str(Path("b", "two.txt"))]
     assert reader.dropped == {"empty file": 1}
     assert not reader.problems
@@ -64,11 +64,11 @@ def test_a_folder_is_read_in_order_with_labels_and_without_hidden_files(tmp_path
         ("東京", "雨", "東京"),
     ],
 )
-def test_a_file_whose_name_says_nothing_is_titled_by_its_first_line(name, text, title):
+def test_the_title_is_the_first_line_if_the_file_name_is_generic(name, text, title):
     assert plain.title_of(name, text) == title
 
 
-def test_files_of_several_folders_have_ids_of_their_own(tmp_path, monkeypatch):
+def test_files_of_several_folders_have_different_ids(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("north", "south"):
         (tmp_path / folder).mkdir()
@@ -77,7 +77,7 @@ def test_files_of_several_folders_have_ids_of_their_own(tmp_path, monkeypatch):
     assert [document.id for document in read("north")] == ["1.txt"]
 
 
-def test_binary_and_unreadable_files_are_skipped_and_named(tmp_path):
+def test_binary_and_unreadable_files_are_skipped_and_reported(tmp_path):
     (tmp_path / "good.txt").write_text("words", encoding="utf-8")
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)))
     (tmp_path / "odd.bin").write_bytes(bytes(range(1, 32)) * 20)
@@ -90,7 +90,7 @@ def test_binary_and_unreadable_files_are_skipped_and_named(tmp_path):
     assert "picture.png" in str(reader.problems)
 
 
-def test_files_that_cannot_be_opened_are_named(tmp_path, monkeypatch):
+def test_files_that_cannot_be_opened_are_reported(tmp_path, monkeypatch):
     for name in ("a.txt", "b.pdf", "c.docx", "d.parquet", "e.csv", "good.txt"):
         (tmp_path / name).write_text("words", encoding="utf-8")
     real = Path.open
@@ -106,7 +106,7 @@ def test_files_that_cannot_be_opened_are_named(tmp_path, monkeypatch):
     assert reader.problems.counts["unreadable file"] == 5
 
 
-def test_a_file_that_goes_away_is_named(tmp_path):
+def test_a_file_that_is_removed_is_reported(tmp_path):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("words", encoding="utf-8")
     reader = read([tmp_path / "a.txt", tmp_path / "b.txt"])
@@ -115,7 +115,7 @@ def test_a_file_that_goes_away_is_named(tmp_path):
     assert reader.problems.counts == {"unreadable file": 1}
 
 
-def test_names_that_are_no_text_can_still_be_printed(tmp_path):
+def test_file_names_that_cannot_be_decoded_can_be_printed(tmp_path):
     (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("words", encoding="utf-8")
     (document,) = read(tmp_path)
     assert document.id == "caf?.txt"
@@ -141,7 +141,7 @@ def test_encodings_are_detected(tmp_path, encoding, text):
 
 
 @pytest.mark.parametrize(("encoding", "text"), [("cp1251", RUSSIAN), ("koi8-r", RUSSIAN), ("latin-1", FINNISH)])
-def test_old_encodings_are_guessed_by_chardet(tmp_path, encoding, text):
+def test_8_bit_encodings_are_detected_by_chardet(tmp_path, encoding, text):
     pytest.importorskip("chardet", reason="the extra 'files' is not installed")
     (tmp_path / "text").write_bytes(text.encode(encoding))
     reader = read([tmp_path])
@@ -149,7 +149,7 @@ def test_old_encodings_are_guessed_by_chardet(tmp_path, encoding, text):
     assert reader.problems.counts == {"guessed encoding": 1}
 
 
-def test_without_chardet_old_files_are_read_as_western(monkeypatch):
+def test_8_bit_files_are_read_as_cp1252_without_chardet(monkeypatch):
     monkeypatch.setitem(sys.modules, "chardet", None)
     assert detect("täällä".encode("latin-1")) == ("cp1252", True)
 
@@ -165,7 +165,7 @@ def test_a_given_encoding_is_used_and_bad_bytes_are_counted(tmp_path):
     assert texts(read(path, encoding="utf-16")) == ["ab"]
 
 
-def test_a_character_may_lie_across_two_chunks(tmp_path):
+def test_a_character_may_be_split_between_two_chunks(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("x" * (2**16 - 1) + "ä" * 70000 + "\nsecond", encoding="utf-8")
     reader = read(path)
@@ -173,7 +173,7 @@ def test_a_character_may_lie_across_two_chunks(tmp_path):
     assert not reader.problems
 
 
-def test_a_file_given_alone_holds_a_document_a_line(tmp_path):
+def test_a_single_file_has_one_document_per_line(tmp_path):
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
     one.write_bytes(b"first\r\n\n second \nthird\x0b\x1c\xe2\x80\xa8still third")
     two.write_bytes(b"a\nb")
@@ -218,7 +218,7 @@ def test_bad_arguments_are_refused(tmp_path):
         Limits(ratio=0)
 
 
-def test_no_documents_is_an_error_that_says_why(tmp_path):
+def test_an_input_without_documents_is_an_error_with_the_reason(tmp_path):
     with pytest.raises(InputError, match="there is nothing in it"):
         list(read(tmp_path))
     (tmp_path / "a").write_bytes(b"\0" * 99)
@@ -239,7 +239,7 @@ def xz_compress(content):
 class TestCompressed:
     content = b"".join(b"line number %d of the file\n" % i for i in range(20000))
 
-    def test_also_in_several_streams_and_under_any_name(self, tmp_path, compress):
+    def test_several_streams_and_any_file_name(self, tmp_path, compress):
         path = tmp_path / "lines"
         half = len(self.content) // 2
         path.write_bytes(compress(self.content[:half]) + compress(b"") + compress(self.content[half:]) + b"\0" * 10)
@@ -248,7 +248,7 @@ class TestCompressed:
         assert not reader.problems
         assert reader.bytes_read == reader.total_bytes
 
-    def test_what_comes_before_the_damage_is_kept(self, tmp_path, compress):
+    def test_lines_before_the_damage_are_read(self, tmp_path, compress):
         path = tmp_path / "lines"
         whole, cut = compress(self.content), compress(self.content[::-1])
         for content in (whole + cut[: len(cut) // 2], whole + b"garbage"):
@@ -271,7 +271,7 @@ class TestCompressed:
 
 
 @pytest.mark.parametrize("threads", [True, False])
-def test_large_compressed_files_are_expanded_in_a_thread(tmp_path, monkeypatch, threads):
+def test_large_compressed_files_are_decompressed_in_a_thread(tmp_path, monkeypatch, threads):
     monkeypatch.setattr(inputs, "_WORTH_A_THREAD", 0 if threads else 2**40)
     path = tmp_path / "lines.gz"
     lines = [f"line {i} " + "x" * (i % 500) + "." for i in range(40_000)]
@@ -283,13 +283,13 @@ def test_large_compressed_files_are_expanded_in_a_thread(tmp_path, monkeypatch, 
     before = active_count()
     taken = list(islice(reader, 3))
     assert [document.text for document in taken] == lines[:3]
-    assert active_count() == before  # the thread goes when nobody takes from it any more
+    assert active_count() == before  # the thread ends with the iteration
     path.write_bytes(content[:-1000])
     assert 0 < len(texts(reader)) < len(lines)
     assert reader.problems.counts == {"damaged file": 1}
 
 
-def test_zstd_without_its_extra_says_what_to_install(tmp_path, monkeypatch):
+def test_zstd_without_its_extra_names_the_extra(tmp_path, monkeypatch):
     for name in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "a.zst").write_bytes(b"\x28\xb5\x2f\xfd1234")
@@ -308,7 +308,7 @@ def test_too_long_lines_and_files_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-def test_lines_do_not_depend_on_the_pieces(size):
+def test_lines_do_not_depend_on_the_division_into_pieces(size):
     text = "one\n\n\r\ntwo three\nfour\n\nlong long line\nend"
     pieces = [text[i : i + size] for i in range(0, len(text), size)]
     long = []
@@ -322,12 +322,12 @@ def test_lines_do_not_depend_on_the_pieces(size):
     assert long == [7]
 
 
-def test_problems_are_kept_in_bounded_memory():
+def test_problems_need_limited_memory():
     problems = Problems()
     assert str(problems) == "no problems"
     for i in range(1000):
         problems.add("damaged row", f"line {i}", "x" * 10_000)
     assert len(problems) == 1000
-    assert len(list(problems)) == EXAMPLES_KEPT
+    assert len(list(problems)) == MAX_EXAMPLES
     assert len(str(problems)) < 10_000
     assert str(problems).endswith("...")

@@ -1,4 +1,4 @@
-"""Reading MediaWiki dumps: made-up ones of every kind, and real ones."""
+"""Reader of MediaWiki dumps: artificial dumps of every kind, and real ones."""
 
 import bz2
 import re
@@ -28,7 +28,7 @@ def test_articles_have_their_text_title_categories_and_time(tmp_path):
     assert reader.bytes_read == reader.total_bytes
 
 
-def test_what_is_no_article_is_dropped_and_counted(tmp_path):
+def test_other_pages_are_dropped_and_counted(tmp_path):
     others = [
         page("Progetto:X", "x [[Categoria:Y]]", 3, ns="<ns>4</ns>"),
         page("Progetto:Old", "x [[Categoria:Y]]", 3, ns=""),
@@ -63,7 +63,7 @@ def test_every_schema(tmp_path, version):
     assert len(read_dump(tmp_path, dump(*pages, version=version))[0]) == 2
 
 
-def test_of_several_revisions_the_last_one_counts(tmp_path):
+def test_the_last_revision_is_read(tmp_path):
     old = "<revision><timestamp>2001</timestamp><text>old [[Categoria:Old]]</text></revision>"
     (document,), _ = read_dump(tmp_path, dump(page("A", "new [[Categoria:New]]", before=old)))
     assert (document.text, document.labels, document.time) == ("new", ("New",), "2020-01-01T00:00:00Z")
@@ -122,7 +122,7 @@ def test_entities_are_never_expanded(tmp_path):
     assert reader.problems.counts == {"damaged page": 1}
 
 
-def test_other_xml_is_named(tmp_path):
+def test_other_xml_is_refused(tmp_path):
     with pytest.raises(InputError, match="not a MediaWiki dump: its root is <rss>"):
         read_dump(tmp_path, "<rss><item/></rss>")
 
@@ -134,7 +134,7 @@ def test_large_pages_are_refused(tmp_path):
     assert "'Large' is larger than a document may be" in str(reader.problems)
 
 
-def test_damage_without_end_is_given_up(tmp_path):
+def test_reading_stops_after_many_damaged_pages(tmp_path):
     documents, reader = read_dump(tmp_path, dump(PAGES[0]) + "<page><" * 50_000)
     assert [d.title for d in documents] == ["Gatto"]
     assert reader.problems.counts == {"damaged page": 1000, "damaged file": 1}

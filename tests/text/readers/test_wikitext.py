@@ -1,4 +1,4 @@
-"""From wikitext to prose."""
+"""Conversion of wikitext to plain text."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_prose(source, expected):
     assert Wikitext().prose(source).text == expected
 
 
-def test_categories_are_kept_in_order_under_the_wikis_own_names():
+def test_categories_are_found_by_the_names_of_the_wiki():
     markup = Wikitext(["categoria"], ["immagine"])
     source = "[[Categoria:Gatti neri|*]] [[category:Cani_piccoli]] [[ CATEGORIA : Gatti neri]] x [[Immagine:A|b]]"
     source += " [[Kategorie:Y]]"
@@ -73,8 +73,8 @@ PIECES = [
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_time_is_linear(piece):
-    """An eighth of a megabyte of anything: a quadratic step would take minutes."""
+def test_the_time_is_linear(piece):
+    """128 KiB of each kind of markup; a quadratic step would take minutes."""
     for repeated in (piece, f"x{piece}"):
         text = Wikitext().prose(repeated * (2**17 // len(repeated)) + "y").text
         assert not any(markup in text for markup in ("[[", "]]", "{{", "}}", "''"))

@@ -1,4 +1,4 @@
-"""Readers of documents: text files, tables, wiki dumps, PDF, Word and HTML files."""
+"""Readers of documents: text files, tables, MediaWiki dumps, PDF, Word and HTML files."""
 
 from polyseme.text.readers.documents import Document, Limits, Problem, Problems
 from polyseme.text.readers.reader import FORMATS, Reader, read

@@ -1,7 +1,4 @@
-"""Work on a stream in a thread of its own, a few pieces ahead of who takes them.
-
-Compressed files, recognized by their first bytes and expanded a piece at a time.
-"""
+"""Compressed files: recognized by their first bytes, decompressed in pieces, with limits against bombs."""
 
 from __future__ import annotations
 
@@ -18,65 +15,32 @@ from typing import Any, Protocol
 from polyseme.errors import MissingExtraError
 from polyseme.text.readers.documents import Limits
 
-_DEPTH = 4
-_PATIENCE = 0.1
-"""Seconds after which a thread that nobody takes from looks whether it is still wanted."""
-
-
-def prefetch(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces and the same exception, made while the taker is busy; decompressors let other threads run."""
-    made: Queue[bytes | Exception | None] = Queue(_DEPTH)
-    unwanted = Event()
-
-    def hand_over(item: bytes | Exception | None) -> bool:
-        while not unwanted.is_set():
-            try:
-                made.put(item, timeout=_PATIENCE)
-            except Full:
-                continue
-            return True
-        return False
-
-    def work() -> None:
-        try:
-            if all(map(hand_over, pieces)):
-                hand_over(None)
-        except Exception as error:
-            hand_over(error)
-
-    thread = Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while (item := made.get()) is not None:
-            if isinstance(item, Exception):
-                raise item
-            yield item
-    finally:
-        unwanted.set()
-        thread.join()
-
+SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
 
 PIECE = 2**20
-"""Most bytes that one step of a decompressor gives."""
+"""Largest number of bytes that one step of a decompressor returns."""
 
 RATIO_JUDGED_FROM = 64 * 2**20
-"""Small files may be very repetitive: the ratio counts from here on."""
+"""Decompressed bytes from which on the ratio is limited, because small files may be very repetitive."""
 
+_XZ_MEMORY = 256 * 2**20
+"""Memory, in bytes, for an .xz file: four times that of the largest preset. A file may declare 4 GiB."""
 
-XZ_MEMORY = 256 * 2**20
-"""Bytes that expanding an .xz file may take: four times those of the largest preset. A file may declare 4 GiB."""
+_QUEUE_LENGTH = 4
+_QUEUE_SECONDS = 0.1
+"""Time after which a thread that waits for space in the queue checks whether it was stopped."""
 
 
 class DamagedStream(Exception):
-    """The compressed bytes end early or are no longer valid; what came before them is good."""
+    """Compressed data that ends early or is not valid; the data before the damage is good."""
 
 
 class Bomb(Exception):
-    """The file expands beyond the limits."""
+    """A file whose content is larger than the limits allow."""
 
 
 class Decompressor(Protocol):
-    """The interface that Python's bz2, lzma and zstd modules share."""
+    """The common interface of the decompressors in Python's bz2, lzma and zstd modules."""
 
     @property
     def eof(self) -> bool: ...
@@ -88,11 +52,11 @@ class Decompressor(Protocol):
 
 
 class _Gzip:
-    """zlib's decompressor with that interface."""
+    """The decompressor of zlib with the interface of the others."""
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=31)
-        self._holds_back = False
+        self._has_output = False
 
     @property
     def eof(self) -> bool:
@@ -100,7 +64,7 @@ class _Gzip:
 
     @property
     def needs_input(self) -> bool:
-        return not (self._holds_back or self._inflate.eof)
+        return not (self._has_output or self._inflate.eof)
 
     @property
     def unused_data(self) -> bytes:
@@ -108,12 +72,12 @@ class _Gzip:
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         piece = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
-        self._holds_back = len(piece) == max_length or bool(self._inflate.unconsumed_tail)
+        self._has_output = len(piece) == max_length or bool(self._inflate.unconsumed_tail)
         return piece
 
 
 class _Zstd:
-    """The zstd of Python's own library (from 3.14 on) or of its backport, with errors as the others have them."""
+    """The decompressor of Python's zstd (from 3.14 on) or of its backport, with the exceptions of the others."""
 
     def __init__(self) -> None:
         self._zstd = _zstd_module()
@@ -150,38 +114,37 @@ def _zstd_module() -> Any:
 _MAGIC: dict[bytes, Callable[[], Decompressor]] = {
     b"\x1f\x8b": _Gzip,
     b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\x00": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=XZ_MEMORY),
+    b"\xfd7zXZ\x00": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY),
     b"\x28\xb5\x2f\xfd": _Zstd,
 }
 
 _DAMAGE = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
+"""Exceptions of the decompressors for damaged data."""
 
-SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
 
-
-def check_expansion(taken: int, given: int, limits: Limits) -> None:
-    """Raises Bomb where so many bytes expand to more than the limits allow."""
-    if given > limits.expanded or (given > RATIO_JUDGED_FROM and given > limits.ratio * taken):
-        raise Bomb(f"{taken} bytes expand to {given} and more, beyond `limits`")
+def check_expansion(compressed: int, expanded: int, limits: Limits) -> None:
+    """Raise Bomb if `compressed` bytes expand to more than the limits allow."""
+    if expanded > limits.expanded or (expanded > RATIO_JUDGED_FROM and expanded > limits.ratio * compressed):
+        raise Bomb(f"{compressed} bytes expand to {expanded} and more, beyond `limits`")
 
 
 def decompressor_of(head: bytes) -> Callable[[], Decompressor] | None:
-    """What expands a file that starts with these bytes; None for a file that is not compressed."""
+    """Return what makes a decompressor for a file that starts with these bytes; None if it is not compressed."""
     return next((make for magic, make in _MAGIC.items() if head.startswith(magic)), None)
 
 
 def expand(chunks: Iterable[bytes], make: Callable[[], Decompressor], limits: Limits) -> Iterator[bytes]:
-    """The bytes of a compressed stream, which may be several compressed streams one after another.
+    """Yield the decompressed bytes of one or several compressed streams, one after the other.
 
-    Raises DamagedStream or Bomb after all good bytes have been given.
+    Raises DamagedStream or Bomb after all good bytes.
     """
     stream: Decompressor | None = None
-    taken = given = 0
+    compressed = expanded = 0
     for chunk in chunks:
-        taken += len(chunk)
+        compressed += len(chunk)
         while True:
             if stream is None:
-                chunk = chunk.lstrip(b"\0")  # zeros may pad a stream
+                chunk = chunk.lstrip(b"\0")  # streams may be padded with zeros
                 if not chunk:
                     break
                 stream = make()
@@ -189,8 +152,8 @@ def expand(chunks: Iterable[bytes], make: Callable[[], Decompressor], limits: Li
                 piece = stream.decompress(chunk, PIECE)
             except _DAMAGE as error:
                 raise DamagedStream(f"the compressed data is damaged ({error})") from None
-            given += len(piece)
-            check_expansion(taken, given, limits)
+            expanded += len(piece)
+            check_expansion(compressed, expanded, limits)
             if piece:
                 yield piece
             chunk = b""
@@ -200,3 +163,39 @@ def expand(chunks: Iterable[bytes], make: Callable[[], Decompressor], limits: Li
                 break
     if stream is not None:
         raise DamagedStream("the compressed data ends early")
+
+
+def prefetch(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the same pieces, produced by a thread a few pieces in advance. Exceptions are passed on.
+
+    This saves time because decompressors release the interpreter lock.
+    """
+    queue: Queue[bytes | Exception | None] = Queue(_QUEUE_LENGTH)
+    stopped = Event()
+
+    def put(item: bytes | Exception | None) -> bool:
+        while not stopped.is_set():
+            try:
+                queue.put(item, timeout=_QUEUE_SECONDS)
+            except Full:
+                continue
+            return True
+        return False
+
+    def produce() -> None:
+        try:
+            if all(map(put, pieces)):
+                put(None)
+        except Exception as error:
+            put(error)
+
+    thread = Thread(target=produce, daemon=True)
+    thread.start()
+    try:
+        while (item := queue.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        stopped.set()
+        thread.join()

@@ -1,13 +1,4 @@
-"""What every reader gives: documents.
-
-How much a reader takes before it refuses.
-
-What a reader could not read: counted by kind, and named, in bounded memory.
-
-Random samples in one pass, and chosen categories with noise around them.
-
-Which columns of a table hold the text, the id, the title, the labels and the time.
-"""
+"""What all readers share: documents, limits, problems, random samples, and the choice of table columns."""
 
 from __future__ import annotations
 
@@ -20,37 +11,78 @@ from typing import Any, NamedTuple
 
 from polyseme.errors import InputError
 
+MAX_EXAMPLES = 10
+"""Number of problems of one kind that are stored with their descriptions; further ones are only counted."""
+
+REMARKS = frozenset({"guessed encoding", "undecodable bytes"})
+"""Kinds of problems of files that were read nevertheless."""
+
+SAMPLE_ROWS = 100
+"""Number of rows that the choice of a text column uses."""
+
+_MAX_DESCRIPTION_LENGTH = 300
+
+# Well-known column names, the preferred ones first.
+_TEXT = ("text", "body", "content", "contents", "document", "abstract", "article", "message", "review", "comment")
+_ID = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
+_TITLE = ("title", "headline", "subject")
+_LABEL = ("label", "labels", "category", "categories", "class")
+_TIME = ("time", "date", "datetime", "timestamp", "created_at", "published", "year")
+
+_MIN_TEXT_LENGTH = 20
+_MIN_LENGTH_RATIO = 2.0
+"""The text column must be at least this many times as long as the second longest column."""
+
 
 class Document(NamedTuple):
-    """One document of a corpus, as it stands in its file."""
+    """One document of a corpus.
+
+    Attributes
+    ----------
+    id : str
+        Identifier that is unique within its file: the id column, the number of the page or line, or the relative path.
+    text : str
+        The text.
+    title : str or None
+        The title.
+    labels : tuple of str
+        Categories of a wiki page, values of a label column, or the subfolder of a file.
+    time : str or None
+        The time as written in the file; dates of a typed table in ISO format.
+    source : str
+        Name of the file.
+    """
 
     id: str
-    """Unique within its file: the id column, the page's number, the line's number or the file's relative path."""
     text: str
     title: str | None = None
     labels: tuple[str, ...] = ()
-    """Categories of a wiki page, values of a label column, or the subfolder that a file lies in."""
     time: str | None = None
-    """As it stands in the file; dates of a typed table in ISO form."""
     source: str = ""
-    """The file it came from."""
 
     @property
     def label(self) -> str | None:
-        """The first label."""
+        """The first label, or None."""
         return self.labels[0] if self.labels else None
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds against damaged and hostile files; each refusal is counted and named among the reader's problems.
+    """Limits for damaged and hostile files. What exceeds a limit is reported among the problems of the reader.
 
-    document : most bytes (characters, once decoded) of one document, row or page.
-    ratio : most bytes that a byte of a compressed file may expand to, judged once 64 MiB have come out.
-    expanded : most bytes that one compressed file may expand to.
-    memory, seconds : PDF, Word, HTML and Parquet files are read in a process of their own: most bytes of memory that
-        it may take for a file, and most seconds for a document, or for the next rows of a table. The memory is
-        bounded on Linux and macOS, not on Windows.
+    Parameters
+    ----------
+    document : int, default=2**26
+        Largest size of one document, row or page, in bytes or, after decoding, characters.
+    ratio : float, default=250.0
+        Largest ratio between the decompressed and the compressed size of a file, once 64 MiB are decompressed.
+    expanded : int, default=2**40
+        Largest decompressed size of a file, in bytes.
+    memory : int, default=2**31
+        Memory, in bytes, that the child process may use for one PDF, Word, HTML or Parquet file. There is no limit on
+        Windows.
+    seconds : float, default=300.0
+        Time that the child process may use for one document, or for the next rows of a table.
     """
 
     document: int = 64 * 2**20
@@ -65,17 +97,18 @@ class Limits:
                 raise InputError(f"Limits: {name} must be above 0, not {getattr(self, name)!r}.")
 
 
-EXAMPLES_KEPT = 10
-"""Problems of one kind that are kept by name; the others are counted."""
-
-LONGEST_DESCRIPTION = 300
-
-REMARKS = frozenset({"guessed encoding", "undecodable bytes"})
-"""Kinds of problems of files that were read all the same."""
-
-
 class Problem(NamedTuple):
-    """One thing that could not be read."""
+    """One thing that could not be read.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the problem, such as "damaged row".
+    where : str
+        Name of the file, with the number of the line if it is known.
+    what : str
+        Description.
+    """
 
     kind: str
     where: str
@@ -86,32 +119,69 @@ class Problem(NamedTuple):
 
 
 class Problems:
-    """All problems of one pass over the input: ``counts`` by kind, and the first few of each kind by name.
+    """Problems of one pass over the input: counts by kind, and the first few of each kind with descriptions.
 
-    ``len`` is the number of all problems; iterating gives those that were kept by name.
+    `len(problems)` is the number of all problems. Iterating yields those that are stored with a description.
+
+    Attributes
+    ----------
+    counts : Counter
+        Number of problems of each kind.
     """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._kept: dict[str, list[Problem]] = {}
-
-    def add(self, kind: str, where: str, what: str, times: int = 1) -> None:
-        self.counts[kind] += times
-        kept = self._kept.setdefault(kind, [])
-        if len(kept) < EXAMPLES_KEPT:
-            kept.append(Problem(kind, where, what[:LONGEST_DESCRIPTION]))
+        self._examples: dict[str, list[Problem]] = {}
 
     @classmethod
-    def of(cls, counts: Mapping[str, int], kept: Iterable[Problem]) -> Problems:
-        """From what `counts` and iterating give."""
+    def of(cls, counts: Mapping[str, int], examples: Iterable[Problem]) -> Problems:
+        """Construct the object from counts and examples.
+
+        Parameters
+        ----------
+        counts : mapping
+            Number of problems of each kind.
+        examples : iterable of Problem
+            Problems with descriptions.
+
+        Returns
+        -------
+        Problems
+            The problems.
+        """
         problems = cls()
-        for problem in kept:
+        for problem in examples:
             problems.add(*problem, times=0)
         problems.counts = Counter(counts)
         return problems
 
+    def add(self, kind: str, where: str, what: str, times: int = 1) -> None:
+        """Add a problem.
+
+        Parameters
+        ----------
+        kind : str
+            Kind of the problem, such as "damaged row".
+        where : str
+            Name of the file, with the number of the line if it is known.
+        what : str
+            Description.
+        times : int, default=1
+            How often it occurred.
+        """
+        self.counts[kind] += times
+        examples = self._examples.setdefault(kind, [])
+        if len(examples) < MAX_EXAMPLES:
+            examples.append(Problem(kind, where, what[:_MAX_DESCRIPTION_LENGTH]))
+
     def merge(self, other: Problems) -> None:
-        """Adds the problems of another reader."""
+        """Add the problems of another object.
+
+        Parameters
+        ----------
+        other : Problems
+            The problems to add.
+        """
         for problem in other:
             self.add(*problem, times=0)
         self.counts.update(other.counts)
@@ -120,45 +190,21 @@ class Problems:
         return self.counts.total()
 
     def __iter__(self) -> Iterator[Problem]:
-        return (problem for kept in self._kept.values() for problem in kept)
+        return (problem for examples in self._examples.values() for problem in examples)
 
     def __str__(self) -> str:
         lines = []
         for kind, count in self.counts.items():
-            kept = self._kept.get(kind, [])
-            more = " ..." if count > len(kept) else ""
-            lines.append(f"{kind} ({count}): " + "; ".join(map(str, kept)) + more)
+            examples = self._examples.get(kind, [])
+            more = " ..." if count > len(examples) else ""
+            lines.append(f"{kind} ({count}): " + "; ".join(map(str, examples)) + more)
         return "\n".join(lines) or "no problems"
 
     def __repr__(self) -> str:
         return f"<Problems {dict(self.counts)}>"
 
 
-class Reservoir:
-    """A uniform sample of ``size`` of the documents offered, by Vitter's Algorithm R; None keeps all of them."""
-
-    def __init__(self, size: int | None, seed: str) -> None:
-        self._size = size
-        self._random = random.Random(seed)
-        self._offered = 0
-        self._kept: list[tuple[int, Document]] = []
-
-    def offer(self, order: int, document: Document) -> bool:
-        """Whether no document had to go, neither this one nor one that it replaces."""
-        self._offered += 1
-        if self._size is None or len(self._kept) < self._size:
-            self._kept.append((order, document))
-            return True
-        place = self._random.randrange(self._offered)
-        if place < self._size:
-            self._kept[place] = (order, document)
-        return False
-
-    def __iter__(self) -> Iterator[tuple[int, Document]]:
-        return iter(self._kept)
-
-
-def sample(
+def sample_documents(
     documents: Iterable[Document],
     size: int | None,
     categories: Sequence[str] | None,
@@ -166,27 +212,51 @@ def sample(
     seed: int,
     on_drop: Callable[[str], None],
 ) -> Iterator[Document]:
-    """``size`` random documents; with ``categories``, that many of these, and ``noise`` of the others.
+    """Yield `size` random documents of the categories, and `noise` random other documents, in the order of the input.
 
-    The result does not depend on the file's chunks or on time, and comes in the order of the input.
+    `categories=None` means all documents. `on_drop` is called with the reason for each document that is not chosen.
     """
     if size is None and categories is None:
         yield from documents
         return
-    belongs = _matcher(categories)
-    chosen, others = Reservoir(size, f"chosen {seed}"), Reservoir(noise, f"noise {seed}")
+    belongs = _category_filter(categories)
+    chosen, others = _Reservoir(size, f"chosen {seed}"), _Reservoir(noise, f"noise {seed}")
     for order, document in enumerate(documents):
         if belongs(document):
-            if not chosen.offer(order, document):
+            if not chosen.add(order, document):
                 on_drop("not in the sample")
-        elif not others.offer(order, document):
+        elif not others.add(order, document):
             on_drop("not of the categories")
     for _, document in sorted([*chosen, *others]):
         yield document
 
 
-def _matcher(categories: Sequence[str] | None) -> Callable[[Document], bool]:
-    """Whether one of a document's labels holds one of the names as whole words, in any case."""
+class _Reservoir:
+    """A uniform sample of `size` of the added documents, by Vitter's Algorithm R. None stores all of them."""
+
+    def __init__(self, size: int | None, seed: str) -> None:
+        self._size = size
+        self._random = random.Random(seed)
+        self._n_added = 0
+        self._sample: list[tuple[int, Document]] = []
+
+    def add(self, order: int, document: Document) -> bool:
+        """Add a document, and return whether the sample grew. If not, this document or an older one was dropped."""
+        self._n_added += 1
+        if self._size is None or len(self._sample) < self._size:
+            self._sample.append((order, document))
+            return True
+        place = self._random.randrange(self._n_added)
+        if place < self._size:
+            self._sample[place] = (order, document)
+        return False
+
+    def __iter__(self) -> Iterator[tuple[int, Document]]:
+        return iter(self._sample)
+
+
+def _category_filter(categories: Sequence[str] | None) -> Callable[[Document], bool]:
+    """Return whether a label of a document contains one of the names as whole words, ignoring case."""
     if categories is None:
         return lambda document: True
     names = "|".join(re.escape(name) for name in categories)
@@ -194,22 +264,9 @@ def _matcher(categories: Sequence[str] | None) -> Callable[[Document], bool]:
     return lambda document: any(map(pattern.search, document.labels))
 
 
-SAMPLE_ROWS = 100
-"""Rows that the choice of a text column looks at."""
-
-_TEXT = ("text", "body", "content", "contents", "document", "abstract", "article", "message", "review", "comment")
-_ID = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
-_TITLE = ("title", "headline", "subject")
-_LABEL = ("label", "labels", "category", "categories", "class")
-_TIME = ("time", "date", "datetime", "timestamp", "created_at", "published", "year")
-
-_SHORTEST_TEXT = 20
-_CLEARLY_LONGER = 2.0
-
-
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns that the user named; None leaves the choice to the well-known names."""
+    """The columns that the user named. None means that a well-known name is used."""
 
     text: tuple[str, ...] | None = None
     id: str | None = None
@@ -219,8 +276,8 @@ class ColumnNames:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The columns of one table; several text columns are joined."""
+class TableColumns:
+    """The columns of one table that are read. Several text columns are joined."""
 
     text: tuple[str, ...]
     id: str | None
@@ -229,7 +286,7 @@ class Columns:
     time: str | None
 
     def document(self, row: Mapping[str, Any], number: int, source: str) -> Document:
-        """The row as a document; KeyError where a text column is absent."""
+        """Return a row as a document. Raises KeyError if a text column is missing."""
         texts = [_as_text(row[name]) for name in self.text]
         return Document(
             id=(_as_text(row.get(self.id)) if self.id else "") or str(number),
@@ -242,16 +299,21 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """All columns in use, each once."""
+        """The names of all columns, without repetitions. A name may be empty."""
         used = (*self.text, self.id, self.title, self.label, self.time)
-        return list(dict.fromkeys(name for name in used if name is not None))  # a column's name may be empty
+        return list(dict.fromkeys(name for name in used if name is not None))
 
 
-def choose_columns(wanted: ColumnNames, rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str) -> Columns:
-    """The columns to read, from the names that the user gave, the well-known names and a sample of rows."""
+def choose_columns(
+    wanted: ColumnNames, rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str
+) -> TableColumns:
+    """Return the columns to read: those that the user named, or those with well-known names.
+
+    If no name of a text column is known, the sample of rows must have one column with clearly the longest values.
+    """
     by_folded = {name.strip().casefold(): name for name in reversed(names)}
 
-    def found(given: str | None, known: Sequence[str]) -> str | None:
+    def find(given: str | None, known: Sequence[str]) -> str | None:
         if given is not None:
             if given not in names:
                 raise InputError(f"{where} has no column {given!r}: it has {_listed(names)}.")
@@ -259,20 +321,20 @@ def choose_columns(wanted: ColumnNames, rows: Sequence[Mapping[str, Any]], names
         return next((by_folded[name] for name in known if name in by_folded), None)
 
     if wanted.text is not None:
-        text = tuple(name for given in wanted.text if (name := found(given, ())))
+        text = tuple(name for given in wanted.text if (name := find(given, ())))
     else:
-        text = (found(None, _TEXT) or _longest_column(rows, names, where),)
-    return Columns(
+        text = (find(None, _TEXT) or _longest_column(rows, names, where),)
+    return TableColumns(
         text=text,
-        id=found(wanted.id, _ID),
-        title=found(wanted.title, _TITLE),
-        label=found(wanted.label, _LABEL),
-        time=found(wanted.time, _TIME),
+        id=find(wanted.id, _ID),
+        title=find(wanted.title, _TITLE),
+        label=find(wanted.label, _LABEL),
+        time=find(wanted.time, _TIME),
     )
 
 
 def _longest_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str) -> str:
-    """The one column whose values are clearly longer than those of all others."""
+    """Return the column whose values are clearly longer than those of all others."""
     if len(names) == 1:
         return names[0]
     lengths = {
@@ -280,7 +342,11 @@ def _longest_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], whe
         for name in names
     }
     ranked = sorted(names, key=lengths.__getitem__, reverse=True)
-    if not ranked or lengths[ranked[0]] < _SHORTEST_TEXT or lengths[ranked[0]] < _CLEARLY_LONGER * lengths[ranked[1]]:
+    if (
+        not ranked
+        or lengths[ranked[0]] < _MIN_TEXT_LENGTH
+        or lengths[ranked[0]] < _MIN_LENGTH_RATIO * lengths[ranked[1]]
+    ):
         raise InputError(
             f"It is not clear which column of {where} holds the text: name it with text=; it has {_listed(names)}."
         )

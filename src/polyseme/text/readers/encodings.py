@@ -1,4 +1,4 @@
-"""From bytes to text: which encoding, and decoding a stream a piece at a time."""
+"""Encodings: detection, decoding of a stream in pieces, and division into lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from io import StringIO
 from polyseme.errors import InputError
 
 SAMPLE = 2**16
-"""Bytes that an encoding is judged by."""
+"""Number of bytes that the detection of an encoding uses."""
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -19,36 +19,37 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
-_MOST_CONTROLS, _MOST_CONTROLS_IN_UTF8 = 0.01, 0.1
+_MAX_CONTROLS, _MAX_CONTROLS_IN_UTF8 = 0.01, 0.1
+"""Largest shares of control characters in a text."""
 _FALLBACK = "cp1252"
-_NOT_OF_FILES = {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7"}
+_NOT_FOR_FILES = {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7"}
 
 
 def check_encoding(name: str) -> str:
-    """The encoding's own name; one that Python does not know, or that is no text, is refused."""
+    """Return Python's name of an encoding. Raises InputError if it is unknown or not a text encoding."""
     try:
         found = codecs.lookup(name).name
         "".encode(name)
     except (LookupError, ValueError):
         found = ""
-    if not found or found in _NOT_OF_FILES:
+    if not found or found in _NOT_FOR_FILES:
         raise InputError(f"There is no text encoding called {name!r}: try 'utf-8', 'cp1252' or 'utf-16'.")
     return found
 
 
 def with_byte_order(encoding: str, head: bytes) -> str:
-    """The encoding itself, but little-endian where it asks for a byte order mark that is not there."""
-    marks = tuple(mark for mark, marked in _BYTE_ORDER_MARKS if marked == encoding)  # that of UTF-16 is none of UTF-32
+    """Return the encoding, or its little-endian variant if it needs a byte order mark and there is none."""
+    marks = tuple(mark for mark, marked in _BYTE_ORDER_MARKS if marked == encoding)
     return f"{encoding}-le" if encoding in {"utf-16", "utf-32"} and not head.startswith(marks) else encoding
 
 
 def has_mark(head: bytes) -> bool:
-    """Whether the bytes start with a byte order mark."""
+    """Return whether the bytes start with a byte order mark."""
     return any(head.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS)
 
 
 def detect(head: bytes) -> tuple[str, bool] | None:
-    """The encoding that a file's first bytes are in, and whether that is a guess; None for a binary file."""
+    """Return the encoding of the first bytes of a file, and whether it is uncertain; None for a binary file."""
     sample = head[:SAMPLE]
     for mark, encoding in _BYTE_ORDER_MARKS:
         if sample.startswith(mark):
@@ -58,13 +59,13 @@ def detect(head: bytes) -> tuple[str, bool] | None:
         return None if wide is None else (wide, False)
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     if _is_utf8(sample):
-        return None if controls > _MOST_CONTROLS_IN_UTF8 * len(sample) else ("utf-8", False)
-    guess = None if controls > _MOST_CONTROLS * len(sample) else _guess(sample)
-    return None if guess is None else (guess, True)
+        return None if controls > _MAX_CONTROLS_IN_UTF8 * len(sample) else ("utf-8", False)
+    legacy = None if controls > _MAX_CONTROLS * len(sample) else _detect_legacy(sample)
+    return None if legacy is None else (legacy, True)
 
 
 def _is_utf8(sample: bytes) -> bool:
-    """Whether these bytes, which may end within a character, are UTF-8."""
+    """Return whether the bytes, which may end within a character, are UTF-8."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample)
     except UnicodeDecodeError:
@@ -73,15 +74,15 @@ def _is_utf8(sample: bytes) -> bool:
 
 
 def _wide_encoding(sample: bytes) -> str | None:
-    """UTF-16 without a mark: the zeros of its Latin letters stand at even places or at odd ones."""
+    """Detect UTF-16 without a mark by the zero bytes of Latin letters, at even or at odd positions."""
     even, odd = sample[::2].count(0), sample[1::2].count(0)
     if max(even, odd) < 0.3 * (len(sample) / 2) or min(even, odd) > 0.05 * max(even, odd):
         return None
     return "utf-16-be" if even > odd else "utf-16-le"
 
 
-def _guess(sample: bytes) -> str | None:
-    """By chardet where it is installed, else the commonest of the old encodings."""
+def _detect_legacy(sample: bytes) -> str | None:
+    """Detect an 8-bit encoding with chardet; cp1252, the most common one, if chardet is not installed."""
     try:
         import chardet
     except ImportError:
@@ -89,12 +90,12 @@ def _guess(sample: bytes) -> str | None:
     name = chardet.detect(sample)["encoding"]
     try:
         return check_encoding(name) if name else None
-    except InputError:  # an encoding that this Python does not have
+    except InputError:  # chardet knows encodings that Python does not have
         return None
 
 
 def decode_all(content: bytes, encoding: str) -> tuple[str, int]:
-    """A whole text, and how many characters of it could not be decoded."""
+    """Return the text, and the number of characters that could not be decoded."""
     try:
         return content.decode(encoding), 0
     except UnicodeDecodeError:
@@ -103,7 +104,7 @@ def decode_all(content: bytes, encoding: str) -> tuple[str, int]:
 
 
 def decode(chunks: Iterable[bytes], encoding: str, on_bad: Callable[[int, int], None]) -> Iterator[str]:
-    """The text of a stream; bytes that are no text become U+FFFD: ``on_bad`` is told about which line, and how many."""
+    """Yield the text of a stream. Invalid bytes become U+FFFD, and `on_bad` is called with their line and number."""
     strict = codecs.getincrementaldecoder(encoding)("strict")
     lenient = codecs.getincrementaldecoder(encoding)("replace")
     line = 1
@@ -128,16 +129,16 @@ def decode(chunks: Iterable[bytes], encoding: str, on_bad: Callable[[int, int], 
 
 
 def line_blocks(texts: Iterable[str], longest: int, on_long: Callable[[int], None]) -> Iterator[tuple[int, list[str]]]:
-    """The lines, with their line feeds, in lists as long as the pieces of text, each with its first line's number.
+    """Yield lists of lines with their line feeds, each with the number of its first line.
 
-    Only a line feed ends a line. A line longer than ``longest`` characters becomes an empty string, and ``on_long`` is
-    told its number.
+    Only a line feed ends a line. A line longer than `longest` characters becomes an empty string, and `on_long` is
+    called with its number.
     """
     number = 1
     pieces: list[str] = []
     length = 0
 
-    def finished() -> str:
+    def current_line() -> str:
         if length <= longest:
             return "".join(pieces)
         on_long(number)
@@ -151,7 +152,7 @@ def line_blocks(texts: Iterable[str], longest: int, on_long: Callable[[int], Non
         if block:
             pieces.append(block[0])
             length += len(block[0])
-            block[0] = finished()
+            block[0] = current_line()
             if len(text) > longest:
                 for place, line in enumerate(block):
                     if len(line) > longest:
@@ -166,4 +167,4 @@ def line_blocks(texts: Iterable[str], longest: int, on_long: Callable[[int], Non
         else:
             pieces.clear()
     if length:
-        yield number, [finished()]
+        yield number, [current_line()]

@@ -1,4 +1,4 @@
-"""HTML files, by lxml's parser of real-world HTML."""
+"""Reader of HTML files, with the parser of lxml, which accepts malformed HTML."""
 
 from __future__ import annotations
 
@@ -12,32 +12,17 @@ from polyseme.text.readers.inputs import Input
 from polyseme.text.readers.text import file_document
 
 _DECLARED = re.compile(rb"<meta[^<>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._-]{1,40})", re.IGNORECASE)
-_UNREAD = {"script", "style", "noscript", "template", "svg", "math", "head"}
-_WITHIN_A_LINE = {
-    *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins"),
-    *(
-        "kbd",
-        "label",
-        "mark",
-        "nobr",
-        "q",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-    ),
-    *("tt", "u", "var", "wbr"),
-}
+_SKIPPED_ELEMENTS = {"script", "style", "noscript", "template", "svg", "math", "head"}
+_INLINE_ELEMENTS = {
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins",
+    "kbd", "label", "mark", "nobr", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
+    "u", "var", "wbr",
+}  # fmt: skip
+"""Elements that do not start a new line."""
 
 
 def read_html(source: Input) -> Iterator[Document]:
-    """The page as one document, without scripts and styles; an element that is not within a line starts a new one."""
+    """Yield the page as one document without scripts and styles. Elements that are not inline start a new line."""
     try:
         from lxml import etree
     except ImportError:
@@ -52,7 +37,7 @@ def read_html(source: Input) -> Iterator[Document]:
         return
     markup, bad = decode_all(content, encoding)
     if bad:
-        source.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", times=bad)
+        source.problem("undecodable bytes", f"bytes that are not {encoding} were replaced by U+FFFD", times=bad)
     page = _Page()
     parser = etree.HTMLParser(target=page, no_network=True, huge_tree=False)
     try:
@@ -69,7 +54,10 @@ def read_html(source: Input) -> Iterator[Document]:
 
 
 def _declared_encoding(content: bytes) -> str | None:
-    """What the page says of itself, unless its first bytes say otherwise: a wide encoding cannot be declared."""
+    """Return the encoding that the page declares, unless it has a byte order mark or declares UTF-16 or UTF-32.
+
+    A page in a wide encoding cannot declare it in ASCII, so such a declaration is wrong.
+    """
     declared = _DECLARED.search(content[:4096])
     if declared is None or has_mark(content):
         return None
@@ -81,38 +69,41 @@ def _declared_encoding(content: bytes) -> str | None:
 
 
 class _Page:
-    """What lxml tells its findings to."""
+    """Target of the parser of lxml: collects the title and the text."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.title: list[str] = []
-        self._unread: str | None = None
+        self._skipped: str | None = None
         self._depth = 0
         self._in_title = False
 
     def start(self, tag: str, attributes: object) -> None:
+        """Handle the start of an element."""
         self._in_title = tag == "title" and not self.title
-        if self._unread is None and tag in _UNREAD:
-            self._unread = tag
-        if tag == self._unread:
+        if self._skipped is None and tag in _SKIPPED_ELEMENTS:
+            self._skipped = tag
+        if tag == self._skipped:
             self._depth += 1
-        if tag not in _WITHIN_A_LINE:
+        if tag not in _INLINE_ELEMENTS:
             self.pieces.append("\n")
 
     def end(self, tag: str) -> None:
+        """Handle the end of an element."""
         self._in_title = False
-        if tag == self._unread:
+        if tag == self._skipped:
             self._depth -= 1
             if not self._depth:
-                self._unread = None
-        if tag not in _WITHIN_A_LINE:
+                self._skipped = None
+        if tag not in _INLINE_ELEMENTS:
             self.pieces.append("\n")
 
     def data(self, text: str) -> None:
+        """Handle text."""
         if self._in_title:
             self.title.append(text)
-        elif self._unread is None:
+        elif self._skipped is None:
             self.pieces.append(text)
 
     def close(self) -> None:
-        pass
+        """Do nothing; the parser requires this method."""

@@ -1,7 +1,4 @@
-"""Which files there are to read: paths, folders and standard input.
-
-One file as its reader sees it: bytes or text, a piece at a time, with its problems and its progress kept.
-"""
+"""The input of readers: paths, folders and standard input, and one file as a reader sees it (`Input`)."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -23,24 +21,28 @@ from polyseme.text.readers.encodings import SAMPLE, decode, detect, line_blocks,
 
 STANDARD_INPUT = "-"
 
+_CHUNK = 2**16
+_WORTH_A_THREAD = 2**20
+"""Compressed files of at least this many bytes are decompressed in a separate thread."""
+
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True)
 class File:
-    """A file to read; ``path`` is None for standard input."""
+    """A file to read."""
 
     path: Path | None
+    """None for standard input."""
     name: str
-    """How the user knows it: the path as given, or the path within the folder. If several inputs were given, the path
-    within a folder begins with the folder's name."""
+    """The path as given, or the path within the folder. If several paths were given, it starts with the folder."""
     label: str | None = None
-    """The subfolder of the given folder that it lies in."""
+    """The subfolder of the given folder that contains the file."""
     size: int = 0
 
     @property
     def suffix(self) -> str:
-        """In lower case, without that of a compression: ".xml" for "dump.XML.bz2"."""
+        """The suffix in lower case, without that of a compression: ".xml" for "dump.XML.bz2"."""
         suffixes = [suffix.lower() for suffix in Path(self.name).suffixes]
         if suffixes and suffixes[-1] in SUFFIXES:
             suffixes.pop()
@@ -48,7 +50,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Place:
+class InputPath:
     """One of the paths that the user gave."""
 
     path: Path | None
@@ -57,17 +59,17 @@ class Place:
     rereadable: bool = True
 
 
-def places(paths: Paths) -> list[Place]:
-    """The given paths, checked."""
+def places(paths: Paths) -> list[InputPath]:
+    """Return the given paths. Raises InputError if one does not exist or cannot be read."""
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
         raise InputError("There is nothing to read: give a file, a folder or '-' for standard input.")
-    return [_place(os.fspath(path)) for path in given]
+    return [_input_path(os.fspath(path)) for path in given]
 
 
-def _place(name: str) -> Place:
+def _input_path(name: str) -> InputPath:
     if name == STANDARD_INPUT:
-        return Place(None, "standard input", rereadable=False)
+        return InputPath(None, "standard input", rereadable=False)
     if not name:
         raise InputError("A path is empty: give a file, a folder or '-' for standard input.")
     path = Path(name)
@@ -78,11 +80,11 @@ def _place(name: str) -> Place:
     except (OSError, ValueError) as error:
         raise InputError(f"{name!r} cannot be read: {_reason(error)}.") from None
     is_folder = stat.S_ISDIR(mode)
-    return Place(path, _printable(name), is_folder, rereadable=is_folder or stat.S_ISREG(mode))
+    return InputPath(path, _printable(name), is_folder, rereadable=is_folder or stat.S_ISREG(mode))
 
 
 def _printable(name: str) -> str:
-    """A name that is not in the file system's encoding holds half characters, which cannot be written."""
+    """Replace surrogates, which stand for bytes that are not in the encoding of the file system."""
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -90,20 +92,20 @@ def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-def files_of(place: Place, on_problem: Callable[[str, str, str], None], *, alone: bool = True) -> Iterator[File]:
-    """The files of one place; those of a folder and of its subfolders in a fixed order, without hidden ones.
+def files_of(given: InputPath, on_problem: Callable[[str, str, str], None], *, alone: bool = True) -> Iterator[File]:
+    """Yield the files of a path. Those of a folder and its subfolders come in a fixed order, without hidden files.
 
-    alone : whether it is the only place. If not, names of files in a folder begin with the folder's name.
+    If the path is not the only one (`alone=False`), the names of files in a folder start with the name of the folder.
     """
-    if place.path is None:
-        yield File(None, place.name)
-    elif place.is_folder:
-        yield from _walk(place.path, on_problem, "" if alone else place.name)
+    if given.path is None:
+        yield File(None, given.name)
+    elif given.is_folder:
+        yield from _walk(given.path, on_problem, "" if alone else given.name)
     else:
         try:
-            yield File(place.path, place.name, size=place.path.stat().st_size)
+            yield File(given.path, given.name, size=given.path.stat().st_size)
         except OSError as error:
-            on_problem("unreadable file", place.name, _reason(error))
+            on_problem("unreadable file", given.name, _reason(error))
 
 
 def _walk(folder: Path, on_problem: Callable[[str, str, str], None], prefix: str) -> Iterator[File]:
@@ -129,14 +131,9 @@ def _walk(folder: Path, on_problem: Callable[[str, str, str], None], prefix: str
                 on_problem("unreadable file", shown, "it is not a regular file")
 
 
-CHUNK = 2**16
-_WORTH_A_THREAD = 2**20
-"""Bytes of a compressed file from which on it is expanded in a thread of its own."""
-
-
 @dataclass
-class Pass:
-    """What one pass over the input has met so far."""
+class ReadProgress:
+    """State of one pass over the input: problems, dropped documents by reason, documents and bytes read."""
 
     problems: Problems = field(default_factory=Problems)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -146,7 +143,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked of the readers."""
+    """Options of the user for all readers."""
 
     columns: ColumnNames = field(default_factory=ColumnNames)
     encoding: str | None = None
@@ -156,28 +153,31 @@ class Settings:
 
 @dataclass(frozen=True)
 class Input:
-    """One file, its settings, and the pass that its problems and progress belong to."""
+    """One file as a reader sees it: bytes or text in pieces, and methods that report problems."""
 
     file: File
     settings: Settings
-    current: Pass
+    current: ReadProgress
     content: bytes | None = None
-    """All bytes of the file, expanded, where they have been read already."""
+    """All decompressed bytes of the file, if they were read already."""
 
     @property
     def name(self) -> str:
+        """Name of the file."""
         return self.file.name
 
     def problem(self, kind: str, what: str, line: int | None = None, times: int = 1) -> None:
+        """Report something that could not be read."""
         where = self.name if line is None else f"{self.name}, line {line}"
         self.current.problems.add(kind, where, what, times)
 
     def drop(self, why: str) -> None:
+        """Count something that is skipped on purpose."""
         self.current.dropped[why] += 1
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
-        """The file as it stands on the disk."""
+        """Open the file without decompressing it."""
         if self.file.path is None:
             yield sys.stdin.buffer
             return
@@ -185,7 +185,7 @@ class Input:
             yield stream
 
     def chunks(self) -> Iterator[bytes]:
-        """The file's bytes, expanded; a file that cannot be read to its end gives what comes before the damage."""
+        """Yield the decompressed bytes. Damage is reported as a problem and ends them."""
         if self.content is not None:
             yield self.content
             return
@@ -194,7 +194,7 @@ class Input:
                 raw = self._raw(stream)
                 head = next(raw, b"")
                 make = decompressor_of(head)
-                everything = _with_first(head, raw)
+                everything = chain([head], raw)
                 if make is None:
                     yield from everything
                 else:
@@ -208,12 +208,12 @@ class Input:
             self.problem("unreadable file", error.strerror or str(error))
 
     def _raw(self, stream: IO[bytes]) -> Iterator[bytes]:
-        while chunk := stream.read(CHUNK):
+        while chunk := stream.read(_CHUNK):
             self.current.bytes_read += len(chunk)
             yield chunk
 
     def whole(self) -> bytes | None:
-        """All bytes; None, and a problem, for a file beyond the limit of a document."""
+        """Return all decompressed bytes, or None and report a problem if the file exceeds the limit of a document."""
         pieces, size = [], 0
         for chunk in self.chunks():
             size += len(chunk)
@@ -225,7 +225,7 @@ class Input:
 
     @contextmanager
     def seekable(self) -> Iterator[IO[bytes] | None]:
-        """The file for readers that jump about in it: from the disk, or from memory where it is compressed or piped."""
+        """Open the file for random access; a compressed or piped file is read to memory (None if it is too large)."""
         if not self.is_plain():
             content = self.whole()
             yield None if content is None else io.BytesIO(content)
@@ -235,7 +235,7 @@ class Input:
         self.current.bytes_read += self.file.size
 
     def is_plain(self) -> bool:
-        """Whether it is a file on the disk that can be opened and is not compressed."""
+        """Return whether this is an uncompressed file on disk that can be opened."""
         path = self.file.path
         if path is None or not path.is_file():
             return False
@@ -246,7 +246,7 @@ class Input:
             return False
 
     def encoding_of(self, head: bytes) -> str | None:
-        """The given encoding or the detected one; None, and a problem, for a binary file."""
+        """Return the given or the detected encoding, or None and report a problem for a binary file."""
         if self.settings.encoding is not None:
             return with_byte_order(self.settings.encoding, head)
         found = detect(head)
@@ -259,7 +259,7 @@ class Input:
         return encoding
 
     def line_blocks(self) -> Iterator[tuple[int, list[str]]]:
-        """The lines of a text file, in lists with their first line's number; none, and a problem, for a binary file."""
+        """Yield lists of lines, each with the number of its first line. A binary file is reported as a problem."""
         chunks = self.chunks()
         head = b""
         for chunk in chunks:
@@ -272,19 +272,14 @@ class Input:
         limit = self.settings.limits.document
 
         def bad_bytes(line: int, count: int) -> None:
-            self.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", line, count)
+            self.problem("undecodable bytes", f"bytes that are not {encoding} were replaced by U+FFFD", line, count)
 
         def too_long(line: int) -> None:
             self.problem("damaged row", f"it is longer than {limit} characters", line)
 
-        yield from line_blocks(decode(_with_first(head, chunks), encoding, bad_bytes), limit, too_long)
+        yield from line_blocks(decode(chain([head], chunks), encoding, bad_bytes), limit, too_long)
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """The same, line by line."""
+        """Yield the number and the text of each line of a text file."""
         for first, block in self.line_blocks():
             yield from enumerate(block, first)
-
-
-def _with_first(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest

@@ -1,11 +1,11 @@
-"""Messages through a pipe: the length in eight bytes, then so many bytes.
-
-Reading in a process of its own, with bounds on its memory and its time.
+"""Reading files in a child process with limits on memory and time.
 
 PDF, Word, HTML and Parquet files are parsed by large libraries, some of them compiled. A damaged or hostile file can
-make them crash, take all memory or never end, and no check before can exclude that; a process can be ended. One process
-reads file after file, and is replaced after a file that ended it. It imports the readers alone, so that it starts in a
-fraction of a second, and it answers in JSON, whose values are checked: nothing that it sends is run.
+make them crash, use all memory or never end, which no check can exclude in advance; but a process can be ended. One
+child process reads file after file, and is replaced if a file made it end. It imports the readers only, so that it
+starts in a fraction of a second. It answers in JSON, and all values are checked: nothing that it sends is executed.
+
+Messages are frames: the length in eight bytes, then the content. `child.py` is the code of the child process.
 """
 
 from __future__ import annotations
@@ -29,28 +29,8 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.text.readers.documents import Document, Limits, Problem, Problems
 from polyseme.text.readers.inputs import Input
 
-_BYTES_OF_LENGTH = 8
-
-
-def write_frame(stream: IO[bytes], content: bytes) -> None:
-    """Raises OSError where nobody reads any more."""
-    stream.write(len(content).to_bytes(_BYTES_OF_LENGTH, "little"))
-    stream.write(content)
-    stream.flush()
-
-
-def read_frame(stream: IO[bytes], longest: int | None = None) -> bytes | None:
-    """The next message; None where there is none, or where it is longer than `longest` bytes."""
-    head = stream.read(_BYTES_OF_LENGTH)
-    length = int.from_bytes(head, "little")
-    if len(head) < _BYTES_OF_LENGTH or (longest is not None and length > longest):
-        return None
-    content = stream.read(length)
-    return content if len(content) == length else None
-
-
 ISOLATED = {"parquet", "pdf", "docx", "html"}
-"""The formats that are read so."""
+"""Formats that are read in a child process."""
 
 _START = """
 import signal
@@ -60,23 +40,25 @@ sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from polyseme.text.readers import child
 child.main()
 """
-"""Ctrl-C is left to the parent."""
+"""Code of the child process. It ignores Ctrl-C, which the parent handles."""
 
 NO_MEMORY = 76
-"""The exit code of a process that needs more memory than it may have."""
+"""Exit code of a child process that needs more memory than the limit."""
 MISSING_EXTRA = "extra"
+"""Kind of error in an answer that stands for MissingExtraError."""
 _TIME, _MEMORY = "time", "memory"
 
 _CANNOT_START = "PDF, Word, HTML and Parquet files are read in a process of their own, which cannot be started"
-_BYTES_OF_A_CHARACTER, _MORE_BYTES = 6, 2**24
-"""Most bytes of an answer: JSON writes a character in up to six, and an answer may end with a whole document."""
+_BYTES_PER_CHARACTER, _MORE_BYTES = 6, 2**24
+"""Limit on the size of an answer: JSON needs up to six bytes per character, and the last document may be a long one."""
 _WATCH_SECONDS = 0.05
 _IDLE_SECONDS = 60.0
-"""after which a process that has nothing to read is ended"""
+"""Time after which a child process without work is ended."""
+_BYTES_OF_LENGTH = 8
 
 
 def read_isolated(format: str, source: Input) -> Iterator[Document]:
-    """The documents of one file, read by another process; if that crashes or takes too much, the file is a problem."""
+    """Yield the documents of one file, read by the child process. If that fails, the file is reported as a problem."""
     content = None
     if not source.is_plain():
         content = source.whole()
@@ -85,7 +67,7 @@ def read_isolated(format: str, source: Input) -> Iterator[Document]:
     child = _spare.take()
     again = False
     try:
-        child.ask(format, source, content)
+        child.request(format, source, content)
         while True:
             answer = child.answer(source.settings.limits, source.name)
             source.current.problems.merge(answer.problems)
@@ -101,45 +83,76 @@ def read_isolated(format: str, source: Input) -> Iterator[Document]:
         source.problem("refused file", str(ended))
     finally:
         if again:
-            _spare.keep(child)
+            _spare.store(child)
         else:
             child.end()
 
 
+def write_frame(stream: IO[bytes], content: bytes) -> None:
+    """Write a message. Raises OSError if the other process has ended."""
+    stream.write(len(content).to_bytes(_BYTES_OF_LENGTH, "little"))
+    stream.write(content)
+    stream.flush()
+
+
+def read_frame(stream: IO[bytes], max_length: int | None = None) -> bytes | None:
+    """Return the next message, or None if there is none or if it has more than `max_length` bytes."""
+    head = stream.read(_BYTES_OF_LENGTH)
+    length = int.from_bytes(head, "little")
+    if len(head) < _BYTES_OF_LENGTH or (max_length is not None and length > max_length):
+        return None
+    content = stream.read(length)
+    return content if len(content) == length else None
+
+
+def data_size(process: int | str) -> int | None:
+    """Return the memory, in bytes, that a process has for data (as RLIMIT_DATA counts it); None except on Linux."""
+    return status_size(process, "VmData:")
+
+
+def status_size(process: int | str, name: str) -> int | None:
+    """Return a size, in bytes, from Linux's status file of a process ("self" for this one)."""
+    try:
+        with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:
+            return next((int(line.split()[1]) * 1024 for line in status if line.startswith(name)), None)
+    except OSError:
+        return None
+
+
 class _Ended(Exception):
-    """The process is gone, or did not answer as it should; the reason for people."""
+    """The child process has ended or sent an invalid answer; the message is the reason for the user."""
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What has been read since the answer before."""
+    """What the child process has read since its last answer."""
 
     documents: list[Document]
     problems: Problems
     dropped: Counter[str]
     bytes_read: int
     raised: Exception | None
-    """An error that ends the reading of all files."""
+    """An error that the parent raises."""
     end: bool
-    """Whether this is the last answer about the file."""
+    """Whether this is the last answer for the file."""
     again: bool
-    """Whether the process can read another one."""
+    """Whether the process can read another file."""
 
     @classmethod
     def of(cls, content: bytes, texts: bytes, source: str) -> _Answer:
-        """Checked: the process has read what somebody else wrote."""
+        """Parse and check an answer. Raises _Ended if it is not valid, because a hostile file may have changed it."""
         try:
             message = json.loads(content)
             raised = message["raised"]
             return cls(
-                documents=_documents(message["documents"], texts.decode("utf-8", "surrogatepass"), source),
+                documents=_parse_documents(message["documents"], texts.decode("utf-8", "surrogatepass"), source),
                 problems=Problems.of(
-                    {_text(kind): int(count) for kind, count in message["counts"].items()},
-                    [Problem(*map(_text, problem)) for problem in message["problems"]],
+                    {_check_text(kind): int(count) for kind, count in message["counts"].items()},
+                    [Problem(*map(_check_text, problem)) for problem in message["problems"]],
                 ),
-                dropped=Counter({_text(why): int(count) for why, count in message["dropped"].items()}),
+                dropped=Counter({_check_text(why): int(count) for why, count in message["dropped"].items()}),
                 bytes_read=int(message["bytes_read"]),
-                raised=None if raised is None else _error(*map(_text, raised)),
+                raised=None if raised is None else _make_error(*map(_check_text, raised)),
                 end=bool(message["end"]),
                 again=bool(message["again"]),
             )
@@ -147,14 +160,14 @@ class _Answer:
             raise _Ended("the process that read it gave an unknown answer") from None
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
     return value
 
 
-def _documents(columns: dict[str, list[Any]], texts: str, source: str) -> list[Document]:
-    """columns : the fields of all documents but the text, and the length of each text in `texts`."""
+def _parse_documents(columns: dict[str, list[Any]], texts: str, source: str) -> list[Document]:
+    """Return documents from their fields and their joined texts, which `columns["length"]` divides."""
     ids, titles, labels, times, lengths = (columns[name] for name in ("id", "title", "labels", "time", "length"))
     _check_types(chain(ids, *labels), str)
     _check_types(chain(titles, times), str, type(None))
@@ -162,8 +175,8 @@ def _documents(columns: dict[str, list[Any]], texts: str, source: str) -> list[D
     _check_types(lengths, int)
     if min(lengths, default=0) < 0 or sum(lengths) != len(texts):
         raise ValueError("the lengths are not those of the texts")
-    cut = [texts[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
-    rows = zip(ids, cut, titles, map(tuple, labels), times, [source] * len(ids), strict=True)
+    split = [texts[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
+    rows = zip(ids, split, titles, map(tuple, labels), times, [source] * len(ids), strict=True)
     return list(map(Document._make, rows))
 
 
@@ -172,12 +185,12 @@ def _check_types(values: Iterable[Any], *types: type) -> None:
         raise TypeError("a value of another type")
 
 
-def _error(kind: str, *arguments: str) -> Exception:
+def _make_error(kind: str, *arguments: str) -> Exception:
     return MissingExtraError(*arguments) if kind == MISSING_EXTRA else InputError(*arguments)
 
 
 class _Child:
-    """One process."""
+    """One child process."""
 
     def __init__(self) -> None:
         try:
@@ -190,7 +203,7 @@ class _Child:
         assert self._process.stdout is not None
         self._commands, self._answers = self._process.stdin, self._process.stdout
         self._killed_for = ""
-        self._data_before: int | None = None
+        self._data_size_before: int | None = None
         try:
             self._commands.write(json.dumps(sys.path).encode() + b"\n")
             self._commands.flush()
@@ -207,9 +220,9 @@ class _Child:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, format: str, source: Input, content: bytes | None) -> None:
-        """content : of a file that is compressed or piped; None for a path."""
-        self._data_before = data_size(self._process.pid)
+    def request(self, format: str, source: Input, content: bytes | None) -> None:
+        """Request the documents of a file. `content` is None for a file that the child process opens by its path."""
+        self._data_size_before = data_size(self._process.pid)
         file = source.file
         command = {
             "format": format,
@@ -219,52 +232,55 @@ class _Child:
             "size": file.size,
             "settings": asdict(source.settings),
         }
-        with suppress(BrokenPipeError):  # the answer, which is none, says why
+        with suppress(BrokenPipeError):  # `answer` finds out why the process has ended
             write_frame(self._commands, json.dumps(command).encode())
             write_frame(self._commands, content or b"")
 
     def answer(self, limits: Limits, source: str) -> _Answer:
-        """The next answer, if it comes in time."""
+        """Return the next answer. Raises _Ended if the process ends or exceeds a limit."""
         answered = Event()
         watch = Thread(target=self._watch, args=(limits, answered), daemon=True)
         watch.start()
-        longest = _BYTES_OF_A_CHARACTER * limits.document + _MORE_BYTES
+        max_length = _BYTES_PER_CHARACTER * limits.document + _MORE_BYTES
         try:
-            content, texts = read_frame(self._answers, longest), read_frame(self._answers, longest)
+            content, texts = read_frame(self._answers, max_length), read_frame(self._answers, max_length)
         finally:
             answered.set()
         if content is not None and texts is not None:
             return _Answer.of(content, texts, source)
         watch.join()
         self.end()
-        code, memory = self._process.returncode, f"{limits.memory / 2**20:,.0f} MiB of memory"
+        code = self._process.returncode
+        memory = f"{limits.memory / 2**20:,.0f} MiB of memory"
         if self._killed_for == _TIME:
             raise _Ended(f"reading it takes more than {limits.seconds:g} seconds")
         if self._killed_for == _MEMORY or code == NO_MEMORY:
             raise _Ended(f"reading it takes more than {memory}")
-        raise _Ended(f"the process that read it ended ({_named(code)}): it is damaged or takes more than {memory}")
+        reason = _exit_reason(code)
+        raise _Ended(f"the process that read it ended ({reason}): it is damaged or takes more than {memory}")
 
     def _watch(self, limits: Limits, answered: Event) -> None:
-        """Ends the process where it takes too long or, as far as the system tells, too much memory."""
+        """Kill the process if it needs more time or, on Linux, more memory than the limits allow."""
         end = time.monotonic() + limits.seconds
         while not answered.wait(min(_WATCH_SECONDS, max(0.0, end - time.monotonic()))):
             if time.monotonic() >= end:
                 self._killed_for = _TIME
-            elif self._data_before is not None:
+            elif self._data_size_before is not None:
                 now = data_size(self._process.pid)
-                if now is not None and now - self._data_before > limits.memory:
+                if now is not None and now - self._data_size_before > limits.memory:
                     self._killed_for = _MEMORY
             if self._killed_for:
                 self._process.kill()
                 return
 
     def disown(self) -> None:
-        """Leaves the process to another one, which has the same pipes."""
+        """Close the pipes without ending the process, which belongs to the parent of a forked process."""
         self._answers.close()
         self._commands.close()
-        self._process.returncode = 0  # nothing to wait for
+        self._process.returncode = 0  # so that Popen does not wait for it
 
     def end(self) -> None:
+        """Kill the process and wait for its end."""
         self._answers.close()
         with suppress(BrokenPipeError):
             self._commands.close()
@@ -272,22 +288,8 @@ class _Child:
         self._process.wait()
 
 
-def data_size(process: int | str) -> int | None:
-    """Bytes of memory that a process has for its data (what RLIMIT_DATA counts); only Linux tells."""
-    return status_size(process, "VmData:")
-
-
-def status_size(process: int | str, name: str) -> int | None:
-    """A size, in bytes, that Linux tells about a process ("self" for this one)."""
-    try:
-        with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:
-            return next((int(line.split()[1]) * 1024 for line in status if line.startswith(name)), None)
-    except OSError:
-        return None
-
-
-def _named(code: int) -> str:
-    """An exit code, or the signal that a negative one is."""
+def _exit_reason(code: int) -> str:
+    """Return an exit code as text; a negative code is the name of a signal."""
     try:
         return signal.Signals(-code).name
     except ValueError:
@@ -295,7 +297,7 @@ def _named(code: int) -> str:
 
 
 class _Spare:
-    """The process that has read a file, for the next one; it is ended after a while without."""
+    """A child process that waits for the next file. It is ended after some time without work."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -304,50 +306,54 @@ class _Spare:
         self._timer: Timer | None = None
 
     def take(self) -> _Child:
-        child = self._out()
+        """Return the waiting process, or a new one."""
+        child = self._pop()
         if child is not None:
             if child.is_alive():
                 return child
             child.end()
         return _Child()
 
-    def keep(self, child: _Child) -> None:
+    def store(self, child: _Child) -> None:
+        """Store a process for the next file."""
         with self._lock:
             before, self._child, self._since = self._child, child, time.monotonic()
             if self._timer is None:
-                self._look_in(_IDLE_SECONDS)
+                self._start_timer(_IDLE_SECONDS)
         if before is not None:
             before.end()
 
     def end(self) -> None:
-        child = self._out()
+        """End the waiting process."""
+        child = self._pop()
         if child is not None:
             child.end()
 
     def forget(self) -> None:
-        """In a process that was forked: the other process belongs to the parent."""
+        """Forget the process in a fork, because it belongs to the parent."""
         self._lock = Lock()
         if self._child is not None:
             self._child.disown()
         self._child = self._timer = None
 
-    def _out(self) -> _Child | None:
+    def _pop(self) -> _Child | None:
         with self._lock:
             child, self._child = self._child, None
             return child
 
-    def _look_in(self, seconds: float) -> None:
-        self._timer = Timer(seconds, self._em_step)
+    def _start_timer(self, seconds: float) -> None:
+        self._timer = Timer(seconds, self._end_if_idle)
         self._timer.daemon = True
         self._timer.start()
 
-    def _em_step(self) -> None:
+    def _end_if_idle(self) -> None:
+        """End the process if it has waited long enough; else start the timer again."""
         child = None
         with self._lock:
             self._timer = None
-            left = self._since + _IDLE_SECONDS - time.monotonic()
-            if self._child is not None and left > 0:
-                self._look_in(left)
+            remaining = self._since + _IDLE_SECONDS - time.monotonic()
+            if self._child is not None and remaining > 0:
+                self._start_timer(remaining)
             else:
                 child, self._child = self._child, None
         if child is not None:

@@ -1,4 +1,8 @@
-"""PDF files, by pypdf, and Word files (.docx), which are XML in a zip archive."""
+"""Readers of PDF files, with pypdf, and of Word files (.docx), which are XML in a zip archive.
+
+Word files are read with the standard library, so that the sizes of their parts and the depth of their XML are limited
+while they are decompressed. (python-docx reads whole parts to memory.)
+"""
 
 from __future__ import annotations
 
@@ -25,19 +29,20 @@ _ARCHIVE_DAMAGE = (
     RefusedXml,
     OSError,
     EOFError,
-    LookupError,  # a part that is not there, or an encoding that Python does not have
+    LookupError,  # a missing part, or an encoding that Python does not have
     ValueError,
     RuntimeError,
     NotImplementedError,
 )
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Those of Word files. Python expands the others without a bound on the memory."""
-_LONGEST_TOKEN = 2**24
-"""Bytes; pictures can be in attributes of old Word files."""
+_COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Methods that Word files use. Python decompresses the others without a limit on the memory."""
+_MAX_TOKEN = 2**24
+"""Largest size of a tag in bytes; attributes in old Word files can contain pictures."""
+_PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 
 
 def read_pdf(source: Input) -> Iterator[Document]:
-    """All pages as one document."""
+    """Yield all pages as one document."""
     try:
         import pypdf
     except ImportError:
@@ -52,50 +57,49 @@ def read_pdf(source: Input) -> Iterator[Document]:
                 if reader.is_encrypted and not reader.decrypt(""):
                     source.problem("refused file", "it is locked by a password")
                     return
-                text = _joined(source, (page.extract_text() for page in reader.pages))
+                text = _join(source, (page.extract_text() for page in reader.pages))
                 title = reader.metadata.title if reader.metadata else None
         except Bomb as error:
             source.problem("refused file", str(error))
             return
-        except Exception as error:  # a damaged PDF makes pypdf raise nearly anything; it is named, not hidden
+        except Exception as error:  # pypdf raises nearly any exception for damaged files; it is reported
             source.problem("damaged file", f"pypdf cannot read it ({type(error).__name__}: {error})")
             return
     yield from _document(source, text, title)
 
 
 def read_docx(source: Input) -> Iterator[Document]:
-    """The paragraphs, lists and tables of a Word file in their order, and its notes after them."""
+    """Yield one document: the paragraphs, lists and tables in their order, then footnotes and endnotes."""
     with source.seekable() as stream:
         if stream is None:
             return
         try:
             with zipfile.ZipFile(stream) as archive:
-                parts = ["word/document.xml", "word/footnotes.xml", "word/endnotes.xml"]
-                present = set(archive.namelist())
+                present = {_PARTS[0], *archive.namelist()}  # a file without its main part is damaged
                 size = stream.seek(0, os.SEEK_END)
-                words = (
-                    _Words(source, archive, part, size).text() for part in parts if part in present or part == parts[0]
-                )
-                text = _joined(source, words)
+                texts = (_WordPart(source, archive, part, size).text() for part in _PARTS if part in present)
+                text = _join(source, texts)
         except Bomb as error:
             source.problem("refused file", str(error))
             return
         except _ARCHIVE_DAMAGE as error:
-            source.problem("damaged file", f"it is no whole Word file ({error})")
+            source.problem("damaged file", f"it is not a complete Word file ({error})")
             return
     yield from _document(source, text, None)
 
 
 def _document(source: Input, text: str, title: object) -> Iterator[Document]:
+    """Yield the document, or nothing if the text is blank."""
     if text.isspace() or not text:
         source.drop("empty file")
     else:
-        # a PDF may hold half characters, which no encoding can write
+        # a PDF may contain surrogates, which no encoding can write
         text = text.encode("utf-8", "replace").decode("utf-8")
         yield file_document(source, text.strip(), title if isinstance(title, str) else None)
 
 
-def _joined(source: Input, parts: Iterator[str]) -> str:
+def _join(source: Input, parts: Iterator[str]) -> str:
+    """Join the parts of a text. Raises Bomb if it exceeds the limit of a document."""
     pieces, size = [], 0
     for part in parts:
         size += len(part)
@@ -107,7 +111,7 @@ def _joined(source: Input, parts: Iterator[str]) -> str:
 
 @contextmanager
 def _silenced(name: str) -> Iterator[None]:
-    """What a library logs about a damaged file is told once, as a problem."""
+    """Turn off the log of a library, because damage is reported as a problem."""
     logger = logging.getLogger(name)
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -117,11 +121,11 @@ def _silenced(name: str) -> Iterator[None]:
         logger.setLevel(level)
 
 
-class _Words:
-    """The text of one part of a Word file, without deleted text and without what older programs would show instead."""
+class _WordPart:
+    """Text of one XML part of a Word file, without deleted text and without fallbacks for older programs."""
 
     def __init__(self, source: Input, archive: zipfile.ZipFile, part: str, file_size: int) -> None:
-        self._corpus = source
+        self._source = source
         self._archive = archive
         self._part = part
         self._file_size = file_size
@@ -131,9 +135,10 @@ class _Words:
         self._fallbacks = 0
 
     def text(self) -> str:
-        if self._archive.getinfo(self._part).compress_type not in _METHODS:
+        """Parse the part and return its text."""
+        if self._archive.getinfo(self._part).compress_type not in _COMPRESSION_METHODS:
             raise zipfile.BadZipFile("it is compressed by a method that Word files do not use")
-        parser = XmlParser(self, _LONGEST_TOKEN, spaces=True)
+        parser = XmlParser(self, _MAX_TOKEN, namespaces=True)
         with self._archive.open(self._part) as stream:
             for chunk in self._chunks(stream):
                 parser.feed(chunk)
@@ -141,19 +146,20 @@ class _Words:
         return "".join(self._pieces)
 
     def _chunks(self, stream: IO[bytes]) -> Iterator[bytes]:
-        # the archive may declare any size for its parts: none is larger than the file
-        packed = min(self._archive.getinfo(self._part).compress_size, self._file_size)
-        given = 0
+        # the archive may declare any size for its parts, but no part is larger than the file
+        compressed = min(self._archive.getinfo(self._part).compress_size, self._file_size)
+        expanded = 0
         while chunk := stream.read(PIECE):
-            given += len(chunk)
-            check_expansion(packed, given, self._corpus.settings.limits)
+            expanded += len(chunk)
+            check_expansion(compressed, expanded, self._source.settings.limits)
             yield chunk
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        space, _, tag = name.rpartition(" ")
+        """Handle the start of an element."""
+        namespace, _, tag = name.rpartition(" ")
         if tag == "Fallback":
             self._fallbacks += 1
-        elif "wordprocessingml" not in space or self._fallbacks:
+        elif "wordprocessingml" not in namespace or self._fallbacks:
             return
         elif tag == "t":
             self._in_text = True
@@ -163,20 +169,22 @@ class _Words:
             self._add("\n")
 
     def end(self, name: str) -> None:
-        space, _, tag = name.rpartition(" ")
+        """Handle the end of an element."""
+        namespace, _, tag = name.rpartition(" ")
         if tag == "Fallback":
             self._fallbacks -= 1
-        elif "wordprocessingml" in space and not self._fallbacks:
+        elif "wordprocessingml" in namespace and not self._fallbacks:
             self._in_text = False
             if tag == "p":
                 self._add("\n")
 
     def characters(self, text: str) -> None:
+        """Handle text."""
         if self._in_text:
             self._add(text)
 
     def _add(self, text: str) -> None:
         self._size += len(text)
-        if self._size > self._corpus.settings.limits.document:
-            raise Bomb(f"its text is longer than {self._corpus.settings.limits.document} characters")
+        if self._size > self._source.settings.limits.document:
+            raise Bomb(f"its text is longer than {self._source.settings.limits.document} characters")
         self._pieces.append(text)

@@ -1,4 +1,4 @@
-"""The one door: ``read`` finds out what the input is, and gives its documents one by one."""
+"""`read` and `Reader`: detect the format of each input file, and yield the documents."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from polyseme.errors import InputError
-from polyseme.text.readers.documents import ColumnNames, Document, Limits, Problems
-from polyseme.text.readers.documents import sample as sampled
+from polyseme.text.readers.documents import ColumnNames, Document, Limits, Problems, sample_documents
 from polyseme.text.readers.encodings import check_encoding
 from polyseme.text.readers.html import read_html
-from polyseme.text.readers.inputs import File, Input, Pass, Paths, Place, Settings, files_of, places
+from polyseme.text.readers.inputs import File, Input, InputPath, Paths, ReadProgress, Settings, files_of, places
 from polyseme.text.readers.isolation import ISOLATED, read_isolated
 from polyseme.text.readers.office import read_docx, read_pdf
 from polyseme.text.readers.tables import read_csv, read_jsonl, read_parquet, read_tsv
@@ -48,108 +47,6 @@ _BY_SUFFIX = {
 }
 
 
-class Reader:
-    """The documents of an input; made by ``read``.
-
-    Iterating reads the files anew each time, a piece at a time. While it runs and afterwards, the reader tells about
-    the pass that was begun last:
-
-    documents : how many it has given.
-    problems : what could not be read.
-    dropped : how many documents were left out on purpose, by reason.
-    bytes_read, total_bytes : for a progress bar, as on the disk; total_bytes is None where it cannot be known.
-    """
-
-    def __init__(
-        self,
-        inputs: list[Place],
-        settings: Settings,
-        format: str | None,
-        choose: Callable[[Iterator[Document], Callable[[str], None]], Iterator[Document]],
-    ) -> None:
-        self._places = inputs
-        self._settings = settings
-        self._format = format
-        self._choose = choose
-        self._pass = Pass()
-        self._used_up = False
-
-    @property
-    def documents(self) -> int:
-        return self._pass.documents
-
-    @property
-    def problems(self) -> Problems:
-        return self._pass.problems
-
-    @property
-    def dropped(self) -> Counter[str]:
-        return self._pass.dropped
-
-    @property
-    def bytes_read(self) -> int:
-        return self._pass.bytes_read
-
-    @property
-    def total_bytes(self) -> int | None:
-        if not self._rereadable:
-            return None
-        return sum(file.size for place in self._places for file in files_of(place, lambda *_: None))
-
-    @property
-    def _rereadable(self) -> bool:
-        return all(place.rereadable for place in self._places)
-
-    def __iter__(self) -> Iterator[Document]:
-        if self._used_up:
-            raise InputError("Standard input and pipes can be read only once: save them to a file to read them again.")
-        self._used_up = not self._rereadable
-        self._pass = Pass()
-        return self._documents(self._pass)
-
-    def _documents(self, current: Pass) -> Iterator[Document]:
-        def drop(why: str) -> None:
-            current.dropped[why] += 1
-
-        for document in self._choose(self._all(current), drop):
-            current.documents += 1
-            yield document
-        if not current.documents:
-            raise InputError(f"No documents were found in {self._named()}: {_reasons(current)}.")
-
-    def _all(self, current: Pass) -> Iterator[Document]:
-        alone = len(self._places) == 1
-        for place in self._places:
-            for file in files_of(place, current.problems.add, alone=alone):
-                source, format = Input(file, self._settings, current), self._format_of(file, place)
-                try:
-                    yield from read_isolated(format, source) if format in ISOLATED else FORMATS[format](source)
-                except InputError as error:
-                    if self._is_alone(place):
-                        raise
-                    source.problem("refused file", str(error))
-
-    def _format_of(self, file: File, place: Place) -> str:
-        """By the suffix; a text file is a document, but one that is given alone holds a document a line."""
-        if self._format is not None:
-            return self._format
-        return _BY_SUFFIX.get(file.suffix, "lines" if self._is_alone(place) or file.path is None else "files")
-
-    def _is_alone(self, place: Place) -> bool:
-        """Whether a file is all that there is to read."""
-        return len(self._places) == 1 and not place.is_folder
-
-    def _named(self) -> str:
-        names = [place.name for place in self._places]
-        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-
-def _reasons(current: Pass) -> str:
-    found = [*(f"{kind} ({count})" for kind, count in current.dropped.items())]
-    found += [f"{problem.kind}, {problem}" for problem in current.problems][:3]
-    return "; ".join(found) or "there is nothing in it"
-
-
 def read(
     paths: Paths,
     *,
@@ -167,25 +64,48 @@ def read(
     uncategorized: bool = False,
     limits: Limits | None = None,
 ) -> Reader:
-    """Documents from files, folders or standard input, one by one, in constant memory.
+    """Read documents from files, folders or standard input, one by one, in constant memory.
 
     Parameters
     ----------
-    paths : a file, a folder (with its subfolders), "-" for standard input, or several of them. Files may be compressed
+    paths : str, path or list of them
+        A file, a folder (with its subfolders), "-" for standard input, or several of them. Files may be compressed
         (.gz, .bz2, .xz, .zst).
-    format : a name of ``FORMATS`` for all files. None goes by the file names: .csv .tsv .jsonl .parquet are tables,
-        .xml is a MediaWiki dump, .pdf .docx .html are documents. Any other file is text: one document, or one
-        document a line where the file is given alone, as standard input is.
-    text, id, title, label, time : columns of a table. None takes the well-known names, and for the text else the
-        column whose values are clearly the longest; several text columns are joined.
-    encoding : of text files; None detects it in each file.
-    sample : so many documents, drawn at random in one pass. They are held in memory.
-    categories : only documents with a label that holds one of these names, as whole words in any case; ``sample``
-        then is of these.
-    noise : with ``categories``, so many random other documents too.
-    seed : of the random choices.
-    uncategorized : whether to keep the articles of a dump that name no category themselves.
-    limits : see ``Limits``.
+    format : str, default=None
+        A name of `polyseme.text.readers.FORMATS` for all files. None uses the suffix of each file: .csv, .tsv, .jsonl
+        and .parquet are tables, .xml is a MediaWiki dump, .pdf, .docx and .html are documents. Any other file is text.
+        It is one document, or, if the file is the only input or standard input, has one document per line.
+    text : str or list of str, default=None
+        Text column of a table, or several columns to join. None uses well-known names, or the column whose values are
+        clearly the longest.
+    id : str, default=None
+        Column of ids. None uses well-known names.
+    title : str, default=None
+        Column of titles. None uses well-known names.
+    label : str, default=None
+        Column of labels. None uses well-known names.
+    time : str, default=None
+        Column of times. None uses well-known names.
+    encoding : str, default=None
+        Encoding of text files. None detects it for each file.
+    sample : int, default=None
+        Number of documents to draw at random in one pass. They are stored in memory.
+    categories : list of str, default=None
+        Read only documents with a label that contains one of these names, as whole words, ignoring case. `sample`
+        applies to these documents.
+    noise : int, default=0
+        Number of random other documents in addition to those of `categories`.
+    seed : int, default=0
+        Seed of the random choices.
+    uncategorized : bool, default=False
+        Whether to read the articles of a MediaWiki dump that have no category.
+    limits : Limits, default=None
+        Limits for damaged and hostile files. None uses the defaults.
+
+    Returns
+    -------
+    Reader
+        An iterable over the documents.
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"There is no format {format!r}: choose one of {', '.join(FORMATS)}.")
@@ -208,7 +128,120 @@ def read(
         uncategorized=uncategorized,
     )
 
-    def choose(documents: Iterator[Document], drop: Callable[[str], None]) -> Iterator[Document]:
-        return sampled(documents, sample, categories, noise, seed, drop)
+    def choose(documents: Iterator[Document], on_drop: Callable[[str], None]) -> Iterator[Document]:
+        return sample_documents(documents, sample, categories, noise, seed, on_drop)
 
     return Reader(places(paths), settings, format, choose)
+
+
+class Reader:
+    """The documents of an input, as an iterable. Use `read` to construct it.
+
+    Each iteration reads the files again. The properties describe the iteration that was started last, also while it
+    runs.
+
+    Parameters
+    ----------
+    inputs : list of InputPath
+        The paths to read.
+    settings : Settings
+        Options for all readers.
+    format : str or None
+        Format of all files. None uses their suffixes.
+    choose : callable
+        Function from all documents to those that are yielded.
+    """
+
+    def __init__(
+        self,
+        inputs: list[InputPath],
+        settings: Settings,
+        format: str | None,
+        choose: Callable[[Iterator[Document], Callable[[str], None]], Iterator[Document]],
+    ) -> None:
+        self._paths = inputs
+        self._settings = settings
+        self._format = format
+        self._choose = choose
+        self._progress = ReadProgress()
+        self._used_up = False
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that were yielded."""
+        return self._progress.documents
+
+    @property
+    def problems(self) -> Problems:
+        """What could not be read."""
+        return self._progress.problems
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Number of documents that were skipped on purpose, by reason."""
+        return self._progress.dropped
+
+    @property
+    def bytes_read(self) -> int:
+        """Number of bytes that were read from disk, before decompression."""
+        return self._progress.bytes_read
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Size of all files on disk in bytes; None for standard input and pipes."""
+        if not self._rereadable:
+            return None
+        return sum(file.size for path in self._paths for file in files_of(path, lambda *_: None))
+
+    @property
+    def _rereadable(self) -> bool:
+        return all(path.rereadable for path in self._paths)
+
+    def __iter__(self) -> Iterator[Document]:
+        if self._used_up:
+            raise InputError("Standard input and pipes can be read only once: save them to a file to read them again.")
+        self._used_up = not self._rereadable
+        self._progress = ReadProgress()
+        return self._chosen_documents(self._progress)
+
+    def _chosen_documents(self, progress: ReadProgress) -> Iterator[Document]:
+        def on_drop(why: str) -> None:
+            progress.dropped[why] += 1
+
+        for document in self._choose(self._all_documents(progress), on_drop):
+            progress.documents += 1
+            yield document
+        if not progress.documents:
+            raise InputError(f"No documents were found in {self._input_name()}: {_why_empty(progress)}.")
+
+    def _all_documents(self, progress: ReadProgress) -> Iterator[Document]:
+        alone = len(self._paths) == 1
+        for path in self._paths:
+            for file in files_of(path, progress.problems.add, alone=alone):
+                source, format = Input(file, self._settings, progress), self._format_of(file, path)
+                try:
+                    yield from read_isolated(format, source) if format in ISOLATED else FORMATS[format](source)
+                except InputError as error:
+                    if self._is_only_file(path):
+                        raise
+                    source.problem("refused file", str(error))
+
+    def _format_of(self, file: File, path: InputPath) -> str:
+        """Return the format by the suffix; a text file has one document per line if it is the only input."""
+        if self._format is not None:
+            return self._format
+        return _BY_SUFFIX.get(file.suffix, "lines" if self._is_only_file(path) or file.path is None else "files")
+
+    def _is_only_file(self, path: InputPath) -> bool:
+        return len(self._paths) == 1 and not path.is_folder
+
+    def _input_name(self) -> str:
+        names = [path.name for path in self._paths]
+        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _why_empty(progress: ReadProgress) -> str:
+    """Return the reasons why there are no documents, for a message."""
+    reasons = [f"{kind} ({count})" for kind, count in progress.dropped.items()]
+    reasons += [f"{problem.kind}, {problem}" for problem in progress.problems][:3]
+    return "; ".join(reasons) or "there is nothing in it"

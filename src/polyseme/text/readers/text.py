@@ -1,4 +1,4 @@
-"""Plain text: one document a file, or one document a line."""
+"""Readers of plain text: one document per file, or one document per line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _HEADER_LINE = re.compile(r"[A-Za-z][A-Za-z-]*:(?:\s|$)")
 _TITLE_LINE = re.compile(r"(?i)(?:subject|title):\s*(\S.*)")
 _HEADER_CHARACTERS = 4000
-_LONGEST_TITLE = 80
+_MAX_TITLE_LENGTH = 80
 
 
 def read_file(source: Input) -> Iterator[Document]:
-    """The whole file as one document, titled by its name and labeled by its folder."""
+    """Yield the whole file as one document. Its title is the name of the file, its label the folder."""
     content = source.whole()
     if content is None:
         return
@@ -32,7 +32,7 @@ def read_file(source: Input) -> Iterator[Document]:
         return
     text, bad = decode_all(content, encoding)
     if bad:
-        source.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", times=bad)
+        source.problem("undecodable bytes", f"bytes that are not {encoding} were replaced by U+FFFD", times=bad)
     if not text or text.isspace():
         source.drop("empty file")
         return
@@ -40,7 +40,7 @@ def read_file(source: Input) -> Iterator[Document]:
 
 
 def file_document(source: Input, text: str, title: str | None = None) -> Document:
-    """The document that a whole file is."""
+    """Return the document of a whole file."""
     label = source.file.label
     return Document(
         id=source.name,
@@ -52,7 +52,7 @@ def file_document(source: Input, text: str, title: str | None = None) -> Documen
 
 
 def title_of(name: str, text: str) -> str:
-    """The file's name without its suffix or, if that says nothing ("491", "doc_12"), how the text begins."""
+    """Return the file name without its suffix; the first line of the text if the name is generic ("491", "doc_12")."""
     stem = PurePath(name).stem
     if any(len(word) > 1 and word.lower() not in _GENERIC_NAMES for word in _LETTERS.findall(stem)):
         return stem
@@ -60,7 +60,7 @@ def title_of(name: str, text: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """The first line with a letter; in a message with headers, its subject. Long lines are cut after a word."""
+    """Return the first line with a letter, or the subject of a message with headers, cut to the maximum length."""
     lines = [line.strip() for line in text.splitlines()]
     first = next((number for number, line in enumerate(lines) if _LETTERS.search(line)), None)
     if first is None:
@@ -72,13 +72,13 @@ def _first_line(text: str) -> str:
         if found := _TITLE_LINE.match(header):
             line = found[1]
             break
-    if len(line) <= _LONGEST_TITLE:
+    if len(line) <= _MAX_TITLE_LENGTH:
         return line
-    return f"{line[: _LONGEST_TITLE - 1].rsplit(maxsplit=1)[0]}…"
+    return f"{line[: _MAX_TITLE_LENGTH - 1].rsplit(maxsplit=1)[0]}…"
 
 
 def read_lines(source: Input) -> Iterator[Document]:
-    """Each line as a document, with its number as id; blank lines are dropped."""
+    """Yield each line as a document with its number as id. Blank lines are dropped."""
     name = source.name
     for number, line in source.lines():
         text = line.strip()

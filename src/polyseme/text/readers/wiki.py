@@ -1,4 +1,4 @@
-"""MediaWiki XML dumps: the articles, as prose with their categories."""
+"""Reader of MediaWiki XML dumps: articles as plain text with their categories."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from polyseme.text.readers.wikitext import Wikitext
 from polyseme.text.readers.xml_parser import RefusedXml, XmlParser
 
 ARTICLES, FILES, CATEGORIES = 0, 6, 14
-"""Numbers of namespaces, the same in every wiki."""
+"""Numbers of namespaces, which are the same in every wiki."""
 
-_MOST_DAMAGED_PAGES = 1000
-_MOST_NAMESPACES = 1000
-_LONGEST_TOKEN = 2**20
+_MAX_DAMAGED_PAGES = 1000
+_MAX_NAMESPACES = 1000
+_MAX_TOKEN = 2**20
 _REDIRECT = re.compile(r"\s*+#redirect\b", re.IGNORECASE)
 _REDIRECT_IN_ANY_LANGUAGE = re.compile(r"\s*+#\s?+\w++\s*+:?\s*+\[\[[^\[\]\n]++\]\]")
-_KNOWN_TO_EXPAT = {"utf-8", "utf-16-le", "utf-16-be"}
+_EXPAT_ENCODINGS = {"utf-8", "utf-16-le", "utf-16-be"}
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _DECLARED = re.compile(rb"<\?xml[^<>]{0,100}?encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
 _WORD = re.compile(r"\w")
 
 
 def read_wiki(source: Input) -> Iterator[Document]:
-    """The articles of a dump that are no redirects, have words and have a category; the others are counted."""
+    """Yield the articles that are not redirects and have words and a category; count the other pages."""
     dump = _Dump(source)
     markup: Wikitext | None = None
     for page in dump.pages():
@@ -54,6 +54,8 @@ def read_wiki(source: Input) -> Iterator[Document]:
 
 @dataclass
 class _WikiPage:
+    """The fields of a page that are used."""
+
     title: str = ""
     ns: str = ""
     id: str = ""
@@ -64,37 +66,36 @@ class _WikiPage:
     too_large: bool = False
 
     def namespace(self, names: dict[str, int]) -> int:
-        """By its number, or by its title where the dump is older than the numbers."""
+        """Return the number of the namespace; dumps of old versions have only the prefix of the title."""
         if self.ns:
-            return _number(self.ns)
+            return _namespace_number(self.ns)
         prefix, colon, _ = self.title.partition(":")
         return names.get(prefix.casefold(), ARTICLES) if colon else ARTICLES
 
     def is_redirect(self) -> bool:
-        """By its own element; dumps that are older than the numbers of namespaces have only the text to tell."""
+        """Return whether the page has an element for a redirect; dumps of old versions have only the text."""
         pattern = _REDIRECT if self.ns else _REDIRECT_IN_ANY_LANGUAGE
         return self.redirect or pattern.match(self.text) is not None
 
 
-def _number(text: str) -> int:
-    """The number of a namespace; what is none counts as an article's."""
+def _namespace_number(text: str) -> int:
+    """Return the number of a namespace; that of articles if the text is not a number."""
     return int(text) if _NUMBER.fullmatch(text) else ARTICLES
 
 
 @dataclass
 class _Dump:
-    """The pages of a dump, by an XML parser that is fed a chunk at a time.
-
-    After XML that is damaged, reading goes on at the next page.
-    """
+    """The pages of a dump. After damaged XML, reading continues at the next page."""
 
     source: Input
     namespaces: dict[str, int] = field(default_factory=dict)
 
     def names_of(self, number: int) -> list[str]:
+        """Return the names of a namespace."""
         return [name for name, key in self.namespaces.items() if key == number]
 
     def pages(self) -> Iterator[_WikiPage]:
+        """Yield the pages, and report XML that is refused."""
         try:
             yield from self._pages()
         except RefusedXml as error:
@@ -102,50 +103,52 @@ class _Dump:
 
     def _pages(self) -> Iterator[_WikiPage]:
         limit = self.source.settings.limits.document
-        chunks, encoding = self._decoded()
-        parser: _Parser | None = _Parser(encoding, self.namespaces, limit)
-        lost = b""
+        chunks, encoding = self._decode()
+        parser: _PageParser | None = _PageParser(encoding, self.namespaces, limit)
+        skipped = b""
         damaged = 0
         for chunk in chunks:
             while chunk:
                 if parser is None:
-                    chunk = lost + chunk
+                    chunk = skipped + chunk
                     at = chunk.find("<page>".encode(encoding))
                     if at < 0:
-                        lost = chunk[-64:]
+                        skipped = chunk[-64:]
                         break
-                    parser = _Parser(encoding, self.namespaces, limit)
+                    parser = _PageParser(encoding, self.namespaces, limit)
                     parser.feed("<mediawiki>".encode(encoding))
-                    chunk, lost = chunk[at:], b""
+                    chunk, skipped = chunk[at:], b""
                 error = parser.feed(chunk)
-                yield from self._whole(parser.take())
+                yield from self._check_size(parser.take())
                 if error is None:
                     break
                 damaged += 1
-                self.source.problem("damaged page", error.what)
-                if damaged == _MOST_DAMAGED_PAGES:
-                    self.source.problem("damaged file", f"it was given up after {damaged} damaged pages")
+                self.source.problem("damaged page", error.reason)
+                if damaged == _MAX_DAMAGED_PAGES:
+                    self.source.problem("damaged file", f"reading stopped after {damaged} damaged pages")
                     return
-                chunk, parser = chunk[error.at :], None
+                chunk, parser = chunk[error.position :], None
         if parser is not None and (error := parser.finish()):
-            self.source.problem("damaged file", f"it ends early ({error.what})")
+            self.source.problem("damaged file", f"it ends early ({error.reason})")
 
-    def _decoded(self) -> tuple[Iterator[bytes], str]:
-        """The dump in an encoding that expat knows by itself, and its name."""
+    def _decode(self) -> tuple[Iterator[bytes], str]:
+        """Return the chunks of the dump in an encoding that expat supports, and the name of the encoding."""
         chunks = self.source.chunks()
         head = next(chunks, b"")
         chunks = chain([head], chunks)
         encoding = self.source.settings.encoding or _encoding_of(head)
-        if encoding in _KNOWN_TO_EXPAT:
+        if encoding in _EXPAT_ENCODINGS:
             return chunks, encoding
 
         def bad_bytes(line: int, count: int) -> None:
-            self.source.problem("undecodable bytes", f"bytes that are no {encoding} became U+FFFD", line, count)
+            what = f"bytes that are not {encoding} were replaced by U+FFFD"
+            self.source.problem("undecodable bytes", what, line, count)
 
         texts = decode(chunks, with_byte_order(encoding, head), bad_bytes)
         return (text.encode() for text in texts), "utf-8"
 
-    def _whole(self, pages: list[_WikiPage]) -> Iterator[_WikiPage]:
+    def _check_size(self, pages: list[_WikiPage]) -> Iterator[_WikiPage]:
+        """Yield the pages that do not exceed the limit, and report the others."""
         for page in pages:
             if page.too_large:
                 self.source.problem("damaged page", f"{page.title!r} is larger than a document may be")
@@ -154,7 +157,7 @@ class _Dump:
 
 
 def _encoding_of(head: bytes) -> str:
-    """By the first bytes or by what they declare."""
+    """Return the encoding that the first bytes show or declare."""
     if head.startswith((b"\xff\xfe", b"<\0")):
         return "utf-16-le"
     if head.startswith((b"\xfe\xff", b"\0<")):
@@ -168,12 +171,14 @@ def _encoding_of(head: bytes) -> str:
 
 @dataclass(frozen=True)
 class _XmlError:
-    what: str
-    at: int
-    """The place in the chunk."""
+    """Damage in a chunk of XML."""
+
+    reason: str
+    position: int
+    """Position in the chunk."""
 
 
-_WANTED = {
+_FIELDS = {
     ("page", "title"): "title",
     ("page", "ns"): "ns",
     ("page", "id"): "id",
@@ -182,24 +187,25 @@ _WANTED = {
     ("revision", "model"): "model",
     ("namespaces", "namespace"): "",
 }
-"""The elements whose text is kept, by the names of their parent and their own, and where a page keeps it."""
+"""Attribute of `_WikiPage` for the text of each element that is used, by the names of its parent and its own."""
 
 
-class _Parser:
-    """Handlers for the few elements that matter. Of a page's revisions the last one counts."""
+class _PageParser:
+    """Parser of the elements that are used. If a page has several revisions, the last one is used."""
 
     def __init__(self, encoding: str, namespaces: dict[str, int], limit: int) -> None:
         self._namespaces = namespaces
         self._limit = limit
         self._path: list[str] = []
         self._page = _WikiPage()
-        self._pages: list[_WikiPage] = []
+        self._complete_pages: list[_WikiPage] = []
         self._pieces: list[str] | None = None
         self._size = 0
         self._key = 0
-        self._parser = XmlParser(self, _LONGEST_TOKEN, encoding=encoding.replace("utf-16-", "utf-16"))
+        self._parser = XmlParser(self, _MAX_TOKEN, encoding=encoding.replace("utf-16-", "utf-16"))
 
     def feed(self, chunk: bytes) -> _XmlError | None:
+        """Parse a chunk, and return the damage, if any."""
         try:
             self._parser.feed(chunk)
         except expat.ExpatError as error:
@@ -207,6 +213,7 @@ class _Parser:
         return None
 
     def finish(self) -> _XmlError | None:
+        """Parse the end of the dump, and return the damage, if any."""
         try:
             self._parser.finish()
         except expat.ExpatError as error:
@@ -214,25 +221,28 @@ class _Parser:
         return None
 
     def take(self) -> list[_WikiPage]:
-        pages, self._pages = self._pages, []
+        """Return the pages that are complete since the last call."""
+        pages, self._complete_pages = self._complete_pages, []
         return pages
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Handle the start of an element."""
         path = self._path
         parent = path[-1] if path else ""
         if not path and name != "mediawiki":
             raise RefusedXml(f"it is not a MediaWiki dump: its root is <{name[:50]}>")
         path.append(name)
-        if (parent, name) in _WANTED:
+        if (parent, name) in _FIELDS:
             self._pieces, self._size = [], 0
             if name == "namespace":
-                self._key = _number(attributes.get("key", ""))
+                self._key = _namespace_number(attributes.get("key", ""))
         elif name == "page":
             self._page = _WikiPage()
         elif name == "redirect" and parent == "page":
             self._page.redirect = True
 
     def characters(self, text: str) -> None:
+        """Handle text."""
         if self._pieces is None:
             return
         self._size += len(text)
@@ -243,14 +253,15 @@ class _Parser:
             self._page.too_large = True
 
     def end(self, name: str) -> None:
+        """Handle the end of an element."""
         self._path.pop()
         if self._pieces is not None:
             text, self._pieces = "".join(self._pieces), None
             if name == "namespace":
-                if text and len(self._namespaces) < _MOST_NAMESPACES:
+                if text and len(self._namespaces) < _MAX_NAMESPACES:
                     self._namespaces[text.casefold()] = self._key
-            elif (parent := self._path[-1] if self._path else "") and (parent, name) in _WANTED:
-                setattr(self._page, _WANTED[parent, name], text)
+            elif (parent := self._path[-1] if self._path else "") and (parent, name) in _FIELDS:
+                setattr(self._page, _FIELDS[parent, name], text)
         if name == "page":
-            self._pages.append(self._page)
+            self._complete_pages.append(self._page)
             self._page = _WikiPage()

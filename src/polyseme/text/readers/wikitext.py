@@ -1,7 +1,7 @@
-"""From wikitext to prose: what a reader of the page would read, without tables, references and pictures.
+"""Conversion of wikitext to plain text without templates, tables, references and pictures.
 
-Every step is one pass that cannot go back over what it has read, so that time stays linear in the page's length,
-however its brackets are nested or left open.
+Every step is one pass without backtracking, so that the time is linear in the length of the page for any nesting of
+brackets, also if they are never closed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ CATEGORY, FILE = "Category", "File"
 
 _COMMENT = "!--"
 
-_UNREAD_ELEMENTS = (
+_SKIPPED_ELEMENTS = (
     "ref|math|chem|ce|gallery|timeline|source|syntaxhighlight|score|imagemap|hiero|graph|templatedata|templatestyles|"
     "mapframe|maplink|section|inputbox|categorytree|dynamicpagelist|references|style|script"
 )
-_HIDDEN = re.compile(rf"<!--|<(?:({_UNREAD_ELEMENTS})|(nowiki|pre))\b[^<>]*+>", re.IGNORECASE)
+_SKIPPED = re.compile(rf"<!--|<(?:({_SKIPPED_ELEMENTS})|(nowiki|pre))\b[^<>]*+>", re.IGNORECASE)
 _CLOSING = {
-    name: re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in (*_UNREAD_ELEMENTS.split("|"), "nowiki", "pre")
+    name: re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in (*_SKIPPED_ELEMENTS.split("|"), "nowiki", "pre")
 }
 _MARKUP_TO_SPACES = str.maketrans(dict.fromkeys("[]{}|<>='*#", " "))
 
@@ -31,7 +31,7 @@ _TABLE = re.compile(r"^[ \t:]*+(?:(\{\|)|\|\}(?!\}))", re.MULTILINE)
 
 _LONE_BRACKET = r"(?:\[(?!\[)|\](?!\])|\](?=\]\](?!\])))"
 _LINK = re.compile(rf"\[\[([^\[\]|\n]*+)(?:\|([^\[\]]*+(?:{_LONE_BRACKET}[^\[\]]*+)*+))?+\]\]")
-_DEEPEST_LINK = 6
+_MAX_LINK_DEPTH = 6
 _PICTURE = re.compile(r"\.(?:jpe?g|png|svg|gif|tiff?|og[gv]|webm|webp|pdf|djvu)\s*+$", re.IGNORECASE)
 _WEB_LINK = re.compile(r"\[(?:[a-zA-Z]{3,9}:)?//[^\s\[\]]*+([^\[\]\n]*+)\]")
 _WEB_ADDRESS = re.compile(r"(?:https?|ftp)://[^\s\[\]<>|]*+")
@@ -48,7 +48,7 @@ _BLANK_LINES = re.compile(r"\n ?\n[\n ]*+")
 
 
 class Prose(NamedTuple):
-    """What is left of a page: its words, and the categories it names."""
+    """Plain text and categories of a page."""
 
     text: str
     categories: tuple[str, ...]
@@ -56,76 +56,77 @@ class Prose(NamedTuple):
 
 @dataclass(frozen=True)
 class Wikitext:
-    """The markup of one wiki, whose own names of the namespaces matter: Italian pages are in a "Categoria".
+    """Markup of one wiki, whose namespaces have names in its language ("Categoria" in Italian).
 
-    category_names, file_names : the wiki's names; the English ones are always known.
+    `category_names` and `file_names` are those of the wiki; the English names are always known.
     """
 
     category_names: Collection[str] = ()
     file_names: Collection[str] = ()
     _categories: frozenset[str] = field(init=False)
-    _unread: frozenset[str] = field(init=False)
+    _files: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        categories = {_folded(name) for name in (CATEGORY, *self.category_names)}
-        files = {_folded(name) for name in (FILE, "Image", "Media", *self.file_names)}
+        categories = {_fold(name) for name in (CATEGORY, *self.category_names)}
+        files = {_fold(name) for name in (FILE, "Image", "Media", *self.file_names)}
         object.__setattr__(self, "_categories", frozenset(categories))
-        object.__setattr__(self, "_unread", frozenset(files))
+        object.__setattr__(self, "_files", frozenset(files))
 
     def prose(self, source: str) -> Prose:
-        """The text of a page and its categories, in the order of the page, each once."""
+        """Return the plain text of a page and its categories, without repetitions, in their order."""
         categories: dict[str, None] = {}
 
-        def shown(link: re.Match[str]) -> str:
+        def link_text(link: re.Match[str]) -> str:
+            """Return the text that a link shows, and collect categories."""
             target, label = link.groups()
-            space, colon, name = target.partition(":")
+            namespace, colon, name = target.partition(":")
             if colon:
-                space = _folded(space)
-                if space in self._categories:
+                namespace = _fold(namespace)
+                if namespace in self._categories:
                     categories[_tidy(name)] = None
                     return ""
-                if space in self._unread or _PICTURE.search(name):
+                if namespace in self._files or _PICTURE.search(name):
                     return ""
-                if label is None and _INTERWIKI.fullmatch(space):
+                if label is None and _INTERWIKI.fullmatch(namespace):
                     return ""
                 target = target.lstrip(":")
             return target if label is None else label.rpartition("|")[2]
 
-        text = _without_tables(_without_templates(_without_hidden(source)))
+        text = _remove_spans(_remove_spans(_remove_elements(source), _BRACES), _TABLE)
         if "//" in text:
             text = _WEB_ADDRESS.sub("", _WEB_LINK.sub(r"\1", text))
-        for _ in range(_DEEPEST_LINK):
-            text, found = _LINK.subn(shown, text)
+        for _ in range(_MAX_LINK_DEPTH):
+            text, found = _LINK.subn(link_text, text)
             if not found:
                 break
-        return Prose(_plain(text), tuple(filter(None, categories)))
+        return Prose(_remove_marks(text), tuple(filter(None, categories)))
 
 
-def _without_hidden(text: str) -> str:
-    """Without comments, references and other elements whose content is no prose; raw text loses its markup."""
+def _remove_elements(text: str) -> str:
+    """Remove comments, references and other elements that are not prose, and the markup in raw text."""
     pieces = []
-    kept_to = at = 0
+    copied_to = at = 0
     never_closed: set[str] = set()
-    while tag := _HIDDEN.search(text, at):
-        unread, raw = tag.groups()
-        name = (unread or raw or _COMMENT).lower()
+    while tag := _SKIPPED.search(text, at):
+        skipped, raw = tag.groups()
+        name = (skipped or raw or _COMMENT).lower()
         inner_end = at = tag.end()
         if not tag.group().endswith("/>"):
-            inner_end, end = _closed(text, at, name) if name not in never_closed else (-1, -1)
+            inner_end, end = _find_closing(text, at, name) if name not in never_closed else (-1, -1)
             if end < 0:
                 never_closed.add(name)
                 continue
             at = end
-        pieces.append(text[kept_to : tag.start()])
+        pieces.append(text[copied_to : tag.start()])
         if raw:
             pieces.append(text[tag.end() : inner_end].translate(_MARKUP_TO_SPACES))
-        kept_to = at
-    pieces.append(text[kept_to:])
+        copied_to = at
+    pieces.append(text[copied_to:])
     return "".join(pieces)
 
 
-def _closed(text: str, start: int, name: str) -> tuple[int, int]:
-    """Where the element's content and the element end; (-1, -1) for one that is never closed."""
+def _find_closing(text: str, start: int, name: str) -> tuple[int, int]:
+    """Return where the content and the element end; (-1, -1) if the element is never closed."""
     if name == _COMMENT:
         at = text.find("-->", start)
         return (at, at + 3) if at >= 0 else (-1, -1)
@@ -133,25 +134,15 @@ def _closed(text: str, start: int, name: str) -> tuple[int, int]:
     return closing.span() if closing else (-1, -1)
 
 
-def _without_templates(text: str) -> str:
-    """Without whatever stands between {{ and its }}; brackets that have no partner stay."""
-    return _without_spans(text, _BRACES)
-
-
-def _without_tables(text: str) -> str:
-    """The same for {| and |} at the starts of lines."""
-    return _without_spans(text, _TABLE)
-
-
-def _without_spans(text: str, bracket: re.Pattern[str]) -> str:
-    """Without the spans between brackets that match; a pattern's first group is the opening one."""
-    waiting: list[int] = []
+def _remove_spans(text: str, bracket: re.Pattern[str]) -> str:
+    """Remove the text between matching brackets. The first group of the pattern matches an opening bracket."""
+    open_at: list[int] = []
     spans: list[tuple[int, int]] = []
     for found in bracket.finditer(text):
         if found.group(1):
-            waiting.append(found.start())
-        elif waiting:
-            start = waiting.pop()
+            open_at.append(found.start())
+        elif open_at:
+            start = open_at.pop()
             while spans and spans[-1][0] > start:
                 spans.pop()
             spans.append((start, found.end()))
@@ -166,9 +157,9 @@ def _without_spans(text: str, bracket: re.Pattern[str]) -> str:
     return "".join(pieces)
 
 
-def _plain(text: str) -> str:
-    """Without the small signs: tags, quotes, headings, bullets, entities."""
-    for run in _RUNS:  # one by one: a pattern that starts with a letter is searched for many times faster
+def _remove_marks(text: str) -> str:
+    """Remove tags, quotes, headings and bullets, and replace entities by characters."""
+    for run in _RUNS:  # separate patterns, because one that starts with a literal is searched much faster
         text = run.sub("", text)
     for bracket in _BRACKETS:
         text = text.replace(bracket, "")
@@ -185,7 +176,7 @@ def _character(entity: re.Match[str]) -> str:
     return html.unescape(entity.group())
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return _tidy(name).casefold()
 
 

@@ -1,37 +1,36 @@
-"""expat, the XML parser of Python's standard library, with bounds against hostile XML."""
+"""The XML parser expat of Python's standard library, with limits against hostile XML."""
 
 from __future__ import annotations
 
 from typing import Any
 from xml.parsers import expat
 
-DEEPEST = 500
-"""Most elements within each other."""
+MAX_DEPTH = 500
+"""Largest depth of nested elements."""
 
 
 class RefusedXml(Exception):
-    """XML that no program writes into the files that are read here."""
+    """XML that the readers do not accept."""
 
 
 class XmlParser:
-    """Feeds expat a chunk at a time.
+    """Incremental parser that refuses document types, entities, deep nesting and long tags.
 
-    A document type and entities are refused. So is nesting beyond DEEPEST, which costs memory, and a tag or comment
-    longer than `longest_token` bytes: expat before version 2.6 reads an unfinished one again with each chunk, which
-    takes quadratic time. Text between tags may have any length.
+    Nested elements need memory, so there are at most MAX_DEPTH levels. A tag or comment has at most `max_token` bytes,
+    because expat before version 2.6 parses an unfinished one again with each chunk, which takes quadratic time. Text
+    between tags may have any length.
+
+    `handlers` has the methods start(name, attributes), end(name) and characters(text). With `namespaces`, names
+    have the form "namespace name".
     """
 
-    def __init__(self, handlers: Any, longest_token: int, *, encoding: str | None = None, spaces: bool = False) -> None:
-        """handlers : has the methods start(name, attributes), end(name) and characters(text).
-
-        spaces : whether names have the namespace and a blank before them.
-        """
+    def __init__(self, handlers: Any, max_token: int, *, encoding: str | None = None, namespaces: bool = False) -> None:
         self._handlers = handlers
-        self._longest_token = longest_token
+        self._max_token = max_token
         self._depth = 0
         self._fed = 0
         self._token = 0
-        self._parser = expat.ParserCreate(encoding, " " if spaces else None)
+        self._parser = expat.ParserCreate(encoding, " " if namespaces else None)
         self._parser.buffer_text = True
         self._parser.buffer_size = 2**16
         self._parser.StartElementHandler = self._start
@@ -41,27 +40,31 @@ class XmlParser:
         self._parser.EntityDeclHandler = self._refuse
 
     def feed(self, chunk: bytes) -> None:
-        """Raises expat.ExpatError for damaged XML, RefusedXml, LookupError for an unknown encoding, and what handlers
-        raise."""
+        """Parse a chunk.
+
+        Raises expat.ExpatError for damaged XML, RefusedXml, LookupError for an unknown encoding, and the exceptions of
+        the handlers.
+        """
         self._parser.Parse(chunk, False)
         self._fed += len(chunk)
-        # where the token begins that is being read; -1 if expat has put the parsing off
+        # start of the unfinished token; -1 if expat has deferred the parsing
         self._token = max(self._token, self._parser.CurrentByteIndex)
-        if self._fed - self._token > self._longest_token:
-            raise RefusedXml(f"a tag or a comment is longer than {self._longest_token} bytes")
+        if self._fed - self._token > self._max_token:
+            raise RefusedXml(f"a tag or a comment is longer than {self._max_token} bytes")
 
     def finish(self) -> None:
+        """Parse the end of the document. Raises expat.ExpatError if it is not complete."""
         self._parser.Parse(b"", True)
 
     @property
     def error_position(self) -> int:
-        """Where in the last chunk the XML is damaged."""
+        """Position of the damage in the last chunk."""
         return self._parser.ErrorByteIndex - self._fed
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
-        if self._depth > DEEPEST:
-            raise RefusedXml(f"its elements are nested deeper than {DEEPEST}")
+        if self._depth > MAX_DEPTH:
+            raise RefusedXml(f"its elements are nested deeper than {MAX_DEPTH}")
         self._handlers.start(name, attributes)
 
     def _end(self, name: str) -> None:
