@@ -1,4 +1,4 @@
-"""Judged queries: interpolated precision by hand and by ir-measures, unknown ids, and the collections at hand."""
+"""Evaluation with judged queries: interpolated precision, unknown ids, and a real collection."""
 
 import gzip
 import json
@@ -32,8 +32,8 @@ def theme_judgments():
     }
 
 
-def test_interpolated_precision_by_hand():
-    """Relevant at places 1, 3 and 6 of 4 relevant ones: precisions 1, 2/3, 1/2; recall never reaches 1."""
+def test_interpolated_precision_of_an_example():
+    """Three of four relevant documents at ranks 1, 3 and 6: precisions 1, 2/3, 1/2; the recall never reaches 1."""
     places = np.array([1, 3, 6])
     levels = np.array([0.0, 0.25, 0.26, 0.5, 0.75, 0.76, 1.0])
     expected = [1, 1, 2 / 3, 2 / 3, 1 / 2, 0, 0]
@@ -54,7 +54,7 @@ def test_interpolated_precision_is_that_of_ir_measures(found, missed):
     np.testing.assert_allclose(ours, exact_interpolated_precision(places, n_relevant))
     names = [f"d{place}" for place in places] + [f"missed{i}" for i in range(missed)]
     run = {"q": {f"d{place}": float(-place) for place in range(1, 61)}}
-    # trec_eval counts int(level * relevant + 0.9) documents in floats: 0.7 of 3 becomes 2, which is no recall of 0.7
+    # trec_eval rounds in floats, int(level * relevant + 0.9): 0.7 of 3 becomes 2, which is not a recall of 0.7
     levels = [step / 10 for step in range(11) if int(step / 10 * n_relevant + 0.9) == -(-step * n_relevant // 10)]
     measures = [ir_measures.IPrec @ level for level in levels]
     theirs = ir_measures.calc_aggregate(measures, {"q": dict.fromkeys(names, 1)}, run)
@@ -63,7 +63,7 @@ def test_interpolated_precision_is_that_of_ir_measures(found, missed):
 
 
 def exact_interpolated_precision(places, n_relevant):
-    """The definition at recall 0.0, 0.1 ... 1.0, in whole numbers."""
+    """Return the interpolated precision at recall 0.0, 0.1 ... 1.0, with exact integer comparisons."""
     return [
         max([i / place for i, place in enumerate(places, 1) if 10 * i >= step * n_relevant], default=0.0)
         for step in range(11)
@@ -90,8 +90,8 @@ def test_means_are_over_the_judged_queries(index):
         assert result[name] == value
 
 
-def test_average_precision_is_that_of_the_ranking_users_see(index):
-    """With ties and graded or negative judgments: above 0 is relevant."""
+def test_average_precision_is_that_of_the_search_results(index):
+    """Also with ties, and with graded or negative judgments; above 0 is relevant."""
     qrels = {"q1": {"d0": 3, "d9": 1, "d12": -1, "d1": 0}}
     result = evaluate_search(index, QUERIES, qrels, method="tf")
     ranking = [hit.id for hit in index.search(QUERIES["q1"], 100, method="tf")]
@@ -100,7 +100,7 @@ def test_average_precision_is_that_of_the_ranking_users_see(index):
     assert result.unjudged_queries == ["q2", "q3"]
 
 
-def test_unknown_ids_are_named_and_count_as_not_found(index):
+def test_unknown_ids_are_reported_and_count_as_not_found(index):
     qrels = theme_judgments()
     known = evaluate_search(index, QUERIES, qrels, method="tf")
     qrels["q1"]["nowhere"] = 1
@@ -121,7 +121,7 @@ def test_ids_may_be_numbers(index):
     assert evaluate_search(index, {1: "car"}, {1: {"d0": 1}}, method="tf").n_queries == 1
 
 
-def test_a_whole_ranking_keeps_scores_below_zero():
+def test_a_whole_ranking_includes_negative_scores():
     assert whole_ranking(np.array([0.5, -0.1, 0.0, 0.5, 0.7])).tolist() == [4, 0, 3, 1]
 
 
@@ -147,7 +147,7 @@ def collection(name):
 
 @pytest.mark.slow
 def test_plsi_beats_term_matching_and_lsi_on_medline():
-    """One model of the five; the whole table is reproductions/hofmann_1999.py."""
+    """With one of the five models; reproductions/hofmann_1999.py has the whole table."""
     index, queries, qrels = collection("med")
     index.fit_lsi(96, weighting="tf").fit_models((32,), random_state=0)
     found = {

@@ -1,4 +1,4 @@
-"""Searching an index: scores against other packages and naive formulas, results, reasons and bad input."""
+"""Search in an index: scores of other packages and of naive formulas, results, explanations and bad input."""
 
 import pickle
 
@@ -31,7 +31,7 @@ def queries(index):
     return index.query_counts(QUERIES)
 
 
-# The scores, against others.
+# Scores compared with other packages
 
 
 def test_tf_is_the_cosine_of_counts(index, queries):
@@ -39,7 +39,7 @@ def test_tf_is_the_cosine_of_counts(index, queries):
     np.testing.assert_allclose(index.scores(queries, method="tf"), expected, atol=1e-8)
 
 
-def test_tfidf_is_scikit_learns(index, queries):
+def test_tfidf_is_that_of_scikit_learn(index, queries):
     transformer = TfidfTransformer().fit(index.counts)
     expected = cosine_similarity(transformer.transform(queries), transformer.transform(index.counts))
     np.testing.assert_allclose(index.scores(queries, method="tfidf"), expected, atol=1e-8)
@@ -57,7 +57,7 @@ def test_bm25_is_that_of_bm25s(index, queries):
 
 
 @pytest.mark.parametrize("weighting", ["tf", "tfidf"])
-def test_lsi_is_scikit_learns(index, queries, weighting):
+def test_lsi_is_that_of_scikit_learn(index, queries, weighting):
     X, Q = index.counts, queries
     if weighting == "tfidf":
         transformer = TfidfTransformer(norm=None).fit(X)
@@ -89,7 +89,7 @@ def test_plsi_star_is_the_mean_over_its_models(index, queries):
     np.testing.assert_allclose(index.scores(queries), 0.5 * expected + 0.5 * tfidf, atol=1e-6)
 
 
-def test_bm25_beside_a_latent_score_is_divided_by_its_largest_value(index, queries):
+def test_bm25_is_divided_by_its_largest_value_in_a_sum_with_a_latent_score(index, queries):
     bm25 = index.scores(queries, method="bm25")
     expected = 0.5 * index.scores(queries, term_weight=0) + 0.5 * bm25 / bm25.max(axis=1, keepdims=True)
     np.testing.assert_allclose(index.scores(queries, term="bm25"), expected, atol=1e-6)
@@ -109,8 +109,8 @@ def test_plsi_u_is_the_cosine_with_smoothed_documents(index, queries, weighting,
     assert (actual[:, -1] == 0).all()
 
 
-def test_folding_in_equals_the_models_own(index):
-    """At the fitted temperature, and without one; unknown words are left out."""
+def test_folding_in_equals_transform_of_the_model(index):
+    """With a fitted temperature and without one; unknown words are ignored."""
     for model in (
         PLSA(4, solver="tempered", random_state=0, n_jobs=1, tol=1e-3, max_iter=500).fit(index.counts),
         PLSA(4, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts),
@@ -119,13 +119,13 @@ def test_folding_in_equals_the_models_own(index):
         Q = index.query_counts([*QUERIES, "car neverseen"])
         np.testing.assert_allclose(space.fold(Q), model.transform(Q), atol=1e-3)
         alone = np.vstack([space.fold(Q[[i]]) for i in range(Q.shape[0])])
-        # Words of other queries stand apart in a batch, and are one sum for a query alone, which rounds differently.
+        # Words of other queries have their own rows in a batch, but are one sum for a single query: rounding differs.
         np.testing.assert_allclose(space.fold(Q), alone, atol=1e-4)
         np.testing.assert_array_equal(space.fold(index.query_counts("neverseen")), np.zeros((1, 4)))
 
 
-def test_a_background_takes_part_in_folding_in(index):
-    """What the background writes says little about a query's topics; words that only it knows say nothing."""
+def test_folding_in_uses_the_background(index):
+    """Words that only the background generates do not change the topics of a query."""
     model = PLSA(3, background=0.3, random_state=0, n_jobs=1, tol=1e-3).fit(index.counts)
     with_background = retrieval_corpus.index().set_model(model)
     Q = with_background.query_counts([*QUERIES, "time", "neverseen"])
@@ -133,18 +133,18 @@ def test_a_background_takes_part_in_folding_in(index):
     np.testing.assert_allclose(folded[:-1], model.transform(Q)[:-1], atol=2e-3)
     for text in QUERIES:
         for hit in with_background.search(text, 3, method="plsi-q"):
-            assert sum(reason.weight for reason in hit.words) == pytest.approx(hit.score, rel=1e-4)
+            assert sum(found.weight for found in hit.words) == pytest.approx(hit.score, rel=1e-4)
 
 
 def dense(index):
     return index.counts.toarray()
 
 
-# Results.
+# Results
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_search_gives_the_best_documents_in_order(index, method):
+def test_search_returns_the_best_documents_in_order(index, method):
     scores = index.scores(QUERIES, method=method)
     for text, row in zip(QUERIES, scores, strict=True):
         found = index.search(text, 7, method=method)
@@ -158,7 +158,7 @@ def test_search_gives_the_best_documents_in_order(index, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_batch_finds_what_single_queries_find(index, method):
+def test_a_batch_has_the_results_of_single_queries(index, method):
     texts = QUERIES * 20
     for text, found in zip(texts, index.search_many(texts, 5, method=method), strict=True):
         alone = index.search(text, 5, method=method)
@@ -173,7 +173,7 @@ def test_no_queries_have_no_results(index):
 
 @pytest.mark.parametrize("method", ["lsi", "plsi-u", "plsi-q", "plsi*"])
 def test_latent_methods_find_documents_with_the_synonym_only(index, method):
-    """`car` and `automobile` never meet, but keep the same company."""
+    """`car` and `automobile` never occur in the same document, but with the same other words."""
     found = index.search("car", 20, method=method)
     others = [hit for hit in found if index.counts[hit.row, index.column_of("car")] == 0]
     assert len(others) >= 5
@@ -187,29 +187,29 @@ WITH_BM25 = [("lsi", "bm25"), ("plsi-q", "bm25"), ("plsi*", "bm25")]
 
 
 @pytest.mark.parametrize(("method", "term"), [*((method, None) for method in METHODS), *WITH_BM25])
-def test_reasons_add_up_to_the_score(index, method, term):
+def test_word_scores_add_up_to_the_score(index, method, term):
     weight = 0.5 if term else None
     for text in QUERIES:
         for hit in index.search(text, 4, method=method, term=term, term_weight=weight):
-            assert sum(reason.weight for reason in hit.words) == pytest.approx(hit.score, rel=1e-4)
-            for reason in hit.words:
-                assert reason.in_document == (index.counts[hit.row, index.column_of(reason.word)] > 0)
-                assert reason.in_query == (reason.word in text.split())
-            weights = [reason.weight for reason in hit.words]
+            assert sum(found.weight for found in hit.words) == pytest.approx(hit.score, rel=1e-4)
+            for found in hit.words:
+                assert found.in_document == (index.counts[hit.row, index.column_of(found.word)] > 0)
+                assert found.in_query == (found.word in text.split())
+            weights = [found.weight for found in hit.words]
             assert weights == sorted(weights, reverse=True)
 
 
 @pytest.mark.parametrize("method", ["plsi-u", "plsi-q", "plsi*"])
-def test_reasons_name_words_that_the_document_does_not_contain(index, method):
+def test_word_scores_include_words_that_the_document_does_not_contain(index, method):
     hits = index.search("automobile brake", 30, method=method)
     without = next(hit for hit in hits if index.counts[hit.row, index.column_of("automobile")] == 0)
-    reason = next(reason for reason in without.words if reason.word == "automobile")
-    assert reason.weight > 0
-    assert reason.in_query
-    assert not reason.in_document
+    found = next(found for found in without.words if found.word == "automobile")
+    assert found.weight > 0
+    assert found.in_query
+    assert not found.in_document
 
 
-def test_results_are_a_sequence_and_plain_values(index):
+def test_results_are_a_sequence_and_convert_to_plain_values(index):
     found = index.search("car", 3)
     assert len(found) == 3
     assert found[0] is found.hits[0]
@@ -236,13 +236,13 @@ def test_hits_of_a_topic_are_the_same_after_pickle(index):
 
 
 @pytest.mark.slow
-def test_joblib_searches_in_other_processes(index):
+def test_joblib_can_search_in_other_processes(index):
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(index.search)(query, 3) for query in QUERIES)
     assert [results.to_dict() for results in found] == [index.search(query, 3).to_dict() for query in QUERIES]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_more_like_this_leaves_the_document_out(index, method):
+def test_similar_documents_exclude_the_document_itself(index, method):
     found = index.similar_documents("d4", 5, method=method)
     assert "d4" not in [hit.id for hit in found]
     assert {retrieval_corpus.theme_of(hit.row) for hit in found} == {retrieval_corpus.theme_of(4)}
@@ -256,7 +256,7 @@ def test_documents_of_a_topic(index):
         hits = index.topic_documents(topic, 4)
         tokens = dense(index).sum(axis=1) * model.transform(index.counts)[:, topic]
         np.testing.assert_allclose([hit.score for hit in hits], np.sort(tokens)[::-1][:4], rtol=1e-3)
-        assert sum(reason.weight for reason in hits[0].words) == pytest.approx(hits[0].score, rel=1e-2)
+        assert sum(found.weight for found in hits[0].words) == pytest.approx(hits[0].score, rel=1e-2)
         assert len({retrieval_corpus.theme_of(hit.row) for hit in hits}) == 1
 
 
@@ -357,7 +357,7 @@ def test_a_document_without_words_is_never_found(index):
         (lambda i: SearchIndex([["a", "b"]], ["a", "b"]), "The corpus must be counts"),
     ],
 )
-def test_bad_input_gets_one_sentence(index, call, message):
+def test_bad_input_is_refused_with_one_sentence(index, call, message):
     with pytest.raises(InputError, match=message):
         call(index)
 
@@ -366,14 +366,14 @@ def test_bad_input_gets_one_sentence(index, call, message):
     ("call", "message"),
     [
         (lambda i: i.search("car"), r"call fit_models\(\) first"),
-        (lambda i: i.search("car", method="plsi-q"), r"call use_model\(model\) first"),
-        (lambda i: i.search("car", method="plsi-u"), r"call use_model\(model\) first"),
+        (lambda i: i.search("car", method="plsi-q"), r"call set_model\(model\) first"),
+        (lambda i: i.search("car", method="plsi-u"), r"call set_model\(model\) first"),
         (lambda i: i.search("car", method="lsi"), r"call fit_lsi\(\) first"),
-        (lambda i: i.senses("car"), r"use_model\(model\) or fit_models\(\)"),
-        (lambda i: i.topic_documents(0), r"use_model\(model\) or fit_models\(\)"),
+        (lambda i: i.senses("car"), r"set_model\(model\) or fit_models\(\)"),
+        (lambda i: i.topic_documents(0), r"set_model\(model\) or fit_models\(\)"),
     ],
 )
-def test_a_method_without_its_models_says_how_to_get_them(call, message):
+def test_the_message_for_a_missing_model_names_the_call(call, message):
     with pytest.raises(UnsupportedError, match=message):
         call(retrieval_corpus.index())
 

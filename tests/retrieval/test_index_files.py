@@ -1,4 +1,4 @@
-"""Index files: what comes back, what is mapped, and what is refused."""
+"""Index files: round trips, memory mapping, and damaged files."""
 
 import json
 import subprocess
@@ -28,8 +28,8 @@ def path(index, tmp_path):
     return tmp_path / "search.index"
 
 
-def rewritten(path, change):
-    """The file with its header changed by `change(header, tensors)`."""
+def rewrite(path, change):
+    """Rewrite the file after `change(header, tensors)`."""
     with safe_open(path, framework="np") as file:
         header = json.loads(file.metadata()["polyseme_index"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -38,7 +38,7 @@ def rewritten(path, change):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_loaded_index_gives_the_same_scores(index, path, method):
+def test_a_loaded_index_has_the_same_scores(index, path, method):
     loaded = SearchIndex.load(path)
     np.testing.assert_array_equal(loaded.scores(QUERIES, method=method), index.scores(QUERIES, method=method))
     assert loaded.search("car", 3, method=method).to_dict() == index.search("car", 3, method=method).to_dict()
@@ -72,15 +72,15 @@ def is_mapped(array):
     return array is not None
 
 
-def test_an_index_without_models_comes_back_without(tmp_path):
+def test_an_index_without_models_is_loaded_without_models(tmp_path):
     retrieval_corpus.index().save(tmp_path / "plain.index")
     loaded = SearchIndex.load(tmp_path / "plain.index")
     assert loaded.scoring.average is loaded.scoring.model is loaded.scoring.lsi is None
     assert loaded.search("car", method="bm25")
 
 
-def test_saving_over_an_index_in_use_keeps_it_whole(index, path):
-    """The old file lives on until the last reader lets go of it."""
+def test_saving_over_an_index_in_use_does_not_change_it(index, path):
+    """The old file exists until the last reader closes it."""
     loaded = SearchIndex.load(path)
     before = loaded.scores(QUERIES)
     retrieval_corpus.index().save(path)
@@ -101,7 +101,7 @@ def test_a_failed_write_leaves_the_old_file(index, path, monkeypatch):
     assert [file.name for file in path.parent.iterdir()] == ["search.index"]
 
 
-def test_loading_needs_no_other_process_state(path):
+def test_another_process_can_load_the_index(path):
     program = (
         "import sys; from polyseme.retrieval import SearchIndex;"
         "print(SearchIndex.load(sys.argv[1]).search('car', 1)[0].id, 'ir_measures' in sys.modules)"
@@ -117,14 +117,14 @@ def test_missing_file_and_missing_folder(index, tmp_path):
         index.save(tmp_path / "none" / "search.index")
 
 
-@pytest.mark.parametrize("kept", [0, 5, 100, 5_000, -1])
-def test_a_cut_file_is_refused(path, kept):
-    path.write_bytes(path.read_bytes()[:kept])
+@pytest.mark.parametrize("size", [0, 5, 100, 5_000, -1])
+def test_a_truncated_file_is_refused(path, size):
+    path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(ModelFileError, match=r"damaged|not a polyseme index"):
         SearchIndex.load(path)
 
 
-def test_a_foreign_file_is_refused(path, index):
+def test_a_file_of_another_kind_is_refused(path, index):
     save_file({"a": np.zeros(3)}, path)
     with pytest.raises(ModelFileError, match="not a polyseme index"):
         SearchIndex.load(path)
@@ -134,7 +134,7 @@ def test_a_foreign_file_is_refused(path, index):
 
 
 def test_a_newer_format_is_refused(path):
-    rewritten(path, lambda header, tensors: header.update(format_version=2))
+    rewrite(path, lambda header, tensors: header.update(format_version=2))
     with pytest.raises(ModelFileError, match="newer format: update polyseme"):
         SearchIndex.load(path)
 
@@ -191,6 +191,6 @@ def _no_dictionary(header, tensors):
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_together_are_refused(path, change):
-    rewritten(path, change)
+    rewrite(path, change)
     with pytest.raises(ModelFileError, match="do not fit together"):
         SearchIndex.load(path)

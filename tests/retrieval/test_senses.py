@@ -1,4 +1,4 @@
-"""Senses and neighbors of words, and the schedule that looks further."""
+"""Senses and related words, and the tempering schedule of the models of `plsi*`."""
 
 import numpy as np
 import pytest
@@ -53,28 +53,28 @@ def test_shares_are_those_of_the_model(index, model):
         assert sense.documents == []
 
 
-def test_words_of_a_sense_are_those_shown_for_its_topic(index, model):
+def test_words_of_a_sense_are_those_of_its_topic(index, model):
     topics = model.topics(index.vocabulary, n_words=6)
     for sense in index.senses("jaguar", n_words=5):
         assert sense.words == [word for word in topics[sense.topic].words if word != "jaguar"][:5]
 
 
-def test_a_word_that_no_document_has_has_no_senses(index):
+def test_a_word_that_does_not_occur_has_no_senses(index):
     assert index.senses("neverseen") == []
     assert index.related_words("neverseen") == []
 
 
-def test_neighbors_are_of_the_same_theme_also_words_that_never_meet(index):
-    found = [neighbor.word for neighbor in index.related_words("car", 7)]
+def test_related_words_have_the_same_theme_even_if_they_never_occur_together(index):
+    found = [related.word for related in index.related_words("car", 7)]
     assert set(found) <= {*THEMES["car"], *retrieval_corpus.COMMON}
     assert "automobile" in found
     assert "car" not in found
-    weights = [neighbor.weight for neighbor in index.related_words("car", 7)]
+    weights = [related.weight for related in index.related_words("car", 7)]
     assert weights == sorted(weights, reverse=True)
     assert weights[-1] > 0
 
 
-def test_the_largest_fitted_model_serves_where_none_is_given():
+def test_the_largest_fitted_model_is_used_if_no_model_is_set():
     index = retrieval_corpus.index().fit_models((2, 3), random_state=0, n_jobs=1)
     assert len(index.senses("jaguar")) == 2
     assert index.topic_documents(2)
@@ -83,7 +83,7 @@ def test_the_largest_fitted_model_serves_where_none_is_given():
 
 
 def sparse_corpus(seed):
-    """Few tokens: 60 documents of 40, over 400 words."""
+    """Return a small corpus: 60 documents with 40 tokens each, 400 words."""
     rng = np.random.default_rng(seed)
     topics, weights = rng.dirichlet(np.full(400, 0.1), 6), rng.dirichlet(np.full(6, 0.2), 60)
     return np.array([rng.multinomial(40, p) for p in weights @ topics])
@@ -108,10 +108,10 @@ def test_the_schedule_is_no_worse_on_held_out_tokens_than_the_one_it_extends(see
     assert further.n_iter > plain.n_iter
 
 
-def test_the_schedule_goes_on_where_one_beta_brings_nothing():
-    """30 topics for 2400 tokens: 0.9 overfits still, and the plain schedule ends there; lower ones do not.
+def test_the_schedule_continues_after_a_beta_without_improvement():
+    """30 topics for 2400 tokens: beta = 0.9 still overfits, and the plain schedule ends there; lower values do not.
 
-    The seeds are an example of this; from others the plain schedule goes on by itself, or none is better.
+    The seeds are an example. With others the plain schedule continues by itself, or no value is better.
     """
     plain = held_out_fit(HeldOutTempered(), sparse_corpus(2), 30, 3)
     further = held_out_fit(LookFurther(HeldOutTempered()), sparse_corpus(2), 30, 3)

@@ -1,4 +1,4 @@
-"""Search: an index over a corpus, asked in words, by term matching, LSI and PLSI."""
+"""Search in a corpus by common words (tf, tfidf, bm25), LSI and PLSI, with explanations by words and topics."""
 
 from polyseme.retrieval.evaluation import SearchEvaluation, evaluate_search
 from polyseme.retrieval.index import SearchIndex

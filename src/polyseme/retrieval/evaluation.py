@@ -1,7 +1,8 @@
-"""How well an index answers judged queries: the field's measures, and the classic papers' interpolated precision.
+"""Evaluation of search results with judged queries.
 
-The measures come from ir-measures (a development dependency, imported only here). The 9- and 11-point averages are of
-the precision at recall 0.1 ... 0.9 and 0.0 ... 1.0, each the best precision at that recall or a higher one.
+MAP, P@10, nDCG@10 and R@100 are computed by ir-measures (a development dependency, imported only here). The 9-point and
+11-point averages are means of the interpolated precision at recall 0.1 ... 0.9 and 0.0 ... 1.0: the highest precision
+at that recall or a higher one.
 """
 
 from __future__ import annotations
@@ -23,19 +24,32 @@ Judgments = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class SearchEvaluation:
-    """Means over the judged queries, between 0 and 1."""
+    """Measures of search results, as means over queries.
+
+    `evaluation[name]` is `evaluation.measures[name]`.
+
+    Attributes
+    ----------
+    measures : dict
+        Means of "MAP", "P@10", "nDCG@10", "R@100", "9-point" and "11-point" over the queries, between 0 and 1.
+    by_query : dict
+        The measures of each query.
+    n_queries : int
+        Number of queries with at least one relevant document. Other queries are ignored.
+    unjudged_queries : list of str
+        Queries without a relevant document.
+    unknown_queries : list of str
+        Judged queries that are not among the queries.
+    unknown_documents : list of str
+        Relevant documents that are not in the index. They count as not found, as in trec_eval.
+    """
 
     measures: dict[str, float]
-    """MAP, P@10, nDCG@10, R@100, 9-point, 11-point"""
     by_query: dict[str, dict[str, float]]
     n_queries: int
-    """queries with at least one relevant document, which the means are over"""
     unjudged_queries: list[str]
-    """queries without a relevant document: they are left out"""
     unknown_queries: list[str]
-    """judged, but not among the queries: they are left out"""
     unknown_documents: list[str]
-    """judged relevant, but not in the index: they count as not found, as in trec_eval"""
 
     def __getitem__(self, name: str) -> float:
         return self.measures[name]
@@ -50,9 +64,27 @@ def evaluate_search(
     term: str | None = None,
     term_weight: float | None = None,
 ) -> SearchEvaluation:
-    """Ranks all documents for each judged query and measures the rankings.
+    """Rank all documents for each judged query, and evaluate the rankings.
 
-    `queries` are texts by id; `qrels` are {query id: {document id: relevance}}, where above 0 is relevant.
+    Parameters
+    ----------
+    index : SearchIndex
+        The index.
+    queries : mapping
+        Texts of queries by id.
+    qrels : mapping
+        Relevance by query id and document id. A document is relevant if the number is above 0.
+    method : str, default="plsi*"
+        Method of the search.
+    term : {"tf", "tfidf", "bm25"}, default=None
+        Term score of an LSI or PLSI method. None uses the default of the method.
+    term_weight : float, default=None
+        Weight of the term score, from 0 to 1. None uses the default of the method.
+
+    Returns
+    -------
+    SearchEvaluation
+        The measures.
     """
     texts = {str(name): text for name, text in queries.items()}
     judged = {str(name): {str(doc): int(rel) for doc, rel in docs.items()} for name, docs in qrels.items()}
@@ -65,15 +97,15 @@ def evaluate_search(
         name: [index.ids[row] for row in whole_ranking(row_scores)]
         for name, row_scores in zip(counted, scores, strict=True)
     }
-    by_query = _field_measures(rankings, {name: judged[name] for name in counted})
+    by_query = _standard_measures(rankings, {name: judged[name] for name in counted})
     for name, ranking in rankings.items():
         places = np.flatnonzero([doc in relevant[name] for doc in ranking]) + 1
-        for title, levels in (("9-point", NINE_POINTS), ("11-point", ELEVEN_POINTS)):
-            by_query[name][title] = float(interpolated_precision(places, len(relevant[name]), levels).mean())
-    titles = by_query[counted[0]]
+        for measure, levels in (("9-point", NINE_POINTS), ("11-point", ELEVEN_POINTS)):
+            by_query[name][measure] = float(interpolated_precision(places, len(relevant[name]), levels).mean())
+    measures = by_query[counted[0]]
     known = set(index.ids)
     return SearchEvaluation(
-        {title: float(np.mean([by_query[name][title] for name in counted])) for title in titles},
+        {measure: float(np.mean([by_query[name][measure] for name in counted])) for measure in measures},
         by_query,
         len(counted),
         [name for name in texts if not relevant.get(name)],
@@ -83,15 +115,16 @@ def evaluate_search(
 
 
 def whole_ranking(scores: Array) -> Array:
-    """All documents with a score, best first, equal ones in the order of the corpus; a cosine below zero is a score."""
+    """Return all documents with a score other than zero, best first, ties in the order of the corpus."""
     scored = np.flatnonzero(scores)
     return scored[np.argsort(-scores[scored], kind="stable")]
 
 
 def interpolated_precision(places: Array, n_relevant: int, levels: Floats) -> Floats:
-    """Precision at levels of recall, from the places (from 1, rising) of the relevant documents that were found.
+    """Return the interpolated precision at levels of recall.
 
-    At a level it is the best i / place_i of those i with i / n_relevant at or above the level; 0 if recall ends before.
+    `places` are the ranks of the relevant documents that were found, in increasing order. The precision at a level is
+    the largest i / places[i - 1] with i / n_relevant at or above the level, and 0 if the recall never reaches it.
     """
     if not n_relevant > 0:
         raise InputError("Recall needs at least one relevant document.")
@@ -102,20 +135,20 @@ def interpolated_precision(places: Array, n_relevant: int, levels: Floats) -> Fl
     return np.array([best_from[i - 1] if i <= found else 0.0 for i in needed])
 
 
-def _field_measures(rankings: Mapping[str, Sequence[str]], judged: Judgments) -> dict[str, dict[str, float]]:
-    """ir-measures of each query. The ranks are its scores, so that ties keep the order users see."""
+def _standard_measures(rankings: Mapping[str, Sequence[str]], judged: Judgments) -> dict[str, dict[str, float]]:
+    """Return the measures of ir-measures for each query. Scores are made from ranks, so that ties have no effect."""
     try:
         import ir_measures
         from ir_measures import AP, P, R, nDCG
     except ModuleNotFoundError:
-        raise ImportError("evaluate needs the package ir-measures: pip install ir-measures.") from None
+        raise ImportError("evaluate_search needs the package ir-measures: pip install ir-measures.") from None
     names: dict[Any, str] = {AP: "MAP", P @ 10: "P@10", nDCG @ 10: "nDCG@10", R @ 100: "R@100"}
     run = {
         name: {doc: float(len(ranking) - place) for place, doc in enumerate(ranking)}
         for name, ranking in rankings.items()
     }
     by_query = {name: dict.fromkeys(names.values(), 0.0) for name in rankings}
-    # negative judgments mean not relevant; to nDCG they would be gains
+    # negative judgments mean not relevant, but nDCG would use them as gains
     gains = {name: {doc: max(rel, 0) for doc, rel in docs.items()} for name, docs in judged.items()}
     for value in ir_measures.iter_calc(list(names), gains, run):
         by_query[value.query_id][names[value.measure]] = float(value.value)

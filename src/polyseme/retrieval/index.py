@@ -1,10 +1,9 @@
-"""Index files: one safetensors file with a JSON header. No pickle, nothing executed.
+"""`SearchIndex`: search in a corpus with explanations, and its file format.
 
-All of an index but its vectorizer is in the file: the counts, the postings with bm25's weights, and the models. On
-loading the header and the counts are checked; the arrays are memory-mapped, so that a large index opens at once and
-processes share its memory. There is no digest, which would have to read them all.
-
-An index over a corpus: ask in words, get documents and reasons.
+An index file is one safetensors file with a JSON header; it contains no pickle and no code. It has everything except
+the vectorizer: the counts, the postings with the weights of bm25, and the models. When a file is read, the header and
+the counts are checked. The arrays are memory-mapped, so that a large index opens at once and processes share its
+memory. There is no digest, because computing it would read all arrays.
 """
 
 from __future__ import annotations
@@ -28,37 +27,48 @@ from polyseme.io.checks import COUNT, OBJECT, TEXT, check_fields, list_of, mappi
 from polyseme.io.files import write_atomically
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import WordAmounts
-from polyseme.retrieval import senses as _senses
 from polyseme.retrieval.queries import (
     Hit,
     Results,
     WordScore,
     best_rows,
     checked_counts,
-    merged_reasons,
+    merge_word_scores,
     query_counts,
-    row_of,
+    sparse_row,
 )
 from polyseme.retrieval.scores import (
     SIZES,
-    Recipe,
+    MethodSettings,
     Scoring,
     SingularSpace,
     TermScores,
     TopicSpace,
-    fitted_models,
-    recipe_of,
+    fit_topic_space,
+    method_settings,
 )
-from polyseme.retrieval.senses import RelatedWord, Sense
+from polyseme.retrieval.senses import (
+    RelatedWord,
+    Sense,
+    find_related_words,
+    find_senses,
+    topic_tokens,
+    word_documents,
+    word_topic_tokens,
+)
 from polyseme.utils import check_whole_number
 
+_QUERIES_AT_ONCE = 64
+_NO_WORDS = "The query has no words that the index knows."
+_NO_MATCH = "No document matches the query."
+
 FORMAT_VERSION = 1
-_KEY = "polyseme_index"
+_METADATA_KEY = "polyseme_index"
 _DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 _SPACES = ("model", "average")
-_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
-_NUMBERS = ("sizes", "temperatures", "background_shares")
-_HEADER = {
+_SPACE_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
+_SPACE_NUMBERS = ("sizes", "temperatures", "background_shares")
+_HEADER_FIELDS = {
     "format_version": COUNT,
     "library_version": TEXT,
     "shape": list_of(COUNT, most=2),
@@ -68,160 +78,47 @@ _HEADER = {
     "spaces": mapping_to(OBJECT),
     "lsi": OBJECT,
 }
-_SPACE = {
+_SPACE_FIELDS = {
     "sizes": list_of(COUNT),
     "temperatures": list_of(number(0, 1e6)),
     "background_shares": list_of(number(0, 1)),
 }
 
 
-def save(index: Any, path: str | PathLike[str]) -> None:
-    """Writes an index to `path`, atomically: a crash or a full disk leaves the old file as it was."""
-    if not Path(path).parent.is_dir():
-        raise InputError(f"There is no folder {Path(path).parent} to save the index in: make it first.")
-    scoring = index.scoring
-    terms = scoring.terms
-    tensors = {"bm25": terms.bm25_values, "idf": terms.idf}
-    tensors |= {f"length.{name}": values for name, values in terms.lengths.items()}
-    tensors |= _csr("counts", index.counts) | _csr("postings", terms.postings)
-    header: dict[str, Any] = {
-        "format_version": FORMAT_VERSION,
-        "library_version": version("polyseme"),
-        "shape": list(index.counts.shape),
-        "ids": index.ids,
-        "titles": index.titles,
-        "vocabulary": index.vocabulary,
-        "spaces": {},
-    }
-    for name in _SPACES:
-        space = getattr(scoring, name)
-        if space is not None:
-            tensors |= {f"{name}.{part}": getattr(space, part) for part in _ARRAYS}
-            header["spaces"][name] = {part: list(getattr(space, part)) for part in _NUMBERS}
-    if scoring.lsi is not None:
-        tensors |= {"lsi.basis": scoring.lsi.basis, "lsi.documents": scoring.lsi.documents}
-        header["lsi"] = {"weighting": scoring.lsi.weighting}
-    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    write_atomically(path, to_safetensors(contiguous, metadata={_KEY: json.dumps(header)}))
-
-
-def load(index_class: Any, path: str | PathLike[str], vectorizer: Any) -> Any:
-    """The index in a file, its arrays memory-mapped."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no index file {path}.")
-    header, tensors = _read(path)
-    try:
-        return _restored(index_class, header, tensors, vectorizer)
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-        raise ModelFileError(f"{path} is damaged: its parts do not fit together ({error}).") from None
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header, and the arrays by name; safetensors checks sizes and offsets before anything is mapped."""
-    try:
-        with safe_open(path, framework="np") as file:
-            text = (file.metadata() or {}).get(_KEY)
-        if text is None:
-            raise ModelFileError(f"{path} is not a polyseme index.")
-        header = parse_json(text)
-        check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
-        tensors = _mapped(path)
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise ModelFileError(f"{path} is damaged or is not a polyseme index ({error}).") from None
-    if header["format_version"] > FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
-            "update polyseme to read it."
-        )
-    return header, tensors
-
-
-def _mapped(path: Path) -> dict[str, Array]:
-    """Each array of a safetensors file (8 bytes with the length of a JSON table, the table, the data), read-only."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        table = parse_json(file.read(length))
-    table.pop("__metadata__", None)
-    memory = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
-    tensors = {}
-    for name, entry in table.items():
-        start, end = entry["data_offsets"]
-        tensors[name] = memory[start:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return tensors
-
-
-def _restored(index_class: Any, header: dict[str, Any], tensors: dict[str, Array], vectorizer: Any) -> Any:
-    check_fields(header, _HEADER, required=("shape", "ids", "titles", "vocabulary", "spaces"))
-    n_docs, n_words = header["shape"]
-    index = index_class.__new__(index_class)
-    counts = _matrix("counts", tensors, (n_docs, n_words))
-    postings = _matrix("postings", tensors, (n_words, n_docs))
-    lengths = {name: _sized(tensors[f"length.{name}"], n_docs) for name in ("tf", "tfidf")}
-    terms = TermScores(postings, _sized(tensors["bm25"], postings.nnz), _sized(tensors["idf"], n_words), lengths)
-    lists = (header["vocabulary"], n_words), (header["ids"], n_docs), (header["titles"], n_docs)
-    vocabulary, ids, titles = (_sized(values, size) for values, size in lists)
-    index._fill(counts, terms, vocabulary, ids, titles, vectorizer)
-    for name, settings in header["spaces"].items():
-        if name in _SPACES:
-            setattr(index.scoring, name, _space(name, settings, tensors, n_docs, n_words))
-    if "lsi" in header:
-        basis, documents = tensors["lsi.basis"], tensors["lsi.documents"]
-        _sized(basis, n_words), _sized(documents.T, n_docs)
-        check_fields(header["lsi"], {"weighting": TEXT}, required=("weighting",))
-        index.scoring.lsi = SingularSpace(basis, documents, header["lsi"]["weighting"])
-    return index
-
-
-def _space(name: str, settings: Any, tensors: dict[str, Array], n_docs: int, n_words: int) -> TopicSpace:
-    check_fields(settings, _SPACE, required=_NUMBERS)
-    sizes = tuple(settings["sizes"])
-    temperatures, shares = (tuple(map(float, settings[part])) for part in ("temperatures", "background_shares"))
-    topic_word, documents, topic_weights, background = (tensors[f"{name}.{part}"] for part in _ARRAYS)
-    width, n_models = sum(sizes), len(sizes)
-    shapes = (topic_word.shape, documents.shape, topic_weights.shape, background.shape)
-    wanted = ((n_words, width), (width, n_docs), (width,), (n_words, n_models))
-    if shapes != wanted or (len(temperatures), len(shares)) != (n_models, n_models):
-        raise ValueError(f"the arrays of {name} have other shapes than the header says")
-    return TopicSpace(topic_word, documents, sizes, temperatures, topic_weights, shares, background)
-
-
-def _csr(name: str, matrix: Any) -> dict[str, Array]:
-    return {f"{name}.{part}": getattr(matrix, part) for part in ("indptr", "indices", "data")}
-
-
-def _matrix(name: str, tensors: dict[str, Array], shape: tuple[int, int]) -> Any:
-    """A CSR array whose indices are checked once: a wrong one would read foreign memory."""
-    indptr, indices, data = (tensors[f"{name}.{part}"] for part in ("indptr", "indices", "data"))
-    matrix = sp.csr_array((data, indices, indptr), shape=shape, copy=False)
-    matrix.check_format(full_check=True)
-    return checked_counts(matrix, shape[1], name)
-
-
-def _sized(values: Any, size: int) -> Any:
-    if len(values) != size:
-        raise ValueError(f"{len(values)} entries where {size} belong")
-    return values
-
-
-_QUERIES_AT_ONCE = 64
-_NO_WORDS = "The query has no words that the index knows."
-_NO_MATCH = "No document matches the query."
-
-
 class SearchIndex:
-    """Search over counts (documents x words).
+    """Index of a corpus for search.
 
-    Ready at once are the methods `tf`, `tfidf` and `bm25`; `use_model` adds `plsi-q` and `plsi-u`, `fit_models` adds
-    `plsi*`, `fit_lsi` adds `lsi`. See `polyseme.retrieval.scores` for what each of them computes.
+    The methods "tf", "tfidf" and "bm25" need no model. `set_model` adds "plsi-q" and "plsi-u", `fit_models` adds
+    "plsi*", and `fit_lsi` adds "lsi". `polyseme.retrieval.scores` has the formulas.
 
     Parameters
     ----------
-    counts : documents x words, dense or any scipy sparse.
-    vocabulary : the word of each column.
-    ids, titles : one for each document, if there are any; ids default to the numbers of the rows.
-    vectorizer : turns texts into counts: an object with `transform`, fitted to the same vocabulary. None splits texts
-        as scikit-learn's CountVectorizer does, and looks the words up in the vocabulary.
+    counts : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts of the corpus.
+    vocabulary : list of str
+        The word of each column.
+    ids : list, default=None
+        Ids of the documents. None uses the numbers of the rows.
+    titles : list of str, default=None
+        Titles of the documents. None uses empty strings.
+    vectorizer : object with a method transform, default=None
+        Vectorizer with the same vocabulary, which converts queries to counts. None splits queries as CountVectorizer of
+        scikit-learn does.
+
+    Attributes
+    ----------
+    counts : sparse array of shape (n_documents, n_words)
+        Counts of the corpus (CSR, float64).
+    vocabulary : list of str
+        The word of each column.
+    ids : list of str
+        Ids of the documents.
+    titles : list of str
+        Titles of the documents.
+    vectorizer : object or None
+        The given vectorizer.
+    scoring : Scoring
+        Term scores and latent spaces.
     """
 
     def __init__(
@@ -250,7 +147,7 @@ class SearchIndex:
     def _fill(
         self, counts: Any, terms: TermScores, vocabulary: list[str], ids: list[str], titles: list[str], vectorizer: Any
     ) -> None:
-        """Sets what every index has, new or loaded."""
+        """Set the attributes of a new or loaded index."""
         n_docs = counts.shape[0]
         for name, values in (("ids", ids), ("titles", titles)):
             if len(values) != n_docs:
@@ -264,7 +161,18 @@ class SearchIndex:
             raise InputError("ids must differ from each other.")
 
     def set_model(self, model: Any) -> Self:
-        """Takes a fitted PLSA of the same vocabulary for `plsi-q`, `plsi-u`, `senses`, `neighbors` and `of_topic`."""
+        """Set the model of the methods "plsi-q" and "plsi-u", and of senses, related words and topic documents.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted PLSA or another topic model with the same vocabulary.
+
+        Returns
+        -------
+        SearchIndex
+            This object.
+        """
         self.scoring.model = TopicSpace.of([model], self.counts)
         self._word_documents = None
         return self
@@ -277,15 +185,45 @@ class SearchIndex:
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> Self:
-        """Fits the models of `plsi*`, one for each number of topics."""
+        """Fit the models of the method "plsi*", one for each number of topics.
+
+        Parameters
+        ----------
+        n_components : list of int, default=(32, 48, 64, 80, 128)
+            Numbers of topics.
+        random_state : int, default=0
+            Seed.
+        n_jobs : int, default=None
+            Number of threads. None uses all cores that this process may use.
+        verbose : int, default=0
+            Verbosity of the fits.
+
+        Returns
+        -------
+        SearchIndex
+            This object.
+        """
         self._word_documents = None
-        self.scoring.average = fitted_models(
+        self.scoring.average = fit_topic_space(
             self.counts, n_components, random_state=random_state, n_jobs=n_jobs, verbose=verbose
         )
         return self
 
     def fit_lsi(self, n_components: int = 128, *, weighting: str = "tfidf") -> Self:
-        """Computes the singular vectors of `lsi`; weighting is tf or tfidf."""
+        """Compute the singular vectors of the method "lsi".
+
+        Parameters
+        ----------
+        n_components : int, default=128
+            Number of dimensions.
+        weighting : {"tf", "tfidf"}, default="tfidf"
+            Weights of the words.
+
+        Returns
+        -------
+        SearchIndex
+            This object.
+        """
         size = check_whole_number("n_components", n_components, least=1)
         self.scoring.lsi = SingularSpace.of(self.counts, weighting, size)
         return self
@@ -299,14 +237,30 @@ class SearchIndex:
         term: str | None = None,
         term_weight: float | None = None,
     ) -> Results:
-        """The k best documents for a query: a text, or counts of the index's words (one row).
+        """Return the k best documents for a query.
 
-        `term` (tf, tfidf, bm25) and `term_weight` (0 to 1) change what an lsi or plsi method adds to its latent score.
+        Parameters
+        ----------
+        query : str or array-like
+            A text, or one row of counts.
+        k : int, default=10
+            Number of documents.
+        method : str, default="plsi*"
+            Method: "tf", "tfidf", "bm25", "lsi", "plsi-u", "plsi-q" or "plsi*".
+        term : {"tf", "tfidf", "bm25"}, default=None
+            Term score of an LSI or PLSI method. None uses the default of the method.
+        term_weight : float, default=None
+            Weight of the term score, from 0 to 1. None uses the default of the method.
+
+        Returns
+        -------
+        Results
+            The documents with positive scores, best first.
         """
         counts = self.query_counts(query)
         if counts.shape[0] != 1:
             raise InputError(f"search takes one query, got {counts.shape[0]}: use search_many.")
-        return next(self._search(counts, k, method, recipe_of(method, term, term_weight)))
+        return next(self._search(counts, k, method, method_settings(method, term, term_weight)))
 
     def search_many(
         self,
@@ -317,9 +271,28 @@ class SearchIndex:
         term: str | None = None,
         term_weight: float | None = None,
     ) -> list[Results]:
-        """`search` for each of several texts, or each row of counts."""
+        """Return the k best documents for each of several queries.
+
+        Parameters
+        ----------
+        queries : list of str or array-like
+            Texts, or rows of counts.
+        k : int, default=10
+            Number of documents for each query.
+        method : str, default="plsi*"
+            Method, as in `search`.
+        term : {"tf", "tfidf", "bm25"}, default=None
+            Term score, as in `search`.
+        term_weight : float, default=None
+            Weight of the term score, as in `search`.
+
+        Returns
+        -------
+        list of Results
+            The results of each query.
+        """
         counts = self.query_counts(queries)
-        return list(self._search(counts, k, method, recipe_of(method, term, term_weight)))
+        return list(self._search(counts, k, method, method_settings(method, term, term_weight)))
 
     def similar_documents(
         self,
@@ -330,32 +303,81 @@ class SearchIndex:
         term: str | None = None,
         term_weight: float | None = None,
     ) -> Results:
-        """The k documents most like the one with this id, which itself is left out."""
+        """Return the k documents that are most similar to a document.
+
+        Parameters
+        ----------
+        document : str
+            Id of the document.
+        k : int, default=10
+            Number of documents.
+        method : str, default="plsi*"
+            Method, as in `search`.
+        term : {"tf", "tfidf", "bm25"}, default=None
+            Term score, as in `search`.
+        term_weight : float, default=None
+            Weight of the term score, as in `search`.
+
+        Returns
+        -------
+        Results
+            Other documents, best first.
+        """
         row = self.row_of(document)
-        recipe = recipe_of(method, term, term_weight)
-        return next(self._search(self.counts[[row]], k, method, recipe, without=row))
+        settings = method_settings(method, term, term_weight)
+        return next(self._search(self.counts[[row]], k, method, settings, excluded=row))
 
     def topic_documents(self, topic: int, k: int = 10) -> list[Hit]:
-        """The k documents that have most of a topic of the model, by the expected number of its tokens n_d P(z|d)."""
+        """Return the k documents with the largest expected number of tokens n_d P(z|d) of a topic.
+
+        Parameters
+        ----------
+        topic : int
+            Topic of the model given to `set_model`, or of the largest fitted model.
+        k : int, default=10
+            Number of documents.
+
+        Returns
+        -------
+        list of Hit
+            The documents, best first.
+        """
         space = self.scoring.topics()
         if check_whole_number("topic", topic, least=0) >= space.sizes[0]:
             raise InputError(f"topic must be a number from 0 to {space.sizes[0] - 1}, got {topic!r}.")
 
         def explain(row: int) -> list[WordScore]:
-            counts = row_of(self.counts, row)
-            tokens = _senses.topic_tokens(space, counts, row)[:, topic]
-            return merged_reasons([(counts.indices, tokens)], self.vocabulary, np.empty(0, int), counts.indices)
+            counts = sparse_row(self.counts, row)
+            tokens = word_topic_tokens(space, counts, row)[:, topic]
+            return merge_word_scores([(counts.indices, tokens)], self.vocabulary, np.empty(0, int), counts.indices)
 
-        tokens = _senses.tokens_of_topic(space, self.counts, topic)
+        tokens = topic_tokens(space, self.counts, topic)
         best = best_rows(tokens, check_whole_number("k", k, least=1))
         return [self._hit(rank, int(row), {"latent": float(tokens[row])}, explain) for rank, row in enumerate(best, 1)]
 
     def senses(self, word: str, *, least: float = 0.1, n_words: int = 10, n_documents: int = 3) -> list[Sense]:
-        """The topics that a word lives in, each with its share P(z|w) of at least `least`: see retrieval/senses.py."""
+        """Return the senses of a word: the topics in which it is used.
+
+        Parameters
+        ----------
+        word : str
+            The word.
+        least : float, default=0.1
+            Smallest share P(z|w) of a sense.
+        n_words : int, default=10
+            Number of words for each sense.
+        n_documents : int, default=3
+            Number of documents for each sense.
+
+        Returns
+        -------
+        list of Sense
+            The senses, largest share first.
+        """
         space, column = self.scoring.topics(), self.column_of(word)
         if self._word_documents is None:
-            self._word_documents = _senses.word_documents(space, self.counts)
-        found = _senses.senses(
+            self._word_documents = word_documents(space, self.counts)
+        found = find_senses(
             space, column, self._word_documents, self.scoring.terms.postings,
             least=least, n_words=n_words, n_documents=n_documents,
         )  # fmt: skip
@@ -370,34 +392,101 @@ class SearchIndex:
         ]
 
     def related_words(self, word: str, k: int = 10) -> list[RelatedWord]:
-        """Words that the topics of a word expect beside it, most telling first: see retrieval/senses.py."""
+        """Return words that the topics of a word predict more than the whole corpus does.
+
+        Parameters
+        ----------
+        word : str
+            The word.
+        k : int, default=10
+            Number of words.
+
+        Returns
+        -------
+        list of RelatedWord
+            The words, largest weight first.
+        """
         space = self.scoring.topics()
-        words, weights = _senses.related_words(
+        words, weights = find_related_words(
             space, self.column_of(word), self.counts, check_whole_number("k", k, least=1)
         )
         return [RelatedWord(self.vocabulary[w], float(weight)) for w, weight in zip(words, weights, strict=True)]
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the index and its models to one file; it appears whole or not at all. The vectorizer is not kept."""
-        save(self, path)
+        """Write the index and its models, without the vectorizer, to one file.
+
+        If writing fails, an existing file does not change.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file.
+        """
+        write_index(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, vectorizer: Any = None) -> SearchIndex:
-        """The index that `save` wrote. Its arrays stay on disk until they are read (memory-mapped)."""
-        return load(cls, path, vectorizer)
+        """Read an index that `save` wrote. Its arrays are memory-mapped.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file.
+        vectorizer : object with a method transform, default=None
+            Vectorizer for queries, as in the constructor.
+
+        Returns
+        -------
+        SearchIndex
+            The index.
+        """
+        return read_index(cls, path, vectorizer)
 
     def query_counts(self, queries: Any) -> Any:
-        """Counts (queries x words) of one text, a list of texts, or counts as they are."""
-        return query_counts(queries, self._words, len(self.vocabulary))
+        """Convert queries to counts.
+
+        Parameters
+        ----------
+        queries : str, list of str or array-like
+            One text, several texts, or counts.
+
+        Returns
+        -------
+        sparse array of shape (n_queries, n_words)
+            The counts.
+        """
+        return query_counts(queries, self._query_vectorizer, len(self.vocabulary))
 
     def row_of(self, document: Any) -> int:
-        """The row of the document with this id."""
+        """Return the row of a document.
+
+        Parameters
+        ----------
+        document : str
+            Id of the document.
+
+        Returns
+        -------
+        int
+            The row.
+        """
         if str(document) not in self._rows:
             raise InputError(f"There is no document with the id {str(document)!r} in the index.")
         return self._rows[str(document)]
 
     def column_of(self, word: str) -> int:
-        """The column of a word."""
+        """Return the column of a word.
+
+        Parameters
+        ----------
+        word : str
+            The word.
+
+        Returns
+        -------
+        int
+            The column.
+        """
         if word not in self._columns:
             raise InputError(f"The index does not know the word {word!r}.")
         return self._columns[word]
@@ -405,13 +494,29 @@ class SearchIndex:
     def scores(
         self, queries: Any, *, method: str = "plsi*", term: str | None = None, term_weight: float | None = None
     ) -> Floats:
-        """The scores of all documents (queries x documents), for texts or counts."""
-        parts = self.scoring.parts(self.query_counts(queries), recipe_of(method, term, term_weight))
+        """Return the scores of all documents.
+
+        Parameters
+        ----------
+        queries : str, list of str or array-like
+            One text, several texts, or counts.
+        method : str, default="plsi*"
+            Method, as in `search`.
+        term : {"tf", "tfidf", "bm25"}, default=None
+            Term score, as in `search`.
+        term_weight : float, default=None
+            Weight of the term score, as in `search`.
+
+        Returns
+        -------
+        array of shape (n_queries, n_documents)
+            The scores.
+        """
+        parts = self.scoring.parts(self.query_counts(queries), method_settings(method, term, term_weight))
         return np.asarray(sum(parts.values()))
 
     @cached_property
-    def _words(self) -> Any:
-        """What turns texts into counts."""
+    def _query_vectorizer(self) -> Any:
         return CountVectorizer(vocabulary=self._columns) if self.vectorizer is None else self.vectorizer
 
     @cached_property
@@ -419,27 +524,28 @@ class SearchIndex:
         return {word: column for column, word in enumerate(self.vocabulary)}
 
     def _search(
-        self, queries: Any, k: int, method: str, recipe: Recipe, without: int | None = None
+        self, queries: Any, k: int, method: str, settings: MethodSettings, excluded: int | None = None
     ) -> Iterator[Results]:
         k = check_whole_number("k", k, least=1)
         for start in range(0, queries.shape[0], _QUERIES_AT_ONCE):
             batch = queries[start : start + _QUERIES_AT_ONCE] if queries.shape[0] > 1 else queries
-            parts = self.scoring.parts(batch, recipe)
+            parts = self.scoring.parts(batch, settings)
             totals = np.asarray(sum(parts.values()))
-            if without is not None:
-                totals[:, without] = 0
+            if excluded is not None:
+                totals[:, excluded] = 0
             for i in range(batch.shape[0]):
                 query = batch[[i]] if batch.shape[0] > 1 else batch
-                own_parts = {name: part[i] for name, part in parts.items()}
-                yield self._results(query, method, recipe, own_parts, totals[i], k)
+                query_parts = {name: part[i] for name, part in parts.items()}
+                yield self._results(query, method, settings, query_parts, totals[i], k)
 
     def _results(
-        self, query: Any, method: str, recipe: Recipe, parts: dict[str, Floats], scores: Floats, k: int
+        self, query: Any, method: str, settings: MethodSettings, parts: dict[str, Floats], scores: Floats, k: int
     ) -> Results:
-        explainer = cache(lambda: self.scoring.explainer(query, recipe))
+        explainer = cache(lambda: self.scoring.explainer(query, settings))
 
         def explain(row: int) -> list[WordScore]:
-            return merged_reasons(explainer()(row), self.vocabulary, query.indices, row_of(self.counts, row).indices)
+            document_words = sparse_row(self.counts, row).indices
+            return merge_word_scores(explainer()(row), self.vocabulary, query.indices, document_words)
 
         best = best_rows(scores, k)
         hits = (
@@ -450,3 +556,137 @@ class SearchIndex:
 
     def _hit(self, rank: int, row: int, parts: dict[str, float], explain: Any) -> Hit:
         return Hit(rank, self.ids[row], self.titles[row], sum(parts.values()), parts, row, explain)
+
+
+def write_index(index: SearchIndex, path: str | PathLike[str]) -> None:
+    """Write an index to a file. A crash or a full disk leaves an existing file as it was."""
+    if not Path(path).parent.is_dir():
+        raise InputError(f"There is no folder {Path(path).parent} to save the index in: make it first.")
+    scoring = index.scoring
+    terms = scoring.terms
+    tensors = {"bm25": terms.bm25_values, "idf": terms.idf}
+    tensors |= {f"length.{name}": values for name, values in terms.lengths.items()}
+    tensors |= _csr_arrays("counts", index.counts) | _csr_arrays("postings", terms.postings)
+    header: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "library_version": version("polyseme"),
+        "shape": list(index.counts.shape),
+        "ids": index.ids,
+        "titles": index.titles,
+        "vocabulary": index.vocabulary,
+        "spaces": {},
+    }
+    for name in _SPACES:
+        space = getattr(scoring, name)
+        if space is not None:
+            tensors |= {f"{name}.{part}": getattr(space, part) for part in _SPACE_ARRAYS}
+            header["spaces"][name] = {part: list(getattr(space, part)) for part in _SPACE_NUMBERS}
+    if scoring.lsi is not None:
+        tensors |= {"lsi.basis": scoring.lsi.basis, "lsi.documents": scoring.lsi.documents}
+        header["lsi"] = {"weighting": scoring.lsi.weighting}
+    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    write_atomically(path, to_safetensors(contiguous, metadata={_METADATA_KEY: json.dumps(header)}))
+
+
+def read_index(index_class: type[SearchIndex], path: str | PathLike[str], vectorizer: Any) -> SearchIndex:
+    """Return the index in a file, with memory-mapped arrays."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no index file {path}.")
+    header, tensors = _read_arrays(path)
+    try:
+        return _restore_index(index_class, header, tensors, vectorizer)
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        raise ModelFileError(f"{path} is damaged: its parts do not fit together ({error}).") from None
+
+
+def _read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays by name. safetensors checks sizes and offsets before arrays are mapped."""
+    try:
+        with safe_open(path, framework="np") as file:
+            text = (file.metadata() or {}).get(_METADATA_KEY)
+        if text is None:
+            raise ModelFileError(f"{path} is not a polyseme index.")
+        header = parse_json(text)
+        check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
+        tensors = _map_arrays(path)
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise ModelFileError(f"{path} is damaged or is not a polyseme index ({error}).") from None
+    if header["format_version"] > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
+            "update polyseme to read it."
+        )
+    return header, tensors
+
+
+def _map_arrays(path: Path) -> dict[str, Array]:
+    """Map the arrays of a safetensors file: 8 bytes with the length of a JSON table, the table, the data."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        table = parse_json(file.read(length))
+    table.pop("__metadata__", None)
+    memory = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
+    tensors = {}
+    for name, entry in table.items():
+        start, end = entry["data_offsets"]
+        tensors[name] = memory[start:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def _restore_index(
+    index_class: type[SearchIndex], header: dict[str, Any], tensors: dict[str, Array], vectorizer: Any
+) -> SearchIndex:
+    """Return the index of a header and arrays. Raises an exception if they contradict each other."""
+    check_fields(header, _HEADER_FIELDS, required=("shape", "ids", "titles", "vocabulary", "spaces"))
+    n_docs, n_words = header["shape"]
+    index = index_class.__new__(index_class)
+    counts = _restore_matrix("counts", tensors, (n_docs, n_words))
+    postings = _restore_matrix("postings", tensors, (n_words, n_docs))
+    lengths = {name: _check_size(tensors[f"length.{name}"], n_docs) for name in ("tf", "tfidf")}
+    bm25_values, idf = _check_size(tensors["bm25"], postings.nnz), _check_size(tensors["idf"], n_words)
+    terms = TermScores(postings, bm25_values, idf, lengths)
+    lists = (header["vocabulary"], n_words), (header["ids"], n_docs), (header["titles"], n_docs)
+    vocabulary, ids, titles = (_check_size(values, size) for values, size in lists)
+    index._fill(counts, terms, vocabulary, ids, titles, vectorizer)
+    for name, settings in header["spaces"].items():
+        if name in _SPACES:
+            setattr(index.scoring, name, _restore_space(name, settings, tensors, n_docs, n_words))
+    if "lsi" in header:
+        basis, documents = tensors["lsi.basis"], tensors["lsi.documents"]
+        _check_size(basis, n_words), _check_size(documents.T, n_docs)
+        check_fields(header["lsi"], {"weighting": TEXT}, required=("weighting",))
+        index.scoring.lsi = SingularSpace(basis, documents, header["lsi"]["weighting"])
+    return index
+
+
+def _restore_space(name: str, settings: Any, tensors: dict[str, Array], n_docs: int, n_words: int) -> TopicSpace:
+    check_fields(settings, _SPACE_FIELDS, required=_SPACE_NUMBERS)
+    sizes = tuple(settings["sizes"])
+    temperatures, shares = (tuple(map(float, settings[part])) for part in ("temperatures", "background_shares"))
+    topic_word, documents, topic_weights, background = (tensors[f"{name}.{part}"] for part in _SPACE_ARRAYS)
+    width, n_models = sum(sizes), len(sizes)
+    shapes = (topic_word.shape, documents.shape, topic_weights.shape, background.shape)
+    wanted = ((n_words, width), (width, n_docs), (width,), (n_words, n_models))
+    if shapes != wanted or (len(temperatures), len(shares)) != (n_models, n_models):
+        raise ValueError(f"the arrays of {name} have other shapes than the header says")
+    return TopicSpace(topic_word, documents, sizes, temperatures, topic_weights, shares, background)
+
+
+def _csr_arrays(name: str, matrix: Any) -> dict[str, Array]:
+    return {f"{name}.{part}": getattr(matrix, part) for part in ("indptr", "indices", "data")}
+
+
+def _restore_matrix(name: str, tensors: dict[str, Array], shape: tuple[int, int]) -> Any:
+    """Return a CSR array. Its indices are checked here, because a wrong one would read foreign memory."""
+    indptr, indices, data = (tensors[f"{name}.{part}"] for part in ("indptr", "indices", "data"))
+    matrix = sp.csr_array((data, indices, indptr), shape=shape, copy=False)
+    matrix.check_format(full_check=True)
+    return checked_counts(matrix, shape[1], name)
+
+
+def _check_size(values: Any, size: int) -> Any:
+    """Return the values. Raises ValueError if their number is not `size`."""
+    if len(values) != size:
+        raise ValueError(f"{len(values)} entries instead of {size}")
+    return values

@@ -1,7 +1,4 @@
-"""Queries and corpora as counts: checked, and cut down to the words that occur.
-
-What a search gives back: documents with the parts of their scores and the words that matter.
-"""
+"""Queries as counts, and the results of a search: documents with their scores and the words that explain them."""
 
 from __future__ import annotations
 
@@ -17,21 +14,155 @@ from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, checked_sparse
 
 
-class QueryRow(NamedTuple):
-    """A document's words and counts."""
+@dataclass(frozen=True)
+class WordScore:
+    """A word and its contribution to a score.
+
+    Attributes
+    ----------
+    word : str
+        The word.
+    weight : float
+        Its contribution.
+    in_query : bool
+        Whether the query contains the word.
+    in_document : bool
+        Whether the document contains the word. Words of the query contribute through topics even if it does not.
+    """
+
+    word: str
+    weight: float
+    in_query: bool
+    in_document: bool
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A document that a search found.
+
+    Attributes
+    ----------
+    rank : int
+        Rank, from 1.
+    id : str
+        Id of the document.
+    title : str
+        Title of the document.
+    score : float
+        The score.
+    parts : dict
+        Summands of the score: "term" for common words, "latent" for common topics.
+    row : int
+        Row of the document in the index.
+    """
+
+    rank: int
+    id: str
+    title: str
+    score: float
+    parts: dict[str, float]
+    row: int
+    _explain: Callable[[int], list[WordScore]] = field(repr=False, compare=False)
+
+    @cached_property
+    def words(self) -> list[WordScore]:
+        """Words of the query and the document with their contributions, largest first; they add up to the score."""
+        return self._explain(self.row)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Compute the words before pickling, because `_explain` refers to the whole index."""
+        return {**vars(self), "_explain": partial(_stored_words, self.words)}
+
+    def to_dict(self, n_words: int = 10) -> dict[str, Any]:
+        """Return the hit as plain values for JSON.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            Number of words.
+
+        Returns
+        -------
+        dict
+            All attributes and the words with the largest contributions.
+        """
+        return {
+            "rank": self.rank,
+            "id": self.id,
+            "title": self.title,
+            "score": self.score,
+            "parts": self.parts,
+            "words": [
+                {
+                    "word": found.word,
+                    "weight": found.weight,
+                    "in_query": found.in_query,
+                    "in_document": found.in_document,
+                }
+                for found in self.words[:n_words]
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Results(Sequence[Hit]):
+    """The hits of one query as a sequence, best first.
+
+    Attributes
+    ----------
+    method : str
+        Method of the search.
+    hits : tuple of Hit
+        The hits.
+    note : str
+        Reason why there are no hits, or an empty string.
+    """
+
+    method: str
+    hits: tuple[Hit, ...]
+    note: str = ""
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Hit]: ...
+    def __getitem__(self, index: int | slice) -> Hit | Sequence[Hit]:
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def to_dict(self, n_words: int = 10) -> dict[str, Any]:
+        """Return the results as plain values for JSON.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            Number of words for each hit.
+
+        Returns
+        -------
+        dict
+            Method, note and hits.
+        """
+        return {"method": self.method, "note": self.note, "hits": [hit.to_dict(n_words) for hit in self.hits]}
+
+
+class SparseRow(NamedTuple):
+    """Column indices and values of one row of a CSR array."""
 
     indices: Array
     data: Array
 
 
-def row_of(matrix: Any, row: int) -> QueryRow:
-    """One row of a CSR array, without a copy."""
+def sparse_row(matrix: Any, row: int) -> SparseRow:
+    """Return one row of a CSR array without a copy."""
     start, end = matrix.indptr[row : row + 2]
-    return QueryRow(matrix.indices[start:end], matrix.data[start:end])
+    return SparseRow(matrix.indices[start:end], matrix.data[start:end])
 
 
 def checked_counts(counts: Any, n_words: int, what: str) -> Any:
-    """`counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
+    """Return `counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
     try:
         given = checked_sparse(counts, what) if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
         matrix = sp.csr_array(given, copy=False).astype(np.float64, copy=False)
@@ -53,7 +184,7 @@ def checked_counts(counts: Any, n_words: int, what: str) -> Any:
 
 
 def query_counts(queries: Any, vectorizer: Any, n_words: int) -> Any:
-    """Counts (queries x words) of texts, or of what are counts already."""
+    """Return counts (queries x words) of one text, of several texts, or of counts."""
     if isinstance(queries, str):
         queries = [queries]
     if isinstance(queries, Sequence) and all(isinstance(query, str) for query in queries):
@@ -61,93 +192,15 @@ def query_counts(queries: Any, vectorizer: Any, n_words: int) -> Any:
     return checked_counts(queries, n_words, "A query")
 
 
-def own_words(queries: Any) -> tuple[Array, Any]:
-    """The words that occur in the queries, and the counts with a column for each of those alone."""
+def used_columns(queries: Any) -> tuple[Array, Any]:
+    """Return the words that occur in the queries, and the counts with columns for these words only."""
     words, positions = np.unique(queries.indices, return_inverse=True)
     shape = (queries.shape[0], len(words))
     return words, sp.csr_array((queries.data, positions.astype(queries.indices.dtype), queries.indptr), shape=shape)
 
 
-@dataclass(frozen=True)
-class WordScore:
-    """A word and what it adds to a score."""
-
-    word: str
-    weight: float
-    in_query: bool
-    in_document: bool
-    """False for a word of the query that the document does without: its topics speak for it"""
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A document that was found."""
-
-    rank: int
-    id: str
-    title: str
-    score: float
-    parts: dict[str, float]
-    """what the score is the sum of: "term", the words in common, and "latent", the topics in common"""
-    row: int
-    """the document's row in the index"""
-    _explain: Callable[[int], list[WordScore]] = field(repr=False, compare=False)
-
-    @cached_property
-    def words(self) -> list[WordScore]:
-        """The words that matter, weightiest first; over all words of query and document weights sum to the score."""
-        return self._explain(self.row)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickle: the words themselves, since what explains them refers to the whole index."""
-        return {**vars(self), "_explain": partial(_stored, self.words)}
-
-    def to_dict(self, n_words: int = 10) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "rank": self.rank,
-            "id": self.id,
-            "title": self.title,
-            "score": self.score,
-            "parts": self.parts,
-            "words": [
-                {"word": r.word, "weight": r.weight, "in_query": r.in_query, "in_document": r.in_document}
-                for r in self.words[:n_words]
-            ],
-        }
-
-
-@dataclass(frozen=True)
-class Results(Sequence[Hit]):
-    """The hits of one query, best first."""
-
-    method: str
-    hits: tuple[Hit, ...]
-    note: str = ""
-    """why there are no hits, if there are none"""
-
-    @overload
-    def __getitem__(self, index: int) -> Hit: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Hit]: ...
-    def __getitem__(self, index: int | slice) -> Hit | Sequence[Hit]:
-        return self.hits[index]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def to_dict(self, n_words: int = 10) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {"method": self.method, "note": self.note, "hits": [hit.to_dict(n_words) for hit in self.hits]}
-
-
-def _stored(words: list[WordScore], row: int) -> list[WordScore]:
-    """The explanation of a hit that was pickled."""
-    return words
-
-
 def best_rows(scores: Array, k: int) -> Array:
-    """The k documents with the highest scores above zero, best first, equal ones in the order of the corpus."""
+    """Return the k documents with the highest positive scores, best first, ties in the order of the corpus."""
     candidates = np.flatnonzero(scores > 0)
     if candidates.size > k:
         values = scores[candidates]
@@ -156,10 +209,10 @@ def best_rows(scores: Array, k: int) -> Array:
     return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
 
 
-def merged_reasons(
+def merge_word_scores(
     parts: Iterable[tuple[Array, Floats]], vocabulary: Sequence[str], query_words: Array, document_words: Array
 ) -> list[WordScore]:
-    """Reasons of one document, from parts (words, weights) in which a word may come more than once."""
+    """Add up pairs (words, weights), in which a word may occur several times, and sort by weight."""
     pairs = list(parts)
     words, positions = np.unique(np.concatenate([words for words, _ in pairs]), return_inverse=True)
     weights = np.bincount(positions, np.concatenate([weights for _, weights in pairs]), minlength=len(words))
@@ -169,3 +222,8 @@ def merged_reasons(
         for i in np.argsort(-weights, kind="stable")
         if weights[i] != 0
     ]
+
+
+def _stored_words(words: list[WordScore], row: int) -> list[WordScore]:
+    """Return the words of a hit that was pickled."""
+    return words
