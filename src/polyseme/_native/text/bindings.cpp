@@ -1,4 +1,4 @@
-// Python strings in, arrays out, whose sizes are checked here. Settings are checked by the caller (text/tokens.py).
+// Python bindings. The sizes of arrays are checked here; settings are checked by the caller (text/tokens.py).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -24,7 +24,7 @@ void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }
 
-// One more than the largest of some numbers, of which those below 0 stand for nothing.
+// Returns one more than the largest of some numbers; negative numbers are ignored.
 std::size_t past_largest(const In<int32_t>& numbers) {
     int64_t past = 0;
     for (std::size_t i = 0; i < numbers.shape(0); ++i) past = std::max<int64_t>(past, int64_t{numbers.data()[i]} + 1);
@@ -56,7 +56,7 @@ bool contains(const Text& text, const std::vector<uint32_t>& characters) {
     return found;
 }
 
-// The documents of a batch. One with a character of `peculiar` is replaced by what Python's str.lower makes of it.
+// Returns the documents of a batch. One that contains a character of `peculiar` is replaced by its str.lower.
 std::vector<Text> texts_of(nb::list documents, const std::vector<uint32_t>& peculiar) {
     std::vector<Text> texts;
     texts.reserve(documents.size());
@@ -100,8 +100,8 @@ nb::list strings_of(const std::vector<std::string_view>& words) {
     return strings;
 }
 
-// The table of characters belongs to Python and must outlive what reads it. Words have numbers below `numbers`: 0 before
-// `words` has given them any.
+// Holds a reference to the table of characters, which Python owns. Words have numbers below `numbers`, which is 0 until
+// `words` is called.
 struct BoundCounter {
     In<uint32_t> characters;
     std::vector<uint32_t> peculiar;

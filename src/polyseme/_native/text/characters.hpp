@@ -1,4 +1,4 @@
-// What each character is to the counter, and the bytes of the words that are being read.
+// Kinds of characters, and a buffer for the UTF-8 bytes of words.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,29 +7,29 @@
 
 namespace polyseme::text {
 
-// The kinds of characters; text/characters.py makes the table and has the same numbers.
+// The kinds of characters. text/tokens.py makes the table and has the same numbers.
 enum Kind : uint32_t {
-    separator = 0,  // ends a word, and a phrase may not reach over it
+    separator = 0,  // ends a word, and a phrase cannot contain it
     space = 1,      // ends a word
     word = 2,       // part of a word
-    spoiler = 3,    // a run of word characters with one of these is no word
+    spoiler = 3,    // a run of word characters that contains one of these is not a word
     gram = 4,       // written without spaces between words: counted by pairs of neighbors
-    joiner = 5,     // part of a word where it stands between two word characters, else a separator
-    ignored = 6,    // as if it were not there
+    joiner = 5,     // part of a word between two word characters, otherwise a separator
+    ignored = 6,    // skipped
 };
 
-// An entry of the table, one for each code point: the kind, and the code point to count (its lower case, say).
+// An entry of the table, one for each code point: the kind, and the code point to count (usually the lower case).
 inline uint32_t kind_of(uint32_t entry) { return entry >> 24; }
 inline uint32_t code_of(uint32_t entry) { return entry & 0x1FFFFF; }
 
-// A Python string as it lies in memory: width is 1, 2 or 4 bytes a character.
+// A Python string in memory; the width is 1, 2 or 4 bytes per character.
 struct Text {
     const void* data;
     int64_t length;
     int width;
 };
 
-// UTF-8 bytes that grow at the end. A few bytes behind the end can always be read.
+// A growing buffer of UTF-8 bytes. A few bytes after the end can always be read.
 class Buffer {
   public:
     static constexpr std::size_t slack = 16;
@@ -81,7 +81,7 @@ class Buffer {
     std::unique_ptr<char[]> bytes_{new char[capacity_]};
 };
 
-// body(pointer to the characters) with the type that the text has.
+// Calls body(pointer to the characters) with the character type of the text.
 template <class Body>
 void with_characters(const Text& text, Body body) {
     if (text.width == 1) body(static_cast<const uint8_t*>(text.data));
@@ -89,7 +89,7 @@ void with_characters(const Text& text, Body body) {
     else body(static_cast<const uint32_t*>(text.data));
 }
 
-// A string as UTF-8; a lone surrogate, which UTF-8 proper does not have, in the same way.
+// Appends a string as UTF-8. A lone surrogate, which UTF-8 does not allow, is encoded in the same way.
 inline void put_text(Buffer& buffer, const Text& text) {
     with_characters(text, [&](const auto* characters) {
         for (int64_t i = 0; i < text.length; ++i) buffer.put(characters[i]);

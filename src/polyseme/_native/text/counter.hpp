@@ -1,4 +1,4 @@
-// How often each word stands in each document.
+// Counts of words or n-grams in documents.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -15,14 +15,14 @@ namespace polyseme::text {
 
 enum class Unit { words, characters, padded_characters };
 
-// What is counted: words (or characters) of at least min_length, and runs of least .. most of them.
+// What is counted: n-grams of least to most words (or characters); words have at least min_length characters.
 struct Shape {
     Unit unit;
     int64_t min_length;
     std::size_t least, most;
 };
 
-// Where to cut a batch of documents: pieces of about equally many characters.
+// Returns where to divide a batch of documents into pieces with about the same number of characters.
 inline std::vector<std::size_t> cut_texts(const std::vector<Text>& texts) {
     constexpr int64_t characters_at_once = 1 << 16, cost_of_a_text = 16;
     std::vector<std::size_t> cut{0};
@@ -37,18 +37,18 @@ inline std::vector<std::size_t> cut_texts(const std::vector<Text>& texts) {
     return cut;
 }
 
-// Freed memory goes back to the system, where the C library would keep it for itself.
+// Returns freed memory to the operating system, which the C library would not do.
 inline void give_back_memory() {
 #if defined(__GLIBC__)
     malloc_trim(0);
 #endif
 }
 
-// Documents go in, in batches; each thread numbers the words it meets. `merge` gives them common numbers, `renumber`
-// others (columns of a matrix, say), and the rows come out sorted.
+// Counts documents that are added in batches. Each thread has its own numbers of words. `merge` replaces them by common
+// numbers, `renumber` by others (such as columns of a matrix), and sorts the rows.
 class Counter {
   public:
-    // Without `keep` only the words' totals are kept, not the documents'.
+    // Without `keep` only the totals over all documents are stored.
     Counter(const uint32_t* table, Shape shape, WordTable stops, bool keep)
         : table_(table), plain_(table), shape_(shape), stops_(std::move(stops)), keep_(keep) {}
 
@@ -59,7 +59,7 @@ class Counter {
         pieces_.resize(first + cut.size() - 1);
         hire(n_threads, cut.size() - 1);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
-            Piece piece;  // the thread's own: neighbors in pieces_ share lines of the cache
+            Piece piece;  // local to the thread, because neighbors in pieces_ share cache lines
             piece.worker = w;
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i)
                 with_characters(texts[i], [&](const auto* characters) { count_text(workers_[w], piece, characters, texts[i].length); });
@@ -70,8 +70,8 @@ class Counter {
         if (!keep_) pieces_.clear();
     }
 
-    // A document that comes as its words: put_words(i, put) calls put(bytes, n) for each word of document i,
-    // with 8 readable bytes behind it.
+    // Counts documents that are given as words: put_words(i, put) calls put(bytes, n) for each word of document i,
+    // with 8 readable bytes after it.
     template <class PutWords>
     void add_words(std::size_t documents, int n_threads, PutWords put_words) {
         constexpr std::size_t at_once = 64;
@@ -105,7 +105,7 @@ class Counter {
         return merged_.words;
     }
 
-    // The tokens, and the documents, of each word: by merged numbers or, after `renumber`, by the new ones.
+    // Adds the tokens and the documents of each word, by merged numbers or, after `renumber`, by the new ones.
     void totals(int64_t* tokens, int64_t* documents) const {
         for (const Piece& piece : pieces_)
             for (const uint64_t count : piece.counts) {
@@ -121,7 +121,7 @@ class Counter {
             }
     }
 
-    // Word i becomes column[i]; -1 drops it, and words with the same column are added up. Rows come out sorted.
+    // Changes the number of word i to column[i]. -1 removes it; counts of equal columns are added. Sorts the rows.
     void renumber(const int32_t* column, int n_threads) {
         std::vector<std::vector<int32_t>> of_worker(plain_numbers_ ? 0 : workers_.size());
         for (std::size_t w = 0; w < of_worker.size(); ++w)
@@ -156,7 +156,7 @@ class Counter {
     int64_t rows() const { return sum([](const Piece& piece) { return piece.lengths.size(); }); }
     int64_t nonzeros() const { return sum([](const Piece& piece) { return piece.counts.size(); }); }
 
-    // CSR arrays. What is written is given back at once, so that the counts are not in memory twice.
+    // Writes CSR arrays. Each piece is freed after it is written, so that the counts are not in memory twice.
     template <class Value>
     void write(int64_t* indptr, int32_t* indices, Value* values, int n_threads) {
         std::vector<int64_t> first_row, first_count;
@@ -196,22 +196,22 @@ class Counter {
 
     struct alignas(128) Worker {
         WordTable words;
-        std::vector<Total> totals;  // of documents that are not kept
-        Buffer buffer;               // the word that is being read
-        Buffer kept;                 // the document's words, or characters, of which n-grams are made
+        std::vector<Total> totals;  // of documents that are not stored
+        Buffer buffer;               // the current word
+        Buffer kept;                 // words or characters of the document, for n-grams
         std::vector<Slice> slices;
-        uint32_t document = 0;  // by the worker's own numbering, from 1 on
-        std::size_t first_count = 0;  // of the document, in its piece
+        uint32_t document = 0;  // number of the document in this worker, from 1
+        std::size_t first_count = 0;  // position of the document in the counts of its piece
     };
 
-    // Some documents: number << 32 | count of each of their words, and how many words each has.
+    // Some documents: number << 32 | count for each of their words, and the number of words of each document.
     struct Piece {
         int worker = 0;
         std::vector<uint64_t> counts;
         std::vector<uint32_t> lengths;
     };
 
-    // Takes words as they are found: counts them at once, or keeps them for the n-grams at the end of the document.
+    // Counts words when they are found, or stores them for the n-grams at the end of the document.
     struct WordSink {
         const Counter& counter;
         Worker& worker;
@@ -228,7 +228,7 @@ class Counter {
             worker.kept.put(' ');
         }
 
-        // Looks a few words ahead, so that their memory is near when it is needed.
+        // Prefetches the table entries of the next words.
         void words(const char* bytes, const uint16_t* bounds, std::size_t n, int64_t min_length) {
             constexpr std::size_t ahead = 16;
             WordTable::Key keys[ahead];
@@ -253,7 +253,7 @@ class Counter {
         return static_cast<std::size_t>(merged_.new_number[static_cast<std::size_t>(piece.worker)][number]);
     }
 
-    // A table for each thread that may take one of these pieces.
+    // Makes a table for each thread that may count one of these pieces.
     void hire(int n_threads, std::size_t pieces) {
         const std::size_t wanted = std::min(pieces, static_cast<std::size_t>(std::max(1, n_threads)));
         if (workers_.size() < wanted) workers_.resize(wanted);

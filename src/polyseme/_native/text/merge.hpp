@@ -1,4 +1,4 @@
-// The words of several tables in one sorted list.
+// Merges the words of several tables into one sorted list.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace polyseme::text {
 
 struct MergedWords {
     std::vector<std::string_view> words;           // distinct, sorted by bytes: in UTF-8, by code points
-    std::vector<std::vector<int32_t>> new_number;  // of each table's words
+    std::vector<std::vector<int32_t>> new_number;  // of the words of each table
 };
 
 // The order of the result does not depend on which table holds which words.
@@ -26,7 +26,7 @@ inline MergedWords merged(const std::vector<const WordTable*>& tables, int n_thr
     for_each_piece(static_cast<int64_t>(tables.size()), threads, [&](int, int64_t t) {
         const WordTable& table = *tables[static_cast<std::size_t>(t)];
         struct Key {
-            uint64_t start;  // the first bytes, so that most comparisons need no look at the word
+            uint64_t start;  // the first bytes, which decide most comparisons without reading the word
             uint32_t number;
         };
         std::vector<Key> keys(table.size());

@@ -1,4 +1,4 @@
-// The words of each document in their order, for phrases.
+// The words of each document in their order, as numbers, for phrases.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -15,7 +15,7 @@ struct PairCount {
 
 class Sequences {
   public:
-    static constexpr int32_t barrier = -1;  // what stands on its two sides is no phrase
+    static constexpr int32_t barrier = -1;  // a phrase cannot contain it
 
     Sequences(const uint32_t* table, int64_t min_length, WordTable stops)
         : table_(table), min_length_(min_length), stops_(std::move(stops)) {}
@@ -26,7 +26,7 @@ class Sequences {
         pieces_.resize(first + cut.size() - 1);
         hire(n_threads, cut.size() - 1);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
-            Piece piece;  // the thread's own: neighbors in pieces_ share lines of the cache
+            Piece piece;  // local to the thread, because neighbors in pieces_ share cache lines
             piece.worker = w;
             Sink sink{*this, workers_[w], piece};
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i) {
@@ -39,7 +39,7 @@ class Sequences {
         });
     }
 
-    // Documents that come as their words.
+    // Adds documents that are given as words.
     void add_words(const std::vector<std::vector<Text>>& documents) {
         hire(1, 1);
         Piece& piece = pieces_.emplace_back();
@@ -54,7 +54,7 @@ class Sequences {
         }
     }
 
-    // Gives all words common, sorted numbers.
+    // Replaces the numbers of all threads by common numbers in the order of the words.
     const std::vector<std::string_view>& merge(int n_threads) {
         std::vector<const WordTable*> tables;
         for (const Worker& worker : workers_) tables.push_back(&worker.words);
@@ -69,14 +69,14 @@ class Sequences {
         for_each_number(n_threads, [&](const Piece&, int32_t number) { return to[number]; });
     }
 
-    // How often each number occurs.
+    // Adds how often each number occurs.
     void totals(int64_t* tokens) const {
         for (const Piece& piece : pieces_)
             for (const int32_t number : piece.numbers)
                 if (number >= 0) ++tokens[number];
     }
 
-    // How many words there are, barriers not counted.
+    // Number of words without barriers.
     std::size_t size() const {
         std::size_t n = 0;
         for (const Piece& piece : pieces_)
@@ -90,7 +90,7 @@ class Sequences {
         return n;
     }
 
-    // The words' numbers, document after document, without barriers; document d begins at indptr[d].
+    // Writes the numbers of the words of all documents without barriers; document d starts at indptr[d].
     void write(int32_t* numbers, int64_t* indptr) const {
         int64_t written = 0;
         *indptr++ = 0;
@@ -104,7 +104,7 @@ class Sequences {
         }
     }
 
-    // Neighbors that occur at least min_count times, sorted.
+    // Returns the neighbors that occur at least min_count times, sorted.
     std::vector<PairCount> pairs(int64_t min_count, int n_threads) const {
         using Counts = std::unordered_map<uint64_t, int64_t, PairHash>;
         const std::size_t n_parts = std::min(pieces_.size(), static_cast<std::size_t>(std::max(1, n_threads)));
@@ -130,7 +130,7 @@ class Sequences {
         return found;
     }
 
-    // Neighbors (first[i], second[i]) become one: joined[i]; from left to right, each word in one phrase at most.
+    // Replaces neighbors (first[i], second[i]) by joined[i], from left to right; each word is in one phrase at most.
     void join(const int32_t* first, const int32_t* second, const int32_t* joined, std::size_t n, int n_threads) {
         std::unordered_map<uint64_t, int32_t, PairHash> phrases;
         for (std::size_t i = 0; i < n; ++i) phrases[pair_key(first[i], second[i])] = joined[i];
@@ -156,7 +156,7 @@ class Sequences {
         });
     }
 
-    // Counts the documents with the names that the numbers have now.
+    // Adds the documents to a counter, with a name for each number.
     void count_into(Counter& counter, const WordTable& names, int n_threads) const {
         std::vector<std::pair<const int32_t*, const int32_t*>> documents;
         for (const Piece& piece : pieces_) {
@@ -209,13 +209,13 @@ class Sequences {
         return static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(second);
     }
 
-    // A table for each thread that may take one of these pieces.
+    // Makes a table for each thread that may read one of these pieces.
     void hire(int n_threads, std::size_t pieces) {
         const std::size_t wanted = std::min(pieces, static_cast<std::size_t>(std::max(1, n_threads)));
         if (workers_.size() < wanted) workers_.resize(wanted);
     }
 
-    // How many threads a pass over all words is worth.
+    // Number of threads for a pass over all words.
     int threads_of(int n_threads) const {
         std::size_t n = 0;
         for (const Piece& piece : pieces_) n += piece.numbers.size();

@@ -1,4 +1,4 @@
-// From the characters of a document to its words, or to its pieces of n characters.
+// Splits a document into words, or into n-grams of characters.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Slice {
     std::size_t start, end;
 };
 
-// A run of characters that are counted by overlapping pairs; one that stands alone is counted by itself.
+// Splits a run of characters into overlapping pairs; a single character is counted by itself.
 template <class Character, class Sink>
 int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t* table, Buffer& buffer, Sink& sink) {
     uint32_t before = 0;
@@ -40,8 +40,8 @@ int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t*
     return i;
 }
 
-// Calls sink.word(bytes, n) for each word, with a few readable bytes behind it, which are gone after the call.
-// Calls sink.barrier() where a phrase may not go on: between words with more than spaces between them.
+// Calls sink.word(bytes, n) for each word, with a few readable bytes after it; the bytes are valid during the call only.
+// Calls sink.barrier() where a phrase must end: between words that are separated by more than spaces.
 template <class Character, class Sink>
 void split_words(const Character* text, int64_t n, const uint32_t* table, int64_t min_length, Buffer& buffer, Sink& sink) {
     int64_t i = 0;
@@ -78,7 +78,7 @@ void split_words(const Character* text, int64_t n, const uint32_t* table, int64_
     }
 }
 
-// The same, faster: most parts of most texts need no care, for they are words of ASCII letters and gaps between.
+// A faster version of split_words for text that consists of ASCII words and separators; other parts use split_words.
 class PlainSplitter {
   public:
     explicit PlainSplitter(const uint32_t* table) : table_(table) {
@@ -91,8 +91,8 @@ class PlainSplitter {
         }
     }
 
-    // Calls sink.words(bytes, bounds, n): word k is from bytes[bounds[2k]] to bytes[bounds[2k + 1]], short ones too;
-    // and sink.word where care was needed. No barriers for plain words.
+    // Calls sink.words(bytes, bounds, n): word k is from bytes[bounds[2k]] to bytes[bounds[2k + 1]], also if it is too
+    // short. Calls sink.word for parts that need split_words. There are no barriers between plain words.
     template <class Character, class Sink>
     void split(const Character* text, int64_t n, int64_t min_length, Buffer& buffer, Sink& sink) const {
         Found found;
@@ -120,7 +120,7 @@ class PlainSplitter {
         std::size_t n_bounds;
     };
 
-    // The flags of a character, and its byte in the words.
+    // Returns the flags of a character, and its byte in words.
     template <class Character>
     uint16_t byte_of(Character c) const {
         if constexpr (sizeof(Character) > 1) {
@@ -133,7 +133,7 @@ class PlainSplitter {
         return byte_of(c) < in_word;
     }
 
-    // A length of about `most` with a gap behind it, or all.
+    // Returns a length of about `most` that ends at a gap, or n.
     template <class Character>
     int64_t up_to_a_gap(const Character* text, int64_t n) const {
         if (n <= most) return n;
@@ -144,8 +144,8 @@ class PlainSplitter {
         return m;
     }
 
-    // The places where runs of characters with `flags` begin and end; returns the flags of all. It has no branches, for
-    // where words end cannot be guessed.
+    // Finds where runs of characters with `flags` begin and end, and returns the flags of all characters. The loop has
+    // no branches, because the ends of words cannot be predicted.
     template <class Character>
     uint16_t find(const Character* text, int64_t m, uint16_t flags, Found& found) const {
         std::size_t n_bounds = 0;
@@ -164,7 +164,7 @@ class PlainSplitter {
         return seen;
     }
 
-    // The text with joiners only where they join: between two word characters.
+    // Copies the text, and replaces joiners that are not between two word characters by a gap.
     template <class Character>
     void join(const Character* text, int64_t m, Character* joined) const {
         for (int64_t k = 0; k < m; ++k) {
@@ -178,7 +178,7 @@ class PlainSplitter {
     uint8_t a_gap_ = 0;
 };
 
-// The characters of a document one by one; two or more white spaces become one blank.
+// Splits a document into characters; two or more white spaces become one blank.
 template <class Character>
 void split_characters(const Character* text, int64_t n, const uint32_t* table, Buffer& buffer, std::vector<Slice>& slices) {
     for (int64_t i = 0; i < n; ++i) {
@@ -201,7 +201,7 @@ void for_each_ngram(const Slice* slices, std::size_t count, std::size_t least, s
         for (std::size_t i = 0; i + n <= count; ++i) emit(Slice{slices[i].start, slices[i + n - 1].end});
 }
 
-// The same within each word, which has a blank before and behind it; a word that is too short is taken whole, once.
+// Calls emit for the n-grams of each word with a blank before and after it; a word that is too short is one n-gram.
 template <class Character, class Emit>
 void for_each_padded_ngram(const Character* text, int64_t n, const uint32_t* table, std::size_t least, std::size_t most,
                            Buffer& buffer, std::vector<Slice>& slices, Emit emit) {

@@ -1,4 +1,4 @@
-// Numbers for strings: each distinct string of bytes gets the next number.
+// A hash table that gives each different string the next number.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ inline uint64_t scrambled(uint64_t x) {
     return x ^ x >> 32;
 }
 
-// Texts come from anywhere: nobody shall be able to choose words that all fall into one slot.
+// A random seed, so that nobody can choose words that all have the same hash.
 inline uint64_t hash_seed() {
     static const uint64_t seed = [] {
         std::random_device device;
@@ -28,7 +28,7 @@ inline uint64_t hash_seed() {
     return seed;
 }
 
-// Up to 7 bytes as a number below 2^56. Reads 8 bytes in any case.
+// Returns up to 7 bytes as a number below 2^56. Always reads 8 bytes.
 inline uint64_t first_bytes(const char* bytes, std::size_t n) {
     uint64_t value;
     std::memcpy(&value, bytes, 8);
@@ -43,7 +43,7 @@ class WordTable {
   public:
     static constexpr std::size_t largest = 0x7FFFFFF0;  // columns are 32-bit numbers
 
-    // A word's place, with what the counter notes there: the last document that had it, and where in its counts.
+    // Entry of a word. The counter stores the last document that contains it, and the position in its counts.
     struct Slot {
         uint64_t head = 0;
         uint32_t hash = 0;
@@ -61,14 +61,14 @@ class WordTable {
     std::size_t size() const { return words_.size(); }
     std::string_view operator[](uint32_t number) const { return words_[number]; }
 
-    // A word of up to seven bytes is in `head` itself, with its length as the top byte; for a longer one `head` will be
-    // where its bytes are, and the lowest bit of the hash is set.
+    // For a word of up to seven bytes, `head` has its bytes, with the length as the top byte. For a longer word, `head`
+    // is the address of its bytes, and the lowest bit of the hash is set.
     struct Key {
         uint64_t head;
         uint32_t hash;
     };
 
-    // `bytes` must be readable up to 8 bytes behind its end.
+    // `bytes` must be readable up to 8 bytes after its end.
     Key key_of(const char* bytes, std::size_t n) const {
         if (n < 8) {
             const uint64_t head = first_bytes(bytes, n) | static_cast<uint64_t>(n) << 56;
@@ -85,7 +85,7 @@ class WordTable {
         return {0, static_cast<uint32_t>(hash >> 32) | 1u};
     }
 
-    // Asks for the memory where a key's word will be looked for.
+    // Prefetches the slot of a key.
     void expect(const Key& key) const {
 #if defined(__GNUC__) || defined(__clang__)
         __builtin_prefetch(&slots_[first_place(key.hash)], 1);
@@ -96,7 +96,7 @@ class WordTable {
 
     bool contains(const char* bytes, std::size_t n) const { return slots_[place(key_of(bytes, n), bytes, n)].number_and_one; }
 
-    // The place of a string, which is added if it is new.
+    // Returns the slot of a string, which is added if it is new.
     Slot& add(const char* bytes, std::size_t n) { return add(key_of(bytes, n), bytes, n); }
     Slot& add(Key key, const char* bytes, std::size_t n) {
         std::size_t at = place(key, bytes, n);
@@ -149,9 +149,9 @@ class WordTable {
     }
 
     std::string_view kept(const char* bytes, std::size_t n) {
-        if (!free_ || n > room_) {  // an empty word, too, needs 8 readable bytes
+        if (!free_ || n > room_) {  // an empty word also needs 8 readable bytes
             const std::size_t size = std::max(block, n);
-            blocks_.emplace_back(new char[size + 8]);  // words can be looked up elsewhere, with 8 readable bytes behind
+            blocks_.emplace_back(new char[size + 8]);  // words are keys of other tables, which read 8 bytes after the end
             free_ = blocks_.back().get();
             room_ = size;
         }

@@ -15,7 +15,7 @@ from typing import IO, Any
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text.readers.documents import ColumnNames, Document, Limits, Problems
 from polyseme.text.readers.inputs import File, Input, ReadProgress, Settings
-from polyseme.text.readers.isolation import MISSING_EXTRA, NO_MEMORY, data_size, read_frame, status_size, write_frame
+from polyseme.text.readers.isolation import MISSING_EXTRA, NO_MEMORY, data_size, read_message, status_size, write_message
 from polyseme.text.readers.reader import FORMATS
 
 try:
@@ -34,7 +34,7 @@ _SYSTEM_LIMIT_RATIO = 1.25
 def main() -> None:
     """Read a file for each command until the parent ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    write_frame(answers, b"ready")
+    write_message(answers, b"ready")
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)  # libraries may print, which must not be mixed with the answers
     os.dup2(null, 2)
@@ -54,7 +54,7 @@ def main() -> None:
 def _receive(commands: SimpleQueue[tuple[dict[str, Any], bytes]]) -> None:
     """Receive commands in a thread, so that the process ends with its parent even while it reads a file."""
     while True:
-        command, content = read_frame(sys.stdin.buffer), read_frame(sys.stdin.buffer)
+        command, content = read_message(sys.stdin.buffer), read_message(sys.stdin.buffer)
         if command is None or content is None:
             os._exit(0)
         commands.put((json.loads(command), content))
@@ -124,9 +124,9 @@ def _send(
         "end": end,
         "again": again,
     }
-    write_frame(answers, json.dumps(message).encode())
+    write_message(answers, json.dumps(message).encode())
     texts = "".join([document.text for document in documents])  # much faster than JSON strings
-    write_frame(answers, texts.encode("utf-8", "surrogatepass"))
+    write_message(answers, texts.encode("utf-8", "surrogatepass"))
     documents.clear()
     progress.problems, progress.dropped, progress.bytes_read = Problems(), Counter(), 0
 

@@ -5,7 +5,7 @@ make them crash, use all memory or never end, which no check can exclude in adva
 child process reads file after file, and is replaced if a file made it end. It imports the readers only, so that it
 starts in a fraction of a second. It answers in JSON, and all values are checked: nothing that it sends is executed.
 
-Messages are frames: the length in eight bytes, then the content. `child.py` is the code of the child process.
+A message is its length in eight bytes, then its content. `child.py` is the code of the child process.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ def read_isolated(format: str, source: Input) -> Iterator[Document]:
             child.end()
 
 
-def write_frame(stream: IO[bytes], content: bytes) -> None:
+def write_message(stream: IO[bytes], content: bytes) -> None:
     """Write a message. Raises OSError if the other process has ended."""
     stream.write(len(content).to_bytes(_BYTES_OF_LENGTH, "little"))
     stream.write(content)
     stream.flush()
 
 
-def read_frame(stream: IO[bytes], max_length: int | None = None) -> bytes | None:
+def read_message(stream: IO[bytes], max_length: int | None = None) -> bytes | None:
     """Return the next message, or None if there is none or if it has more than `max_length` bytes."""
     head = stream.read(_BYTES_OF_LENGTH)
     length = int.from_bytes(head, "little")
@@ -207,7 +207,7 @@ class _Child:
         try:
             self._commands.write(json.dumps(sys.path).encode() + b"\n")
             self._commands.flush()
-            ready = read_frame(self._answers, 2**10) is not None
+            ready = read_message(self._answers, 2**10) is not None
         except BrokenPipeError:
             ready = False
         except BaseException:
@@ -233,8 +233,8 @@ class _Child:
             "settings": asdict(source.settings),
         }
         with suppress(BrokenPipeError):  # `answer` finds out why the process has ended
-            write_frame(self._commands, json.dumps(command).encode())
-            write_frame(self._commands, content or b"")
+            write_message(self._commands, json.dumps(command).encode())
+            write_message(self._commands, content or b"")
 
     def answer(self, limits: Limits, source: str) -> _Answer:
         """Return the next answer. Raises _Ended if the process ends or exceeds a limit."""
@@ -243,7 +243,7 @@ class _Child:
         watch.start()
         max_length = _BYTES_PER_CHARACTER * limits.document + _MORE_BYTES
         try:
-            content, texts = read_frame(self._answers, max_length), read_frame(self._answers, max_length)
+            content, texts = read_message(self._answers, max_length), read_message(self._answers, max_length)
         finally:
             answered.set()
         if content is not None and texts is not None:
