@@ -15,7 +15,14 @@ from typing import IO, Any
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text.readers.documents import ColumnNames, Document, Limits, Problems
 from polyseme.text.readers.inputs import File, Input, ReadProgress, Settings
-from polyseme.text.readers.isolation import MISSING_EXTRA, NO_MEMORY, data_size, read_message, status_size, write_message
+from polyseme.text.readers.isolation import (
+    MISSING_EXTRA,
+    NO_MEMORY,
+    data_size,
+    read_message,
+    status_size,
+    write_message,
+)
 from polyseme.text.readers.reader import FORMATS
 
 try:
