@@ -75,7 +75,7 @@ SIZES = (32, 48, 64, 80, 128)
 _MAX_ITERATIONS = 3000
 _LSA_WEIGHTS = {"tf": "counts", "tfidf": "tf-idf"}
 _REQUIRED_CALLS = {"lsi": "fit_lsi()", "model": "set_model(model)", "average": "fit_models()"}
-"""The call that gives an index each of its latent spaces."""
+"""The call that adds each latent space to an index."""
 
 Explainer = Callable[[SparseRow, int], tuple[Array, Array]]
 """Function from the words and counts of a document, and its row, to words and their contributions."""

@@ -1,6 +1,6 @@
 """From files to word counts: `read` reads documents, `Vectorizer` counts their words.
 
-`make_pipeline` combines a vectorizer and a model, and gives the model the words of its columns.
+`make_pipeline` combines a vectorizer and a model, and passes the words of the columns to the model.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ _UNITS = {"word": WORDS, "char": CHARACTERS, "char_wb": PADDED_CHARACTERS}
 _DETECTION_DOCUMENTS = 1000
 _DETECTION_CHARACTERS = 2000
 _MIN_SCRIPT_SHARE = 0.3  # of the letters of a text, for its script to decide
-_MIN_KANA_SHARE = 0.05  # of the letters of a text, to tell Japanese from Chinese
+_MIN_KANA_SHARE = 0.05  # of the letters of a text, to distinguish Japanese from Chinese
 _MIN_STOP_WORD_SHARE = 0.04  # of the words of a text, for its stop words to decide
 _SCRIPTS = {
     "korean": re.compile("[\uac00-\ud7a3]"),
@@ -101,7 +101,7 @@ class Language:
     stemmer: str | None = None
     """Name of the algorithm in PyStemmer."""
     joiners: str = ""
-    """Characters that may stand inside a word, as in "don't" and Catalan "col·legi"."""
+    """Characters that may be inside a word, as in "don't" and Catalan "col·legi"."""
     pairs: tuple[tuple[int, int], ...] = _HAN_AND_KANA
     """Ranges of code points that are counted by pairs of neighbors."""
 
@@ -283,7 +283,7 @@ def name_stems(forms: Sequence[str], tokens: Integers, stems: Sequence[str]) -> 
     return StemNames([forms[form] for form in named_forms], numbers, [stems[form] for form in named_forms])
 
 
-class WordTotals(Protocol):
+class VocabularyTotals(Protocol):
     """Totals of words over all documents, which the choice of the vocabulary needs."""
 
     n_documents: int

@@ -1,4 +1,4 @@
-"""`TopicPipeline`: a Pipeline from texts to topics that tells its model the words of the columns."""
+"""`TopicPipeline`: a Pipeline from texts to topics that passes the words of the columns to its model."""
 
 from __future__ import annotations
 

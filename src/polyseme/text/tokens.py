@@ -111,7 +111,7 @@ def single_characters(lowercase: bool) -> Characters:
 def language_characters(lowercase: bool, joiners: str, pairs: tuple[tuple[int, int], ...]) -> Characters:
     """Return the table of a language: words of two or more letters, marks and digits; pairs of some characters.
 
-    `joiners` are part of a word if they stand between two of its characters. The code points in the ranges `pairs` are
+    `joiners` are part of a word between two of its characters. The code points in the ranges `pairs` are
     counted by pairs of neighbors.
     """
     kinds = _kinds_between_words()

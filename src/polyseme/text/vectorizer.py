@@ -35,7 +35,7 @@ from polyseme.text.languages import (
     Language,
     Pair,
     StemTotals,
-    WordTotals,
+    VocabularyTotals,
     accepts_any_type,
     detect_language,
     find_phrases,
@@ -362,7 +362,7 @@ class Vectorizer(CountVectorizer):
         rules = self._token_rules(language)
         self.language_ = None if language is None else language.name
         words: Sequence[str | None]
-        totals: WordTotals
+        totals: VocabularyTotals
         if self._needs_order(language):
             totals, words = self._fit_sequences(self._sequences(documents, rules), language, return_counts)
         elif language is None:
@@ -390,7 +390,7 @@ class Vectorizer(CountVectorizer):
 
     def _fit_stems_by_batch(
         self, documents: Iterator[list[str]], rules: TokenRules, language: Language
-    ) -> tuple[WordTotals, Sequence[str]]:
+    ) -> tuple[VocabularyTotals, Sequence[str]]:
         """Learn the same stems as `_fit_stems`, but store only the counts of one batch at a time."""
         totals = StemTotals(partial(stem_words, language=language) if self.stem else list)
         for batch in documents:

@@ -265,4 +265,4 @@ def test_rows_before_the_damage_are_read(tmp_path, monkeypatch):
     found = texts(reader)
     assert 100 <= len(found) < 1000
     assert found == rows[: len(found)]
-    assert f"rows {len(found) + 1} to 1000 are lost" in str(reader.problems)
+    assert f"rows {len(found) + 1} to 1000 cannot be read" in str(reader.problems)

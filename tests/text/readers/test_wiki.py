@@ -32,7 +32,7 @@ def test_other_pages_are_dropped_and_counted(tmp_path):
     others = [
         page("Progetto:X", "x [[Categoria:Y]]", 3, ns="<ns>4</ns>"),
         page("Progetto:Old", "x [[Categoria:Y]]", 3, ns=""),
-        page("Titolo: sottotitolo", "kept [[Categoria:Y]]", 3, ns=""),
+        page("Titolo: sottotitolo", "words [[Categoria:Y]]", 3, ns=""),
         page("Moved", "x [[Categoria:Y]]", 4, extra='<redirect title="Gatto" />'),
         page("Moved", "#RINVIA [[Gatto]] {{x}} [[Categoria:Y]]", 4, ns=""),
         page("Moved", "#redirect [[Gatto]]", 4),
@@ -51,8 +51,8 @@ def test_other_pages_are_dropped_and_counted(tmp_path):
         "page without a category": 1,
         "page that is no wikitext": 1,
     }
-    kept, reader = read_dump(tmp_path, dump(*PAGES, *others), uncategorized=True)
-    assert len(kept) == 5
+    documents, reader = read_dump(tmp_path, dump(*PAGES, *others), uncategorized=True)
+    assert len(documents) == 5
     assert "page without a category" not in reader.dropped
 
 
@@ -155,10 +155,10 @@ def test_real_dumps(name):
     path = DATA / "wiki" / f"{name}.xml.bz2"
     if not path.is_file():
         pytest.skip(f"no {path} (set POLYSEME_DATA to the data folder)")
-    pages, articles, kept = REAL[name]
+    pages, articles, n_documents = REAL[name]
     reader = read(path)
     documents = list(reader)
-    assert len(documents) == kept
+    assert len(documents) == n_documents
     assert len(documents) + reader.dropped["page without a category"] + reader.dropped["empty page"] == articles
     assert len(documents) + reader.dropped.total() == pages
     assert reader.problems.counts == ({"damaged file": 1} if name == "enwik8_head" else {})

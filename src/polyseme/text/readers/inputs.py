@@ -253,8 +253,8 @@ class Input:
         if found is None:
             self.problem("binary file", "it is not text; if it is, set encoding=")
             return None
-        encoding, guessed = found
-        if guessed:
+        encoding, uncertain = found
+        if uncertain:
             self.problem("guessed encoding", f"it is not UTF-8; read as {encoding}; set encoding= to choose another")
         return encoding
 

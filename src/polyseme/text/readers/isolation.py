@@ -45,7 +45,7 @@ child.main()
 NO_MEMORY = 76
 """Exit code of a child process that needs more memory than the limit."""
 MISSING_EXTRA = "extra"
-"""Kind of error in an answer that stands for MissingExtraError."""
+"""Kind of error in an answer that is raised as MissingExtraError."""
 _TIME, _MEMORY = "time", "memory"
 
 _CANNOT_START = "PDF, Word, HTML and Parquet files are read in a process of their own, which cannot be started"

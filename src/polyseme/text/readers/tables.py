@@ -318,7 +318,7 @@ def read_parquet(source: Input) -> Iterator[Document]:
             try:
                 rows = table.slice(start, size).collect()
             except damage as error:
-                source.problem("damaged file", f"rows {start + 1} to {total} are lost: {_first_line(error)}")
+                source.problem("damaged file", f"rows {start + 1} to {total} cannot be read: {_first_line(error)}")
                 return
             if not rows.height:
                 source.problem("damaged file", f"it declares {total} rows and has {start}")
