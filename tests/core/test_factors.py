@@ -1,4 +1,4 @@
-"""NMF's factors and PLSA's parameters are the same thing in other units (Gaussier and Goutte 2005)."""
+"""The conversion between NMF factors and PLSA parameters (Gaussier and Goutte 2005)."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ X[:, 7] = 0
 
 
 def random_pair(seed, n_docs=12, n_words=9, K=4):
-    """W and H, in no particular scale."""
+    """Return W and H with random scales of the components."""
     rng = np.random.default_rng(seed)
     scale = 10.0 ** rng.uniform(-3, 3, K)
     W, H = rng.exponential(size=(n_docs, K)), rng.exponential(size=(K, n_words))
@@ -24,16 +24,13 @@ def random_pair(seed, n_docs=12, n_words=9, K=4):
 
 
 def product(parameters):
-    """total sum_z P(z) P(d|z) P(w|z), by loops over z."""
+    """Return total * sum_z P(z) P(d|z) P(w|z), by a loop over z."""
     return parameters.total * sum(
         weight * np.outer(by_doc, by_word)
         for weight, by_doc, by_word in zip(
             parameters.topic_weights, parameters.topic_doc, parameters.topic_word, strict=True
         )
     )
-
-
-# the functions
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -55,8 +52,8 @@ def test_nmf_to_plsa_gives_distributions(seed):
     assert topic_word.shape == (4, 9)
 
 
-def test_nmf_to_plsa_is_the_scaling_of_the_paper():
-    """A_k = sum_d W_dk, B_k = sum_w H_kw; P(c) = A B over the total."""
+def test_nmf_to_plsa_uses_the_scaling_of_the_paper():
+    """A_k = sum_d W_dk, B_k = sum_w H_kw; P(z) = A B / total."""
     W, H = random_pair(7)
     A, B = np.diag(W.sum(axis=0)), np.diag(H.sum(axis=1))
     parameters = nmf_to_plsa(W, H)
@@ -65,16 +62,16 @@ def test_nmf_to_plsa_is_the_scaling_of_the_paper():
     np.testing.assert_allclose(np.diag(parameters.topic_weights), A @ B / np.trace(A @ B), rtol=1e-14)
 
 
-def test_the_scale_of_the_factors_does_not_matter():
-    """NMF is the same when W's columns are multiplied and H's rows divided by it; PLSA has one answer."""
+def test_nmf_to_plsa_does_not_depend_on_the_scale_of_the_components():
+    """W H does not change if columns of W are multiplied and rows of H divided by the same numbers."""
     W, H = random_pair(8)
-    gauge = 10.0 ** np.arange(4)
-    for one, other in zip(nmf_to_plsa(W, H), nmf_to_plsa(W * gauge, H / gauge[:, np.newaxis]), strict=True):
+    scale = 10.0 ** np.arange(4)
+    for one, other in zip(nmf_to_plsa(W, H), nmf_to_plsa(W * scale, H / scale[:, np.newaxis]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_there_and_back(seed):
+def test_plsa_to_nmf_inverts_nmf_to_plsa(seed):
     W, H = random_pair(seed)
     back_W, back_H = plsa_to_nmf(nmf_to_plsa(W, H))
     np.testing.assert_allclose(back_W @ back_H, W @ H, rtol=1e-14)
@@ -83,7 +80,7 @@ def test_there_and_back(seed):
 
 
 @pytest.mark.parametrize("total", [1.0, 12345.0])
-def test_back_and_there(total):
+def test_nmf_to_plsa_inverts_plsa_to_nmf(total):
     rng = np.random.default_rng(3)
     parameters = PLSAParameters(
         rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(6), 3), rng.dirichlet(np.ones(5), 3), total
@@ -110,7 +107,7 @@ def test_a_component_of_zeros_has_weight_zero(side):
     np.testing.assert_allclose(back_W @ back_H, W @ H, rtol=1e-14)
 
 
-def test_nothing_but_zeros_stays_nothing():
+def test_factors_of_zeros_have_a_product_of_zeros():
     parameters = nmf_to_plsa(np.zeros((3, 2)), np.zeros((2, 4)))
     assert parameters.total == 0
     assert np.isfinite(parameters.topic_doc).all()
@@ -118,7 +115,7 @@ def test_nothing_but_zeros_stays_nothing():
     assert not (back_W @ back_H).any()
 
 
-def test_entries_of_zero_stay_zero():
+def test_zero_entries_stay_zero():
     W, H = random_pair(2)
     W[1] = 0
     H[:, 3] = 0
@@ -134,7 +131,7 @@ def test_float32_factors_are_converted_in_float64():
     np.testing.assert_allclose(product(parameters), W.astype(np.float64) @ H.astype(np.float64), rtol=1e-14)
 
 
-def test_the_arguments_are_left_alone():
+def test_arguments_do_not_change():
     W, H = random_pair(5)
     before = W.copy(), H.copy()
     parameters = nmf_to_plsa(W, H)
@@ -145,11 +142,8 @@ def test_the_arguments_are_left_alone():
     assert parameters.topic_word.min() >= 0
 
 
-# the estimators
-
-
 def joint(plsa):
-    """P(d,w) of a fitted PLSA, from its symmetric view."""
+    """Return P(d,w) of a fitted PLSA, from its symmetric form."""
     return plsa.topic_doc_.T @ (plsa.topic_weights_[:, np.newaxis] * plsa.components_)
 
 
@@ -183,7 +177,7 @@ def test_to_plsa_is_the_joint_distribution_of_nmf(nmf):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_plsa_comes_back_from_nmf(dtype, weighted):
+def test_to_plsa_inverts_to_nmf(dtype, weighted):
     weights = np.random.default_rng(1).integers(1, 4, len(X)) if weighted else None
     before = PLSA(3, random_state=0, max_iter=30, dtype=dtype).fit(sp.csr_array(X), sample_weight=weights)
     after = before.to_nmf().to_plsa()
@@ -197,7 +191,7 @@ def test_a_plsa_comes_back_from_nmf(dtype, weighted):
     assert after.perplexity(X) == before.perplexity(X)
 
 
-def test_an_nmf_comes_back_from_plsa(nmf):
+def test_to_nmf_inverts_to_plsa(nmf):
     after = nmf.to_plsa().to_nmf()
     np.testing.assert_allclose(after.doc_factor_, nmf.doc_factor_, rtol=1e-13)
     assert np.array_equal(after.components_, nmf.components_)
@@ -205,13 +199,13 @@ def test_an_nmf_comes_back_from_plsa(nmf):
     assert after.get_params() == nmf.get_params()
 
 
-def test_the_same_fit_by_either_name(plsa, nmf):
+def test_plsa_and_nmf_find_the_same_fit(plsa, nmf):
     assert np.array_equal(plsa.components_, nmf.components_)
     assert plsa.log_likelihood_ == nmf.log_likelihood_
     np.testing.assert_allclose(plsa.to_nmf().doc_factor_, nmf.doc_factor_, rtol=1e-13)
 
 
-def test_a_converted_model_can_do_all_that_a_fitted_one_can(plsa, nmf):
+def test_a_converted_model_has_the_methods_of_a_fitted_one(plsa, nmf):
     as_nmf, as_plsa = plsa.to_nmf(), nmf.to_plsa()
     assert as_nmf.inverse_transform(as_nmf.transform(X)).shape == X.shape
     assert as_plsa.completion_perplexity(X) == plsa.completion_perplexity(X)
@@ -219,7 +213,7 @@ def test_a_converted_model_can_do_all_that_a_fitted_one_can(plsa, nmf):
     assert np.isfinite(as_plsa.score(X))
 
 
-def test_a_conversion_leaves_the_model_alone(nmf):
+def test_a_conversion_does_not_change_the_model(nmf):
     before = {name: np.copy(value) for name, value in vars(nmf).items() if isinstance(value, np.ndarray)}
     converted = nmf.to_plsa()
     converted.doc_topic_[:] = 0

@@ -1,4 +1,4 @@
-"""Folding in: each document reaches its own optimum, whatever batch it comes in."""
+"""Folding in: each document reaches its optimum, independent of the other documents of its batch."""
 
 import numpy as np
 import pytest
@@ -40,22 +40,22 @@ def test_each_document_is_within_the_tolerance_of_its_optimum(problem, dtype, to
     assert theta.dtype == dtype
     np.testing.assert_allclose(theta.sum(axis=1), 1, rtol=1e-6)
     assert (theta >= 0).all()
-    missed = log_rows(X, oracles.fold_in(X, phi, steps=5000), phi) - log_rows(X, theta.astype(np.float64), phi)
-    assert (missed <= tol * X.sum(axis=1)).all()
+    gap = log_rows(X, oracles.fold_in(X, phi, steps=5000), phi) - log_rows(X, theta.astype(np.float64), phi)
+    assert (gap <= tol * X.sum(axis=1)).all()
 
 
-def test_sparse_topics_and_many_of_them():
-    """Words that few topics have; K beyond the widths compiled in."""
+def test_many_sparse_topics():
+    """Most topics lack most words, and K is larger than the widths with compiled specializations."""
     rng = np.random.default_rng(2)
     X = oracles.mixed_counts(3, 20, 40, 5)
     phi = oracles.normalized(rng.exponential(size=(150, 40)) * (rng.random((150, 40)) < 0.2) + 1e-9)
     theta = folded(X, phi, tol=1e-6).doc_topic
-    missed = log_rows(X, oracles.fold_in(X, phi, steps=5000), phi) - log_rows(X, theta, phi)
-    assert (missed <= 1e-6 * X.sum(axis=1)).all()
+    gap = log_rows(X, oracles.fold_in(X, phi, steps=5000), phi) - log_rows(X, theta, phi)
+    assert (gap <= 1e-6 * X.sum(axis=1)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_document_does_not_notice_its_batch_or_the_threads(problem, dtype):
+def test_weights_do_not_depend_on_the_batch_or_the_threads(problem, dtype):
     X, phi = problem
     X = X.repeat(5, axis=0)
     whole = folded(X, phi, dtype=dtype).doc_topic
@@ -67,7 +67,7 @@ def test_a_document_does_not_notice_its_batch_or_the_threads(problem, dtype):
     assert np.array_equal(folded(X[order], phi, dtype=dtype).doc_topic, whole[order])
 
 
-def test_unknown_words_are_left_out_and_counted(problem):
+def test_unknown_words_are_ignored_and_counted(problem):
     X, phi = problem
     known = phi.copy()
     known[:, 10:20] = 0
@@ -97,24 +97,24 @@ def test_a_document_without_known_words_gets_the_topic_weights(problem):
     np.testing.assert_allclose(by_length[3], tokens @ by_length / tokens.sum(), rtol=1e-12)
 
 
-def test_nothing_known_at_all():
+def test_empty_documents_get_uniform_weights_if_all_are_empty():
     theta = folded(np.zeros((3, 4)), np.full((2, 4), 0.25)).doc_topic
     assert np.array_equal(theta, np.full((3, 2), 0.5))
 
 
-def test_one_topic_takes_all(problem):
+def test_a_single_topic_has_weight_one(problem):
     X, phi = problem
     assert np.array_equal(folded(X, phi[:1]).doc_topic, np.ones((40, 1)))
 
 
-def test_the_scale_of_a_document_does_not_move_its_weights(problem):
+def test_the_scale_of_the_counts_does_not_change_the_weights(problem):
     X, phi = problem
     for factor in (1e-6, 0.5, 1e9):
         theta = folded(X * factor, phi, tol=1e-10).doc_topic
         np.testing.assert_allclose(theta @ phi, folded(X, phi, tol=1e-10).doc_topic @ phi, atol=1e-5)
 
 
-def test_a_temperature_folds_in_to_its_own_fixed_point(problem):
+def test_tempered_folding_in_reaches_the_tempered_fixed_point(problem):
     X, phi = problem
     beta = 0.7
     model = Model(6, temperature=beta)
@@ -122,8 +122,8 @@ def test_a_temperature_folds_in_to_its_own_fixed_point(problem):
     np.testing.assert_allclose(oracles.tempered_step(X, theta, phi, beta)[0], theta, atol=1e-8)
 
 
-def test_a_background_keeps_its_share(problem):
-    """One more topic, frozen, with weight lambda in every document: EM on the rest, here by the naive posterior."""
+def test_folding_in_with_a_background_matches_naive_em(problem):
+    """The background is one more topic of fixed weight lambda. EM updates the other weights."""
     X, phi = problem
     share, background = 0.3, X.sum(axis=0) / X.sum()
     B = padded(np.vstack([phi, background]).T, np.float64)
@@ -139,11 +139,11 @@ def test_a_background_keeps_its_share(problem):
         expected = oracles.normalized(counted[:, :6])
     ours = (1 - share) * theta @ phi + share * background
     theirs = (1 - share) * expected @ phi + share * background
-    missed = np.where(X > 0, X * np.log(theirs / ours), 0).sum(axis=1)
-    assert (missed <= 1e-8 * X.sum(axis=1)).all()
+    gap = np.where(X > 0, X * np.log(theirs / ours), 0).sum(axis=1)
+    assert (gap <= 1e-8 * X.sum(axis=1)).all()
 
 
-def test_a_cut_off_is_reported_by_a_negative_number_of_steps(problem):
+def test_the_number_of_steps_is_negative_if_the_limit_is_reached(problem):
     X, phi = problem
     B = padded(phi.T, np.float64)
     _, steps = counts_of(X).fold_in(B, 6, empty=np.full(6, 1 / 6), tol=0.0, max_iter=1, n_threads=1)

@@ -1,4 +1,4 @@
-"""Priors and a background inside the fit: the objective and its steps, against naive formulas."""
+"""Objective and EM steps of a model with priors and a background, compared with naive formulas."""
 
 import numpy as np
 import pytest
@@ -34,29 +34,29 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 class TestSteps:
-    """One look of EM at a point: the objective there, and the step that follows."""
+    """The objective at a point, and the EM step from it."""
 
     @over("case", DOC_CASES)
     @pytest.mark.parametrize("share", [0.0, 0.3])
     @pytest.mark.parametrize("beta", [1.0, 0.7])
     @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
-    def test_on_documents(self, case, share, beta, weights):
+    def test_document_prior(self, case, share, beta, weights):
         counted = np.ones(20) if weights is None else weights
         run = begin(Tempered(beta), model_of(case.prior, share=share), weights=weights)
-        told = (X.sum(axis=1), counted)
-        expected = self._value(share, beta, weights) + counted @ case.log_density(THETA, *told)
+        row_totals = (X.sum(axis=1), counted)
+        expected = self._value(share, beta, weights) + counted @ case.log_density(THETA, *row_totals)
         assert run.report.objective * (counted @ X.sum(axis=1)) == pytest.approx(expected, rel=1e-12)
         if case.pseudo_counts is not None:
             n, _, _ = expected_counts(X, THETA, PHI, share, BACKGROUND, beta)
             run.advance()
-            by_hand = oracles.normalized(np.maximum(n + case.pseudo_counts(THETA, *told), 0))
+            by_hand = oracles.normalized(np.maximum(n + case.pseudo_counts(THETA, *row_totals), 0))
             np.testing.assert_allclose(factors(run)[0], by_hand, rtol=0, atol=1e-12)
 
     @over("case", WORD_CASES)
     @pytest.mark.parametrize("share", [0.0, 0.3])
     @pytest.mark.parametrize("beta", [1.0, 0.7])
     @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
-    def test_on_words(self, case, share, beta, weights):
+    def test_word_prior(self, case, share, beta, weights):
         run = begin(Tempered(beta), model_of(None, case.prior, share=share), weights=weights)
         tokens = X.sum() if weights is None else weights @ X.sum(axis=1)
         expected = self._value(share, beta, weights) + case.log_density(PHI).sum()
@@ -69,7 +69,7 @@ class TestSteps:
 
     @staticmethod
     def _value(share, beta, weights):
-        """F_beta, by loops: (1/beta) sum x log sum over all z, the background among them, of (a b)^beta."""
+        """Return F_beta by loops: (1 / beta) sum x log sum_z (a b)^beta, with the background as one of the z."""
         counted = np.ones(20) if weights is None else weights
         total = 0.0
         for d, w in zip(*np.nonzero(X), strict=True):
@@ -86,7 +86,7 @@ class TestSteps:
 
     @over("case", {name: case for name, case in DOC_CASES.items() if case.pseudo_counts is None})
     def test_an_entropic_step_is_a_maximum(self, case):
-        """No row among a thousand near it has a higher sum n log f + log density."""
+        """None of a thousand other points has a higher sum n log f + log density."""
         n, _, _ = expected_counts(X, THETA, PHI)
         found = factors(advanced(begin(EM(), model_of(case.prior)), 1))[0]
 
@@ -118,7 +118,7 @@ class TestNeutral:
             same_fit(fitted(solver=solver, sample_weight=weights, background=background), plain)
 
     @pytest.mark.parametrize("prior", [Dirichlet(1 + 1e-14), Entropic(1e-14), Entropic(-1e-14), Smoothing(1e-14)])
-    def test_nearly_neutral_takes_the_general_path_to_the_same_point(self, prior):
+    def test_a_nearly_neutral_prior_gives_nearly_the_same_point(self, prior):
         plain = advanced(begin(EM(), model_of()), 10)
         assert not prior.neutral
         for model in (model_of(prior), model_of(None, prior)):
@@ -128,7 +128,7 @@ class TestNeutral:
             assert run.report.objective == pytest.approx(plain.report.objective, rel=1e-12)
 
     @pytest.mark.parametrize("joint", [False, True])
-    def test_a_vanishing_background_is_plain(self, joint):
+    def test_a_tiny_background_gives_nearly_plain_em(self, joint):
         plain = advanced(begin(EM(), model_of()), 10)
         run = advanced(begin(EM(), model_of(share=1e-15, joint=joint)), 10)
         for ours, theirs in zip(factors(run), factors(plain), strict=True):
@@ -146,7 +146,7 @@ DOC_PRIORS = st.one_of(
 
 @st.composite
 def problems(draw):
-    """A solver, a model whose steps must not fall, counts and a start."""
+    """Draw a solver, a model with monotone priors, counts and a start."""
     n_docs, n_words, n_topics = draw(st.integers(1, 8)), draw(st.integers(2, 9)), draw(st.integers(1, 4))
     seed = draw(st.integers(0, 10**6))
     data = oracles.random_counts(seed, n_docs, n_words, density=draw(st.sampled_from([0.2, 0.6, 1.0])))
@@ -182,8 +182,8 @@ class TestMonotone:
             if run.exhausted:
                 break
 
-    def test_a_word_may_leave_every_topic_for_the_background(self):
-        """Keeping it in one would lower the objective."""
+    def test_a_word_can_move_from_all_topics_to_the_background(self):
+        """Restoring it in one topic would lower the objective."""
         data, background, weights = np.array([[5.0, 0], [0, 3]]), np.array([0.62, 0.38]), np.array([1.07, 0.31])
         model = model_of(None, Entropic(0), share=0.3, background=background, n_topics=1, joint=True)
         run = begin(EM(), model, data, (np.ones((2, 1)), np.array([[0.42, 0.58]])), weights=weights)
@@ -197,7 +197,7 @@ class TestMonotone:
         ("doc_prior", "word_prior"),
         [(TopicSelection(0.5), None), (None, Decorrelation(1)), (0.9, None), (None, Sparsing(1))],
     )
-    def test_the_others_say_so_and_get_plain_em(self, doc_prior, word_prior):
+    def test_priors_that_are_not_monotone_get_plain_em(self, doc_prior, word_prior):
         model = model_of(doc_prior, word_prior)
         assert not model.is_monotone
         assert type(begin(Auto(), model)) is type(begin(EM(), model))
@@ -222,16 +222,16 @@ class TestExtremes:
     @pytest.mark.parametrize("strength", [1e-6, 1e-3, 1.0, 1e3, 1e6])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("background", [0.0, 0.5])
-    def test_no_nan(self, strength, dtype, background):
+    def test_factors_and_likelihoods_are_finite(self, strength, dtype, background):
         data = X.copy()
         data[0], data[1], data[:, 5] = 0, 0, 0
         data[1, 2], data[2, 3], data[3] = 1e9, 1e9, data[3] * 1e7
         for priors in strengths(strength):
             model = fitted(data.astype(dtype), background=background, max_iter=8, **priors)
-            self._is_whole(model, data)
+            self._check(model, data)
 
     @staticmethod
-    def _is_whole(model, data):
+    def _check(model, data):
         for name in ("components_", "doc_topic_"):
             rows = getattr(model, name)
             assert np.isfinite(rows).all()

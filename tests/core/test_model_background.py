@@ -1,4 +1,4 @@
-"""The background language model: both formulations against naive EM, and all that a fitted model does with it."""
+"""Both forms of the background compared with naive EM, and fitted models that have a background."""
 
 import numpy as np
 import pytest
@@ -42,12 +42,12 @@ def fitted(background, **parameters):
 
 
 def probabilities(model, weights, shares):
-    """P(w|d) of a fitted model, naively."""
+    """Return P(w|d) of a fitted model by its formula."""
     shares = np.asarray(shares)[:, np.newaxis]
     return shares * model.background_ + (1 - shares) * weights @ model.components_
 
 
-class TestProperForm:
+class TestBackground:
     """P(w|d) = lambda P(w|B) + (1 - lambda) sum_z P(z|d) P(w|z)."""
 
     @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
@@ -69,22 +69,22 @@ class TestProperForm:
             np.testing.assert_allclose(ours[1], phi, rtol=0, atol=1e-12)
 
     def test_hongs_equation_39_does_not_sum_to_one(self):
-        """It lacks P(d) in the background's term; with it the sum over documents and words is one."""
+        """P(d) is missing in the first term; with it the sum over documents and words is one."""
         topics = P_D[:, np.newaxis] * (THETA @ PHI)
         printed = LAMBDA * np.tile(UNIGRAM, (N_DOCS, 1)) + (1 - LAMBDA) * topics
         proper = LAMBDA * np.outer(P_D, UNIGRAM) + (1 - LAMBDA) * topics
         assert printed.sum() == pytest.approx(LAMBDA * N_DOCS + 1 - LAMBDA)
         assert proper.sum() == pytest.approx(1)
 
-    def test_the_background_is_one_more_topic_that_no_step_changes(self):
-        """K + 1 topics with the last one frozen, and every document with lambda of it: the same likelihood."""
+    def test_the_background_equals_one_more_fixed_topic(self):
+        """K + 1 topics, the last one fixed with weight lambda in every document, have the same likelihood."""
         model = fitted(LAMBDA)
         theta = np.hstack([(1 - LAMBDA) * model.doc_topic_, np.full((N_DOCS, 1), LAMBDA)])
         phi = np.vstack([model.components_, model.background_])
         assert model.log_likelihood_ == pytest.approx(oracles.log_likelihood(X, theta, phi) / X.sum(), rel=1e-12)
 
-    def test_residual_bounds_what_is_left(self):
-        """What a long fit of one side gains is at most what the residual says."""
+    def test_the_residual_bounds_the_remaining_gain(self):
+        """A long fit of theta alone gains at most the residual."""
         run = advanced(begin(EM(), joint=False), 5)
         theta, phi = factors(run)
         before = log_likelihood(X, theta, phi, LAMBDA, UNIGRAM)
@@ -94,7 +94,7 @@ class TestProperForm:
 
 
 def joint_step(topic_weights, topic_doc, topic_word):
-    """Hong's formulation 2 with a background, as printed: P(z), P(d|z), P(w|z) from P(z|d,w) and P(B|d,w)."""
+    """Return P(z), P(d|z), P(w|z) after one EM step of formulation 2 of Hong (2012)."""
     topics = topic_weights[:, np.newaxis, np.newaxis] * topic_doc[:, :, np.newaxis] * topic_word[:, np.newaxis, :]
     total = LAMBDA * np.outer(P_D, UNIGRAM) + (1 - LAMBDA) * topics.sum(axis=0)
     share = np.divide((1 - LAMBDA) * topics, total, out=np.zeros_like(topics), where=total > 0)
@@ -107,7 +107,7 @@ def joint_probabilities(topic_weights, topic_doc, topic_word):
     return LAMBDA * np.outer(P_D, UNIGRAM) + (1 - LAMBDA) * (topic_doc.T * topic_weights) @ topic_word
 
 
-class TestJointForm:
+class TestJointBackground:
     """P(d,w) = lambda P(d) P(w|B) + (1 - lambda) sum_z P(z) P(d|z) P(w|z), with P(d|z) free."""
 
     def test_iterates_are_those_of_the_formulas(self):
@@ -116,7 +116,7 @@ class TestJointForm:
         for _ in range(30):
             joint = joint_probabilities(*point)
             assert joint.sum() == pytest.approx(1, rel=1e-12)
-            # the objective leaves P(d) out, the likelihood is that of w given d
+            # the objective is without P(d), and the likelihood is that of w given d
             by_hand = (X[seen] * np.log((joint / np.where(P_D > 0, P_D, 1)[:, np.newaxis])[seen])).sum() / X.sum()
             given = np.divide(joint, joint.sum(axis=1, keepdims=True), out=np.ones_like(joint), where=seen)
             assert run.report.objective == pytest.approx(by_hand, rel=1e-12)
@@ -128,7 +128,7 @@ class TestJointForm:
             np.testing.assert_allclose(phi, point[2], atol=1e-12)
 
     @pytest.mark.parametrize("solver", [EM(), AcceleratedEM()], ids=lambda solver: solver.name)
-    def test_rises_and_stays_a_distribution(self, solver):
+    def test_the_objective_rises_and_the_joint_distribution_sums_to_one(self, solver):
         run = begin(solver, joint=True)
         for _ in range(60):
             before = run.report.objective
@@ -138,8 +138,8 @@ class TestJointForm:
             joint = P_D[:, np.newaxis] * (LAMBDA * UNIGRAM + (1 - LAMBDA) * theta @ phi)
             assert joint.sum() == pytest.approx(1, rel=1e-10)
 
-    def test_it_is_another_model(self):
-        """Documents get shares of their own, whose mean is free, and the proper form's optimum is not its optimum."""
+    def test_it_differs_from_background(self):
+        """Each document has its own share, and the optimum of Background is not an optimum of JointBackground."""
         proper, joint = fitted(LAMBDA, max_iter=300, tol=1e-6), fitted(JointBackground(LAMBDA), max_iter=300, tol=1e-6)
         assert np.ptp(joint.doc_background_) > 0.05
         assert np.ptp(proper.doc_background_) == 0
@@ -151,7 +151,7 @@ class TestJointForm:
         seen = X > 0
         assert (X[seen] * np.log(joint_probabilities(*point)[seen] / before[seen])).sum() > 1
 
-    def test_shares_of_documents(self):
+    def test_background_shares_of_documents(self):
         """Document d has lambda / (lambda + (1 - lambda) s_d), and over all documents the share is lambda."""
         run = advanced(begin(EM(), joint=True), 20)
         shares = run.model.background_shares(run.theta)
@@ -162,8 +162,8 @@ class TestJointForm:
         p_of_d = P_D * (LAMBDA + (1 - LAMBDA) * s)
         assert p_of_d @ shares == pytest.approx(LAMBDA, rel=1e-12)
 
-    def test_folding_in(self):
-        """Naive steps with the fit's P(w|z) and share of the topics, from uniform weights."""
+    def test_folding_in_matches_naive_steps(self):
+        """The naive steps start from uniform weights and use the fitted P(w|z) and share of the topics."""
         model = fitted(JointBackground(LAMBDA))
         theta = np.full((N_DOCS, K), 1 / K)
         totals = np.maximum(X.sum(axis=1, keepdims=True), 1)
@@ -199,8 +199,8 @@ class TestFittedModel:
             oracles.perplexity(X, np.tile(UNIGRAM, (N_DOCS, 1)))
         )
 
-    def test_completion(self):
-        """Weights from one half of the tokens, the score from the other, both with the background."""
+    def test_completion_perplexity(self):
+        """Weights come from one half of the tokens and the score from the other, both with the background."""
         model = fitted(LAMBDA)
         counts = sparse_counts(X, np.dtype(np.float64))
         observed, held_out = (counts.with_values(part).matrix().toarray() for part in split_tokens(counts, 0))
@@ -209,7 +209,7 @@ class TestFittedModel:
         assert model.completion_perplexity(X) == pytest.approx(by_hand, rel=1e-12)
         assert model.score(X) == pytest.approx(-np.log(by_hand))
 
-    def test_background_share_is_the_posterior_of_each_word(self):
+    def test_word_background_is_the_posterior_of_each_word(self):
         model = fitted(LAMBDA, max_iter=2000, tol=1e-9)
         _, _, by_background = expected_counts(X, model.doc_topic_, model.components_, LAMBDA, UNIGRAM)
         seen = UNIGRAM > 0
@@ -220,7 +220,7 @@ class TestFittedModel:
         assert model.background_weight_ == LAMBDA
 
     def test_a_word_of_every_document_goes_to_the_background(self):
-        """Two themes without a word in common, and one word that is everywhere.
+        """Two topics without a common word, and one word that occurs in every document.
 
         Its share of a topic is 0.46 to 0.51 without a background and 0.01 to 0.12 with one (twelve seeds).
         """
@@ -234,8 +234,8 @@ class TestFittedModel:
         assert model.components_[:, 0].max() < 0.2
         assert model.word_background_.argmax() == 0
 
-    def test_a_word_unseen_in_training_can_be_one_of_the_background(self):
-        """The given distribution has the third word, the documents do not: folding in counts it, nothing breaks."""
+    def test_the_background_can_contain_a_word_unseen_in_training(self):
+        """Folding in counts a word that only the given distribution contains."""
         given = np.full(N_WORDS, 1 / N_WORDS)
         model = fitted(Background(LAMBDA, given))
         new = np.zeros((1, N_WORDS))
@@ -246,7 +246,7 @@ class TestFittedModel:
         assert np.isfinite(model.perplexity(new))
 
     @MODELS
-    def test_a_file_keeps_it(self, kind, tmp_path):
+    def test_saving_and_loading(self, kind, tmp_path):
         model = fitted(kind(LAMBDA, UNIGRAM + 0.01))
         model.save(tmp_path / "model")
         twin = load(tmp_path / "model")
@@ -259,7 +259,7 @@ class TestFittedModel:
         assert np.array_equal(twin.transform(X), model.doc_topic_)
         assert twin.score(X) == model.score(X)
 
-    def test_without_one(self):
+    def test_attributes_without_a_background(self):
         model = PLSA(K, random_state=0).fit(X)
         assert model.background_ is None
         assert model.background_weight_ == 0
@@ -272,16 +272,16 @@ class TestFittedModel:
         assert one.background_.sum() == pytest.approx(1)
 
 
-REFUSING = ["scd", "plsi", "nmf", "normalized-nmf"]
+UNSUPPORTED = ["scd", "plsi", "nmf", "normalized-nmf"]
 
 
-@pytest.mark.parametrize("solver", REFUSING)
+@pytest.mark.parametrize("solver", UNSUPPORTED)
 @pytest.mark.parametrize(
     "parameters",
     [{"background": 0.2}, {"background": JointBackground(0.2)}, {"doc_topic_prior": 1.1}, {"topic_word_prior": 0.9}],
     ids=["background", "joint", "doc-prior", "word-prior"],
 )
-def test_solvers_that_cannot_keep_it_refuse(solver, parameters):
+def test_solvers_without_support_raise_an_error(solver, parameters):
     with pytest.raises(UnsupportedError, match=f"solver='{solver}'") as error:
         PLSA(2, solver=solver, **parameters).fit(X)
     message = str(error.value)
@@ -291,12 +291,12 @@ def test_solvers_that_cannot_keep_it_refuse(solver, parameters):
 
 
 @MODELS
-def test_there_is_no_nmf_of_it(kind):
+def test_a_model_with_a_background_has_no_nmf(kind):
     with pytest.raises(UnsupportedError, match="has no NMF"):
         fitted(kind(LAMBDA)).to_nmf()
 
 
-def test_the_joint_form_has_no_weights_for_a_prior():
+def test_a_joint_background_refuses_a_document_prior():
     with pytest.raises(UnsupportedError, match="use Background"):
         PLSA(2, background=JointBackground(0.2), doc_topic_prior=1.1).fit(X)
 
@@ -313,7 +313,7 @@ def test_held_out_tempering_scores_with_the_background(joint):
     assert run.quality == pytest.approx(by_hand, rel=1e-12)
 
 
-def test_a_prior_has_an_nmf():
+def test_a_model_with_a_prior_has_an_nmf():
     model = PLSA(K, doc_topic_prior=1.2, random_state=0).fit(X)
     back = model.to_nmf().to_plsa()
     np.testing.assert_allclose(back.doc_topic_, model.doc_topic_, atol=1e-12)

@@ -1,4 +1,4 @@
-"""What shards send home, added up."""
+"""The reduction tree of sufficient statistics."""
 
 import numpy as np
 import pytest
@@ -7,20 +7,20 @@ from polyseme.core.statistics import FAN_IN, ReductionTree, SufficientStatistics
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 16, 17, 70])
-def test_the_tree_is_the_same_fed_one_by_one_and_level_by_level(n):
+def test_adding_shards_one_by_one_gives_the_same_bits_as_level_by_level(n):
     rng = np.random.default_rng(n)
     leaves = [SufficientStatistics(rng.random((3, 2)), *rng.random(3), rng.random(2), *rng.random(2)) for _ in range(n)]
     level = leaves
     while len(level) > 1:
         level = [merged(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
     tree = ReductionTree()
-    new = 0
+    n_allocated = 0
     for leaf in leaves:
         spare = tree.spare()
-        new += spare is None
+        n_allocated += spare is None
         memory = np.empty((3, 2)) if spare is None else spare
         memory[:] = leaf.word_sums
         tree.add(SufficientStatistics(memory, *list(vars(leaf).values())[1:]))
-    assert new <= 2 + np.log(n) / np.log(FAN_IN)  # one for each level, and one for the shard
+    assert n_allocated <= 2 + np.log(n) / np.log(FAN_IN)  # one per level, and one for the current shard
     for name, value in vars(tree.total()).items():
         assert np.array_equal(value, getattr(level[0], name)), name

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import oracles
 from polyseme import _kernels
-from polyseme.core.model import Model, e_step, improve_words
+from polyseme.core.model import Model, e_step, m_step_words
 from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import DenseCounts, SparseCounts, em_rows, em_words, padded, padded_width
@@ -285,8 +285,8 @@ def test_two_shards_add_up_to_the_whole(layout, weighted):
         close(getattr(merged, name), getattr(whole, name))
     close(np.concatenate([e_step.next_theta for e_step in visits]), next_theta)
     for actual, wanted in zip(
-        improve_words(model, shard(slice(None)), phi, merged),
-        improve_words(model, shard(slice(None)), phi, whole),
+        m_step_words(model, shard(slice(None)), phi, merged),
+        m_step_words(model, shard(slice(None)), phi, whole),
         strict=True,
     ):
         close(actual, wanted)

@@ -1,1 +1,1 @@
-"""The model: factors, statistics, one shard of documents, inference, starts."""
+"""Model, factors, statistics and inference of document weights, for documents that fit in memory."""

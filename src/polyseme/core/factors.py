@@ -1,6 +1,10 @@
-"""The two factors, theta = P(z|d) and phi = P(w|z): normalizing, the symmetric view, the link to NMF, matching.
+"""The factors theta = P(z|d) and phi = P(w|z): normalization, symmetric form, conversion to NMF, topic matching.
 
-Inside the solvers phi is kept word-major (words x K, columns sum to one), so that a word's K values lie together.
+Solvers store phi word-major (words x K, columns sum to one), so that the K values of a word are contiguous.
+
+References
+----------
+E. Gaussier and C. Goutte (2005). Relation between PLSA and NMF and implications. SIGIR, 601-602.
 """
 
 from __future__ import annotations
@@ -14,30 +18,31 @@ from polyseme.kernels import Array, Floats
 
 
 def rows_to_one(factor: Array) -> Array:
-    """Rows divided by their sums; a row of zeros stays one."""
+    """Return the rows divided by their sums. Rows of zeros are unchanged."""
     sums = factor.sum(axis=1, dtype=np.float64, keepdims=True)
     return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
 
 
 def columns_to_one(factor: Array) -> Array:
-    """Columns divided by their sums; a column of zeros stays one."""
+    """Return the columns divided by their sums. Columns of zeros are unchanged."""
     sums = factor.sum(axis=0, dtype=np.float64)
     return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
 
 
 class SymmetricView(NamedTuple):
-    """P(d,w) = sum_z P(z) P(d|z) P(w|z), from the asymmetric P(d) sum_z P(z|d) P(w|z)."""
+    """Parameters of the symmetric form P(d,w) = sum_z P(z) P(d|z) P(w|z), without P(w|z)."""
 
     topic_weights: Floats
-    """P(z), K numbers"""
+    """P(z), shape (K,)."""
     topic_doc: Floats
-    """P(d|z), K x documents, rows sum to one"""
+    """P(d|z), K x documents; rows sum to one."""
 
 
 def symmetric_view(doc_topic: Array, doc_weights: Floats) -> SymmetricView:
-    """By Bayes: P(z) = sum_d P(d) P(z|d) and P(d|z) = P(d) P(z|d) / P(z).
+    """Convert P(z|d) and P(d) to P(z) and P(d|z).
 
-    A topic of weight zero gets P(d|z) = P(d).
+    By Bayes' rule, P(z) = sum_d P(d) P(z|d) and P(d|z) = P(d) P(z|d) / P(z). A topic of weight zero gets
+    P(d|z) = P(d).
     """
     joint = doc_topic.astype(np.float64).T * doc_weights
     weights = joint.sum(axis=1)
@@ -47,19 +52,23 @@ def symmetric_view(doc_topic: Array, doc_weights: Floats) -> SymmetricView:
 
 
 class PLSAParameters(NamedTuple):
-    """P(z), P(d|z) (K x documents), P(w|z) (K x words), and the total that was divided out."""
+    """Parameters of the symmetric form, and the sum of the matrix they were computed from."""
 
     topic_weights: Floats
+    """P(z), shape (K,)."""
     topic_doc: Floats
+    """P(d|z), K x documents."""
     topic_word: Floats
+    """P(w|z), K x words."""
     total: float
+    """Sum of all entries of W H."""
 
 
 def nmf_to_plsa(W: Array, H: Array) -> PLSAParameters:
-    """V = W H (documents x K, K x words) as total * sum_z P(z) P(d|z) P(w|z) (Gaussier and Goutte 2005).
+    """Write W H (documents x K, K x words) as total * sum_z P(z) P(d|z) P(w|z) (Gaussier and Goutte 2005).
 
-    With A_k = sum_d W_dk and B_k = sum_w H_kw: P(d|z) = W / A, P(w|z) = H / B, P(z) = A B / sum(A B).
-    The product is kept exactly; a component that is zero on either side has weight zero.
+    With A_k = sum_d W_dk and B_k = sum_w H_kw: P(d|z) = W / A, P(w|z) = H / B, P(z) = A B / sum(A B). The product does
+    not change. A component that is zero in W or in H has weight zero.
     """
     W, H = W.astype(np.float64), H.astype(np.float64)
     A, B = W.sum(axis=0), H.sum(axis=1)
@@ -71,22 +80,16 @@ def nmf_to_plsa(W: Array, H: Array) -> PLSAParameters:
 
 
 def plsa_to_nmf(parameters: PLSAParameters) -> tuple[Floats, Floats]:
-    """W = total * P(z) P(d|z) (documents x K) and H = P(w|z) (K x words): the way back."""
+    """Return W = total * P(z) P(d|z) (documents x K) and H = P(w|z) (K x words), the inverse of `nmf_to_plsa`."""
     W = parameters.total * parameters.topic_doc.T * parameters.topic_weights
     return W, parameters.topic_word.copy()
 
 
-def _rows_or_uniform(rows: Floats, sums: Floats) -> Floats:
-    result = np.full(rows.shape, 1.0 / rows.shape[1])
-    np.divide(rows, sums[:, np.newaxis], out=result, where=sums[:, np.newaxis] > 0)
-    return result
-
-
 def align(topics: Array, others: Array) -> tuple[Array, Floats]:
-    """Matches topics (K x words) with others (K' x words) one to one, so that the total distance is least.
+    """Match topics (K x words) with other topics (K' x words) one to one with the smallest total distance.
 
-    Returns `order`, with others[order[i]] the partner of topics[i] (-1 where K' < K leaves none), and the total
-    variation distance of each pair (half the sum of absolute differences; 1 for no partner).
+    Returns `order`, where others[order[i]] is the match of topics[i] (-1 for a topic without a match, if K' < K), and
+    the total variation distance of each pair (half the sum of absolute differences; 1 without a match).
     """
     cost = np.array([0.5 * np.abs(others - topic).sum(axis=1) for topic in topics])
     left, right = linear_sum_assignment(cost)
@@ -94,3 +97,10 @@ def align(topics: Array, others: Array) -> tuple[Array, Floats]:
     distance = np.ones(len(topics))
     order[left], distance[left] = right, cost[left, right]
     return order, distance
+
+
+def _rows_or_uniform(rows: Floats, sums: Floats) -> Floats:
+    """Return the rows divided by their sums; rows whose sum is zero become uniform."""
+    result = np.full(rows.shape, 1.0 / rows.shape[1])
+    np.divide(rows, sums[:, np.newaxis], out=result, where=sums[:, np.newaxis] > 0)
+    return result

@@ -1,7 +1,12 @@
-"""Folding in (Hofmann 1999; thesis ch. 4): topic weights of documents, with the topics fixed.
+"""Folding in: maximum-likelihood topic weights of documents, with the topics fixed (Hofmann 1999).
 
-One routine gives `doc_topic_`, `fit_transform` and `transform`: from uniform weights, to convergence for each
-document alone. Words that nothing in the model can write are left out; a document without other words gets P(z).
+`doc_topic_`, `fit_transform` and `transform` use the same function: EM from uniform weights until convergence, for
+each document separately. Words of probability zero under all topics and the background are ignored; a document without
+other words gets P(z).
+
+References
+----------
+T. Hofmann (1999). Probabilistic latent semantic indexing. SIGIR, 50-57.
 """
 
 from __future__ import annotations
@@ -17,21 +22,22 @@ from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, padded, weighted_sum
 
 TOLERANCE = 1e-4
-"""nats per token that any other weights could gain, at most, when a document stops (the true gap is far smaller)"""
+"""A document stops when other weights can gain at most this many nats per token. The true gap is far smaller."""
 MAX_STEPS = 1000
+"""Maximum number of EM steps of a document."""
 
 
 class FoldedIn(NamedTuple):
-    """The documents' weights, and the counts they rest on."""
+    """Topic weights of documents, and the counts they were computed from."""
 
     doc_topic: Array
-    """P(z|d), documents x K"""
+    """P(z|d), documents x K."""
     background: Floats
-    """the share of each document that the background writes; zeros without one"""
+    """Share of the background in each document; zeros without a background."""
     counts: SparseCounts
-    """the counts without the unknown words"""
+    """The counts without unknown words."""
     unseen_tokens: float
-    """how many tokens were left out"""
+    """Number of tokens of unknown words."""
 
 
 def fold_in(
@@ -43,10 +49,10 @@ def fold_in(
     n_threads: int,
     tol: float = TOLERANCE,
 ) -> FoldedIn:
-    """Weights of every row of `counts` given phi = topic_word (K x words; a row of zeros is a topic switched off).
+    """Return the topic weights of every row of `counts`, given topic_word (K x words; a row of zeros: topic is off).
 
-    `topic_weights` is P(z), for documents without known words; None takes it from the other documents, by their
-    lengths.
+    Documents without known words get `topic_weights`, P(z). None computes it as the mean of the other documents,
+    weighted by their lengths.
     """
     word_sums = topic_word.sum(axis=0)
     check_topics(word_sums)
@@ -59,7 +65,7 @@ def fold_in(
     phi = padded(topic_word.T, counts.dtype, model.n_columns)
     joint = model.background is not None and model.background.joint
     by_sweeps = joint or model.doc_prior is not None
-    theta = (_by_sweeps if by_sweeps else _natively)(model, kept, phi, tol, n_threads)
+    theta = (_by_sweeps if by_sweeps else _by_kernel)(model, kept, phi, tol, n_threads)
     background = model.background_shares(theta)
     K = model.n_topics
     theta = theta[:, :K]
@@ -76,7 +82,7 @@ def fold_in(
 
 
 def folded_rows(model: Model, phi: Array, shard: Shard) -> Array:
-    """theta (documents x width) of the shard's documents, with phi (words x width) fixed: where a fit may start."""
+    """Return theta (documents x width) of a shard for fixed phi (words x width), as a start of a fit."""
     if model.background is not None and model.background.joint:
         raise UnsupportedError("JointBackground cannot start from topics alone: give init=(doc_topic, topic_word).")
     topic_word = phi[:, : model.n_topics].T
@@ -84,8 +90,16 @@ def folded_rows(model: Model, phi: Array, shard: Shard) -> Array:
     return padded(folded.doc_topic, phi.dtype, model.n_columns)
 
 
-def _natively(model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int) -> Array:
-    """Row by row in the compiled kernel (foldin.hpp)."""
+def without_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, float]:
+    """Return the counts of the known words, and the number of tokens of the others."""
+    keep = known[counts.indices]
+    if keep.all():
+        return counts, 0.0
+    return counts.with_values(np.where(keep, counts.values, 0)), float(counts.values[~keep].sum(dtype=np.float64))
+
+
+def _by_kernel(model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int) -> Array:
+    """Return theta of a model without priors or a joint background, by the compiled kernel (foldin.hpp)."""
     K = model.n_topics
     theta, _ = counts.fold_in(
         model.word_operand(phi), K, empty=np.full(K, 1.0 / K), tol=tol, max_iter=MAX_STEPS, n_threads=n_threads,
@@ -95,31 +109,23 @@ def _natively(model: Model, counts: SparseCounts, phi: Array, tol: float, n_thre
 
 
 def _by_sweeps(model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int) -> Array:
-    """EM on all rows at once with the M-step of any model; a row rests when a step moves no more than tol."""
+    """Return theta of any model, by EM on all rows at once. A row stops when a step changes it by at most `tol`."""
     K, B = model.n_topics, model.word_operand(phi)
     theta = padded(np.full((counts.n_docs, K), 1.0 / K), phi.dtype, model.n_columns)
     rows = np.arange(counts.n_docs)
-    corpus, moving = Shard(counts, None, n_threads), np.ones(counts.n_docs, dtype=bool)
+    shard, moving = Shard(counts, None, n_threads), np.ones(counts.n_docs, dtype=bool)
     for _ in range(MAX_STEPS):
         if 2 * np.count_nonzero(moving) < rows.size:
             rows = rows[moving]
-            corpus, moving = Shard(counts.take(rows), None, n_threads), np.ones(rows.size, dtype=bool)
+            shard, moving = Shard(counts.take(rows), None, n_threads), np.ones(rows.size, dtype=bool)
         if not moving.any():
             break
         old = theta[rows]
         A = model.doc_operand(old)
-        row_sums = corpus.row_sums(A, B)
+        row_sums = shard.row_sums(A, B)
         row_sums[:, K:] = 0
-        new = improve_docs(model, corpus, old, A, row_sums)
+        new = improve_docs(model, shard, old, A, row_sums)
         theta[rows[moving]] = new[moving]
         moving &= np.abs(new - old).sum(axis=1) > 2 * tol
     logs = Shard(counts, None, n_threads).logs(model.doc_operand(theta), B)
     return restore_support(theta, np.flatnonzero(np.isneginf(logs)), K)
-
-
-def without_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, float]:
-    """The counts of known words alone, and how many tokens that leaves out."""
-    keep = known[counts.indices]
-    if keep.all():
-        return counts, 0.0
-    return counts.with_values(np.where(keep, counts.values, 0)), float(counts.values[~keep].sum(dtype=np.float64))

@@ -1,9 +1,8 @@
-"""Holding out tokens of every document, by the content alone.
+"""Held-out data: a split of the tokens of every document, and masks that hide entries of a table of counts.
 
-Hidden entries of a table of counts: zeros and non-zeros alike, as if they had not been observed.
-
-A fit on the others needs, in place of the sums of its factors, sums over what is not hidden: of a document over its
-words, of a word over its documents. Leaving the hidden counts at zero without that is wrong by a factor.
+A mask hides zeros and non-zeros alike, as if they had not been observed. A fit on the other entries replaces the sums
+of its factors by sums over the entries that are not hidden: over the words of a document, and over the documents of a
+word. Setting the hidden counts to zero without this change biases the fit.
 """
 
 from __future__ import annotations
@@ -21,23 +20,22 @@ from polyseme.kernels import Array, Floats, SparseCounts, checked_sparse
 
 
 def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[Floats, Floats]:
-    """Splits every document's tokens in two: (observed, held out), one number a non-zero each.
+    """Split the tokens of every document in two: (observed, held out), each with one number per non-zero.
 
-    Of a count x, floor(share x) tokens are held out, and of what is left one more (or the fractional rest, for counts
-    below one) with the probability that makes the mean share x: decided by a hash of the seed, the word and the whole
-    document's content. So the split of a document does not depend on the batch it comes in, and is defined for counts
-    that are not whole.
+    Of a count x, floor(share x) tokens are held out, and one more (or the remaining fraction of a token) with the
+    probability that makes the expected number share x. A hash of the seed, the word and the content of the whole
+    document decides. So the split of a document does not depend on its batch, and counts need not be integers.
     """
     x = counts.values.astype(np.float64)
-    sure = np.floor(share * x)
-    room = np.minimum(1.0, x - sure)
-    chance = np.divide(share * x - sure, room, out=np.zeros_like(x), where=room > 0)
-    held_out = sure + np.where(_uniform(counts, x, seed) < chance, room, 0.0)
+    certain = np.floor(share * x)
+    remainder = np.minimum(1.0, x - certain)
+    probability = np.divide(share * x - certain, remainder, out=np.zeros_like(x), where=remainder > 0)
+    held_out = certain + np.where(_uniform(counts, x, seed) < probability, remainder, 0.0)
     return x - held_out, held_out
 
 
 def split_in_parts(counts: SparseCounts, n_parts: int, seed: int) -> Iterator[Floats]:
-    """Every document's tokens in `n_parts` parts of nearly equal size, one after the other; they sum to the counts."""
+    """Yield `n_parts` parts of the tokens of every document, of nearly equal size. They sum to the counts."""
     rest = counts.values.astype(np.float64)
     for left in range(n_parts, 0, -1):
         part = np.zeros(rest.size)
@@ -46,41 +44,21 @@ def split_in_parts(counts: SparseCounts, n_parts: int, seed: int) -> Iterator[Fl
         yield part
 
 
-def _uniform(counts: SparseCounts, x: Floats, seed: int) -> Floats:
-    """A number in [0, 1) for each non-zero, from its word, its document's content and the seed."""
-    words = counts.indices.astype(np.uint64)
-    content = _mix(words * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
-    document = np.zeros(counts.n_docs, dtype=np.uint64)
-    lengths = np.diff(counts.indptr)
-    filled = np.flatnonzero(lengths)
-    if filled.size:
-        document[filled] = np.add.reduceat(content, counts.indptr[filled])
-    keys = np.repeat(_mix(document + np.uint64(seed)), lengths) ^ _mix(words)
-    return np.asarray((_mix(keys) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
-
-
-def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finalizer of splitmix64: every bit of the key changes about half of the bits of the result."""
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
-
-
 class Mask(Protocol):
-    """Which entries are hidden."""
+    """Set of hidden entries of a table of counts."""
 
     def hides(self, rows: Array, columns: Array) -> Array:
-        """Whether these entries are hidden."""
+        """Return whether these entries are hidden."""
 
     def sums_over_words(self, words: Array) -> Floats:
-        """sum of words_wk over the hidden words of each document: documents x K."""
+        """Return the sum of words_wk over the hidden words of each document (documents x K)."""
 
     def sums_over_docs(self, docs: Array) -> Floats:
-        """sum of docs_dk over the documents that each word is hidden in: words x K."""
+        """Return the sum of docs_dk over the documents in which each word is hidden (words x K)."""
 
 
 class SparseMask:
-    """Any entries, as a sparse table; its memory is that of its entries."""
+    """Hidden entries given as a sparse matrix: its non-zeros are hidden."""
 
     def __init__(self, hidden: Any) -> None:
         pattern = sp.csr_array(checked_sparse(hidden, "hidden"))
@@ -105,9 +83,15 @@ class SparseMask:
 
 @dataclass(frozen=True)
 class DiagonalMask:
-    """Wold's diagonals: documents and words fall into groups, and (d, w) is hidden where g_d + h_w = fold, modulo n.
+    """Hidden entries on diagonals (Wold 1978): (d, w) is hidden if group(d) + group(w) = fold modulo n_groups.
 
-    Each document misses 1/n of the words and each word 1/n of the documents; the sums need n groups, no table.
+    A document lacks 1 / n_groups of the words, and a word 1 / n_groups of the documents. The sums are computed from
+    sums over groups, without a table of entries.
+
+    References
+    ----------
+    S. Wold (1978). Cross-validatory estimation of the number of components in factor and principal components models.
+    Technometrics 20(4), 397-405.
     """
 
     doc_groups: Array
@@ -129,10 +113,10 @@ class DiagonalMask:
 
 
 def diagonal_masks(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[DiagonalMask]:
-    """`n_folds` masks that hide every entry once; the groups are drawn at random, of nearly equal size."""
+    """Return `n_folds` masks that hide every entry exactly once. Groups are random and of nearly equal size."""
     if min(n_docs, n_words) < n_folds:
         raise InputError(
-            f"{n_docs} documents of {n_words} words cannot be parted into {n_folds} folds of entries: give at most "
+            f"{n_docs} documents of {n_words} words cannot be parted into {n_folds} folds of entries: use at most "
             f"{min(n_docs, n_words)} folds."
         )
     rng = np.random.default_rng(seed)
@@ -141,9 +125,28 @@ def diagonal_masks(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[D
 
 
 def split_hidden(counts: SparseCounts, mask: Mask) -> tuple[SparseCounts, SparseCounts]:
-    """The counts that are not hidden, and those that are."""
+    """Return the counts of the visible entries, and those of the hidden entries."""
     rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
     hidden = mask.hides(rows, counts.indices)
-    return counts.with_values(np.where(hidden, 0, counts.values)), counts.with_values(
-        np.where(hidden, counts.values, 0)
-    )
+    visible = counts.with_values(np.where(hidden, 0, counts.values))
+    return visible, counts.with_values(np.where(hidden, counts.values, 0))
+
+
+def _uniform(counts: SparseCounts, x: Floats, seed: int) -> Floats:
+    """Return a number in [0, 1) for each non-zero, computed from its word, the content of its document and the seed."""
+    words = counts.indices.astype(np.uint64)
+    content = _mix(words * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
+    document = np.zeros(counts.n_docs, dtype=np.uint64)
+    lengths = np.diff(counts.indptr)
+    filled = np.flatnonzero(lengths)
+    if filled.size:
+        document[filled] = np.add.reduceat(content, counts.indptr[filled])
+    keys = np.repeat(_mix(document + np.uint64(seed)), lengths) ^ _mix(words)
+    return np.asarray((_mix(keys) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+
+def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Apply the finalizer of splitmix64: every bit of the key changes about half of the bits of the result."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))

@@ -1,11 +1,16 @@
-"""Logistic-normal posteriors of documents' topic weights: their part of a bound, and steps that raise it.
+"""Logistic-normal posteriors of topic weights: their terms of the variational bound, and updates that raise it.
 
-eta_d ~ N(mu, Sigma), theta_d = softmax(eta_d), and q(eta_d) = N(lambda_d, diag(v_d)). With the expected counts n_dk of
-a document of N tokens fixed, its part of the bound (Blei and Lafferty 2007, with the best zeta put in) is
+eta_d ~ N(mu, Sigma), theta_d = softmax(eta_d), and q(eta_d) = N(lambda_d, diag(v_d)). For fixed expected counts n_dk of
+a document of N tokens, its term of the bound (Blei and Lafferty 2007, with the optimal zeta inserted) is
 
     n . lambda - N log sum_k exp(lambda_k + v_k / 2) - KL(N(lambda, diag(v)) || N(mu, Sigma)),
 
-concave in (lambda, v). All functions work on all documents at once; a document's result depends on it alone.
+which is concave in (lambda, v). All functions are vectorized over documents; the result of a document does not depend
+on the others.
+
+References
+----------
+D. Blei and J. Lafferty (2007). A correlated topic model of Science. Annals of Applied Statistics 1(1), 17-35.
 """
 
 from __future__ import annotations
@@ -16,84 +21,96 @@ import numpy as np
 
 from polyseme.kernels import Array, Floats, side_by_side, single_threaded_blas
 
-_CG_STEPS, _HALVINGS, _VARIANCE_STEPS, _ROUNDS = 12, 12, 8, 1
+_CG_STEPS, _MAX_HALVINGS, _VARIANCE_STEPS = 12, 12, 8
 _DOCS_AT_ONCE = 1024
+"""Documents updated at a time by a thread, so that their arrays fit the cache."""
 _ROUNDING = 1e-14
-_LEAST_VARIANCE = 1e-6
-"""eigenvalues of Sigma are at least this: where all documents have the same weights, the best Sigma is zero"""
+"""Relative decrease of the bound that counts as rounding error."""
+_MIN_VARIANCE = 1e-6
+"""Smallest eigenvalue of Sigma. If all documents have the same weights, the optimal Sigma is zero."""
 
 
 class Normal(NamedTuple):
-    """The prior N(mu, Sigma)."""
+    """The prior N(mu, Sigma) of eta."""
 
     mean: Floats
+    """mu, shape (K,)."""
     covariance: Floats
+    """Sigma, K x K."""
     precision: Floats
+    """Inverse of Sigma."""
     log_det: float
+    """Log determinant of Sigma."""
 
     @classmethod
     def of(cls, mean: Floats, covariance: Floats) -> Normal:
-        """Eigenvalues below the least are raised to it: the best covariance with that limit, if this was the best."""
+        """Return the prior with the eigenvalues of `covariance` raised to at least `_MIN_VARIANCE`.
+
+        If `covariance` is optimal, the result is optimal among covariances with this lower limit.
+        """
         values, vectors = np.linalg.eigh(covariance)
-        values = np.maximum(values, _LEAST_VARIANCE)
+        values = np.maximum(values, _MIN_VARIANCE)
         return cls(mean, (vectors * values) @ vectors.T, (vectors / values) @ vectors.T, float(np.log(values).sum()))
 
 
 class Posterior(NamedTuple):
-    """q(eta_d) of every document."""
+    """Parameters of q(eta_d) = N(lambda_d, diag(v_d)) of every document."""
 
     mean: Floats
-    """lambda, documents x K"""
+    """lambda, documents x K."""
     variance: Floats
-    """v, documents x K"""
+    """v, documents x K."""
 
     @property
     def weights(self) -> Floats:
-        """softmax(lambda): the topic weights where q has its largest density."""
+        """softmax(lambda), the topic weights at the mode of q."""
         return softmax(self.mean)
 
 
 def softmax(numbers: Floats) -> Floats:
-    """exp of the numbers, rows normalized (scipy's takes ten times as long for few documents)."""
+    """Return the softmax of every row. Ten times faster than scipy's for few documents."""
     powers = np.exp(numbers - numbers.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def fitted_normal(posterior: Posterior, weights: Floats, *, diagonal: bool) -> Normal:
-    """The best prior for posteriors of documents that count so often: mean, and covariance v + deviations."""
+    """Return the prior that maximizes the bound, for documents with these weights.
+
+    The covariance is the mean of diag(v) plus the covariance of the posterior means.
+    """
     total = weights.sum()
     shares = (weights / total)[:, np.newaxis]
     mean = (shares * posterior.mean).sum(axis=0)
-    apart = posterior.mean - mean
+    difference = posterior.mean - mean
     own = (shares * posterior.variance).sum(axis=0)
     if diagonal:
-        return Normal.of(mean, np.diag(own + (shares * apart**2).sum(axis=0)))
+        return Normal.of(mean, np.diag(own + (shares * difference**2).sum(axis=0)))
     with single_threaded_blas():
-        covariance = apart.T @ (shares * apart)
+        covariance = difference.T @ (shares * difference)
     return Normal.of(mean, (covariance + covariance.T) / 2 + np.diag(own))
 
 
 def divergence(posterior: Posterior, prior: Normal) -> Floats:
-    """KL(q(eta_d) || N(mu, Sigma)) of every document."""
-    apart = posterior.mean - prior.mean
+    """Return KL(q(eta_d) || N(mu, Sigma)) of every document."""
+    difference = posterior.mean - prior.mean
     with single_threaded_blas():
-        distance = np.einsum("dk,dk->d", apart @ prior.precision, apart)
+        distance = np.einsum("dk,dk->d", difference @ prior.precision, difference)
     variance = posterior.variance
     spread = (variance * np.diag(prior.precision) - np.log(variance)).sum(axis=1)
     return 0.5 * (distance + spread + prior.log_det - len(prior.mean))
 
 
 def log_normalizer(posterior: Posterior) -> Floats:
-    """log sum_k exp(lambda_k + v_k / 2), which bounds E log sum_k exp(eta_k) from above."""
+    """Return log sum_k exp(lambda_k + v_k / 2), an upper bound of E log sum_k exp(eta_k)."""
     numbers = posterior.mean + posterior.variance / 2
     largest = numbers.max(axis=1)
     return np.asarray(largest + np.log(np.exp(numbers - largest[:, np.newaxis]).sum(axis=1)))
 
 
 def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal, *, n_threads: int = 1) -> Posterior:
-    """Posteriors whose part of the bound, with these expected counts (documents x K), is higher or the same.
+    """Return updated posteriors that do not lower the bound for these expected counts (documents x K).
 
-    Blocks of documents that fit the cache go side by side.
+    Threads update blocks of documents in parallel.
     """
     n_docs = len(totals)
     blocks = [slice(start, start + _DOCS_AT_ONCE) for start in range(0, n_docs, _DOCS_AT_ONCE)]
@@ -101,9 +118,8 @@ def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Norm
 
     def one_block(block: slice) -> None:
         part = Posterior(posterior.mean[block], posterior.variance[block])
-        for _ in range(_ROUNDS):
-            part = Posterior(part.mean, _best_variance(part, totals[block], prior))
-            part = _newton_step(part, expected[block], totals[block], prior)
+        part = Posterior(part.mean, _best_variance(part, totals[block], prior))
+        part = _newton_step(part, expected[block], totals[block], prior)
         better.mean[block], better.variance[block] = part
 
     for _ in side_by_side(one_block, blocks, n_threads):
@@ -111,11 +127,40 @@ def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Norm
     return better
 
 
-def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Floats:
-    """The best v for the zeta that was best before: P_kk v + c v exp(v / 2) = 1 with c = N exp(lambda_k) / zeta.
+def correlation(covariance: Floats) -> Floats:
+    """Return the correlation matrix of eta_k minus the mean of all eta, given the covariance of eta.
 
-    The left side is convex and rising; Newton's method from the right of the root stays there and converges. The root
-    is at most 1 / P_kk and 1 / c, and at most 2 log(1 / c) if that is above 1.
+    softmax is invariant to adding the same number to all eta. Covariances that differ only by such shifts describe the
+    same model, and give the same correlation matrix.
+    """
+    centered = covariance - covariance.mean(axis=0)
+    centered = centered - centered.mean(axis=1, keepdims=True)
+    spread = np.sqrt(np.maximum(np.diag(centered), 1e-300))
+    matrix = np.clip(centered / np.outer(spread, spread), -1, 1)
+    np.fill_diagonal(matrix, 1)
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+def least_weight(dtype: np.dtype[np.floating]) -> float:
+    """Return the lower limit of a weight. Under this model no weight is zero, so every word must have a topic."""
+    return 1e-18 if dtype == np.float32 else 1e-200
+
+
+def operand(posterior: Posterior, dtype: np.dtype[np.floating], width: int) -> tuple[Array, Floats]:
+    """Return exp(lambda) divided by the maximum of each row (documents x width), and the log of that maximum."""
+    largest = posterior.mean.max(axis=1)
+    A = np.zeros((len(posterior.mean), width), dtype=dtype)
+    A[:, : posterior.mean.shape[1]] = np.maximum(np.exp(posterior.mean - largest[:, np.newaxis]), least_weight(dtype))
+    return A, largest
+
+
+def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Floats:
+    """Return the optimal v for the current zeta.
+
+    It is the root of P_kk v + c v exp(v / 2) = 1 with the prior's precision P and c = N exp(lambda_k) / zeta.
+
+    The left side is convex and increasing, so Newton's method converges from the right of the root. The root is at most
+    1 / P_kk and 1 / c, and at most 2 log(1 / c) if that is above 1.
     """
     precision = np.diag(prior.precision)
     c = totals[:, np.newaxis] * np.exp(posterior.mean - log_normalizer(posterior)[:, np.newaxis])
@@ -128,17 +173,17 @@ def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Float
 
 
 def _newton_step(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal) -> Posterior:
-    """A Newton step of lambda, by conjugate gradients, halved where it would lower the bound."""
+    """Take a Newton step of lambda by conjugate gradients, halved for documents whose bound it would lower."""
     mean, N = posterior.mean, totals[:, np.newaxis]
     p = softmax(mean + posterior.variance / 2)
-    slope = expected - N * p - (mean - prior.mean) @ prior.precision
-    step = _solved(slope, p, N, prior.precision)
+    gradient = expected - N * p - (mean - prior.mean) @ prior.precision
+    step = _solve_newton(gradient, p, N, prior.precision)
     value = _value(posterior, expected, totals, prior)
     least = value - _ROUNDING * np.abs(value)
     size = np.ones(len(mean))
     waiting = np.arange(len(mean))
     found = mean.copy()
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         tried = mean[waiting] + size[waiting, np.newaxis] * step[waiting]
         at = Posterior(tried, posterior.variance[waiting])
         better = _value(at, expected[waiting], totals[waiting], prior) >= least[waiting]
@@ -150,15 +195,15 @@ def _newton_step(posterior: Posterior, expected: Floats, totals: Floats, prior: 
     return Posterior(found, posterior.variance)
 
 
-def _solved(slope: Floats, p: Floats, N: Floats, precision: Floats) -> Floats:
-    """(P + N (diag(p) - p p'))^-1 slope of every document, by preconditioned conjugate gradients.
+def _solve_newton(gradient: Floats, p: Floats, N: Floats, precision: Floats) -> Floats:
+    """Return (P + N (diag(p) - p p'))^-1 gradient of every document, by preconditioned conjugate gradients.
 
-    A product with the matrix is one with P, which all documents share, and a few with vectors: no document needs a
-    K x K matrix of its own. A document rests when its residual is small.
+    A product with this matrix needs one product with P, which all documents share, and products of vectors. So no
+    document needs its own K x K matrix. A document stops when its residual is small.
     """
     preconditioner = np.diag(precision) + N * p
-    x = np.zeros_like(slope)
-    residual = slope.copy()
+    x = np.zeros_like(gradient)
+    residual = gradient.copy()
     z = residual / preconditioner
     direction = z.copy()
     rz = np.einsum("dk,dk->d", residual, z)
@@ -181,35 +226,8 @@ def _solved(slope: Floats, p: Floats, N: Floats, precision: Floats) -> Floats:
 
 
 def _value(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal) -> Floats:
-    """The part of the bound that depends on lambda, of each document."""
-    apart = posterior.mean - prior.mean
-    distance = np.einsum("dk,dk->d", apart @ prior.precision, apart)
-    told = np.einsum("dk,dk->d", expected, posterior.mean)
-    return np.asarray(told - totals * log_normalizer(posterior) - distance / 2)
-
-
-def correlation(covariance: Floats) -> Floats:
-    """The correlation matrix of eta_k less the mean of all eta, from the covariance of eta.
-
-    softmax does not see a shift of all eta by the same amount, so neither do the data: covariances that differ by such
-    shifts alone are one model, and have the same matrix here.
-    """
-    centered = covariance - covariance.mean(axis=0)
-    centered = centered - centered.mean(axis=1, keepdims=True)
-    spread = np.sqrt(np.maximum(np.diag(centered), 1e-300))
-    matrix = np.clip(centered / np.outer(spread, spread), -1, 1)
-    np.fill_diagonal(matrix, 1)
-    return np.asarray((matrix + matrix.T) / 2)
-
-
-def least_weight(dtype: np.dtype[np.floating]) -> float:
-    """What a weight is at least, so that a word is never without a topic: no weight is zero by this model."""
-    return 1e-18 if dtype == np.float32 else 1e-200
-
-
-def operand(posterior: Posterior, dtype: np.dtype[np.floating], width: int) -> tuple[Array, Floats]:
-    """exp(lambda) as the kernel takes it (documents x width), each row divided by its largest, and its log."""
-    largest = posterior.mean.max(axis=1)
-    A = np.zeros((len(posterior.mean), width), dtype=dtype)
-    A[:, : posterior.mean.shape[1]] = np.maximum(np.exp(posterior.mean - largest[:, np.newaxis]), least_weight(dtype))
-    return A, largest
+    """Return the terms of the bound that depend on lambda, of each document."""
+    difference = posterior.mean - prior.mean
+    distance = np.einsum("dk,dk->d", difference @ prior.precision, difference)
+    linear = np.einsum("dk,dk->d", expected, posterior.mean)
+    return np.asarray(linear - totals * log_normalizer(posterior) - distance / 2)

@@ -1,7 +1,9 @@
-"""What a shard of documents sends home after a visit: enough to improve phi and to judge the fit.
+"""Sufficient statistics of shards of documents, their reduction, and a running mean for online solvers.
 
-Statistics of shards add up to those of the whole. Sums of floats depend on their order, so the order is fixed: a tree
-over the shards, in their order, of which every node has `FAN_IN` children. Whoever adds, and when, changes no bit.
+The statistics of a shard are all that the M-step of the words and the objective need of its documents. Those of a
+corpus are the sums over its shards. Floating-point sums depend on their order, so the order is fixed: a tree over the
+shards, in their order, in which every node has `FAN_IN` children. The result is the same in every bit, no matter which
+worker adds which part, and when.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ import numpy as np
 from polyseme.kernels import Array, Floats, SparseCounts, add_rows, take_rows, weighted_sum
 
 FAN_IN = 4
-"""children of a node of the tree; memory holds at most one sum for each of its log(shards) levels"""
-_LEAST_SCALE = 1e-12
+"""Number of children of a node of the reduction tree. Memory holds at most one sum per level."""
+_MIN_SCALE = 1e-12
+"""The scale of a running mean is multiplied into its sums when it falls below this, before it can underflow."""
 
 
 class Additive(Protocol):
-    """Statistics of some documents that add up; `word_sums` is their large part, added in place where it can be."""
+    """Statistics that can be added. `word_sums` is their only large array, so `merge_into` reuses its memory."""
 
     @property
     def word_sums(self) -> Floats: ...
@@ -33,29 +36,29 @@ Stats = TypeVar("Stats", bound=Additive)
 
 @dataclass(frozen=True)
 class SufficientStatistics:
-    """Sums over the documents of a shard, each document with its weight."""
+    """Weighted sums over the documents of a shard, as computed by `core.model.e_step`."""
 
     word_sums: Floats
-    """sum_d weight r A_d (words x width)"""
+    """Sum of weight_d r A_d over the documents of each word, r = x / q (words x width)."""
     log_operands: float
-    """sum x log q, q the product of the operands"""
+    """Sum of x log q, where q is the product of the operands."""
     log_likelihood: float
-    """sum x log P(w|d); the same as log_operands unless the operands are not the factors themselves"""
+    """Sum of x log P(w|d). Equal to `log_operands` if the operands are the factors themselves."""
     tokens: float
-    """sum x"""
+    """Sum of x."""
     topic_mass: Floats
-    """sum_d n_d theta_dk (width numbers)"""
+    """Sum of n_d theta_dk over the documents, shape (width,)."""
     doc_gain: float
-    """what re-optimizing the document side could still gain, at most, in nats"""
+    """Upper bound, in nats, of what optimizing the document weights can still gain."""
     doc_log_density: float = 0.0
-    """of the prior on the documents' weights, each document as often as it counts"""
+    """Log density of the prior on the document weights, each document times its weight."""
 
     def merge(self, other: SufficientStatistics) -> SufficientStatistics:
-        """The statistics of both shards together."""
+        """Return the statistics of both shards together."""
         return self._plus(other, None)
 
     def merge_into(self, memory: Floats, other: SufficientStatistics) -> SufficientStatistics:
-        """`merge`, with the word sums in `memory`, which may be those of this shard."""
+        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
         return self._plus(other, memory)
 
     def _plus(self, other: SufficientStatistics, memory: Floats | None) -> SufficientStatistics:
@@ -72,21 +75,21 @@ class SufficientStatistics:
 
 @dataclass(frozen=True)
 class DocumentSums:
-    """Expected numbers of documents, each document with its weight: what the words shown for a topic are ranked by."""
+    """Expected numbers of documents, weighted, by which the words shown for a topic are ranked."""
 
     word_sums: Floats
-    """n_zw = sum of P(z|d,w) over the documents that contain w (words x width; columns behind the topics are unused)"""
+    """n_zw, the sum of P(z|d,w) over the documents that contain w (words x width; use the columns of topics only)."""
     topics: Floats
-    """D_z = sum_d P(z|d) over the documents that have a word of the model (K numbers)"""
+    """D_z, the sum of P(z|d) over the documents with at least one word of the model, shape (K,)."""
     words: Floats
-    """df_w, the number of documents that contain w"""
+    """df_w, the number of documents that contain w."""
 
     def merge(self, other: DocumentSums) -> DocumentSums:
-        """The sums over the documents of both."""
+        """Return the sums over the documents of both."""
         return self._plus(other, None)
 
     def merge_into(self, memory: Floats, other: DocumentSums) -> DocumentSums:
-        """`merge`, with the word sums in `memory`, which may be those of this object."""
+        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
         return self._plus(other, memory)
 
     def _plus(self, other: DocumentSums, memory: Floats | None) -> DocumentSums:
@@ -106,10 +109,10 @@ def document_sums(
     n_threads: int = 1,
     memory: Floats | None = None,
 ) -> DocumentSums:
-    """One sweep with every count set to 1: P(z|d,w) = A_dz B_wz / (A_d . B_w), summed over the documents.
+    """Return the expected numbers of documents per topic and word, by one sweep with every count set to 1.
 
-    operands : A (documents x width) and B (words x width), topics first; one more column may be a background.
-    doc_topic : P(z|d), documents x K.
+    P(z|d,w) = A_dz B_wz / (A_d . B_w) is summed over the documents. `operands` are A (documents x width) and B (words x
+    width); their first columns are the topics, and one more may be a background. `doc_topic` is P(z|d) (documents x K).
     """
     A, B = operands
     present = counts.presence()
@@ -123,7 +126,7 @@ def document_sums(
 
 
 def merged(stats: Iterable[Stats]) -> Stats:
-    """One node of the tree: its children added from left to right; none of them changes."""
+    """Return the sum of one node of the reduction tree: its children, added from left to right and not changed."""
     first, *others = stats
     if not others:
         return first
@@ -134,9 +137,9 @@ def merged(stats: Iterable[Stats]) -> Stats:
 
 
 class ReductionTree(Generic[Stats]):
-    """The same tree, fed with one shard after the other; it keeps what it is given, and adds in place.
+    """The reduction tree for shards that arrive one after the other. It adds in place to the statistics it is given.
 
-    Allocating new pages is slow: `spare` gives the memory of word sums that were already added, for the next shard.
+    `spare` returns the buffer of word sums that were already added, because allocating new pages is slow.
     """
 
     def __init__(self) -> None:
@@ -144,16 +147,18 @@ class ReductionTree(Generic[Stats]):
         self._spare: list[Floats] = []
 
     def spare(self) -> Floats | None:
+        """Return a buffer for the word sums of the next shard, or None if there is no free one."""
         return self._spare.pop() if self._spare else None
 
     def add(self, stats: Stats, level: int = 0) -> None:
+        """Add the statistics of the next shard (`level` 0) or of a complete node of the level below."""
         if level == len(self._levels):
             self._levels.append(None)
-        begun = self._levels[level]
-        if begun is None:
+        partial = self._levels[level]
+        if partial is None:
             total, children = stats, 1
         else:
-            total, children = begun[0].merge_into(begun[0].word_sums, stats), begun[1] + 1
+            total, children = partial[0].merge_into(partial[0].word_sums, stats), partial[1] + 1
             self._spare.append(stats.word_sums)
         self._levels[level] = (total, children)
         if children == FAN_IN:
@@ -161,12 +166,12 @@ class ReductionTree(Generic[Stats]):
             self.add(total, level + 1)
 
     def total(self) -> Stats:
-        """The root; the tree is used up."""
+        """Return the sum over all shards. The tree cannot be used afterwards."""
         level = 0
         while level < len(self._levels) - 1:
-            begun, self._levels[level] = self._levels[level], None
-            if begun is not None:
-                self.add(begun[0], level + 1)
+            partial, self._levels[level] = self._levels[level], None
+            if partial is not None:
+                self.add(partial[0], level + 1)
             level += 1
         root = self._levels[-1]
         assert root is not None
@@ -174,20 +179,20 @@ class ReductionTree(Generic[Stats]):
 
 
 class RunningMean:
-    """A running mean of statistics: s <- (1 - rate) s + rate new, for s of words x width.
+    """Running mean s <- (1 - rate) s + rate new of statistics of shape words x width.
 
-    s is kept as scale * sums, so that a step costs the rows that it touches, and not all of them.
+    s is stored as scale * sums, so that a step changes only the rows of the words in its documents.
     """
 
     def __init__(self, sums: Array, n_threads: int = 1) -> None:
         self._sums, self._scale, self._n_threads = sums, 1.0, n_threads
         self.totals: Floats = sums.sum(axis=0, dtype=np.float64)
-        """sum over the words (width numbers)"""
+        """Sums of s over the words, shape (width,)."""
 
     def step(self, rate: float, words: Array, B: Array, word_sums: Floats, n_topics: int, tokens: float) -> None:
-        """new = B * word_sums / tokens of these words, which are all different, in the columns of the topics."""
+        """Update the mean with new = B * word_sums / tokens, in the columns of topics. No word may occur twice."""
         scale = self._scale * (1 - rate)
-        if scale < _LEAST_SCALE:
+        if scale < _MIN_SCALE:
             self._sums *= self._sums.dtype.type(scale)
             scale = 1.0
         self._scale = scale
@@ -196,12 +201,12 @@ class RunningMean:
         self.totals = (1 - rate) * self.totals + share * added
 
     def shares(self, words: Array) -> Array:
-        """s of these words, each column divided by its total over all words."""
+        """Return s of these words, each column divided by its sum over all words."""
         inverse = np.divide(self._scale, self.totals, out=np.zeros_like(self.totals), where=self.totals > 0)
         return take_rows(self._sums, words, inverse, n_threads=self._n_threads)
 
     def settled(self) -> Array:
-        """s itself, with nothing put off; not a copy."""
+        """Apply the scale to the stored sums and return s (not a copy)."""
         self._sums *= self._sums.dtype.type(self._scale)
         self._scale, self.totals = 1.0, self._sums.sum(axis=0, dtype=np.float64)
         return self._sums
