@@ -1,6 +1,5 @@
-"""The kernel against the naive dense sums, whatever the width, layout, instruction set or number of threads."""
+"""The kernels compared with naive sums, for all widths, layouts, instruction sets and numbers of threads."""
 
-import itertools
 import os
 import subprocess
 import sys
@@ -54,7 +53,7 @@ def same_bits(one, other):
 
 @pytest.fixture(scope="module")
 def counts():
-    """Empty rows and words; most rows and words have more than one block of non-zeros."""
+    """Counts with empty rows and words. Most other rows and words have more than one block of non-zeros."""
     return oracles.random_counts(0, 13, 90, density=0.6, empty_rows=(0, 5, 12), empty_words=(0, 44, 89))
 
 
@@ -78,18 +77,22 @@ def test_sums_times_operands_are_the_expected_counts_of_em(counts, layout):
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
-@pytest.mark.parametrize(("rows", "words", "logs"), list(itertools.product([True, False], repeat=3)))
-def test_each_part_can_be_left_out(counts, layout, rows, words, logs):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_sums_equal_those_of_the_whole_sweep(counts, layout, weighted):
     A, B = operands(3, counts, 20)
-    whole = layout(counts).sweep(A, B, n_threads=2)
-    parts = layout(counts).sweep(A, B, n_threads=2, rows=rows, words=words, logs=logs)
-    for asked, part, full in zip((rows, words, logs), parts, whole, strict=True):
-        assert np.array_equal(part, full) if asked else part is None
+    weights = np.random.default_rng(4).random(len(counts)) if weighted else None
+    source = layout(counts)
+    row_sums, word_sums, logs = source.sweep(A, B, n_threads=2, weights=weights)
+    assert np.array_equal(source.row_sums(A, B, n_threads=2), row_sums)
+    assert np.array_equal(source.logs(A, B, n_threads=2), logs)
+    assert np.array_equal(source.word_sums(A, B, n_threads=2, weights=weights), word_sums)
+    assert same_bits(source.rows_and_logs(A, B, n_threads=2), (row_sums, logs))
+    assert same_bits(source.words_and_logs(A, B, n_threads=2, weights=weights), (word_sums, logs))
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
 @pytest.mark.parametrize("K", [3, 40, 150])
-def test_weights_act_on_the_word_sums_alone(counts, layout, K):
+def test_weights_change_the_word_sums_only(counts, layout, K):
     A, B = operands(4, counts, K)
     weights = np.random.default_rng(5).exponential(size=len(counts))
     weights[3] = 0
@@ -144,8 +147,8 @@ def test_words_with_more_documents_than_a_block_of_the_word_pass():
 
 
 @pytest.mark.parametrize(("shape", "K"), [((22_000, 7), 100), ((45_000, 3), 40), ((5, 12_000), 100)])
-def test_operands_that_no_cache_holds(shape, K):
-    """More than 16 MB of them, which the pass by word takes in tiles of documents; or many words."""
+def test_operands_larger_than_the_cache(shape, K):
+    """Above 16 MB the word pass processes tiles of documents; the last case has many words."""
     X = oracles.random_counts(12, *shape, density=0.7, empty_rows=(1,), empty_words=(2,))
     A, B = operands(13, X, K)
     weights = np.random.default_rng(14).random(len(X))
@@ -156,7 +159,7 @@ def test_operands_that_no_cache_holds(shape, K):
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
-def test_word_sums_take_the_memory_that_they_are_given(counts, layout):
+def test_word_sums_are_stored_in_the_given_memory(counts, layout):
     A, B = operands(17, counts, 5)
     memory = np.full(B.shape, np.nan)
     sums = layout(counts).sweep(A, B, n_threads=2, memory=memory)
@@ -167,7 +170,7 @@ def test_word_sums_take_the_memory_that_they_are_given(counts, layout):
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
-def test_nothing_but_empty_documents(layout):
+def test_empty_documents_have_sums_of_zero(layout):
     X = np.zeros((4, 6))
     A, B = operands(11, X, 3)
     sums = layout(X).sweep(A, B, n_threads=3)
@@ -199,14 +202,14 @@ def test_every_instruction_set_agrees(counts, isa, K):
     assert_sums(single, expected, 3e-6)
 
 
-def test_an_instruction_set_the_processor_lacks_is_refused(counts):
+def test_an_unknown_instruction_set_raises_an_error(counts):
     A, B = operands(12, counts, 4)
     with pytest.raises(ValueError, match="instruction set"):
         sparse(counts).sweep(A, B, n_threads=1, isa="sse9")
 
 
 def imported_with(isa):
-    """What a new process says of its instruction set when POLYSEME_ISA names this one."""
+    """Run a new process with POLYSEME_ISA set that prints its instruction set."""
     code = "from polyseme import _kernels; print(_kernels.chosen_isa())"
     environment = {**os.environ, "POLYSEME_ISA": isa}
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
@@ -217,16 +220,16 @@ def test_the_environment_chooses_the_instruction_set(isa):
     assert imported_with(isa).stdout.strip() == isa
 
 
-def test_an_unknown_instruction_set_in_the_environment_is_refused_by_name():
-    ended = imported_with("sse9")
-    assert ended.returncode == 1
-    assert "POLYSEME_ISA: instruction set 'sse9'" in ended.stderr
-    assert "choose from baseline" in ended.stderr
+def test_an_unknown_instruction_set_in_the_environment_raises_an_error():
+    process = imported_with("sse9")
+    assert process.returncode == 1
+    assert "POLYSEME_ISA: instruction set 'sse9'" in process.stderr
+    assert "choose from baseline" in process.stderr
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)
-def test_logarithms_of_any_size(isa):
-    """One word a document, operands of one topic: the log is that of the product, over the whole range."""
+def test_logarithms_over_the_whole_range(isa):
+    """With one word per document and one topic, the log is that of the product."""
     if isa not in RUNNABLE:
         pytest.skip(f"this processor cannot run {isa}")
     q = np.concatenate([np.logspace(-270, 270, 301), 1 + np.linspace(-1e-9, 1e-9, 21), np.linspace(0.5, 2, 101)])
@@ -256,7 +259,7 @@ def test_threads_change_no_bit_sparse(dtype, K):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_change_no_bit_dense(dtype):
-    """Large enough for several blocks, and for BLAS to want threads of its own."""
+    """The counts are large enough for several blocks, and for BLAS to use its own threads."""
     X = oracles.random_counts(17, 800, 4000, density=0.1)
     A, B = operands(18, X, 20, dtype)
     weights = np.random.default_rng(19).random(len(X))
@@ -268,7 +271,7 @@ def test_threads_change_no_bit_dense(dtype):
 
 @pytest.mark.parametrize("layout", [sparse, dense])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_two_shards_add_up_to_the_whole(layout, weighted):
+def test_statistics_of_two_shards_add_up_to_those_of_the_whole(layout, weighted):
     X = oracles.random_counts(20, 60, 40, empty_rows=(3,))
     theta, phi = operands(21, X, 6)
     weights = np.random.default_rng(22).random(len(X)) if weighted else None
@@ -278,12 +281,12 @@ def test_two_shards_add_up_to_the_whole(layout, weighted):
         return MemoryCorpus(layout(X[part]), None if weights is None else weights[part], n_threads=2)
 
     halves = [slice(0, 23), slice(23, 60)]
-    visits = [e_step(model, shard(part), theta[part], phi) for part in halves]
+    results = [e_step(model, shard(part), theta[part], phi) for part in halves]
     _, next_theta, whole = e_step(model, shard(slice(None)), theta, phi)
-    merged = visits[0].stats.merge(visits[1].stats)
+    merged = results[0].stats.merge(results[1].stats)
     for name in ("word_sums", "log_operands", "log_likelihood", "tokens", "topic_mass", "doc_gain"):
         close(getattr(merged, name), getattr(whole, name))
-    close(np.concatenate([e_step.next_theta for e_step in visits]), next_theta)
+    close(np.concatenate([result.next_theta for result in results]), next_theta)
     for actual, wanted in zip(
         m_step_words(model, shard(slice(None)), phi, merged),
         m_step_words(model, shard(slice(None)), phi, whole),
@@ -294,7 +297,7 @@ def test_two_shards_add_up_to_the_whole(layout, weighted):
 
 @pytest.mark.parametrize("layout", [sparse, dense])
 def test_denormal_operands_stay_finite(counts, layout):
-    """They may count as zero: what they add is far below 1e-30, where the M-step makes a probability zero."""
+    """They may count as zero, because the M-step sets probabilities below 1e-30 to zero."""
     A, B = operands(23, counts, 8)
     A[:, 1:4] = 1e-40
     B[:, 2:6] = 1e-40
@@ -313,7 +316,7 @@ def test_a_product_that_underflows_leaves_the_sums_finite(counts, layout):
     assert np.isfinite(sums.word_sums).all()
 
 
-def test_the_sweep_leaves_the_callers_denormals_alone(counts):
+def test_the_sweep_restores_the_denormal_mode_of_the_caller(counts):
     A, B = operands(25, counts, 8, np.float32)
     sparse(counts, np.float32).sweep(A, B, n_threads=1)
     assert np.float32(1e-40) * np.float32(0.5) > 0
@@ -326,7 +329,7 @@ def test_products_are_the_dense_product_at_the_non_zeros(counts, K):
 
 
 @pytest.mark.parametrize("K", [3, 150])
-def test_the_m_steps_are_the_formulas(counts, K):
+def test_the_m_steps_match_the_formulas(counts, K):
     theta, phi = oracles.random_factors(27, *counts.shape, K)
     A, B = padded(theta, np.float64), padded(phi.T, np.float64)
     row_sums, word_sums, _ = oracles.sweep(counts, A, B)
@@ -343,7 +346,7 @@ def test_the_m_steps_are_the_formulas(counts, K):
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
-def test_totals(counts, layout):
+def test_totals_match_the_formulas(counts, layout):
     weights = np.random.default_rng(28).random(len(counts))
     source = layout(counts)
     close(source.totals, counts.sum(axis=1))
@@ -352,7 +355,7 @@ def test_totals(counts, layout):
 
 
 def test_totals_of_many_tokens_are_exact_in_float32():
-    """2^24 + 1 ones would be 2^24 in float32."""
+    """In float32, 2^24 + 1 is 2^24."""
     values = np.full(5, 2.0**24, dtype=np.float32)
     values[1:] = 1
     assert sparse(values[np.newaxis], np.float32).totals[0] == 2**24 + 4
@@ -362,7 +365,7 @@ def test_totals_of_many_tokens_are_exact_in_float32():
 
 
 def test_word_sums_of_many_documents_are_merged_in_float64():
-    """Forty million ones in float32 would sum to 16.8 million; here as few documents with large ratios."""
+    """In float32, 2^24 + 1 is 2^24: the sum would miss the small ratios."""
     n_docs = 1 << 15
     X = np.ones((n_docs, 1))
     X[:1024] = 2.0**24
@@ -372,7 +375,7 @@ def test_word_sums_of_many_documents_are_merged_in_float64():
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
-def test_operands_that_do_not_fit_are_refused(counts, layout):
+def test_operands_that_do_not_fit_raise_an_error(counts, layout):
     A, B = operands(29, counts, 20)
     wider = padded(B, np.float64).repeat(2, axis=1)
     for a, b in ((A[:-1], B), (A, B[:-1]), (A.astype(np.float32), B), (A[:, :20].copy(), B[:, :20].copy()), (A, wider)):
@@ -382,8 +385,8 @@ def test_operands_that_do_not_fit_are_refused(counts, layout):
         layout(counts).sweep(A, B, n_threads=1, weights=np.ones(len(counts) - 1))
 
 
-def test_counts_are_brought_to_canonical_form():
-    """Duplicates add up, stored zeros go, words are sorted, and the caller's matrix is left as it was."""
+def test_sparse_counts_are_in_canonical_form():
+    """Duplicates are summed, stored zeros removed and words sorted, without changing the caller's matrix."""
     matrix = sp.csr_array((np.array([1, 2, 0, 4]), np.array([3, 1, 2, 3]), np.array([0, 4, 4])), shape=(2, 5))
     before = matrix.data.copy(), matrix.indices.copy()
     counts = sparse_counts(matrix, np.dtype(np.float64))

@@ -1,14 +1,14 @@
-"""The Python face of the compiled kernels, and the dense form by BLAS.
+"""Python interface of the compiled kernels, and the same sums for dense counts by BLAS.
 
-One operation serves the whole family. With operands A (documents x K), B (words x K, word-major) and counts x,
-for every non-zero: q = A_d . B_w and r = x / q; then
+All models use one operation, a sweep over the non-zero counts x. With operands A (documents x K) and B (words x K), let
+q = A_d . B_w and r = x / q for every non-zero. The sums are
 
     row_sums_d  = sum_w r B_w                (documents x K)
     word_sums_w = sum_d weight_d r A_d       (words x K, float64)
     logs_d      = sum_w x log q              (documents, float64)
 
-Multiplying the sums by A and by B gives the expected counts of EM. Operands are padded with zero columns to a
-width the kernels know (`padded_width`); sums come back just as wide.
+Multiplied by A and B, the sums are the expected counts of EM. Operands are padded with columns of zeros to a width
+that the kernels support (`padded_width`); the sums have the same width.
 """
 
 from polyseme.kernels.counts import (

@@ -1,10 +1,7 @@
-"""What the kernels take and return: padded operands, sums, and counts that can be swept.
+"""Counts that the kernels sweep, sparse or dense, with padded operands, M-steps, and checks of sparse arrays.
 
-Checks of sparse arrays before compiled code, scipy's or our own, reads memory by their indices.
-
-Counts as CSR arrays, swept by the compiled kernels; the M-steps of EM; rows of a table.
-
-Counts as a dense array, swept by BLAS.
+`SparseCounts` calls the compiled kernels, `DenseCounts` computes the same sums with BLAS. Sparse arrays are checked
+before compiled code, scipy's or our own, uses their indices to read memory.
 """
 
 from __future__ import annotations
@@ -24,64 +21,26 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 NUMBERS_AT_ONCE = 1 << 20
+"""Number of counts that are processed at a time where an intermediate array is needed."""
 _WIDTH_STEP = 16
 _CACHE_LINE = 64
-
-
-def padded_width(n_columns: int) -> int:
-    """The width that an operand of `n_columns` columns is stored with."""
-    return -(-n_columns // _WIDTH_STEP) * _WIDTH_STEP
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """An uninitialized array that starts with a cache line: a row of 16 numbers then touches no line too many."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.empty(size + _CACHE_LINE, dtype=np.uint8)
-    start = -memory.ctypes.data % _CACHE_LINE
-    return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def padded(matrix: Array, dtype: npt.DTypeLike, n_columns: int = 0) -> Array:
-    """A copy of `matrix` (n x K) in a zeroed, contiguous array with room for n_columns columns, and at least K."""
-    wide = aligned_empty((matrix.shape[0], padded_width(max(n_columns, matrix.shape[1]))), dtype)
-    wide[:, matrix.shape[1] :] = 0
-    wide[:, : matrix.shape[1]] = matrix
-    return wide
-
-
-def without_negligible(factor: Array, dtype: npt.DTypeLike) -> Array:
-    """The factor as `dtype`, with zeros for probabilities whose products would be denormal (as in mstep.hpp)."""
-    least = 1e-30 if np.dtype(dtype) == np.float32 else 1e-200
-    return np.where(factor > least, factor, 0).astype(dtype)
-
-
-def inner(a: Array, b: Array | float) -> float:
-    """sum a b in float64. Not by BLAS, whose sums depend on its number of threads."""
-    return float(np.multiply(a, b, dtype=np.float64).sum())
-
-
-def weighted_sum(weights: Floats, rows: Array, *, n_threads: int = 1) -> Floats:
-    """sum_i weights_i rows_i (one number a column) in float64, not by BLAS."""
-    total = np.empty(rows.shape[1])
-    _kernels.weighted_sum(
-        np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(rows), total, n_threads=n_threads
-    )
-    return total
+_PASS_TOLERANCE = 1e-3
+"""Coordinate ascent on a row stops when a pass moves less than this share of its total."""
 
 
 class Sums(NamedTuple):
-    """The three sums of a sweep, with q = A_d . B_w and r = x / q of every count x."""
+    """The three sums of a sweep, with q = A_d . B_w and r = x / q for every count x."""
 
     row_sums: Array
-    """of r B_w over the words of each document (documents x width)"""
+    """Sum of r B_w over the words of each document (documents x width)."""
     word_sums: Floats
-    """of r A_d over the documents of each word (words x width)"""
+    """Sum of weight_d r A_d over the documents of each word (words x width)."""
     logs: Floats
-    """of x log q over the words of each document"""
+    """Sum of x log q over the words of each document."""
 
 
 class Counts(Protocol):
-    """Counts in memory (documents x words) that the kernel can sweep."""
+    """Counts (documents x words) in memory that the kernel can sweep."""
 
     @property
     def n_docs(self) -> int: ...
@@ -109,7 +68,7 @@ class Counts(Protocol):
         weights: Floats | None = None,
         memory: Floats | None = None,
     ) -> Sums:
-        """Return all three sums. `weights` multiply the documents in the word sums, which take the array `memory`."""
+        """Return all three sums. `weights` multiply documents in the word sums, which use the array `memory` if given."""
 
     def row_sums(self, A: Array, B: Array, *, n_threads: int) -> Array: ...
     def logs(self, A: Array, B: Array, *, n_threads: int) -> Floats: ...
@@ -122,108 +81,9 @@ class Counts(Protocol):
     ) -> tuple[Floats, Floats]: ...
 
 
-def sums_in(memory: Floats | None, B: Array) -> Floats:
-    """An uninitialized array for the word sums, in this memory if there is one."""
-    if memory is None:
-        return np.empty(B.shape)
-    if memory.shape != B.shape or memory.dtype != np.float64:
-        raise TypeError(f"memory {memory.shape} {memory.dtype} does not fit word sums {B.shape} float64")
-    return memory
-
-
-def check_operands(counts: Counts, A: Array | None, B: Array, weights: Floats | None) -> None:
-    """Raises TypeError unless the operands fit the counts; the kernels could not tell that B has too few rows."""
-    for operand, rows in ((A, counts.n_docs), (B, counts.n_words)):
-        if operand is None:
-            continue
-        if operand.dtype != counts.dtype or operand.shape != (rows, B.shape[1]) or B.shape[1] % _WIDTH_STEP != 0:
-            raise TypeError(
-                f"an operand {operand.shape} {operand.dtype} does not fit counts ({counts.n_docs}, {counts.n_words}) "
-                f"{counts.dtype} and a width of {B.shape[1]}"
-            )
-    if weights is not None and (weights.shape != (counts.n_docs,) or weights.dtype != np.float64):
-        raise TypeError("weights must be one float64 number a document")
-
-
-def csr_fault(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> str | None:
-    """What is wrong with the arrays of CSR counts of this shape, or None. Reads every index once.
-
-    As in scipy, `indices` and `values` may be longer than indptr says; what follows is unused.
-    """
-    rows, columns = shape
-    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or indptr.ndim != 1 or indices.ndim != 1:
-        return "indptr and indices must be one-dimensional arrays of whole numbers"
-    if indptr.size != rows + 1:
-        return f"indptr has {indptr.size} entries where {rows + 1} are needed"
-    if len(indices) != len(values):
-        return f"there are {len(indices)} indices but {len(values)} values"
-    if indptr[0] != 0:
-        return f"indptr starts at {indptr[0]} instead of 0"
-    if (indptr[1:] < indptr[:-1]).any():
-        return "indptr decreases"
-    if indptr[-1] > len(indices):
-        return f"indptr ends at {indptr[-1]}, but there are only {len(indices)} values"
-    return _index_fault(indices[: indptr[-1]], columns)
-
-
-def _index_fault(indices: Array, size: int) -> str | None:
-    for index in (indices.min(), indices.max()) if indices.size else ():
-        if not 0 <= index < size:
-            return f"the index {index} is outside 0..{size - 1}"
-    return None
-
-
-def counts_fault(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> str | None:
-    """The same for counts in a file of our own: no unused memory, and every value finite and not negative."""
-    fault = csr_fault(indptr, indices, values, shape)
-    if fault is not None:
-        return fault
-    if indptr[-1] != len(indices):
-        return f"indptr ends at {indptr[-1]}, but there are {len(indices)} values"
-    if values.dtype.kind not in "fiu" or values.ndim != 1:
-        return "the values must be numbers"
-    if values.size and not (values.min() >= 0 and np.isfinite(values.max())):
-        return "a count is not a finite number of at least 0"
-    return None
-
-
-def sparse_fault(X: Any) -> str | None:
-    """What is wrong with a scipy sparse matrix or array whose arrays were changed or given unchecked, or None."""
-    if X.format in ("csr", "csc"):
-        return csr_fault(X.indptr, X.indices, X.data, X.shape if X.format == "csr" else X.shape[::-1])
-    if X.format == "bsr":
-        blocks = tuple(size // block for size, block in zip(X.shape, X.blocksize, strict=True))
-        return csr_fault(X.indptr, X.indices, X.data, blocks)
-    if X.format == "coo":
-        coords = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
-        if any(len(indices) != len(X.data) for indices in coords):
-            return "the coordinates and the values differ in length"
-        faults = (_index_fault(indices, size) for indices, size in zip(coords, X.shape, strict=True))
-        return next((fault for fault in faults if fault is not None), None)
-    return None  # scipy keeps the other formats as Python lists or a few diagonals, and converts them safely
-
-
-def check_topics(sums: Array) -> None:
-    """Raises InputError if sums over the topics of a model show that one has NaN or infinity."""
-    if not np.isfinite(sums).all():
-        raise InputError("The model's topics contain NaN or infinity: fit the model again.")
-
-
-def checked_sparse(X: Any, name: str = "X") -> Any:
-    """X; raises InputError if X is sparse and its indices do not fit its shape."""
-    if sp.issparse(X):
-        fault = sparse_fault(X)
-        if fault is not None:
-            raise InputError(f"{name} is not a valid sparse matrix: {fault}; build it again from its entries.")
-    return X
-
-
-_ENOUGH = 1e-3  # a row's passes end when one moves less than this share of its total
-
-
 @dataclass(frozen=True)
 class SparseCounts:
-    """Counts as CSR arrays without explicit zeros, sorted; `values` has the dtype of the operands."""
+    """Counts as sorted CSR arrays without explicit zeros. `values` has the dtype of the operands."""
 
     indptr: Array
     indices: Array
@@ -238,11 +98,11 @@ class SparseCounts:
 
     @property
     def totals(self) -> Floats:
-        """n_d: the tokens of each document, in float64."""
+        """n_d, the number of tokens of each document, in float64."""
         return self.sums_by_row(self.values)
 
     def sums_by_row(self, values: Array) -> Floats:
-        """The sums over each document's non-zeros of values, one for each non-zero, in float64."""
+        """Return the sum over each document of `values`, one number per non-zero, in float64."""
         sums = np.zeros(self.n_docs)
         filled = np.flatnonzero(np.diff(self.indptr))
         if filled.size:
@@ -250,26 +110,25 @@ class SparseCounts:
         return sums
 
     def release(self) -> None:
-        """Lets go of the transpose."""
+        """Free the cached transpose."""
         self._transposes.clear()
 
     def sparse(self) -> SparseCounts:
-        """The same counts as CSR."""
+        """Return the counts as CSR, that is, this object."""
         return self
 
     def presence(self) -> SparseCounts:
-        """1 where these counts have a number: which document has which word."""
-        known = [(None, transpose.presence()) for weights, transpose in self._transposes if weights is None]
-        return SparseCounts(
-            self.indptr, self.indices, np.ones_like(self.values), self.n_docs, self.n_words, [*known]
-        )  # fmt: skip
+        """Return counts with every value set to 1: which document contains which word."""
+        ones = np.ones_like(self.values)
+        transposes = [(None, transpose.presence()) for weights, transpose in self._transposes if weights is None]
+        return SparseCounts(self.indptr, self.indices, ones, self.n_docs, self.n_words, [*transposes])
 
     def matrix(self) -> Any:
-        """The same counts as a scipy array."""
+        """Return the counts as a scipy array."""
         return sp.csr_array((self.values, self.indices, self.indptr), (self.n_docs, self.n_words))
 
     def word_totals(self, weights: Floats | None) -> Floats:
-        """sum_d weight_d x_dw, in float64."""
+        """Return sum_d weight_d x_dw in float64."""
         sums = np.zeros(self.n_words)
         rows_at_once = max(1, self.n_docs * NUMBERS_AT_ONCE // max(1, self.values.size))
         for first in range(0, self.n_docs, rows_at_once):
@@ -321,7 +180,7 @@ class SparseCounts:
         isa: str | None = None,
     ) -> Floats:
         check_operands(self, A, B, weights)
-        word_sums, by_word = sums_in(memory, B), self.transposed(weights)
+        word_sums, by_word = _word_sums_buffer(memory, B), self.transposed(weights)
         _kernels.sweep_words(
             by_word.indptr, by_word.indices, by_word.values, A, B, word_sums, n_threads=n_threads, isa=isa
         )
@@ -340,14 +199,14 @@ class SparseCounts:
         _kernels.sweep_rows(self.indptr, self.indices, self.values, A, B, row_sums, logs, n_threads=n_threads, isa=isa)
 
     def products(self, A: Array, B: Array, *, n_threads: int) -> Array:
-        """q = A_d . B_w of every non-zero, in the order of `values`."""
+        """Return q = A_d . B_w of every non-zero, in the order of `values`."""
         check_operands(self, A, B, None)
         q = np.empty(self.values.size, dtype=self.dtype)
         _kernels.products(self.indptr, self.indices, self.values, A, B, q, n_threads=n_threads)
         return q
 
     def transposed(self, weights: Floats | None) -> SparseCounts:
-        """Words as rows, documents as columns; each count times its document's weight. Kept until `release`."""
+        """Return the transpose (words x documents), with counts times document weights. Cached until `release`."""
         for known_weights, transpose in self._transposes:
             if known_weights is weights:
                 return transpose
@@ -363,7 +222,7 @@ class SparseCounts:
         return transpose
 
     def take(self, rows: Array) -> SparseCounts:
-        """The counts of these rows."""
+        """Return the counts of these rows."""
         part = self.matrix()[rows]
         same = self.indptr.dtype
         return SparseCounts(
@@ -372,7 +231,7 @@ class SparseCounts:
         )  # fmt: skip
 
     def with_values(self, values: Array) -> SparseCounts:
-        """The same rows with other counts, one for each of `values`, without those that are zero."""
+        """Return the counts with these values instead, one per non-zero; zeros are removed."""
         keep = values > 0
         kept_before = np.concatenate([[0], np.cumsum(keep)]).astype(self.indptr.dtype)
         return SparseCounts(
@@ -380,16 +239,16 @@ class SparseCounts:
         )
 
     def improve_rows(self, factor: Array, B: Array, u: Floats, *, passes: int, n_threads: int) -> tuple[Floats, Floats]:
-        """Coordinate ascent on each row of `factor` (rows x width, in place) with B fixed: see coordinate.hpp.
+        """Run coordinate ascent on each row of `factor` (rows x width, in place) with B fixed (coordinate.hpp).
 
-        Raises sum_w x log q - sum_k u_k factor_k of every row, q = factor . B_w. Returns the duality gap of each row
-        before, and sum_w x log q after.
+        It maximizes sum_w x log q - sum_k u_k factor_k of every row, with q = factor . B_w. Returns the duality gap of
+        each row before the update, and sum_w x log q after it.
         """
         check_operands(self, factor, B, None)
         gains, logs = np.empty(self.n_docs), np.empty(self.n_docs)
         _kernels.coordinate(
             self.indptr, self.indices, self.values, B, u, factor, gains, logs,
-            passes=passes, enough=_ENOUGH, n_threads=n_threads,
+            passes=passes, enough=_PASS_TOLERANCE, n_threads=n_threads,
         )  # fmt: skip
         return gains, logs
 
@@ -406,10 +265,11 @@ class SparseCounts:
         temperature: float = 1.0,
         u: Floats | None = None,
     ) -> tuple[Array, npt.NDArray[np.int32]]:
-        """Topic weights (documents x K) of every row with B fixed, and the EM steps each took (negative: cut off).
+        """Return the topic weights of every row (documents x K) with B fixed, and its number of steps.
 
-        Column K of B, with weight `background`, stays fixed; empty rows get the weights `empty`. u is the sum of each
-        topic over all words (K numbers), where B has not all of them.
+        The number of steps is negative if a row did not converge within `max_iter`. Column K of B belongs to a
+        background with the fixed weight `background`. Empty rows get the weights `empty`. `u` is the sum of each topic
+        over all words (K numbers), for a B that contains only some of them.
         """
         check_operands(self, None, B, None)
         theta = np.empty((self.n_docs, n_topics), dtype=B.dtype)
@@ -434,7 +294,7 @@ class SparseCounts:
         background: float = 0.0,
         temperature: float = 1.0,
     ) -> Array:
-        """Topic weights (documents x K) of every row after n_steps of EM from uniform ones, B fixed as in `fold_in`."""
+        """Return the topic weights of every row after `n_steps` EM steps from uniform weights. B is as in `fold_in`."""
         check_operands(self, None, B, None)
         theta = np.empty((self.n_docs, n_topics), dtype=B.dtype)
         uniform = np.full(n_topics, 1 / n_topics, dtype=B.dtype)
@@ -446,41 +306,9 @@ class SparseCounts:
         return theta
 
 
-def em_rows(A: Array, row_sums: Array, totals: Floats, *, n_threads: int) -> tuple[Array, Floats]:
-    """theta = A * row_sums with rows normalized (in the memory of row_sums), and n_d log max_k(row_sums_dk / n_d)."""
-    gains = np.empty(A.shape[0])
-    _kernels.finish_rows(A, row_sums, totals, gains, n_threads=n_threads)
-    return row_sums, gains
-
-
-def em_words(
-    B: Array, word_sums: Floats, topic_mass: Floats, word_totals: Floats, *, n_threads: int
-) -> tuple[Array, Floats]:
-    """phi = B * word_sums with columns normalized, and n_w log max_k(word_sums_wk / topic_mass_k)."""
-    phi, gains = aligned_empty(B.shape, B.dtype), np.empty(B.shape[0])
-    _kernels.finish_words(B, word_sums, topic_mass, word_totals, phi, gains, n_threads=n_threads)
-    return phi, gains
-
-
-def take_rows(table: Array, rows: Array, factors: Array, *, n_threads: int) -> Array:
-    """table[rows] * factors, one factor a column."""
-    taken = aligned_empty((len(rows), table.shape[1]), table.dtype)
-    _kernels.take_rows(table, rows, factors.astype(table.dtype), taken, n_threads=n_threads)
-    return taken
-
-
-def add_rows(
-    table: Array, rows: Array, B: Array, sums: Floats, n_columns: int, scale: float, *, n_threads: int
-) -> Floats:
-    """table[rows] += scale B * sums in the first n_columns (in place; no row twice). Returns B * sums, added up."""
-    totals = np.empty(table.shape[1])
-    _kernels.add_rows(table, rows, B, sums, scale, totals, columns=n_columns, n_threads=n_threads)
-    return totals
-
-
 @dataclass(frozen=True)
 class DenseCounts:
-    """The same counts as a dense array: the same sums by BLAS, in blocks of rows fixed by the shape."""
+    """Counts as a dense array. Sums are computed by BLAS in blocks of rows whose size depends on the shape only."""
 
     values: Array
 
@@ -501,7 +329,7 @@ class DenseCounts:
         return np.asarray(self.values.sum(axis=1, dtype=np.float64))
 
     def release(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: dense counts cache nothing."""
 
     def sparse(self) -> SparseCounts:
         matrix = sp.csr_array(self.values)
@@ -526,7 +354,7 @@ class DenseCounts:
         weights: Floats | None = None,
         memory: Floats | None = None,
     ) -> Sums:
-        sums = Sums(np.empty_like(A), sums_in(memory, B), np.empty(self.n_docs))
+        sums = Sums(np.empty_like(A), _word_sums_buffer(memory, B), np.empty(self.n_docs))
         self._sweep(A, B, *sums, n_threads=n_threads, weights=weights)
         return sums
 
@@ -548,14 +376,14 @@ class DenseCounts:
     def word_sums(
         self, A: Array, B: Array, *, n_threads: int, weights: Floats | None = None, memory: Floats | None = None
     ) -> Floats:
-        word_sums = sums_in(memory, B)
+        word_sums = _word_sums_buffer(memory, B)
         self._sweep(A, B, None, word_sums, None, n_threads=n_threads, weights=weights)
         return word_sums
 
     def words_and_logs(
         self, A: Array, B: Array, *, n_threads: int, weights: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        word_sums, logs = sums_in(None, B), np.empty(self.n_docs)
+        word_sums, logs = _word_sums_buffer(None, B), np.empty(self.n_docs)
         self._sweep(A, B, None, word_sums, logs, n_threads=n_threads, weights=weights)
         return word_sums, logs
 
@@ -587,7 +415,7 @@ class DenseCounts:
                 log_sums[block] = np.einsum("dw,dw->d", x, log_q, dtype=np.float64)
             if row_sums is None and word_sums is None:
                 return None
-            r = np.divide(x, q, out=np.zeros_like(q), where=present & (q > _unexplained(q.dtype)))
+            r = np.divide(x, q, out=np.zeros_like(q), where=present & (q > _max_zero_product(q.dtype)))
             if row_sums is not None:
                 row_sums[block] = r @ B
             if word_sums is None:
@@ -601,6 +429,181 @@ class DenseCounts:
                 word_sums += block_sums
 
 
-def _unexplained(dtype: np.dtype[Any]) -> float:
-    """A word whose q is at most this is not explained by any topic: it adds nothing to the sums."""
+def padded_width(n_columns: int) -> int:
+    """Return the number of columns with which an operand of `n_columns` columns is stored."""
+    return -(-n_columns // _WIDTH_STEP) * _WIDTH_STEP
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Return an uninitialized array that starts at a cache line, so that a padded row touches as few as possible."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.empty(size + _CACHE_LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % _CACHE_LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def padded(matrix: Array, dtype: npt.DTypeLike, n_columns: int = 0) -> Array:
+    """Return a copy of `matrix` (n x K), padded with zeros to the width for max(n_columns, K) columns."""
+    wide = aligned_empty((matrix.shape[0], padded_width(max(n_columns, matrix.shape[1]))), dtype)
+    wide[:, matrix.shape[1] :] = 0
+    wide[:, : matrix.shape[1]] = matrix
+    return wide
+
+
+def without_negligible(factor: Array, dtype: npt.DTypeLike) -> Array:
+    """Return the factor as `dtype`, with zeros for probabilities whose products would be denormal (as in mstep.hpp)."""
+    least = 1e-30 if np.dtype(dtype) == np.float32 else 1e-200
+    return np.where(factor > least, factor, 0).astype(dtype)
+
+
+def inner(a: Array, b: Array | float) -> float:
+    """Return sum a b in float64, without BLAS, because its sums depend on the number of threads."""
+    return float(np.multiply(a, b, dtype=np.float64).sum())
+
+
+def weighted_sum(weights: Floats, rows: Array, *, n_threads: int = 1) -> Floats:
+    """Return sum_i weights_i rows_i (one number per column) in float64, without BLAS."""
+    total = np.empty(rows.shape[1])
+    _kernels.weighted_sum(
+        np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(rows), total, n_threads=n_threads
+    )
+    return total
+
+
+def em_rows(A: Array, row_sums: Array, totals: Floats, *, n_threads: int) -> tuple[Array, Floats]:
+    """Return theta = A * row_sums with normalized rows, and n_d log max_k(row_sums_dk / n_d). Overwrites `row_sums`."""
+    gains = np.empty(A.shape[0])
+    _kernels.finish_rows(A, row_sums, totals, gains, n_threads=n_threads)
+    return row_sums, gains
+
+
+def em_words(
+    B: Array, word_sums: Floats, topic_mass: Floats, word_totals: Floats, *, n_threads: int
+) -> tuple[Array, Floats]:
+    """Return phi = B * word_sums with normalized columns, and n_w log max_k(word_sums_wk / topic_mass_k)."""
+    phi, gains = aligned_empty(B.shape, B.dtype), np.empty(B.shape[0])
+    _kernels.finish_words(B, word_sums, topic_mass, word_totals, phi, gains, n_threads=n_threads)
+    return phi, gains
+
+
+def take_rows(table: Array, rows: Array, factors: Array, *, n_threads: int) -> Array:
+    """Return table[rows] * factors, one factor per column."""
+    taken = aligned_empty((len(rows), table.shape[1]), table.dtype)
+    _kernels.take_rows(table, rows, factors.astype(table.dtype), taken, n_threads=n_threads)
+    return taken
+
+
+def add_rows(
+    table: Array, rows: Array, B: Array, sums: Floats, n_columns: int, scale: float, *, n_threads: int
+) -> Floats:
+    """Add scale * B * sums to table[rows] in the first `n_columns` (in place). Return the column sums of B * sums.
+
+    No row may occur twice, because threads update rows in parallel.
+    """
+    totals = np.empty(table.shape[1])
+    _kernels.add_rows(table, rows, B, sums, scale, totals, columns=n_columns, n_threads=n_threads)
+    return totals
+
+
+def check_operands(counts: Counts, A: Array | None, B: Array, weights: Floats | None) -> None:
+    """Raise TypeError if the operands do not fit the counts. The kernels cannot detect that B has too few rows."""
+    for operand, rows in ((A, counts.n_docs), (B, counts.n_words)):
+        if operand is None:
+            continue
+        if operand.dtype != counts.dtype or operand.shape != (rows, B.shape[1]) or B.shape[1] % _WIDTH_STEP != 0:
+            raise TypeError(
+                f"an operand {operand.shape} {operand.dtype} does not fit counts ({counts.n_docs}, {counts.n_words}) "
+                f"{counts.dtype} and a width of {B.shape[1]}"
+            )
+    if weights is not None and (weights.shape != (counts.n_docs,) or weights.dtype != np.float64):
+        raise TypeError("weights must be one float64 number per document")
+
+
+def check_topics(sums: Array) -> None:
+    """Raise InputError if sums over the topics of a model are not finite."""
+    if not np.isfinite(sums).all():
+        raise InputError("The model's topics contain NaN or infinity: fit the model again.")
+
+
+def checked_sparse(X: Any, name: str = "X") -> Any:
+    """Return X. Raise InputError if X is sparse and its indices do not fit its shape."""
+    if sp.issparse(X):
+        fault = _sparse_fault(X)
+        if fault is not None:
+            raise InputError(f"{name} is not a valid sparse matrix: {fault}; build it again from its entries.")
+    return X
+
+
+def counts_fault(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> str | None:
+    """Return what is wrong with CSR counts read from a file, or None.
+
+    In addition to a valid CSR matrix, no entry may be unused, and all values must be finite and non-negative.
+    """
+    fault = _csr_fault(indptr, indices, values, shape)
+    if fault is not None:
+        return fault
+    if indptr[-1] != len(indices):
+        return f"indptr ends at {indptr[-1]}, but there are {len(indices)} values"
+    if values.dtype.kind not in "fiu" or values.ndim != 1:
+        return "the values must be numbers"
+    if values.size and not (values.min() >= 0 and np.isfinite(values.max())):
+        return "a count is not a finite number of at least 0"
+    return None
+
+
+def _sparse_fault(X: Any) -> str | None:
+    """Return what is wrong with the index arrays of a scipy sparse matrix or array, or None."""
+    if X.format in ("csr", "csc"):
+        return _csr_fault(X.indptr, X.indices, X.data, X.shape if X.format == "csr" else X.shape[::-1])
+    if X.format == "bsr":
+        blocks = tuple(size // block for size, block in zip(X.shape, X.blocksize, strict=True))
+        return _csr_fault(X.indptr, X.indices, X.data, blocks)
+    if X.format == "coo":
+        coords = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
+        if any(len(indices) != len(X.data) for indices in coords):
+            return "the coordinates and the values differ in length"
+        faults = (_index_fault(indices, size) for indices, size in zip(coords, X.shape, strict=True))
+        return next((fault for fault in faults if fault is not None), None)
+    return None  # scipy stores the other formats as Python lists or diagonals, and converts them safely
+
+
+def _csr_fault(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> str | None:
+    """Return what is wrong with the arrays of a CSR matrix of this shape, or None. Reads every index once.
+
+    As in scipy, `indices` and `values` may be longer than `indptr` requires; the rest is unused.
+    """
+    rows, columns = shape
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or indptr.ndim != 1 or indices.ndim != 1:
+        return "indptr and indices must be one-dimensional arrays of whole numbers"
+    if indptr.size != rows + 1:
+        return f"indptr has {indptr.size} entries where {rows + 1} are needed"
+    if len(indices) != len(values):
+        return f"there are {len(indices)} indices but {len(values)} values"
+    if indptr[0] != 0:
+        return f"indptr starts at {indptr[0]} instead of 0"
+    if (indptr[1:] < indptr[:-1]).any():
+        return "indptr decreases"
+    if indptr[-1] > len(indices):
+        return f"indptr ends at {indptr[-1]}, but there are only {len(indices)} values"
+    return _index_fault(indices[: indptr[-1]], columns)
+
+
+def _index_fault(indices: Array, size: int) -> str | None:
+    for index in (indices.min(), indices.max()) if indices.size else ():
+        if not 0 <= index < size:
+            return f"the index {index} is outside 0..{size - 1}"
+    return None
+
+
+def _word_sums_buffer(memory: Floats | None, B: Array) -> Floats:
+    """Return `memory`, checked, or a new array for the word sums."""
+    if memory is None:
+        return np.empty(B.shape)
+    if memory.shape != B.shape or memory.dtype != np.float64:
+        raise TypeError(f"memory {memory.shape} {memory.dtype} does not fit word sums {B.shape} float64")
+    return memory
+
+
+def _max_zero_product(dtype: np.dtype[Any]) -> float:
+    """Return the largest q that counts as zero: a word that no topic explains adds nothing to the sums."""
     return 1e-24 if dtype == np.float32 else 1e-280
