@@ -1,24 +1,32 @@
-"""The errors that polyseme raises on purpose. Each message is one sentence that says what to do."""
+"""Exceptions that polyseme raises. A message is one sentence that names the problem and how to fix it."""
 
 
 class InputError(ValueError):
-    """Data or a parameter that no model can be made from."""
+    """Invalid data or an invalid parameter."""
 
 
 class UnsupportedError(InputError):
-    """A combination that is well formed, but that the chosen solver or model cannot do."""
+    """Valid parameters that the chosen solver or model does not support together."""
 
 
 class ModelFileError(Exception):
-    """A model file that is damaged, foreign, or newer than this library."""
+    """Model file that is damaged, of another program, or of a newer version."""
 
 
 class ShardError(Exception):
-    """A shard, or the manifest of a folder of shards, that is damaged or missing."""
+    """Shard file, or manifest of a folder of shards, that is damaged or missing."""
 
 
 class MissingExtraError(ImportError):
-    """A part of polyseme whose optional dependency is not installed."""
+    """Missing optional dependency.
+
+    Parameters
+    ----------
+    what : str
+        Feature that needs the dependency, at the start of the message.
+    extra : str
+        Extra of the package that installs the dependency.
+    """
 
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra

@@ -1,3 +1,9 @@
+"""Checks of parameters that estimators, solvers and functions share.
+
+Every `check_*` function takes the name of the parameter and its value, returns the value in its final type, and raises
+InputError with the name, the condition and the value if the condition does not hold.
+"""
+
 from __future__ import annotations
 
 from numbers import Integral, Real
@@ -9,36 +15,46 @@ from sklearn.utils import check_random_state
 from polyseme.errors import InputError
 from polyseme.kernels import Array
 
-MOST_TOPICS = 2**31 - 1
-"""the kernels count topics in 32 bits"""
+MAX_TOPICS = 2**31 - 1
+"""Largest number of topics, because the kernels count topics in 32 bits."""
+MOST = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
+"""Largest count or weight for each type of the factors, and the inverse of the smallest positive one.
+
+Within these limits, products and squares of counts and weights are finite.
+"""
 
 
 def check_whole_number(name: str, value: Any, *, least: int) -> int:
+    """Return `value` as an int of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     return int(value)
 
 
 def check_n_topics(n_components: Any) -> int:
-    K = check_whole_number("n_components", n_components, least=1)
-    if K > MOST_TOPICS:
-        raise InputError(f"n_components must be at most {MOST_TOPICS}, got {n_components!r}.")
-    return K
+    """Return the number of topics as an int from 1 to `MAX_TOPICS`."""
+    n_topics = check_whole_number("n_components", n_components, least=1)
+    if n_topics > MAX_TOPICS:
+        raise InputError(f"n_components must be at most {MAX_TOPICS}, got {n_components!r}.")
+    return n_topics
 
 
 def check_nonnegative(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
+    """Return `value` as a finite float of at least 0."""
+    if not _is_real(value) or not 0 <= float(value) < float("inf"):
         raise InputError(f"{name} must be a finite number of at least 0, got {value!r}.")
     return float(value)
 
 
 def check_share(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+    """Return `value` as a float from 0 to 1."""
+    if not _is_real(value) or not 0 <= float(value) <= 1:
         raise InputError(f"{name} must be a number between 0 and 1, got {value!r}.")
     return float(value)
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
+    """Return `n_jobs` as None or an int other than 0."""
     if n_jobs is None:
         return None
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
@@ -47,7 +63,7 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
-    """A seed as scikit-learn takes it: None, a number or a RandomState. A Generator would not survive `clone`."""
+    """Return the RandomState for None, a number or a RandomState. A Generator is refused, as in scikit-learn."""
     if isinstance(random_state, np.random.Generator):
         raise InputError(
             "random_state must be None, a whole number or a numpy.random.RandomState, not a Generator: pass a number "
@@ -63,24 +79,17 @@ def as_random_state(random_state: Any) -> np.random.RandomState:
 
 
 def word_names(name: str, vocabulary: Any, size: int) -> Array:
-    """The word of each column as strings, from a sequence of names, or from a fitted vectorizer or Pipeline."""
+    """Return the word of each of `size` columns, from a sequence of names or from a fitted vectorizer or Pipeline."""
     if hasattr(vocabulary, "get_feature_names_out"):
         vocabulary = vocabulary.get_feature_names_out()
     if isinstance(vocabulary, str) or len(vocabulary) != size:
-        raise InputError(f"{name} must have one name for each of the {size} words, got {_how_many(vocabulary)}.")
+        found = repr(vocabulary) if isinstance(vocabulary, str) else str(len(vocabulary))
+        raise InputError(f"{name} must have one name for each of the {size} words, got {found}.")
     return np.array([str(word) for word in vocabulary], dtype=object)
 
 
-def _how_many(vocabulary: Any) -> str:
-    return repr(vocabulary) if isinstance(vocabulary, str) else str(len(vocabulary))
-
-
-MOST = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
-"""counts and weights must be 0, or between the inverse of this and this: products and squares of them stay finite"""
-
-
 def check_range(name: str, values: Array, dtype: np.dtype[Any]) -> None:
-    """Refuses numbers of at least 0 that are too large or too small for factors of `dtype`."""
+    """Raise InputError if non-negative values are too large, or positive and too small, for factors of `dtype`."""
     if not values.size:
         return
     most = MOST[dtype]
@@ -96,3 +105,7 @@ def check_range(name: str, values: Array, dtype: np.dtype[Any]) -> None:
         f"{name} must be 0 or between {1 / most:.0e} and {most:.0e} in {dtype.name}, got {wrong:.3g}: "
         f"rescale the data{wider}."
     )
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

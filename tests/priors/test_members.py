@@ -1,4 +1,4 @@
-"""What each prior is for, against its formula, a grid, or a small corpus; and the priors that are refused."""
+"""Each prior compared with its formula, a grid, or a fit of a small corpus; and errors for invalid priors."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ class TestDirichlet:
             Dirichlet(3).maximize(np.array([[1.0, 0, 5]]), np.eye(3)[:1]), [[0.25, 1 / 6, 7 / 12]]
         )
 
-    def test_below_one_clips(self):
+    def test_alpha_below_one_creates_zeros(self):
         f = Dirichlet(0.5).maximize(np.array([[1.5, 0.2, 0, 3.5]]), np.full((1, 4), 0.25))
         np.testing.assert_allclose(f, [[0.25, 0, 0, 0.75]])
 
@@ -35,7 +35,7 @@ class TestDirichlet:
         np.testing.assert_allclose(f, [[1, 0, 0], [0.75, 0, 0.25]])
 
     def test_a_row_without_counts(self):
-        """A symmetric alpha below one has no preference and keeps the row; a larger one, or a vector, has."""
+        """A symmetric alpha below one keeps the row; a larger alpha or a vector has a preferred row."""
         n, f = np.zeros((1, 3)), np.array([[0.2, 0.3, 0.5]])
         np.testing.assert_allclose(Dirichlet(0.1).maximize(n, f), f)
         np.testing.assert_allclose(Dirichlet(2).maximize(n, f), [[1 / 3, 1 / 3, 1 / 3]])
@@ -46,7 +46,7 @@ class TestDirichlet:
         assert Dirichlet(2).log_density(corner) == -np.inf
         assert Dirichlet(0.5).log_density(corner) == pytest.approx(np.log(2))
 
-    def test_smoothing_and_sparsing_are_dirichlet_by_other_names(self):
+    def test_uniform_smoothing_and_sparsing_equal_a_dirichlet_prior(self):
         n, f = counts(), factor()
         for other, prior in [(Smoothing(6), Dirichlet(2)), (Sparsing(3), Dirichlet(0.5))]:
             np.testing.assert_allclose(prior.maximize(n, f), other.maximize(n, f), rtol=1e-14)
@@ -60,7 +60,7 @@ class TestDirichlet:
 
 
 def grid(n, beta):
-    """The best value of sum n log f + beta sum f log f on a fine grid of the simplex (2 or 3 entries), and where."""
+    """Return the maximum of sum n log f + beta sum f log f on a grid of the simplex (2 or 3 entries), and its f."""
     ticks = (np.arange(100_000) + 0.5) / 100_000 if len(n) == 2 else (np.arange(1000) + 0.5) / 1000
     if len(n) == 2:
         f = np.stack([ticks, 1 - ticks], axis=1)
@@ -76,7 +76,7 @@ class TestEntropic:
     @pytest.mark.parametrize("beta", [-1000, -20, -1, 0.5, 3, 8, 11, 14, 20, 40, 100, 1000])
     @pytest.mark.parametrize("n", [(3, 7), (5, 5), (1, 10), (4, 4.5, 5), (1, 2, 8), (4, 4, 4)], ids=str)
     def test_reaches_the_best_value_on_a_grid(self, n, beta):
-        """Also where Lambert's W_-1 has no root (the best f exceeds n / beta), and where counts are equal."""
+        """Includes cases where Lambert's W_-1 is undefined (the best f exceeds n / beta), and equal counts."""
         best, where = grid(n, beta)
         rng = np.random.default_rng(0)
         starts = np.vstack([plain(np.array([n], dtype=float)), rng.dirichlet(np.ones(len(n)), 10)])
@@ -89,7 +89,7 @@ class TestEntropic:
 
     @pytest.mark.parametrize("seed", range(5))
     def test_no_start_leads_to_a_better_maximum(self, seed):
-        """Counts of nearly one size, where flat and peaked maxima compete."""
+        """The counts are nearly equal, so that flat and peaked maxima have similar values."""
         rng = np.random.default_rng(seed)
         n = rng.gamma(50, size=(40, 8))
         beta = n.max() * 8 * rng.uniform(0.3, 1.5)
@@ -108,14 +108,14 @@ class TestEntropic:
             value = [(row * np.log(g) + beta * g * np.log(g)).sum() for g in (best, other)]
             assert value[0] >= value[1] - 1e-10 * abs(value[1])
 
-    def test_positive_is_sparse_and_negative_is_flat(self):
+    def test_positive_beta_makes_rows_sparse_and_negative_beta_flat(self):
         n, f = counts(), factor()
         largest = [Entropic(beta).maximize(n, f).max(axis=1).mean() for beta in (-1e6, -100, -1, 0, 1, 100, 1e6)]
         assert (np.diff(largest) > 0).all()
         assert largest[0] == pytest.approx(1 / COLUMNS, abs=1e-4)
         assert largest[-1] == pytest.approx(1, abs=1e-3)
 
-    def test_tiny_weights_are_nearly_plain(self):
+    def test_a_tiny_beta_has_nearly_no_effect(self):
         for beta in (-1e-6, 1e-6):
             np.testing.assert_allclose(Entropic(beta).maximize(counts(), factor()), plain(counts()), atol=1e-6)
 
@@ -124,19 +124,19 @@ class TestEntropic:
         np.testing.assert_allclose(Entropic(-1).maximize(n, f), np.full((2, 3), 1 / 3))
         np.testing.assert_allclose(Entropic(1).maximize(n, f), [[0, 0, 1], [0.5, 0, 0.5]])
 
-    def test_entries_without_counts_go_when_sparse_and_stay_when_flat(self):
+    def test_entries_without_counts_become_zero_for_positive_beta_only(self):
         n, f = np.array([[0.0, 3, 1]]), np.array([[0.9, 0.05, 0.05]])
         assert Entropic(5).maximize(n, f)[0, 0] == 0
         assert Entropic(-5).maximize(n, f)[0, 0] > 0.1
 
-    def test_weights_in_a_sum_add_up(self):
+    def test_entropic_weights_are_added_in_a_sum(self):
         n, f = counts(), factor()
         both = PriorSum((Entropic(20), Dirichlet(2), Entropic(-5)))
         np.testing.assert_allclose(both.maximize(n, f), Entropic(15).maximize(n + 1, f), rtol=1e-14)
         assert both.log_density(f) == pytest.approx(Entropic(15).log_density(f) + Dirichlet(2).log_density(f))
 
 
-class TestCoupled:
+class TestPriorsOnAllRows:
     def test_decorrelation_formula(self):
         """BigARTM: n_wt - tau phi_wt sum over s != t of phi_ws."""
         n, f = counts(), factor()
@@ -155,7 +155,7 @@ class TestCoupled:
         (*_, (_, plain_phi)), (*_, (_, phi)) = em(X, 4)[1], em(X, 4, word_prior=Decorrelation(300))[1]
         assert overlap(phi) < 0.8 * overlap(plain_phi)
 
-    def test_a_topic_never_empties_nor_takes_words_it_has_not_seen(self):
+    def test_strong_decorrelation_keeps_a_word_that_the_topic_had(self):
         n = np.array([[5.0, 3, 0], [0, 6, 0]])
         f = np.array([[0.5, 0.5, 0], [0.4, 0.6, 0]])
         after = Decorrelation(1e6).maximize(n, f)
@@ -171,14 +171,14 @@ class TestCoupled:
         assert prior.log_density(f) == pytest.approx(-0.3 / COLUMNS * TOTALS.sum() * np.log(shares).sum())
 
     @pytest.mark.parametrize("strength", [0.1, 0.3, 0.6])
-    def test_topic_selection_switches_off_surplus_topics(self, strength):
+    def test_topic_selection_removes_superfluous_topics(self, strength):
         X = mixed_counts(n_topics=3)
         prior = TopicSelection(strength).with_row_totals(X.sum(axis=1))
         _, points = em(X, 8, doc_prior=prior, iterations=300)
         assert (points[-1][0].sum(axis=0) > 0).sum() == 3
         assert (em(X, 8, iterations=300)[1][-1][0].sum(axis=0) > 1).sum() > 3
 
-    def test_topic_selection_at_weight_two_is_a_repeated_row(self):
+    def test_topic_selection_treats_weight_two_as_a_repeated_row(self):
         n, f = counts(), factor()
         twice = [0, 1, 1, 2, 3]
         weighted = TopicSelection(0.3).with_row_totals(TOTALS, np.array([1.0, 2, 1, 1]))
@@ -208,8 +208,7 @@ class TestSeedWords:
         n[2, 3] += 9
         np.testing.assert_allclose(seeds.maximize(counts(), factor()), plain(n), rtol=1e-14)
 
-    def test_guided_topics_take_the_place_that_is_asked_for(self):
-        """Topics in the order of the seeds, whatever the start."""
+    def test_guided_topics_are_in_the_order_of_the_seeds(self):
         X = mixed_counts()
         _, points = em(X, 3)
         words = points[-1][1].argsort(axis=1)[:, -3:]
@@ -220,12 +219,7 @@ class TestSeedWords:
             assert similarity.argmax(axis=1).tolist() == order
 
 
-# priors that are refused
-
-TARGET = [0.1, 0.1, 0.2, 0.2, 0.3, 0.1]
-
-
-def at_check(prior):
+def check_of(prior):
     return lambda: prior.check((ROWS, COLUMNS))
 
 
@@ -250,7 +244,7 @@ def at_check(prior):
         (lambda: TopicSelection("much"), "TopicSelection: strength must be a finite number, got 'much'."),
         (
             lambda: TopicSelection(1).log_density(factor()),
-            "TopicSelection needs the documents' lengths for its log density: use with_row_totals.",
+            "TopicSelection needs the lengths of the documents for its log density: use with_row_totals.",
         ),
         (lambda: SeedWords({0: ["a"]}, strength=-1), "SeedWords: strength must not be negative, got -1."),
         (lambda: SeedWords([["a"]]), "SeedWords: seeds must map topic numbers to lists of words, got [['a']]."),
@@ -265,21 +259,21 @@ def at_check(prior):
         ),
         (
             lambda: SeedWords({0: ["law"]}).maximize(counts(), factor()),
-            "SeedWords needs the vocabulary, to know the columns of 'law': give vocabulary, or columns.",
+            "SeedWords needs the vocabulary to find the columns of 'law': give vocabulary, or columns instead.",
         ),
-        (at_check(SeedWords({4: [1]})), "SeedWords: there are seeds for topic 4, but topics end at 3."),
-        (at_check(SeedWords({1: [2, 6]})), "SeedWords: column 6 is a seed word, but columns end at 5."),
+        (check_of(SeedWords({4: [1]})), "SeedWords: there are seeds for topic 4, but topics end at 3."),
+        (check_of(SeedWords({1: [2, 6]})), "SeedWords: column 6 is a seed word, but columns end at 5."),
         (
-            at_check(Dirichlet([1, 2])),
-            "Dirichlet: alpha has 2 entries, but the rows it acts on have 6: give one for each.",
-        ),
-        (
-            at_check(PriorSum((Entropic(1), Smoothing(1, np.ones(7))))),
-            "Smoothing: target has 7 entries, but the rows it acts on have 6: give one for each.",
+            check_of(Dirichlet([1, 2])),
+            "Dirichlet: alpha has 2 entries, but the rows it acts on have 6: give one per column.",
         ),
         (
-            at_check(TopicSelection(1).with_row_totals(np.ones(3))),
-            "TopicSelection: there are 3 row totals, but 4 rows: give one for each.",
+            check_of(PriorSum((Entropic(1), Smoothing(1, np.ones(7))))),
+            "Smoothing: target has 7 entries, but the rows it acts on have 6: give one per column.",
+        ),
+        (
+            check_of(TopicSelection(1).with_row_totals(np.ones(3))),
+            "TopicSelection: there are 3 row totals, but 4 rows: give one per row.",
         ),
         (
             lambda: as_prior("flat"),
@@ -291,11 +285,11 @@ def at_check(prior):
         ),
         (
             lambda: as_prior([0.1, 0.2]),
-            "A list of priors holds priors only, got 0.1: a vector is Dirichlet([...]).",
+            "A list of priors may contain priors only, got 0.1: write a vector as Dirichlet([...]).",
         ),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_sentence(call, message):
+def test_invalid_input_raises_an_error(call, message):
     with pytest.raises(InputError) as caught:
         call()
     assert str(caught.value) == message

@@ -68,7 +68,7 @@ class Counts(Protocol):
         weights: Floats | None = None,
         memory: Floats | None = None,
     ) -> Sums:
-        """Return all three sums. `weights` multiply documents in the word sums, which use the array `memory` if given."""
+        """Return all three sums. `weights` multiply documents in the word sums, which use `memory` if given."""
 
     def row_sums(self, A: Array, B: Array, *, n_threads: int) -> Array: ...
     def logs(self, A: Array, B: Array, *, n_threads: int) -> Floats: ...

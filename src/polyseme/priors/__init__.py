@@ -1,20 +1,20 @@
-"""Priors and regularizers on either factor: `maximize(counts, factor)` and `log_density(factor)`.
+"""Priors and regularizers on P(z|d) and P(w|z).
 
-A factor is n x m with rows that sum to one: P(z|d) as documents x topics, P(w|z) as topics x words. Every member is
-one formula, the rows that maximize sum (counts + pseudo_counts) log f + beta sum f log f, with pseudo-counts and beta
-of its own; so a list of priors adds up. docs/how-to/add_a_prior.md shows how to write another.
+A factor is an n x m matrix whose rows sum to one: P(z|d) as documents x topics, or P(w|z) as topics x words. The M-step
+of every prior finds the rows f that maximize sum (counts + pseudo_counts) log f + beta sum f log f. A prior defines the
+pseudo-counts and beta, so priors can be added. docs/how-to/add_a_prior.md shows how to write a new one.
 
-| prior | log density | an M-step is | monotone |
+| prior | log density | the M-step is | monotone |
 |---|---|---|---|
 | `Dirichlet(alpha)` | sum (alpha - 1) log f | the maximum, closed form | alpha >= 1 |
 | `Smoothing(strength, target)` | strength sum target log f | the maximum, closed form | yes |
-| `Sparsing(strength, target)` | -strength sum target log f | the maximum while no entry reaches zero | no |
+| `Sparsing(strength, target)` | -strength sum target log f | the maximum, as long as no entry becomes zero | no |
 | `SeedWords(seeds)` | strength sum log f over the seeds | the maximum, closed form | yes |
-| `Entropic(beta)` | beta sum f log f | beta < 0: the maximum; beta > 0: a local one, no worse than before | yes |
-| `Decorrelation(strength)` | -strength sum over pairs f_k . f_l | one step of a fixed-point iteration | no |
+| `Entropic(beta)` | beta sum f log f | beta < 0: the maximum; beta > 0: a local maximum, no worse than before | yes |
+| `Decorrelation(strength)` | -strength sum_(k<l) f_k . f_l | one step of a fixed-point iteration | no |
 | `TopicSelection(strength)` | -strength (N / K) sum log p(topic) | one step of a fixed-point iteration | no |
 
-Monotone: EM never lowers the likelihood plus the log density. "No" says that it may, at strengths other than neutral.
+Monotone means that no EM step lowers the likelihood plus the log density. Every prior is monotone at its neutral value.
 """
 
 from polyseme.priors.base import DOCUMENTS, TOPICS, Prior, PriorSum, combine
@@ -39,7 +39,7 @@ MEMBERS: tuple[type[Prior], ...] = (
     PriorSum,
     TopicSelection,
 )
-"""every prior, as model files name them"""
+"""All priors, by whose class names model files refer to them."""
 
 __all__ = [
     "DOCUMENTS",

@@ -1,7 +1,4 @@
-"""What every prior offers, and the checks that several share.
-
-Several priors at once, and what estimators accept as a prior.
-"""
+"""Base class of the priors, the sum of several priors, and checks that the members share."""
 
 from __future__ import annotations
 
@@ -19,134 +16,193 @@ from polyseme.kernels import Floats
 from polyseme.priors.row_maximum import row_maximum
 
 Vocabulary = Sequence[str] | Mapping[str, int]
-"""The words in the order of the columns, or the column of each word."""
+"""The words in the order of the columns, or a mapping from words to columns."""
 DOCUMENTS = "P(z|d)"
-"""the factor documents x topics"""
-
+"""Name of the factor documents x topics."""
 TOPICS = "P(w|z)"
-"""the factor topics x words"""
+"""Name of the factor topics x words."""
 
 
 class Prior(ABC):
-    """A prior on a factor (n x m, rows sum to one), immutable. Small: a subclass says what it adds to the counts.
+    """Base class of priors on a factor (n x m, rows sum to one). Priors are immutable.
 
-    A new prior defines `neutral`, `monotone`, `row_log_density`, and `pseudo_counts` or `entropic_weight`; the M-step
-    follows from them, also when priors are added up. One that defines `maximize` itself cannot stand in a list.
+    A subclass defines `neutral`, `monotone`, `row_log_density`, and `pseudo_counts` or `entropic_weight`. The M-step
+    follows from them, also for a sum of priors. A prior that overrides `maximize` cannot be part of a list of priors.
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS, TOPICS)
-    """the factors that it can act on"""
+    """Factors that the prior can act on."""
 
     @property
     def parts(self) -> tuple[Prior, ...]:
-        """The priors that it is the sum of."""
+        """The priors whose sum this prior is; the prior itself if it is no sum."""
         return (self,)
 
     @property
     @abstractmethod
     def neutral(self) -> bool:
-        """Whether it changes nothing at all: the M-step is counts normalized."""
+        """Whether the prior has no effect: the M-step normalizes the counts."""
 
     @property
     @abstractmethod
     def monotone(self) -> bool:
-        """Whether EM with it never lowers the likelihood plus the log density."""
+        """Whether no EM step with this prior lowers the likelihood plus the log density."""
 
     @abstractmethod
     def row_log_density(self, factor: Floats) -> Floats:
-        """The share of each row in the log density, without constants (n numbers; weights of rows multiply them).
+        """Return the term of each row in the log density, without constants.
 
-        Never +inf or NaN: where a density grows without bound at a zero, the zero is left out of the sum. -inf for a
-        zero that the density forbids.
+        The result is never +inf or NaN. If a density is unbounded at a zero, that entry is omitted from the sum; if it
+        is zero there, the term is -inf. Weights of rows multiply their terms.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n, m)
+            Rows that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            One term per row.
         """
 
     def log_density(self, factor: Floats) -> float:
-        """The log density of the whole factor, without constants: the sum of `row_log_density`."""
+        """Return the log density of the whole factor, without constants.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n, m)
+            Rows that sum to one.
+
+        Returns
+        -------
+        float
+            Sum of `row_log_density`.
+        """
         return float(self.row_log_density(factor).sum())
 
     def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
-        """What the M-step adds to the counts: factor * d(log density)/d(factor) at the current factor."""
+        """Return what the M-step adds to the counts: factor * d(log density) / d(factor) at the current factor.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n, m)
+            Expected counts of the E-step.
+        factor : ndarray of shape (n, m)
+            Current factor.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Pseudo-counts, of any sign.
+        """
         return np.zeros_like(counts)
 
     @property
     def entropic_weight(self) -> float:
-        """beta of a term beta sum f log f in the log density, which the pseudo-counts then leave out."""
+        """Weight beta of the term beta sum f log f of the log density, which is not part of the pseudo-counts."""
         return 0.0
 
     def maximize(self, counts: Floats, factor: Floats) -> Floats:
-        """The M-step: rows that maximize sum counts log f + log density, or one step toward them from `factor`.
+        """Return the M-step: rows f that maximize sum counts log f + log density, or one step toward them.
 
-        Both are n x m, float64; counts >= 0. A row where all is clipped away keeps its largest entry, and one without
-        counts stays as it is, unless the prior prefers another.
+        A row whose counts and pseudo-counts are all at most zero keeps its largest entry. A row without counts does not
+        change, unless the prior prefers another row.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n, m)
+            Expected counts of the E-step in float64, at least zero.
+        factor : ndarray of shape (n, m)
+            Current factor in float64.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            New factor; rows sum to one.
         """
         self.check(counts.shape)
         return row_maximum(counts + self.pseudo_counts(counts, factor), factor, self.entropic_weight)
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raises InputError if the prior does not fit a factor of this shape."""
+        """Raise InputError if the prior does not fit a factor of this shape.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape (n, m) of the factor.
+        """
         return
 
     def resolve(self, vocabulary: Vocabulary) -> Prior:
-        """The same prior with the words that it names turned into columns."""
+        """Return the prior with names of words replaced by columns.
+
+        Parameters
+        ----------
+        vocabulary : sequence of str or mapping of str to int
+            The words in the order of the columns, or the column of each word.
+
+        Returns
+        -------
+        Prior
+            This prior if it does not name words.
+        """
         return self
 
     def shaped(self, factor: Floats) -> Floats:
-        """A start of the factor that knows what the prior wants of single rows."""
+        """Return a start of the factor that uses what the prior knows about single rows.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n, m)
+            Random start; rows sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Adjusted start; `factor` itself if the prior knows nothing about single rows.
+        """
         return factor
 
     def row_by_row(self) -> Prior | None:
-        """What it says of rows that come one at a time, knowing nothing of each other: folding in takes this."""
+        """Return the prior of a single row, as folding in uses it for each document.
+
+        Returns
+        -------
+        Prior or None
+            None if the prior acts on all rows together only.
+        """
         return self
 
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> Prior:
-        """The same prior, told how many tokens each row has and, if they differ, how often each row counts."""
+        """Return the prior with the number of tokens and the weight of each row.
+
+        Parameters
+        ----------
+        totals : ndarray of shape (n,)
+            Number of tokens of each row.
+        weights : ndarray of shape (n,), default=None
+            Weight of each row. None means that all weights are one.
+
+        Returns
+        -------
+        Prior
+            This prior if it does not depend on them.
+        """
         return self
-
-
-def weighted_logs(weights: Floats, factor: Floats) -> Floats:
-    """sum weights log f of each row, without the zeros whose weight is negative (there it has no bound)."""
-    logs = xlogy(weights, factor)
-    logs[logs == np.inf] = 0
-    return np.asarray(logs.sum(axis=1))
-
-
-def finite_number(owner: str, name: str, value: Any) -> float:
-    """`value` as a finite float."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        raise InputError(f"{owner}: {name} must be a finite number, got {value!r}.")
-    return float(value)
-
-
-def strength_of(owner: str, value: Any) -> float:
-    """`value` as a finite float that is not negative."""
-    strength = finite_number(owner, "strength", value)
-    if strength < 0:
-        raise InputError(f"{owner}: strength must not be negative, got {value!r}.")
-    return strength
-
-
-def vector_of(owner: str, name: str, values: Any) -> tuple[float, ...]:
-    """`values` as a tuple of finite floats."""
-    try:
-        vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        vector = np.empty(0)
-    if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
-        raise InputError(f"{owner}: {name} must be finite numbers in one dimension, got {values!r}.")
-    return tuple(vector.tolist())
-
-
-def check_length(owner: str, name: str, values: Any, shape: tuple[int, ...]) -> None:
-    """Raises InputError if `values` is a vector and not as long as a row."""
-    if isinstance(values, tuple) and len(values) != shape[1]:
-        raise InputError(
-            f"{owner}: {name} has {len(values)} entries, but the rows it acts on have {shape[1]}: give one for each."
-        )
 
 
 @dataclass(frozen=True)
 class PriorSum(Prior):
-    """Priors on the same factor: log densities, pseudo-counts and entropic weights add up, in one M-step."""
+    """Sum of priors on the same factor.
+
+    Log densities, pseudo-counts and entropic weights are added, so that there is one M-step.
+
+    Parameters
+    ----------
+    priors : sequence of Prior
+        The priors to add. None of them may override `maximize`.
+    """
 
     priors: tuple[Prior, ...]
 
@@ -154,10 +210,12 @@ class PriorSum(Prior):
         object.__setattr__(self, "priors", tuple(self.priors))
         for prior in self.priors:
             if not isinstance(prior, Prior):
-                raise InputError(f"A list of priors holds priors only, got {prior!r}: a vector is Dirichlet([...]).")
+                raise InputError(
+                    f"A list of priors may contain priors only, got {prior!r}: write a vector as Dirichlet([...])."
+                )
             if type(prior).maximize is not Prior.maximize:
                 raise InputError(
-                    f"{type(prior).__name__} has an M-step of its own, so it cannot stand in a list: give it alone."
+                    f"{type(prior).__name__} has an M-step of its own, so it cannot be part of a list: use it alone."
                 )
 
     @property
@@ -208,6 +266,58 @@ class PriorSum(Prior):
 
 
 def combine(priors: Iterable[Prior]) -> Prior | None:
-    """The sum of the priors; None for none, and a single one as it is."""
+    """Return the sum of priors.
+
+    Parameters
+    ----------
+    priors : iterable of Prior
+        Priors on the same factor.
+
+    Returns
+    -------
+    Prior or None
+        None for no priors, the prior itself for one, a `PriorSum` for several.
+    """
     total = PriorSum(tuple(priors))
     return total if len(total.priors) > 1 else next(iter(total.priors), None)
+
+
+def weighted_logs(weights: Floats, factor: Floats) -> Floats:
+    """Return sum weights log f of each row, without zeros of negative weight, where the sum is unbounded."""
+    logs = xlogy(weights, factor)
+    logs[logs == np.inf] = 0
+    return np.asarray(logs.sum(axis=1))
+
+
+def check_finite(owner: str, name: str, value: Any) -> float:
+    """Return `value` as a float, or raise InputError if it is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise InputError(f"{owner}: {name} must be a finite number, got {value!r}.")
+    return float(value)
+
+
+def check_strength(owner: str, value: Any) -> float:
+    """Return `value` as a float, or raise InputError if it is negative or not a finite number."""
+    strength = check_finite(owner, "strength", value)
+    if strength < 0:
+        raise InputError(f"{owner}: strength must not be negative, got {value!r}.")
+    return strength
+
+
+def check_vector(owner: str, name: str, values: Any) -> tuple[float, ...]:
+    """Return `values` as a tuple of floats, or raise InputError if it is not a vector of finite numbers."""
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
+        raise InputError(f"{owner}: {name} must be finite numbers in one dimension, got {values!r}.")
+    return tuple(vector.tolist())
+
+
+def check_length(owner: str, name: str, values: Any, shape: tuple[int, ...]) -> None:
+    """Raise InputError if `values` is a vector whose length differs from that of a row."""
+    if isinstance(values, tuple) and len(values) != shape[1]:
+        raise InputError(
+            f"{owner}: {name} has {len(values)} entries, but the rows it acts on have {shape[1]}: give one per column."
+        )

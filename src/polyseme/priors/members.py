@@ -1,8 +1,15 @@
-"""Priors whose rows know nothing of each other.
+"""The priors, and `as_prior`, which converts what estimators accept as a prior.
 
-Priors that look at all rows together: Vorontsov and Potapenko (2015), with the M-step of BigARTM.
+The rows of a factor are independent under `Dirichlet`, `Smoothing`, `Sparsing`, `Entropic` and `SeedWords`.
+`Decorrelation` and `TopicSelection` act on all rows together; they are regularizers of Vorontsov and Potapenko (2015),
+with the M-step of BigARTM.
 
-Topics guided by words.
+References
+----------
+M. Shashanka, B. Raj and P. Smaragdis (2007). Sparse overcomplete latent variable decomposition of counts data. Advances
+in Neural Information Processing Systems 20.
+
+K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
 """
 
 from __future__ import annotations
@@ -22,36 +29,42 @@ from polyseme.priors.base import (
     TOPICS,
     Prior,
     Vocabulary,
+    check_finite,
     check_length,
+    check_strength,
+    check_vector,
     combine,
-    finite_number,
-    strength_of,
-    vector_of,
     weighted_logs,
 )
 
 
 @dataclass(frozen=True)
 class Dirichlet(Prior):
-    """Log density sum (alpha - 1) log f; alpha is one number, or one for each column. 1 is neutral.
+    """Dirichlet prior with log density sum (alpha - 1) log f.
 
-    The M-step is max(counts + alpha - 1, 0), normalized. alpha < 1 makes rows sparse: the density has no bound at
-    zeros, so it is summed over the entries above zero, and the objective falls when an entry reaches zero.
+    The M-step is max(counts + alpha - 1, 0), normalized. alpha = 1 is neutral. alpha < 1 makes rows sparse: the density
+    is unbounded at zeros, so it is summed over positive entries, and the objective falls when an entry becomes zero.
+
+    Parameters
+    ----------
+    alpha : float or sequence of float
+        Concentration, greater than zero: one number, or one per column.
     """
 
     alpha: float | Sequence[float]
 
     def __post_init__(self) -> None:
         if np.ndim(self.alpha) == 0:
-            alpha: float | tuple[float, ...] = finite_number("Dirichlet", "alpha", self.alpha)
+            alpha: float | tuple[float, ...] = check_finite("Dirichlet", "alpha", self.alpha)
         else:
-            alpha = vector_of("Dirichlet", "alpha", self.alpha)
+            alpha = check_vector("Dirichlet", "alpha", self.alpha)
         if np.min(alpha) <= 0:
             raise InputError(f"Dirichlet: alpha must be greater than zero, got {np.min(alpha):g}.")
         object.__setattr__(self, "alpha", alpha)
 
     @property
     def _excess(self) -> Floats:
+        """alpha - 1, the pseudo-counts."""
         return np.asarray(self.alpha, dtype=np.float64) - 1
 
     @property
@@ -74,28 +87,30 @@ class Dirichlet(Prior):
 
 
 @dataclass(frozen=True)
-class _Target(Prior):
-    """strength pseudo-counts, spread over a row as `target` says: Vorontsov and Potapenko (2015)."""
+class _TargetPrior(Prior):
+    """Prior with `strength` pseudo-counts per row, distributed over its columns as in `target`."""
 
     _sign: ClassVar[int]
-    """1 where rows are drawn to the target, -1 where they are pushed away"""
+    """1 if the prior moves rows toward the target, -1 if it moves them away."""
     strength: float
     target: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        object.__setattr__(self, "strength", strength_of(name, self.strength))
+        object.__setattr__(self, "strength", check_strength(name, self.strength))
         if self.target is not None:
-            target = vector_of(name, "target", self.target)
+            target = check_vector(name, "target", self.target)
             if min(target) < 0 or sum(target) == 0:
                 raise InputError(f"{name}: target must have no negative entry and a positive sum.")
             object.__setattr__(self, "target", target)
 
     @property
     def _shares(self) -> Floats | None:
+        """The target, normalized."""
         return None if self.target is None else np.asarray(self.target) / sum(self.target)
 
-    def _spread(self, n_columns: int) -> Floats:
+    def _weights(self, n_columns: int) -> Floats:
+        """Return the pseudo-counts of a row."""
         shares = np.full(n_columns, 1 / n_columns) if self._shares is None else self._shares
         return self._sign * self.strength * shares
 
@@ -111,29 +126,51 @@ class _Target(Prior):
         check_length(type(self).__name__, "target", self.target, shape)
 
     def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
-        return np.broadcast_to(self._spread(counts.shape[1]), counts.shape)
+        return np.broadcast_to(self._weights(counts.shape[1]), counts.shape)
 
     def row_log_density(self, factor: Floats) -> Floats:
         self.check(factor.shape)
-        return weighted_logs(self._spread(factor.shape[1]), factor)
+        return weighted_logs(self._weights(factor.shape[1]), factor)
 
 
 @dataclass(frozen=True)
-class Smoothing(_Target):
-    """Log density strength sum target log f: rows are drawn to `target` (a distribution; None: uniform).
+class Smoothing(_TargetPrior):
+    """Prior with log density strength sum target log f, which moves rows toward `target`.
 
-    Minus strength times the Kullback-Leibler divergence from the target to the row, that is `strength` tokens seen
-    with the target's frequencies. 0 is neutral.
+    Up to a constant, the log density is -strength times the Kullback-Leibler divergence from the target to the row. It
+    acts like `strength` additional tokens with the frequencies of the target.
+
+    Parameters
+    ----------
+    strength : float
+        Number of pseudo-counts per row, at least zero. 0 is neutral.
+    target : sequence of float, default=None
+        One non-negative number per column. None is the uniform distribution.
+
+    References
+    ----------
+    K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
     """
 
     _sign: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
-class Sparsing(_Target):
-    """Log density -strength sum target log f: rows are pushed away from `target` (None: uniform), down to zeros.
+class Sparsing(_TargetPrior):
+    """Prior with log density -strength sum target log f, which moves rows away from `target` and creates zeros.
 
-    The opposite of `Smoothing`. Zeros are treated as by `Dirichlet` with alpha < 1. 0 is neutral.
+    The opposite of `Smoothing`. Zeros are handled as by `Dirichlet` with alpha < 1.
+
+    Parameters
+    ----------
+    strength : float
+        Number of counts that are subtracted per row, at least zero. 0 is neutral.
+    target : sequence of float, default=None
+        One non-negative number per column. None is the uniform distribution.
+
+    References
+    ----------
+    K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
     """
 
     _sign: ClassVar[int] = -1
@@ -141,15 +178,26 @@ class Sparsing(_Target):
 
 @dataclass(frozen=True)
 class Entropic(Prior):
-    """Log density beta sum f log f, minus beta times the entropy: Sparse-PLSA of Shashanka, Raj and Smaragdis (2007).
+    """Entropic prior with log density beta sum f log f, that is, -beta times the entropy.
 
-    beta > 0 makes rows sparse, beta < 0 makes them flat; 0 is neutral. It weighs against a row's number of tokens.
+    With beta > 0 this is the sparse PLSA of Shashanka, Raj and Smaragdis (2007).
+
+    Parameters
+    ----------
+    beta : float
+        Positive values make rows sparse, negative ones make them flat, 0 is neutral. The effect is relative to the number
+        of tokens of a row.
+
+    References
+    ----------
+    M. Shashanka, B. Raj and P. Smaragdis (2007). Sparse overcomplete latent variable decomposition of counts data.
+    Advances in Neural Information Processing Systems 20.
     """
 
     beta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", finite_number("Entropic", "beta", self.beta))
+        object.__setattr__(self, "beta", check_finite("Entropic", "beta", self.beta))
 
     @property
     def neutral(self) -> bool:
@@ -169,17 +217,26 @@ class Entropic(Prior):
 
 @dataclass(frozen=True)
 class Decorrelation(Prior):
-    """Log density -strength sum over pairs of rows f_k . f_l: topics that share no words. For topics x words.
+    """Prior on topics x words with log density -strength sum_(k<l) f_k . f_l, for topics that share few words.
 
-    The M-step is max(counts - strength f_k sum over l != k of f_l, 0), normalized: one step of a fixed-point
-    iteration, which can overshoot, so that the objective may fall. 0 is neutral.
+    The M-step is max(counts - strength f_k sum_(l != k) f_l, 0), normalized. It is one step of a fixed-point iteration,
+    which can overshoot, so the objective may fall.
+
+    Parameters
+    ----------
+    strength : float
+        Weight of the prior, at least zero. 0 is neutral.
+
+    References
+    ----------
+    K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (TOPICS,)
     strength: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strength", strength_of("Decorrelation", self.strength))
+        object.__setattr__(self, "strength", check_strength("Decorrelation", self.strength))
 
     @property
     def neutral(self) -> bool:
@@ -194,21 +251,45 @@ class Decorrelation(Prior):
         return -self.strength * factor * others
 
     def row_log_density(self, factor: Floats) -> Floats:
-        """Half of every pair goes to each of its rows."""
+        """Return the term of each row: half of every pair that contains it.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n_topics, n_words)
+            Rows that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n_topics,)
+            One term per row.
+        """
         others = np.maximum(factor.sum(axis=0) - factor, 0)
         return np.asarray(-self.strength / 2 * (factor * others).sum(axis=1))
 
 
 @dataclass(frozen=True)
 class TopicSelection(Prior):
-    """Log density -strength (N / K) sum_t log p(t): small topics are switched off. For documents x topics.
+    """Prior on documents x topics with log density -strength (N / K) sum_t log p(t), which removes small topics.
 
-    p(t) = sum_d n_d f_dt / N is a topic's share of all N tokens. A topic loses strength / (K p(t)) of a document's
-    tokens in it: with less than strength / K of all tokens no document can consist of it, and at strengths above 1 at
-    most K / strength topics stay. 0 is neutral. A topic that is off is left out of the log density.
+    p(t) = sum_d n_d f_dt / N is the share of topic t in all N tokens. In every document a topic loses the share
+    strength / (K p(t)) of its tokens. So a topic with less than strength / K of all tokens cannot make up a document,
+    and at strengths above 1 at most K / strength topics remain. Removed topics do not enter the log density.
 
-    The M-step, max(counts - strength n_d f_dt / (K p(t)), 0), normalized, is one step of a fixed-point iteration; the
-    objective may fall. n_d are `row_totals` (see `with_row_totals`), or else the sums of the counts.
+    The M-step is max(counts - strength n_d f_dt / (K p(t)), 0), normalized. It is one step of a fixed-point iteration,
+    so the objective may fall.
+
+    Parameters
+    ----------
+    strength : float
+        Weight of the prior, at least zero. 0 is neutral.
+    row_totals : ndarray of shape (n_docs,), default=None
+        Number of tokens n_d of each document, set by `with_row_totals`. None uses the sums of the counts.
+    row_weights : ndarray of shape (n_docs,), default=None
+        Weight of each document, set by `with_row_totals`. None means that all weights are one.
+
+    References
+    ----------
+    K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
@@ -217,7 +298,7 @@ class TopicSelection(Prior):
     row_weights: Floats | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strength", strength_of("TopicSelection", self.strength))
+        object.__setattr__(self, "strength", check_strength("TopicSelection", self.strength))
 
     @property
     def neutral(self) -> bool:
@@ -228,7 +309,13 @@ class TopicSelection(Prior):
         return self.neutral
 
     def row_by_row(self) -> None:
-        """Nothing: which topics are on was decided by all documents together."""
+        """Return None, because all documents together determine which topics are removed.
+
+        Returns
+        -------
+        None
+            There is no prior of a single document.
+        """
         return None
 
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> TopicSelection:
@@ -237,39 +324,61 @@ class TopicSelection(Prior):
     def check(self, shape: tuple[int, ...]) -> None:
         if self.row_totals is not None and len(self.row_totals) != shape[0]:
             raise InputError(
-                f"TopicSelection: there are {len(self.row_totals)} row totals, but {shape[0]} rows: give one for each."
+                f"TopicSelection: there are {len(self.row_totals)} row totals, but {shape[0]} rows: give one per row."
             )
 
     def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
         totals = counts.sum(axis=1) if self.row_totals is None else self.row_totals
-        tokens = self._counted(totals)
+        tokens = self._weighted_totals(totals)
         topic_tokens = weighted_sum(tokens, factor)
-        parts = np.zeros(counts.shape)
-        np.divide(totals[:, np.newaxis] * factor, topic_tokens, out=parts, where=topic_tokens > 0)
-        return -self.strength * tokens.sum() / counts.shape[1] * parts
+        shares = np.zeros(counts.shape)
+        np.divide(totals[:, np.newaxis] * factor, topic_tokens, out=shares, where=topic_tokens > 0)
+        return -self.strength * tokens.sum() / counts.shape[1] * shares
 
     def row_log_density(self, factor: Floats) -> Floats:
-        """Each document has a part in proportion to its tokens."""
+        """Return the term of each document, in proportion to its number of tokens.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n_docs, n_topics)
+            Rows that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n_docs,)
+            One term per document.
+        """
         self.check(factor.shape)
         if self.row_totals is None:
-            raise InputError("TopicSelection needs the documents' lengths for its log density: use with_row_totals.")
-        tokens = self._counted(self.row_totals)
+            raise InputError(
+                "TopicSelection needs the lengths of the documents for its log density: use with_row_totals."
+            )
+        tokens = self._weighted_totals(self.row_totals)
         topic_tokens = weighted_sum(tokens, factor)
         logs = np.log(topic_tokens[topic_tokens > 0]) - np.log(max(tokens.sum(), np.finfo(np.float64).tiny))
         return np.asarray(-self.strength / factor.shape[1] * logs.sum() * self.row_totals)
 
-    def _counted(self, totals: Floats) -> Floats:
-        """A document's tokens, as often as it counts."""
+    def _weighted_totals(self, totals: Floats) -> Floats:
+        """Return the number of tokens of each document times its weight."""
         return totals if self.row_weights is None else totals * self.row_weights
 
 
 @dataclass(frozen=True)
 class SeedWords(Prior):
-    """Log density strength sum log f_kw over the seed words w of each guided topic k. For topics x words.
+    """Prior on topics x words with log density strength sum log f_kw over the seed words w of each topic k.
 
-    `seeds` maps a topic's number to its words: names, which `resolve` (or `vocabulary`, here) turns into columns, or
-    columns. Every seed word counts as if it had been seen `strength` more times in its topic; 0 is neutral. Topics
-    that are not named stay free, and so do all other words.
+    Every seed word counts as if it had occurred `strength` more times in its topic. Other topics and other words are
+    not affected.
+
+    Parameters
+    ----------
+    seeds : mapping of int to sequence of str or int
+        Seed words of each guided topic, as names or columns.
+    vocabulary : sequence of str or mapping of str to int, default=None
+        The words in the order of the columns, or the column of each word. None leaves names to `resolve`, which the
+        estimator calls with its own vocabulary.
+    strength : float, default=100.0
+        Number of pseudo-counts per seed word, at least zero. 0 is neutral.
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (TOPICS,)
@@ -278,11 +387,11 @@ class SeedWords(Prior):
     strength: float = 100.0
 
     def __post_init__(self, vocabulary: Vocabulary | None) -> None:
-        object.__setattr__(self, "strength", strength_of("SeedWords", self.strength))
+        object.__setattr__(self, "strength", check_strength("SeedWords", self.strength))
         if not isinstance(self.seeds, Mapping) or not self.seeds:
             raise InputError(f"SeedWords: seeds must map topic numbers to lists of words, got {self.seeds!r}.")
-        seeds = {_topic(topic): _words(topic, words) for topic, words in self.seeds.items()}
-        object.__setattr__(self, "seeds", seeds if vocabulary is None else _columns(seeds, vocabulary))
+        seeds = {_check_topic(topic): _check_words(topic, words) for topic, words in self.seeds.items()}
+        object.__setattr__(self, "seeds", seeds if vocabulary is None else _resolve_seeds(seeds, vocabulary))
 
     @property
     def neutral(self) -> bool:
@@ -293,14 +402,31 @@ class SeedWords(Prior):
         return True
 
     def resolve(self, vocabulary: Vocabulary) -> SeedWords:
-        """The same with columns instead of names; InputError names the words that the vocabulary lacks."""
+        """Return the prior with names of seed words replaced by columns.
+
+        Parameters
+        ----------
+        vocabulary : sequence of str or mapping of str to int
+            The words in the order of the columns, or the column of each word.
+
+        Returns
+        -------
+        SeedWords
+            The prior with columns.
+
+        Raises
+        ------
+        InputError
+            If the vocabulary lacks a seed word.
+        """
         return SeedWords(self.seeds, vocabulary, self.strength)
 
     def check(self, shape: tuple[int, ...]) -> None:
         names = [word for words in self.seeds.values() for word in words if isinstance(word, str)]
         if names:
             raise InputError(
-                f"SeedWords needs the vocabulary, to know the columns of {_listed(names)}: give vocabulary, or columns."
+                f"SeedWords needs the vocabulary to find the columns of {_quoted(names)}: give vocabulary, or columns "
+                "instead."
             )
         for topic, columns in self.seeds.items():
             if topic >= shape[0]:
@@ -310,7 +436,18 @@ class SeedWords(Prior):
                 raise InputError(f"SeedWords: column {beyond[0]} is a seed word, but columns end at {shape[1] - 1}.")
 
     def shaped(self, factor: Floats) -> Floats:
-        """A guided topic starts with half of its probability on its seed words."""
+        """Return a start in which each guided topic has half of its probability on its seed words.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n_topics, n_words)
+            Random start; rows sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n_topics, n_words)
+            Adjusted start.
+        """
         factor = factor.copy()
         for topic, columns in self.seeds.items():
             if columns:
@@ -329,47 +466,19 @@ class SeedWords(Prior):
         return weighted_logs(self.pseudo_counts(factor, factor), factor)
 
 
-def _topic(topic: Any) -> int:
-    if not isinstance(topic, Integral) or isinstance(topic, bool) or topic < 0:
-        raise InputError(f"SeedWords: a topic must be a whole number from 0 on, got {topic!r}.")
-    return int(topic)
-
-
-def _words(topic: Any, words: Any) -> tuple[str | int, ...]:
-    if isinstance(words, str) or not np.iterable(words):
-        raise InputError(f"SeedWords: the words of topic {topic} must be a list, got {words!r}.")
-    return tuple(dict.fromkeys(_word(word) for word in words))
-
-
-def _word(word: Any) -> str | int:
-    if isinstance(word, str):
-        return str(word)
-    if not isinstance(word, Integral) or isinstance(word, bool) or word < 0:
-        raise InputError(f"SeedWords: a word must be a name or a column from 0 on, got {word!r}.")
-    return int(word)
-
-
-def _columns(seeds: dict[int, tuple[str | int, ...]], vocabulary: Vocabulary) -> dict[int, tuple[int, ...]]:
-    if isinstance(vocabulary, Mapping):
-        column_of = {str(word): int(column) for word, column in vocabulary.items()}
-    else:
-        column_of = {str(word): column for column, word in enumerate(vocabulary)}
-    names = [word for words in seeds.values() for word in words if isinstance(word, str)]
-    missing = [word for word in names if word not in column_of]
-    if missing:
-        raise InputError(f"SeedWords: the vocabulary does not have {_listed(missing)}.")
-    return {
-        topic: tuple(dict.fromkeys(column_of[word] if isinstance(word, str) else word for word in words))
-        for topic, words in seeds.items()
-    }
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in dict.fromkeys(names))
-
-
 def as_prior(value: Any) -> Prior | None:
-    """None, a number (Dirichlet alpha), a Prior, or a list of Priors, as one Prior or None."""
+    """Convert what estimators accept as a prior to one prior.
+
+    Parameters
+    ----------
+    value : None, float, Prior or sequence of Prior
+        A number is the alpha of a Dirichlet prior.
+
+    Returns
+    -------
+    Prior or None
+        None if there is no prior.
+    """
     if value is None or isinstance(value, Prior):
         return value
     if isinstance(value, Real) and not isinstance(value, bool):
@@ -377,3 +486,42 @@ def as_prior(value: Any) -> Prior | None:
     if isinstance(value, list | tuple):
         return combine(value)
     raise InputError(f"A prior must be None, a number (Dirichlet alpha), a Prior or a list of Priors, got {value!r}.")
+
+
+def _check_topic(topic: Any) -> int:
+    if not isinstance(topic, Integral) or isinstance(topic, bool) or topic < 0:
+        raise InputError(f"SeedWords: a topic must be a whole number from 0 on, got {topic!r}.")
+    return int(topic)
+
+
+def _check_words(topic: Any, words: Any) -> tuple[str | int, ...]:
+    if isinstance(words, str) or not np.iterable(words):
+        raise InputError(f"SeedWords: the words of topic {topic} must be a list, got {words!r}.")
+    return tuple(dict.fromkeys(_check_word(word) for word in words))
+
+
+def _check_word(word: Any) -> str | int:
+    if isinstance(word, str):
+        return str(word)
+    if not isinstance(word, Integral) or isinstance(word, bool) or word < 0:
+        raise InputError(f"SeedWords: a word must be a name or a column from 0 on, got {word!r}.")
+    return int(word)
+
+
+def _resolve_seeds(seeds: dict[int, tuple[str | int, ...]], vocabulary: Vocabulary) -> dict[int, tuple[int, ...]]:
+    if isinstance(vocabulary, Mapping):
+        column_of = {str(word): int(column) for word, column in vocabulary.items()}
+    else:
+        column_of = {str(word): column for column, word in enumerate(vocabulary)}
+    names = [word for words in seeds.values() for word in words if isinstance(word, str)]
+    missing = [word for word in names if word not in column_of]
+    if missing:
+        raise InputError(f"SeedWords: the vocabulary does not have {_quoted(missing)}.")
+    return {
+        topic: tuple(dict.fromkeys(column_of[word] if isinstance(word, str) else word for word in words))
+        for topic, words in seeds.items()
+    }
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in dict.fromkeys(names))

@@ -1,7 +1,13 @@
-"""The M-step of a row: the distribution f that maximizes Q(f) = sum n log f + beta sum f log f.
+"""M-step of a row: the distribution f that maximizes Q(f) = sum n log f + beta sum f log f.
 
-beta = 0 gives n normalized. beta < 0 (more entropy) is concave. beta > 0 (less entropy, Shashanka, Raj and Smaragdis
-2007) has several local maxima, and the closed form by Lambert's W_-1 has no value where the best f exceeds n / beta.
+For beta = 0 it is n, normalized. For beta < 0 (more entropy) Q is concave. For beta > 0 (less entropy; Shashanka, Raj
+and Smaragdis 2007) Q has several local maxima, and the closed form with Lambert's W_-1 is undefined where the best f
+exceeds n / beta.
+
+References
+----------
+M. Shashanka, B. Raj and P. Smaragdis (2007). Sparse overcomplete latent variable decomposition of counts data. Advances
+in Neural Information Processing Systems 20.
 """
 
 from __future__ import annotations
@@ -15,29 +21,29 @@ from polyseme.kernels import Floats
 Index = npt.NDArray[np.intp]
 
 _MAX_STEPS = 100
-"""steps of the iteration for beta > 0; each of them raises Q"""
+"""Maximum number of steps of the iteration for beta > 0. Each step raises Q."""
 _STEP_TOLERANCE = 1e-9
-"""a row rests when none of its entries moves by more"""
+"""A row has converged when a step changes none of its entries by more than this."""
 _ROUNDING = 1e-14
-"""what the last digits of Q may hide, as a share of it"""
-_REST = 1e-3
-"""what a peaked start leaves to the other entries"""
+"""Relative rounding error of Q."""
+_OFF_PEAK = 1e-3
+"""Total probability of the other entries in a peaked start."""
 _NEWTON_STEPS = 100
-"""a bound that is not met: both equations for a multiplier take about five"""
-_NOTHING = 1e-100
-"""an entropic weight below this is none; when beta > 0, counts below this share of their row, or of one token, are
-taken as zero: so zeros become exact"""
+"""Maximum number of Newton steps for a multiplier. About five are needed."""
+_NEGLIGIBLE = 1e-100
+"""Entropic weights below this count as zero. For beta > 0, counts below this share of their row, or of one token, are
+set to zero, so that zeros become exact."""
 
 
 def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) -> Floats:
-    """The best row for n = max(totals, 0), each from its row in `factor`.
+    """Return the best rows for n = max(totals, 0), starting from the rows of `factor`.
 
-    A row with nothing above zero keeps what is largest in it, among the entries that had a count or a probability:
-    without entropic weight, ties share as they did in `factor`.
+    A row without positive totals keeps its largest entry, among the entries with a probability in `factor`. Without
+    entropic weight, tied entries keep their proportions in `factor`.
     """
     counts = np.maximum(totals, 0)
     if entropic_weight > 0:
-        counts[counts < _NOTHING * np.maximum(counts.sum(axis=1, keepdims=True), 1)] = 0
+        counts[counts < _NEGLIGIBLE * np.maximum(counts.sum(axis=1, keepdims=True), 1)] = 0
     sums = counts.sum(axis=1, keepdims=True)
     filled = sums[:, 0] > 0
     if filled.all():
@@ -49,7 +55,8 @@ def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) ->
 
 
 def _best_rows(counts: Floats, sums: Floats, factor: Floats, entropic_weight: float) -> Floats:
-    if abs(entropic_weight) < _NOTHING:
+    """Return the best rows for counts whose sums are positive."""
+    if abs(entropic_weight) < _NEGLIGIBLE:
         return counts / sums
     if entropic_weight > 0:
         return _less_entropy(counts, sums, factor, entropic_weight)
@@ -57,61 +64,64 @@ def _best_rows(counts: Floats, sums: Floats, factor: Floats, entropic_weight: fl
 
 
 def _keep_largest(totals: Floats, factor: Floats, entropic_weight: float) -> Floats:
-    """Rows without a positive entry."""
-    in_play = (factor > 0) | (totals > 0)
-    in_play |= ~in_play.any(axis=1, keepdims=True)
+    """Return the rows for totals without a positive entry."""
+    candidate = (factor > 0) | (totals > 0)
+    candidate |= ~candidate.any(axis=1, keepdims=True)
     if entropic_weight < 0:
-        in_play[:] = True
-    candidates = np.where(in_play, totals, -np.inf)
-    tied = candidates == candidates.max(axis=1, keepdims=True)
+        candidate[:] = True
+    scores = np.where(candidate, totals, -np.inf)
+    tied = scores == scores.max(axis=1, keepdims=True)
     if entropic_weight < 0:
         return _shares(tied.astype(np.float64))
-    held = np.where(tied, factor, 0)
-    held += tied * (held.sum(axis=1, keepdims=True) == 0)
+    result = np.where(tied, factor, 0)
+    result += tied * (result.sum(axis=1, keepdims=True) == 0)
     if entropic_weight > 0:
-        held = (held == held.max(axis=1, keepdims=True)).astype(np.float64)
-    return _shares(held)
+        result = (result == result.max(axis=1, keepdims=True)).astype(np.float64)
+    return _shares(result)
 
 
 def _less_entropy(counts: Floats, sums: Floats, factor: Floats, beta: float) -> Floats:
-    """beta > 0: the best of what is reached from n normalized and, where there may be another maximum, from a peak.
+    """Return the best rows for beta > 0: the best of the local maxima that are reached from up to three starts.
 
-    The best f has the order of n, because f log f is the same for every entry, and the iteration keeps that order. At a
-    maximum with the order of n only the largest entry can exceed n / beta. So there is one such maximum if the largest
-    n is at least beta, and otherwise at most one without a peak. Not proved, but true in a search: there is at most one
-    with a peak, and Newton's short cuts do not lead elsewhere. The current row is a third start where it is better than
-    what the others reach, so that no M-step lowers Q.
+    The first start is n, normalized. Rows that may have another maximum also start from a peak at the largest count.
+    The current row is a third start where it is better than the result of the others, so that no M-step lowers Q.
+
+    The entries of the best f are in the order of n, because f log f is the same function for every entry, and the
+    iteration preserves this order. At such a maximum only the largest entry can exceed n / beta. So it is unique if the
+    largest n is at least beta, and otherwise there is at most one maximum without a peak. There is no proof that there
+    is at most one with a peak, or that the Newton steps do not lead to another maximum, but a numerical search found no
+    counterexample.
     """
-    result = _climb(counts, counts / sums, beta)
+    result = _iterate(counts, counts / sums, beta)
     several = np.flatnonzero(counts.max(axis=1) < beta)
     _improve(result, several, counts, _peaked(counts[several]), beta)
     current = _moved_to_counts(counts, factor)
-    ahead = _objective(counts, current, beta) > _objective(counts, result, beta)
-    _improve(result, np.flatnonzero(ahead), counts, current[ahead], beta)
+    current_is_better = _objective(counts, current, beta) > _objective(counts, result, beta)
+    _improve(result, np.flatnonzero(current_is_better), counts, current[current_is_better], beta)
     return result
 
 
 def _improve(result: Floats, rows: Index, counts: Floats, start: Floats, beta: float) -> None:
-    """Climbs from `start` in these rows and keeps what is better than the result so far."""
+    """Run the iteration from `start` in these rows, and update the result where it is better (in place)."""
     if rows.size:
-        other = _climb(counts[rows], start, beta)
+        other = _iterate(counts[rows], start, beta)
         better = _objective(counts[rows], other, beta) > _objective(counts[rows], result[rows], beta)
         result[rows[better]] = other[better]
 
 
 def _peaked(counts: Floats) -> Floats:
-    """Nearly all for the largest count of each row (the first of several), the rest in proportion."""
-    start = _REST * _shares(counts)
-    start[np.arange(len(counts)), counts.argmax(axis=1)] += 1 - _REST
+    """Return starts with nearly all probability on the (first) largest count of each row."""
+    start = _OFF_PEAK * _shares(counts)
+    start[np.arange(len(counts)), counts.argmax(axis=1)] += 1 - _OFF_PEAK
     return start
 
 
-def _climb(counts: Floats, factor: Floats, beta: float) -> Floats:
-    """f_k = n_k / (mu - beta log f_k_old), one mu for each row, until nothing moves.
+def _iterate(counts: Floats, factor: Floats, beta: float) -> Floats:
+    """Iterate f_k = n_k / (mu - beta log f_k_old), with one mu per row, until convergence.
 
-    The convex beta sum f log f lies above its tangent at the old f, and the step maximizes Q with the tangent in its
-    place: so every step raises Q. Newton's step from there is taken as well where it is as good: alone, the iteration
-    takes hundreds of steps when the best f is near n / beta.
+    The convex function beta sum f log f lies above its tangent at the old f. The step maximizes Q with the tangent in
+    place of that term, so it raises Q. A Newton step follows where it is as good, because the iteration alone needs
+    hundreds of steps when the best f is close to n / beta.
     """
     result = factor.copy()
     moving = np.arange(len(counts))
@@ -121,7 +131,7 @@ def _climb(counts: Floats, factor: Floats, beta: float) -> Floats:
             costs = np.where(n > 0, -beta * np.log(f), np.inf)
         costs -= costs.min(axis=1, keepdims=True)
         step = _shares(n / (_multiplier(n, costs) + costs))
-        newton = _newton(n, step, beta)
+        newton = _newton_step(n, step, beta)
         reached = _objective(n, step, beta)
         as_good = _objective(n, newton, beta) >= reached - _ROUNDING * np.abs(reached)
         step[as_good] = newton[as_good]
@@ -132,43 +142,45 @@ def _climb(counts: Floats, factor: Floats, beta: float) -> Floats:
     return result
 
 
-def _newton(counts: Floats, factor: Floats, beta: float) -> Floats:
-    """Newton's step for Q, whose Hessian is diagonal, on the simplex; none where Q is not concave there, or far off.
+def _newton_step(counts: Floats, factor: Floats, beta: float) -> Floats:
+    """Return the rows after a Newton step for Q on the simplex. The Hessian of Q is diagonal.
 
-    Q is concave along the simplex if all curvatures are positive, or if one is not and their inverses add up to less
-    than zero. Elsewhere Newton's steps lead to saddles.
+    Rows do not move where Q is not concave, because there Newton's method leads to saddle points, or where the step is
+    long. Q is concave along the simplex if all (negated) curvatures are positive, or if one is not and the sum of the
+    inverse curvatures is negative.
     """
-    seen = counts > 0
+    positive = counts > 0
     curvature = counts - beta * factor
     scale = np.zeros_like(counts)
-    np.divide(factor * factor, curvature, out=scale, where=seen & (curvature != 0))
-    convex = (seen & (curvature <= 0)).sum(axis=1)
+    np.divide(factor * factor, curvature, out=scale, where=positive & (curvature != 0))
+    convex = (positive & (curvature <= 0)).sum(axis=1)
     total = scale.sum(axis=1)
     concave = (convex == 0) | ((convex == 1) & (total < 0))
     total[~concave] = 1
     gradient = np.zeros_like(counts)
-    np.divide(counts, factor, out=gradient, where=seen)
-    gradient += beta * np.log(factor, out=np.zeros_like(counts), where=seen)
+    np.divide(counts, factor, out=gradient, where=positive)
+    gradient += beta * np.log(factor, out=np.zeros_like(counts), where=positive)
     move = scale * (gradient - ((scale * gradient).sum(axis=1) / total)[:, np.newaxis])
     near = concave & (np.abs(move) <= factor / 2).all(axis=1)
     return _shares(np.where(near[:, np.newaxis], factor + move, factor))
 
 
 def _moved_to_counts(counts: Floats, factor: Floats) -> Floats:
-    """The current rows; entries without counts give what they have to the one with most: Q never falls by that."""
+    """Return the rows with the probability of entries without counts moved to the largest count, to raise Q."""
     current = np.where(counts > 0, factor, 0)
     current[np.arange(len(counts)), counts.argmax(axis=1)] += np.maximum(1 - current.sum(axis=1), 0)
     return _shares(current)
 
 
 def _objective(counts: Floats, factor: Floats, beta: float) -> Floats:
+    """Return Q of each row."""
     return np.asarray((xlogy(counts, factor) - beta * entr(factor)).sum(axis=1))
 
 
 def _multiplier(counts: Floats, costs: Floats) -> Floats:
-    """The root nu > 0 of F(nu) = sum n / (nu + c) = 1 in each row; the least c of an entry with n > 0 is zero.
+    """Return the root nu > 0 of F(nu) = sum n / (nu + c) = 1 of each row. The smallest c where n > 0 must be zero.
 
-    1 / F is concave and rises (a harmonic mean of lines), so Newton's steps on it from the left never pass the root.
+    1 / F, a harmonic mean of lines, is concave and increasing, so Newton's method from the left never passes the root.
     """
     nu = (counts - costs).max(axis=1, keepdims=True)
     for _ in range(_NEWTON_STEPS):
@@ -177,18 +189,18 @@ def _multiplier(counts: Floats, costs: Floats) -> Floats:
         total = parts.sum(axis=1, keepdims=True)
         step = total * (total - 1) / (parts / denominators).sum(axis=1, keepdims=True)
         moving = step > 1e-15 * nu
-        nu = np.where(moving, nu + step, nu)  # a row that rests does not wait for the others
+        nu = np.where(moving, nu + step, nu)  # so that a row does not depend on the others
         if not moving.any():
             break
     return np.asarray(nu)
 
 
 def _more_entropy(counts: Floats, sums: Floats, weight: float) -> Floats:
-    """beta = -weight < 0: n / f - weight log f = mu, one mu for each row; the maximum is unique.
+    """Return the best rows for beta = -weight < 0. They solve n / f - weight log f = mu, and are unique.
 
-    With u = n / (weight f) and t = mu / weight this is u + log u = t + log (n / weight): u is Wright's omega function,
-    Lambert's W_0 in log form. Multiplying by f and adding up gives mu = sum n + weight entropy(f), so t lies within
-    log m above sum n / weight: Newton's steps on log sum f, kept between the bounds known so far.
+    With u = n / (weight f) and t = mu / weight, this is u + log u = t + log(n / weight), so u is the value of Wright's
+    omega function (Lambert's W_0 in log form). Multiplying by f and summing gives mu = sum n + weight entropy(f), so t
+    is at most log m above sum n / weight. Newton's method on log sum f is kept between the bounds known so far.
     """
     with np.errstate(divide="ignore"):
         offsets = np.log(counts) - np.log(weight)
@@ -201,22 +213,23 @@ def _more_entropy(counts: Floats, sums: Floats, weight: float) -> Floats:
         total = f.sum(axis=1, keepdims=True)
         low, high = np.where(total >= 1, t, low), np.where(total <= 1, t, high)
         with np.errstate(divide="ignore", invalid="ignore"):
-            following = t + np.log(total) * total / (f / (1 + u)).sum(axis=1, keepdims=True)
-        inside = (following >= low) & (following <= high)
-        following = np.where(inside, following, (low + high) / 2)
-        following = np.where(moving, following, t)  # a row that rests does not wait for the others
-        moving = np.abs(following - t) > 1e-14 * np.maximum(np.abs(t), 1)
-        t = following
+            new_t = t + np.log(total) * total / (f / (1 + u)).sum(axis=1, keepdims=True)
+        inside = (new_t >= low) & (new_t <= high)
+        new_t = np.where(inside, new_t, (low + high) / 2)
+        new_t = np.where(moving, new_t, t)  # so that a row does not depend on the others
+        moving = np.abs(new_t - t) > 1e-14 * np.maximum(np.abs(t), 1)
+        t = new_t
         if not moving.any():
             break
     return _shares(_entropic_row(counts, offsets, weight, t)[0])
 
 
 def _entropic_row(counts: Floats, offsets: Floats, weight: float, t: Floats) -> tuple[Floats, Floats]:
-    """f and u at t: f = n / (weight u) = exp(u - t), whichever loses fewer digits."""
+    """Return f = n / (weight u) = exp(u - t), by the more accurate of the two formulas, and u."""
     u = wrightomega(t + offsets)
     return np.where(u > 1, counts / (weight * np.maximum(u, 1)), np.exp(np.minimum(u, 1) - t)), u
 
 
 def _shares(rows: Floats) -> Floats:
+    """Return the rows divided by their sums."""
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
