@@ -96,8 +96,8 @@ class Background:
         missing = np.flatnonzero((given == 0) & (unigram > 0))
         if missing.size:
             raise InputError(
-                f"background: distribution is 0 for {missing.size} of the words that occur (such as column "
-                f"{missing[0]}): give each of them a positive probability."
+                f"background: distribution gives probability 0 to {missing.size} of the words that occur (such as "
+                f"column {missing[0]}): give each of them a positive probability."
             )
         return np.asarray(given / given.sum())
 

@@ -185,8 +185,8 @@ class Entropic(Prior):
     Parameters
     ----------
     beta : float
-        Positive values make rows sparse, negative ones make them flat, 0 is neutral. The effect is relative to the number
-        of tokens of a row.
+        Positive values make rows sparse, negative ones make them flat, 0 is neutral. The effect is relative to the
+        number of tokens of a row.
 
     References
     ----------

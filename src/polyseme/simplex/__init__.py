@@ -1,13 +1,15 @@
-"""Simplex decompositions for real-valued data (Shashanka 2009): the map to the simplex, corners, hulls.
+"""Simplex decompositions of real-valued data (Shashanka 2009): map to the simplex, corners, hulls.
 
-| file | what |
+| module | contents |
 |---|---|
-| basis.py | T of Appendix A, by its structure |
-| map.py | data to the standard simplex and back |
-| hull.py | points and the hull of corners: barycentric coordinates, nearest weights, distance |
-| volume.py | the smallest simplex around points, with a soft margin |
-| corners.py | the plane of the data, farthest points, corners of the smallest simplex in that plane |
-| decomposition.py | what all these models have in common: points, corners, weights |
+| maps.py | map of real data to the standard simplex and back |
+| hull.py | barycentric coordinates, nearest weights and distances of points and the hull of corners |
+| corners.py | corners of a cloud of points: farthest points, smallest enclosing simplex |
+
+References
+----------
+M. Shashanka (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine Learning
+for Signal Processing.
 """
 
 from polyseme.simplex.corners import farthest_corners, minimum_volume_corners

@@ -1,6 +1,12 @@
-"""Points and the hull of K corners: barycentric coordinates, the nearest point of the hull and its weights.
+"""Convex hull of K corners, and simplex decompositions: corners whose hull approximates the data, and weights.
 
-Simplex decomposition (Shashanka 2009, section 2.2): corners whose hull should hold the data, and weights in it.
+`Hull` finds barycentric coordinates of points and the nearest point of the hull. `SimplexDecomposition` holds points,
+corners and weights (Shashanka 2009, section 2.2).
+
+References
+----------
+M. Shashanka (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine Learning
+for Signal Processing.
 """
 
 from __future__ import annotations
@@ -8,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +23,24 @@ from polyseme.kernels import Array, Floats
 _NUMBERS_AT_ONCE = 1 << 20
 _ROUNDING = 1e-12
 _DEPENDENT = 1e-8
+"""Corners are dependent if an eigenvalue of their Gram matrix (of unit size) is below this."""
 
 
 class Hull:
-    """The hull of K corners (K x W, any sign): the points sum_k h_k corner_k with h non-negative and of sum one.
+    """Convex hull of K corners: the points sum_k h_k corner_k with non-negative weights h that sum to one.
 
-    Corners may depend on each other (more of them than dimensions, or two that are equal); then weights are not unique,
-    and any of the nearest are given.
+    Corners may be affinely dependent, such as equal corners or more corners than dimensions. Then the weights of a
+    point are not unique, and any solution is returned.
+
+    Parameters
+    ----------
+    corners : array-like of shape (K, W)
+        Corners, with entries of any sign.
+
+    Attributes
+    ----------
+    corners : ndarray of shape (K, W)
+        Corners in float64.
     """
 
     def __init__(self, corners: Array) -> None:
@@ -38,28 +55,60 @@ class Hull:
         system[:K, :K] = gram
         system[:K, K] = system[K, :K] = 1.0
         self._gram, self._system = gram, system
-        self._dependent = bool(
-            K > 1 and np.linalg.eigvalsh(gram)[1] < _DEPENDENT
-        )  # the first is zero: arms sum to zero
+        # The first eigenvalue is always zero, because the arms sum to zero.
+        self._dependent = bool(K > 1 and np.linalg.eigvalsh(gram)[1] < _DEPENDENT)
         self._inverse = np.asarray(np.linalg.pinv(gram, rcond=1e-13, hermitian=True), dtype=np.float64)
 
     @property
     def diameter(self) -> float:
-        """The largest distance between two corners."""
+        """Largest distance between two corners."""
         squares = np.einsum("kw,kw->k", self._arms, self._arms)
         gaps = squares[:, np.newaxis] + squares - 2 * self._gram
         return self._size * float(np.sqrt(max(gaps.max(), 0.0)))
 
     def barycentric(self, X: Array) -> Floats:
-        """Coordinates (points x K) that sum to one of the nearest point in the corners' plane; negative outside."""
+        """Return the barycentric coordinates of the nearest point in the plane of the corners.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, W)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_points, K)
+            Rows that sum to one, with negative entries outside the hull.
+        """
         return np.concatenate([self._coordinates(part) for part in self._parts(X)])
 
     def weights(self, X: Array) -> Floats:
-        """Weights (points x K, at least zero, of sum one) of the nearest point in the hull: least squares."""
+        """Return the weights of the nearest point in the hull (least squares).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, W)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_points, K)
+            Non-negative rows that sum to one.
+        """
         return np.concatenate([self._nearest(part) for part in self._parts(X)])
 
     def distance(self, X: Array) -> Floats:
-        """How far each point is from the hull, in the data's units."""
+        """Return the distance of each point from the hull.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, W)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            Euclidean distances; zero inside the hull.
+        """
         X = np.asarray(X)
         weights = self.weights(X)
         parts = zip(self._parts(X), self._parts(weights, like=X), strict=True)
@@ -67,10 +116,24 @@ class Hull:
         return np.concatenate([np.sqrt(np.einsum("dw,dw->d", gap, gap)) for gap in gaps])
 
     def outside(self, X: Array, tolerance: float = 1e-6) -> Array:
-        """Which points lie further from the hull than `tolerance` times its diameter."""
+        """Return which points lie outside the hull.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, W)
+            Points.
+        tolerance : float, default=1e-6
+            Points whose distance is at most `tolerance` times the diameter count as inside.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_points,)
+            Whether each point lies outside.
+        """
         return np.asarray(self.distance(X) > tolerance * self.diameter)
 
     def _parts(self, X: Array, like: Array | None = None) -> Iterator[Array]:
+        """Yield blocks of rows of X, in the sizes that the blocks of `like` have."""
         X = np.asarray(X)
         K = len(self.corners)
         step = max(1, _NUMBERS_AT_ONCE // max((X if like is None else np.asarray(like)).shape[1], K * K))
@@ -78,59 +141,64 @@ class Hull:
             yield X[start : start + step]
 
     def _slopes(self, X: Array) -> Floats:
-        """arms . (x - origin), in the hull's own unit of length (points x K)."""
+        """Return arms . (x - origin), with the size of the hull as unit of length (points x K)."""
         return np.einsum("dw,kw->dk", (X - self._origin) / self._size, self._arms)
 
     def _coordinates(self, X: Array) -> Floats:
-        """1 / K + pinv(G) slopes: they sum to one, since the arms, and so the rows of pinv(G), sum to zero."""
+        """Return 1 / K + pinv(G) slopes. They sum to one, because the arms, and so the rows of pinv(G), sum to zero."""
         return np.asarray(np.einsum("dk,jk->dj", self._slopes(X), self._inverse) + 1 / len(self.corners))
 
     def _nearest(self, X: Array) -> Floats:
-        """Barycentric coordinates where they are weights; else an active-set method, all points side by side."""
+        """Return the barycentric coordinates if they are not negative, else the result of an active-set method."""
         weights = self._coordinates(X)
-        left = np.flatnonzero((weights < 0).any(axis=1))
-        if left.size:
-            weights[left] = self._active_set(self._slopes(X[left]), weights[left])
+        outside = np.flatnonzero((weights < 0).any(axis=1))
+        if outside.size:
+            weights[outside] = self._active_set(self._slopes(X[outside]), weights[outside])
         return weights / weights.sum(axis=1, keepdims=True)
 
     def _active_set(self, slopes: Floats, start: Floats) -> Floats:
-        """min h G h / 2 - slopes h over the simplex (Lawson and Hanson): `free` weights, the others zero.
+        """Minimize h G h / 2 - slopes h over the simplex, for all points at once (Lawson and Hanson 1974).
 
-        A round solves for the free weights; a step that would leave the simplex ends at its border and frees one weight
-        less; a step that arrives frees the weight whose slope is steepest, or ends.
+        Weights that are not `free` are zero. A round solves for the free weights. A step that would leave the simplex
+        stops at its border, and the weight that became zero is no longer free. A step that stays inside frees the
+        weight with the largest gain; the point is finished if there is none.
+
+        References
+        ----------
+        C. Lawson and R. Hanson (1974). Solving least squares problems. Prentice-Hall.
         """
         h = np.maximum(start, 0)
         h /= h.sum(axis=1, keepdims=True)
         free = h > 0
-        left = np.arange(len(h))
+        active = np.arange(len(h))
         K = h.shape[1]
         for _ in range(20 * K):
-            now, target = h[left], self._solve(slopes[left], free[left])
-            falling = free[left] & (target < 0)
-            ratio = np.where(falling, now / np.where(falling, now - target, 1), np.inf)
+            current, target = h[active], self._solve(slopes[active], free[active])
+            shrinking = free[active] & (target < 0)
+            ratio = np.where(shrinking, current / np.where(shrinking, current - target, 1), np.inf)
             step = np.minimum(ratio.min(axis=1), 1.0)
-            moved = np.maximum(now + step[:, np.newaxis] * (target - now), 0)
+            moved = np.maximum(current + step[:, np.newaxis] * (target - current), 0)
             blocked = step < 1
             moved[blocked, ratio[blocked].argmin(axis=1)] = 0
             arrived = ~blocked
             moved[arrived] = np.maximum(target[arrived], 0)
-            h[left] = moved
-            freed = free[left]
-            freed[blocked] &= moved[blocked] > 0
-            gradient = np.einsum("dk,jk->dj", moved, self._gram) - slopes[left]
+            h[active] = moved
+            now_free = free[active]
+            now_free[blocked] &= moved[blocked] > 0
+            gradient = np.einsum("dk,jk->dj", moved, self._gram) - slopes[active]
             level = np.einsum("dk,dk->d", gradient, moved)[:, np.newaxis]
-            gain = np.where(freed, 0.0, level - gradient)
+            gain = np.where(now_free, 0.0, level - gradient)
             best = gain.argmax(axis=1)
-            going = arrived & (gain.max(axis=1) > _ROUNDING)
-            freed[going, best[going]] = True
-            free[left] = freed
-            left = left[blocked | going]
-            if not left.size:
+            improvable = arrived & (gain.max(axis=1) > _ROUNDING)
+            now_free[improvable, best[improvable]] = True
+            free[active] = now_free
+            active = active[blocked | improvable]
+            if not active.size:
                 break
         return h
 
     def _solve(self, slopes: Floats, free: Array) -> Floats:
-        """The free weights of sum one that minimize the objective, each row's own; the others are zero."""
+        """Return the weights that sum to one and minimize the objective, with zeros for weights that are not free."""
         n, K = slopes.shape
         system = np.broadcast_to(self._system, (n, K + 1, K + 1)).copy()
         right = np.ones((n, K + 1, 1))
@@ -145,31 +213,43 @@ class Hull:
         return np.asarray(np.linalg.solve(system, right)[:, :K, 0])
 
 
-class Decomposing(Protocol):
-    """What a fitted model needs to have: PLSA, LDA, a KL-NMF, RealTopicModel and scikit-learn's own all do."""
-
-    components_: Array
-
-    def transform(self, X: Any) -> Array: ...
-
-
 @dataclass(frozen=True)
 class SimplexDecomposition:
-    """points ~ weights @ corners, every weight at least zero and each point's weights of sum one."""
+    """Approximation points ~ weights @ corners, with non-negative weights that sum to one for each point.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, W)
+        Points.
+    corners : ndarray of shape (K, W)
+        Corners.
+    weights : ndarray of shape (n_points, K)
+        Weights of the corners for each point.
+    """
 
     points: Floats
-    """D x W"""
     corners: Floats
-    """K x W"""
     weights: Floats
-    """D x K"""
 
     @classmethod
-    def of(cls, model: Decomposing, X: Any) -> SimplexDecomposition:
-        """How a fitted model sees the rows of X.
+    def of(cls, model: Any, X: Any) -> SimplexDecomposition:
+        """Return the decomposition of X by a fitted model.
 
-        A model of counts sees every row divided by its sum, and its corners and weights are made to sum to one. A model
-        of points in their own space says so by a method `simplex_points`.
+        For a model of counts, points, corners and weights are divided by their sums. A model of real-valued points
+        provides the method `simplex_points`, whose result is used as the points.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted estimator with `components_` and `transform`, such as PLSA, LDA, NMF, RealTopicModel, and NMF and LDA
+            of scikit-learn.
+        X : array-like or sparse matrix of shape (n_points, n_features)
+            Data that the model can transform.
+
+        Returns
+        -------
+        SimplexDecomposition
+            Points, corners and weights.
         """
         weights = np.asarray(model.transform(X), dtype=np.float64)
         corners = np.asarray(model.components_, dtype=np.float64)
@@ -177,28 +257,41 @@ class SimplexDecomposition:
         if own_points is not None:
             return cls(np.asarray(own_points(X), dtype=np.float64), corners, weights)
         rows = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-        return cls(_to_one(rows), _to_one(corners), _to_one(weights))
+        return cls(_normalize_rows(rows), _normalize_rows(corners), _normalize_rows(weights))
 
     @cached_property
     def hull(self) -> Hull:
+        """Convex hull of the corners."""
         return Hull(self.corners)
 
     @property
     def approximations(self) -> Floats:
-        """The points of the hull that stand for the data, D x W."""
+        """Points weights @ corners of the hull that approximate the data, shape (n_points, W)."""
         return np.asarray(np.einsum("dk,kw->dw", self.weights, self.corners))
 
     @property
     def errors(self) -> Floats:
-        """The distance of each point to its approximation."""
+        """Distance of each point from its approximation."""
         return np.asarray(np.linalg.norm(self.points - self.approximations, axis=1))
 
     def outside(self, tolerance: float = 1e-6) -> Array:
-        """Which points lie outside the hull by more than `tolerance` times its diameter: no weights fit them."""
+        """Return which points lie outside the hull, so that no weights fit them.
+
+        Parameters
+        ----------
+        tolerance : float, default=1e-6
+            Points whose distance is at most `tolerance` times the diameter count as inside.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_points,)
+            Whether each point lies outside.
+        """
         return self.hull.outside(self.points, tolerance)
 
 
-def _to_one(rows: Array) -> Floats:
+def _normalize_rows(rows: Array) -> Floats:
+    """Return the rows divided by their sums; rows of zeros become uniform."""
     rows = np.asarray(rows, dtype=np.float64)
     sums = rows.sum(axis=1, keepdims=True)
     return np.divide(rows, sums, out=np.full(rows.shape, 1.0 / rows.shape[1]), where=sums > 0)

@@ -1,0 +1,119 @@
+"""Farthest points, and the smallest simplex around points with and without a margin."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial import ConvexHull
+from threadpoolctl import threadpool_limits
+
+from polyseme.simplex import Hull, farthest_corners, minimum_volume_corners
+from polyseme.simplex.corners import Plane
+
+
+def matched_error(found, true):
+    """Return the largest root-mean-square error of matched corners."""
+    gaps = np.sqrt(((found[:, np.newaxis] - true) ** 2).mean(axis=2))
+    return gaps[linear_sum_assignment(gaps)].max()
+
+
+def mixtures(K, W, n, *, seed=0, noise=0.0, alpha=0.5):
+    rng = np.random.default_rng(seed)
+    corners = rng.normal(size=(K, W))
+    return rng.dirichlet(np.full(K, alpha), n) @ corners + noise * rng.normal(size=(n, W)), corners
+
+
+def volume_of(corners):
+    edges = corners[1:] - corners[0]
+    return np.sqrt(np.linalg.det(edges @ edges.T))
+
+
+@pytest.mark.parametrize(("K", "W"), [(1, 4), (2, 1), (2, 5), (3, 2), (4, 30), (6, 5)])
+def test_corners_of_mixtures_are_found(K, W):
+    X, corners = mixtures(K, W, 400, seed=K)
+    found = minimum_volume_corners(X, K, np.ones(len(X)), 0.0)
+    assert not Hull(found).outside(X, 1e-5).any() or K == 1
+    assert matched_error(found, corners) < 0.1 or K == 1
+    if K > 1:
+        assert volume_of(found) <= volume_of(corners) * (1 + 1e-6)
+    else:
+        np.testing.assert_allclose(found[0], X.mean(axis=0), atol=1e-12)
+
+
+def test_no_similar_triangle_around_the_points_is_smaller():
+    X = np.random.default_rng(5).normal(size=(200, 2))
+    found = minimum_volume_corners(X, 3, np.ones(200), 0.0)
+    hull = X[ConvexHull(X).vertices]
+    rng = np.random.default_rng(6)
+    for scale in (1e-3, 1e-2, 1e-1):
+        for _ in range(300):
+            other = found + scale * rng.normal(size=found.shape)
+            low = np.minimum(Hull(other).barycentric(hull).min(axis=0), 0)
+            other = (1 - low.sum()) * other + low @ other  # moves faces outward until all points are inside
+            assert volume_of(other) >= volume_of(found) * (1 - 1e-4)
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.1, 0.3])
+def test_the_margin_bounds_the_weight_outside_of_each_face(margin):
+    X, _ = mixtures(3, 2, 500, noise=0.1)
+    weights = np.random.default_rng(0).random(500) + 0.1
+    found = minimum_volume_corners(X, 3, weights, margin)
+    outside = weights @ (Hull(found).barycentric(X) < -1e-5) / weights.sum()
+    assert (outside <= margin).all()
+    assert outside.max() > 0.5 * margin
+
+
+def test_a_soft_margin_is_robust_to_outliers():
+    X, corners = mixtures(3, 6, 500)
+    X[:5] += 3 * np.random.default_rng(1).normal(size=(5, 6))
+    hard, soft = (matched_error(minimum_volume_corners(X, 3, np.ones(500), margin), corners) for margin in (0, 0.05))
+    assert soft < 0.1 < hard
+
+
+def test_a_weight_equals_repeated_points():
+    X, _ = mixtures(3, 4, 60, noise=0.05)
+    weights = np.random.default_rng(0).integers(1, 4, 60).astype(float)
+    one = minimum_volume_corners(X, 3, weights, 0.05)
+    other = minimum_volume_corners(np.repeat(X, weights.astype(int), axis=0), 3, np.ones(int(weights.sum())), 0.05)
+    np.testing.assert_allclose(one, other, atol=1e-8)
+
+
+def test_corners_do_not_depend_on_the_threads_of_blas():
+    X, _ = mixtures(5, 40, 4000, noise=0.05)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(minimum_volume_corners(X, 5, np.ones(4000), 0.05))
+    assert np.array_equal(*found)
+
+
+def test_a_hard_margin_includes_points_outside_of_the_sample(monkeypatch):
+    monkeypatch.setattr("polyseme.simplex.corners._MAX_POINTS", 50)
+    X, _ = mixtures(3, 4, 1000, noise=0.05)
+    found = minimum_volume_corners(X, 3, np.ones(1000), 0.0)
+    assert Hull(found).barycentric(X).min() > -1e-5
+
+
+@pytest.mark.parametrize(("n", "W"), [(1, 3), (3, 5), (4, 1), (30, 2)])
+def test_more_corners_than_dimensions(n, W):
+    X = np.random.default_rng(n).normal(size=(n, W))
+    for corners in (minimum_volume_corners(X, 5, np.ones(n), 0.0), farthest_corners(X, 5, np.ones(n))):
+        assert corners.shape == (5, W)
+        assert np.isfinite(corners).all()
+    if n < 30:
+        assert Hull(minimum_volume_corners(X, 5, np.ones(n), 0.0)).distance(X).max() < 1e-5
+
+
+def test_farthest_corners_are_points_of_the_data():
+    X, _ = mixtures(3, 2, 100)
+    corners = farthest_corners(X, 3, np.ones(100))
+    assert max(np.abs(X - corner).max(axis=1).min() for corner in corners) < 1e-12
+
+
+@pytest.mark.parametrize("shape", [(2000, 20), (40, 3000), (60_000, 40), (1100, 2000)])
+def test_the_plane_is_that_of_principal_components(shape):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(shape[0], 3)) @ rng.normal(size=(3, shape[1])) + 5
+    plane = Plane.of(X, np.ones(len(X)), 3)
+    np.testing.assert_allclose(plane.points(plane.coordinates(X)), X, atol=1e-6)
+    np.testing.assert_allclose(plane.directions @ plane.directions.T, np.eye(3), atol=1e-8)
+    assert len(Plane.of(X, np.ones(len(X)), 8).directions) == 3

@@ -1,0 +1,102 @@
+"""The map of real data to the simplex and back, compared with the code and the numbers of Shashanka (2009)."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import pdist
+
+from polyseme import InputError
+from polyseme.simplex import Hull, SimplexMap, lift, lower, onto_simplex, orthonormal_basis
+
+DIMENSIONS = [*range(1, 34), 63, 64, 65, 100, 127, 199, 200]
+
+
+def appendix_a(m, *, normalized=True):
+    """Return T by the MATLAB code of the paper."""
+    sizes, i, T = [m + 1], m + 1, np.zeros((1, 0))
+    while i != 1:
+        i //= 2
+        sizes.append(i)
+    for i in sizes[-2::-1]:
+        half = i // 2
+        T = np.block([[T, np.zeros_like(T)], [np.zeros_like(T), T]])
+        T = np.column_stack([T, np.repeat([1.0, -1.0], half)])
+        if i % 2:
+            T = np.vstack([np.column_stack([T, np.ones(i - 1)]), [*np.zeros(i - 2), -(i - 1.0)]])
+    return T / np.linalg.norm(T, axis=0) if normalized else T
+
+
+@pytest.mark.parametrize("W", DIMENSIONS)
+def test_the_basis_is_that_of_appendix_a_and_orthonormal(W):
+    T = orthonormal_basis(W)
+    np.testing.assert_allclose(T, appendix_a(W), atol=1e-15)
+    np.testing.assert_allclose(T.T @ T, np.eye(W), atol=1e-14)
+    np.testing.assert_allclose(T.sum(axis=0), 0, atol=1e-14)
+    np.testing.assert_allclose(orthonormal_basis(W, normalized=False), appendix_a(W, normalized=False), rtol=1e-14)
+
+
+@pytest.mark.parametrize("W", DIMENSIONS)
+def test_lift_and_lower_equal_dense_products_with_the_basis(W):
+    rng = np.random.default_rng(W)
+    X, Y = rng.normal(size=(6, W)), rng.normal(size=(6, W + 1))
+    np.testing.assert_allclose(lift(X), X @ appendix_a(W).T, atol=1e-13)
+    np.testing.assert_allclose(lower(Y), Y @ appendix_a(W), atol=1e-13)
+    raw = appendix_a(W, normalized=False)
+    np.testing.assert_allclose(lift(X, normalized=False), X @ raw.T, atol=1e-11)
+    np.testing.assert_allclose(lower(Y, normalized=False), Y @ np.linalg.pinv(raw).T, atol=1e-11)
+
+
+def test_lower_inverts_lift_in_a_million_dimensions():
+    X = np.random.default_rng(0).normal(size=(2, 1_000_003))
+    np.testing.assert_allclose(lower(lift(X)), X, atol=1e-12)
+
+
+@pytest.mark.parametrize("points", [np.zeros(3), np.zeros((2, 0))])
+def test_lift_raises_an_error_for_other_shapes(points):
+    with pytest.raises(InputError, match="Points must"):
+        lift(points)
+
+
+@pytest.mark.parametrize("W", range(1, 201))
+def test_the_map_preserves_ratios_of_distances_and_has_an_inverse(W):
+    X = np.random.default_rng(W).normal(size=(7, W)) * 10
+    for simplex_map in (SimplexMap.of_paper(X), SimplexMap.tight(X)):
+        P = simplex_map.to_simplex(X)
+        assert P.min() >= -1e-15
+        np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-12)
+        ratios = pdist(P) / pdist(X)
+        np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
+        np.testing.assert_allclose(simplex_map.from_simplex(P), X, atol=1e-12 * np.abs(X).max() * 10)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 6), st.floats(-1e6, 1e6), st.floats(1e-3, 1e3), st.integers(0, 1000))
+def test_the_inverse_map_is_exact_for_any_origin_and_scale(W, n, origin, spread, seed):
+    X = origin + spread * np.random.default_rng(seed).normal(size=(n, W))
+    for simplex_map in (SimplexMap.of_paper(X), SimplexMap.tight(X)):
+        back = simplex_map.from_simplex(simplex_map.to_simplex(X))
+        np.testing.assert_allclose(back, X, atol=1e-12 * simplex_map.scale)
+
+
+def test_the_example_with_three_points_of_the_paper():
+    X = np.array([[-2.5, -0.5], [-1.5, 1.5], [-2.0, 0.5]])
+    P = SimplexMap.of_paper(X).to_simplex(X)
+    printed = [[0, 0.5977, 0.4023], [0.2576, 0.6161, 0.1263], [0.1288, 0.6069, 0.2643]]
+    np.testing.assert_allclose(P, printed, atol=5e-5)
+
+
+def test_the_tight_map_does_not_depend_on_the_origin():
+    X = np.random.default_rng(0).normal(size=(20, 5))
+    np.testing.assert_allclose(
+        SimplexMap.tight(X).to_simplex(X), SimplexMap.tight(X + 100).to_simplex(X + 100), atol=1e-6
+    )
+
+
+def test_onto_simplex_finds_the_nearest_distribution():
+    P = np.random.default_rng(1).normal(size=(200, 6))
+    P += (1 - P.sum(axis=1, keepdims=True)) / 6
+    nearest = onto_simplex(P)
+    weights = Hull(np.eye(6)).weights(P)
+    np.testing.assert_allclose(nearest, weights, atol=1e-9)
+    np.testing.assert_allclose(onto_simplex(nearest), nearest, atol=1e-15)
