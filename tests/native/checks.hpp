@@ -20,7 +20,8 @@ inline void check(bool holds, const char* what) {
 }
 
 template <class One, class Other>
-void check_close(const std::vector<One>& actual, const std::vector<Other>& expected, double tolerance, const char* what) {
+void check_close(const std::vector<One>& actual, const std::vector<Other>& expected, double tolerance,
+                 const char* what) {
     bool all = actual.size() == expected.size();
     for (std::size_t i = 0; all && i < actual.size(); ++i) {
         const double a = static_cast<double>(actual[i]), e = static_cast<double>(expected[i]);
@@ -31,7 +32,9 @@ void check_close(const std::vector<One>& actual, const std::vector<Other>& expec
 
 template <class T>
 void check_same_bits(const std::vector<T>& one, const std::vector<T>& other, const char* what) {
-    check(one.size() == other.size() && (one.empty() || std::memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0), what);
+    check(one.size() == other.size() &&
+              (one.empty() || std::memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0),
+          what);
 }
 
 template <class T>

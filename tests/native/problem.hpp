@@ -51,8 +51,12 @@ struct Problem {
     }
 
     polyseme::Counts<Index, T> counts() const { return {indptr.data(), indices.data(), values.data(), rows, words}; }
-    polyseme::Counts<Index, T> by_word() const { return {word_indptr.data(), word_rows.data(), word_values.data(), words, rows}; }
-    polyseme::Counts<Index, T> weighted_by_word() const { return {word_indptr.data(), word_rows.data(), weighted_word_values.data(), words, rows}; }
+    polyseme::Counts<Index, T> by_word() const {
+        return {word_indptr.data(), word_rows.data(), word_values.data(), words, rows};
+    }
+    polyseme::Counts<Index, T> weighted_by_word() const {
+        return {word_indptr.data(), word_rows.data(), weighted_word_values.data(), words, rows};
+    }
 
     double dot(const T* a, int64_t w) const {
         double q = 0;
@@ -69,7 +73,8 @@ struct Problem {
                     if (indices[at(j)] == w) {
                         word_rows.push_back(static_cast<Index>(d));
                         word_values.push_back(values[at(j)]);
-                        weighted_word_values.push_back(static_cast<T>(static_cast<double>(values[at(j)]) * weights[at(d)]));
+                        weighted_word_values.push_back(
+                            static_cast<T>(static_cast<double>(values[at(j)]) * weights[at(d)]));
                     }
             word_indptr.push_back(static_cast<Index>(word_rows.size()));
         }
@@ -80,7 +85,8 @@ struct Problem {
         std::vector<T> numbers(at(n * width), T(0));
         for (int64_t i = 0; i < n; ++i)
             for (int k = 0; k < topics; ++k)
-                if (k == 0 || k == i % topics || uniform(random) > 0.33) numbers[at(i * width + k)] = static_cast<T>(0.05 + uniform(random));
+                if (k == 0 || k == i % topics || uniform(random) > 0.33)
+                    numbers[at(i * width + k)] = static_cast<T>(0.05 + uniform(random));
         return numbers;
     }
 
@@ -88,7 +94,8 @@ struct Problem {
         for (int64_t i = 0; i < n; ++i) {
             double sum = 0;
             for (int k = 0; k < width; ++k) sum += static_cast<double>(numbers[at(i * width + k)]);
-            for (int k = 0; k < width; ++k) numbers[at(i * width + k)] = static_cast<T>(static_cast<double>(numbers[at(i * width + k)]) / sum);
+            for (int k = 0; k < width; ++k)
+                numbers[at(i * width + k)] = static_cast<T>(static_cast<double>(numbers[at(i * width + k)]) / sum);
         }
     }
 

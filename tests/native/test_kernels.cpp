@@ -31,7 +31,10 @@ struct Naive {
 
 template <class Index, class T>
 Naive naive_sweep(const Problem<Index, T>& p, bool weighted) {
-    Naive sums{std::vector<double>(at(p.rows * p.width)), std::vector<double>(at(p.words * p.width)), {}, std::vector<double>(at(p.rows))};
+    Naive sums{std::vector<double>(at(p.rows * p.width)),
+               std::vector<double>(at(p.words * p.width)),
+               {},
+               std::vector<double>(at(p.rows))};
     for (int64_t d = 0; d < p.rows; ++d)
         for (Index j = p.indptr[at(d)]; j < p.indptr[at(d + 1)]; ++j) {
             const int64_t w = p.indices[at(j)];
@@ -104,15 +107,18 @@ void test_m_steps(const Problem<Index, T>& p, Isa isa) {
     std::vector<double> gains(at(p.rows)), gains4(at(p.rows)), word_gains(at(p.words)), word_gains4(at(p.words));
     finish_rows(p.A.data(), theta.data(), p.totals.data(), p.rows, p.width, gains.data(), 1);
     finish_rows(p.A.data(), theta4.data(), p.totals.data(), p.rows, p.width, gains4.data(), 4);
-    finish_words(p.B.data(), sums.word_sums.data(), p.mass.data(), p.word_totals.data(), p.words, p.width, phi.data(), word_gains.data(), 1);
-    finish_words(p.B.data(), sums.word_sums.data(), p.mass.data(), p.word_totals.data(), p.words, p.width, phi4.data(), word_gains4.data(), 4);
+    finish_words(p.B.data(), sums.word_sums.data(), p.mass.data(), p.word_totals.data(), p.words, p.width, phi.data(),
+                 word_gains.data(), 1);
+    finish_words(p.B.data(), sums.word_sums.data(), p.mass.data(), p.word_totals.data(), p.words, p.width, phi4.data(),
+                 word_gains4.data(), 4);
     check_same_bits(theta, theta4, "theta of 1 and 4 threads");
     check_same_bits(gains, gains4, "gains of 1 and 4 threads");
     check_same_bits(phi, phi4, "phi of 1 and 4 threads");
     check_same_bits(word_gains, word_gains4, "word gains of 1 and 4 threads");
 
     const Naive naive = naive_sweep(p, false);
-    std::vector<double> expected_theta(p.A.size()), expected_phi(p.B.size()), expected_gains(at(p.rows)), expected_word_gains(at(p.words));
+    std::vector<double> expected_theta(p.A.size()), expected_phi(p.B.size()), expected_gains(at(p.rows)),
+        expected_word_gains(at(p.words));
     for (int64_t d = 0; d < p.rows; ++d) {
         double total = 0, largest = 0;
         for (int k = 0; k < p.width; ++k) {
@@ -181,21 +187,25 @@ void test_coordinate(const Problem<Index, T>& p, Isa isa) {
     for (int64_t d = 0; d < p.rows; ++d)
         for (int k = 0; k < p.topics; ++k) theta[at(d * p.width + k)] = static_cast<T>(p.totals[at(d)] / p.topics);
     std::vector<T> theta4 = theta;
-    std::vector<double> gains(at(p.rows)), logs(at(p.rows)), gains4(at(p.rows)), logs4(at(p.rows)), last(at(p.rows), -1e300);
+    std::vector<double> gains(at(p.rows)), logs(at(p.rows)), gains4(at(p.rows)), logs4(at(p.rows)),
+        last(at(p.rows), -1e300);
     bool rises = true, gaps_right = true, logs_right = true;
     for (int sweep = 0; sweep < 60; ++sweep) {
         std::vector<double> gap(at(p.rows), 0);
         for (int64_t d = 0; d < p.rows; ++d)
             if (p.totals[at(d)] > 0) gap[at(d)] = naive_gap(p, d, theta.data() + d * p.width);
-        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta.data(), gains.data(), logs.data(), 1, isa);
-        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta4.data(), gains4.data(), logs4.data(), 4, isa);
+        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta.data(), gains.data(), logs.data(), 1,
+                   isa);
+        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta4.data(), gains4.data(), logs4.data(), 4,
+                   isa);
         for (int64_t d = 0; d < p.rows; ++d) {
             const double n = p.totals[at(d)];
             double log_part = 0;
             const double value = n > 0 ? naive_objective(p, d, theta.data() + d * p.width, &log_part) : 0;
             rises = rises && value >= last[at(d)] - tolerance<T>() * n;
             gaps_right = gaps_right && std::fabs(gains[at(d)] - gap[at(d)]) <= 100 * tolerance<T>() * n;
-            logs_right = logs_right && std::fabs(logs[at(d)] - log_part) <= 100 * tolerance<T>() * (n + std::fabs(log_part));
+            logs_right =
+                logs_right && std::fabs(logs[at(d)] - log_part) <= 100 * tolerance<T>() * (n + std::fabs(log_part));
             last[at(d)] = value;
         }
     }
@@ -283,8 +293,8 @@ void test_all(int64_t rows, int64_t words, int topics, const char* types) {
     const Problem<Index, T> p(rows, words, topics, static_cast<unsigned>(topics));
     for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
         if (isa > best_isa()) continue;
-        where = std::string(types) + ", " + std::to_string(rows) + " x " + std::to_string(words) + ", K = " +
-                std::to_string(topics) + ", " + isa_name(isa);
+        where = std::string(types) + ", " + std::to_string(rows) + " x " + std::to_string(words) +
+                ", K = " + std::to_string(topics) + ", " + isa_name(isa);
         test_sweep(p, isa);
         test_products(p, isa);
         test_m_steps(p, isa);
@@ -347,12 +357,14 @@ void test_threads() {
     const std::vector<int64_t> indptr{0, 0, 5, 5, 6, 100, 100, 101};
     for (const int64_t pieces : {1, 2, 3, 7, 50}) {
         const std::vector<int64_t> cut = cut_rows(indptr.data(), 7, pieces);
-        check(static_cast<int64_t>(cut.size()) == pieces + 1 && cut.front() == 0 && cut.back() == 7, "cuts cover the rows");
+        check(static_cast<int64_t>(cut.size()) == pieces + 1 && cut.front() == 0 && cut.back() == 7,
+              "cuts cover the rows");
         for (std::size_t i = 1; i < cut.size(); ++i) check(cut[i - 1] <= cut[i], "cuts are in order");
     }
     check(threads_for(8, 0) == 1 && threads_for(8, 2e6) == 1, "no thread for little work");
     check(threads_for(8, 4e6) == 3 && threads_for(2, 4e6) == 2 && threads_for(8, 1e300) == 8, "threads for more work");
-    check(threads_for(0, 1e9) == 1 && threads_for(-3, 1e9) == 1 && threads_for(8, std::nan("")) == 1, "at least one thread");
+    check(threads_for(0, 1e9) == 1 && threads_for(-3, 1e9) == 1 && threads_for(8, std::nan("")) == 1,
+          "at least one thread");
     volatile float tiny = 1e-40F;
     for_each_piece(4, 1, [](int, int64_t) {});
     check(tiny * 0.5F > 0, "the caller's denormals are left alone");
@@ -393,7 +405,8 @@ class Zeros {
     weights.numbers()[many - 1] = 2.0F;
     std::vector<float> q(at(padded)), inverse(at(padded)), expected;
     for (int64_t j = 0; j < padded; ++j) expected.push_back(2.0F * static_cast<float>(j + 1));
-    row_table<float>(best_isa(), 16).mix(columns.numbers(), weights.numbers(), many, x.data(), padded, padded, q.data(), inverse.data());
+    row_table<float>(best_isa(), 16)
+        .mix(columns.numbers(), weights.numbers(), many, x.data(), padded, padded, q.data(), inverse.data());
     check_same_bits(q, expected, "the last column is mixed");
 }
 

@@ -74,7 +74,8 @@ void test_topics(int topics) {
                 const double* b = operand.data() + static_cast<int64_t>(p.indices[at(j)]) * W;
                 double q = 0;
                 for (int k = 0; k < topics; ++k) q += std::exp(logs[at(k)]) * b[k];
-                for (int k = 0; k < topics; ++k) next[at(k)] += static_cast<double>(p.values[at(j)]) * std::exp(logs[at(k)]) * b[k] / q;
+                for (int k = 0; k < topics; ++k)
+                    next[at(k)] += static_cast<double>(p.values[at(j)]) * std::exp(logs[at(k)]) * b[k] / q;
             }
             if (p.indptr[at(d)] < p.indptr[at(d + 1)])
                 for (int k = 0; k < topics; ++k) n[at(d * W + k)] = next[at(k)];
@@ -86,12 +87,14 @@ void test_topics(int topics) {
         std::vector<T> one_thread;
         for (const int n_threads : {1, 3}) {
             std::vector<T> B(at(p.words * W)), counts(first), A(at(p.rows * W));
-            std::vector<double> scales(at(p.words)), own(at(p.words)), sums_of_logs(at(p.words)), doc_terms(at(p.rows)), logs(at(W));
+            std::vector<double> scales(at(p.words)), own(at(p.words)), sums_of_logs(at(p.words)), doc_terms(at(p.rows)),
+                logs(at(W));
             std::vector<int32_t> steps(at(p.rows));
-            word_operands<T>(lambda.data(), eta.data(), shift.data(), p.words, topics, W, B.data(), scales.data(), own.data(),
-                             sums_of_logs.data(), n_threads, isa);
-            improve_gamma<Index, T>(p.counts(), B.data(), W, alpha.data(), p.totals.data(), p.weights.data(), {topics, 3, 0.0},
-                                    counts.data(), A.data(), doc_terms.data(), logs.data(), steps.data(), n_threads, isa);
+            word_operands<T>(lambda.data(), eta.data(), shift.data(), p.words, topics, W, B.data(), scales.data(),
+                             own.data(), sums_of_logs.data(), n_threads, isa);
+            improve_gamma<Index, T>(p.counts(), B.data(), W, alpha.data(), p.totals.data(), p.weights.data(),
+                                    {topics, 3, 0.0}, counts.data(), A.data(), doc_terms.data(), logs.data(),
+                                    steps.data(), n_threads, isa);
             check_close(B, operand, 10 * tolerance<T>(), "word operands");
             check_close(own, word_terms, 1e-9, "terms of the words");
             check_close(counts, n, 100 * tolerance<T>(), "expected counts after three steps");
@@ -99,8 +102,10 @@ void test_topics(int topics) {
             check_close(logs, log_sums, 100 * tolerance<T>(), "sums of E log theta");
             for (int64_t d = 0; topics > 1 && d < p.rows; ++d)
                 check(steps[at(d)] == (p.indptr[at(d)] < p.indptr[at(d + 1)] ? -3 : 0), "steps");
-            if (n_threads == 1) one_thread = counts;
-            else check_same_bits(counts, one_thread, "threads change no bit");
+            if (n_threads == 1)
+                one_thread = counts;
+            else
+                check_same_bits(counts, one_thread, "threads change no bit");
         }
     }
 }

@@ -48,7 +48,8 @@ bool has_shape(const std::optional<Array>& array, std::initializer_list<std::siz
 // The columns of an array, which the kernels count with an int.
 template <class Array>
 int columns_of(const Array& array) {
-    require(array.shape(1) <= static_cast<std::size_t>(std::numeric_limits<int>::max() / 2), "an array has too many columns");
+    require(array.shape(1) <= static_cast<std::size_t>(std::numeric_limits<int>::max() / 2),
+            "an array has too many columns");
     return static_cast<int>(array.shape(1));
 }
 

@@ -23,7 +23,8 @@ void bind_mstep(nb::module_& module) {
                     "the arrays of finish_rows do not fit together");
             const int columns = width_of(A), threads = threads_for_each(n_threads, A, 8);
             const nb::gil_scoped_release released;
-            finish_rows<T>(A.data(), row_sums.data(), totals.data(), static_cast<int64_t>(rows), columns, gains.data(), threads);
+            finish_rows<T>(A.data(), row_sums.data(), totals.data(), static_cast<int64_t>(rows), columns, gains.data(),
+                           threads);
         },
         nb::arg("A").noconvert(), nb::arg("row_sums").noconvert(), nb::arg("totals").noconvert(),
         nb::arg("gains").noconvert(), nb::arg("n_threads"));
@@ -34,29 +35,33 @@ void bind_mstep(nb::module_& module) {
                     "the arrays of weighted_sum do not fit together");
             const int columns = columns_of(rows), threads = threads_for_each(n_threads, rows, 4);
             const nb::gil_scoped_release released;
-            weighted_sum<T>(weights.data(), rows.data(), static_cast<int64_t>(rows.shape(0)), columns, total.data(), threads);
+            weighted_sum<T>(weights.data(), rows.data(), static_cast<int64_t>(rows.shape(0)), columns, total.data(),
+                            threads);
         },
-        nb::arg("weights").noconvert(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(), nb::arg("n_threads"));
+        nb::arg("weights").noconvert(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(),
+        nb::arg("n_threads"));
     module.def(
         "finish_words",
-        [](In2<T> B, In2<double> word_sums, In1<double> mass, In1<double> totals, Out2<T> phi, Out1<double> gains, int n_threads) {
+        [](In2<T> B, In2<double> word_sums, In1<double> mass, In1<double> totals, Out2<T> phi, Out1<double> gains,
+           int n_threads) {
             const std::size_t words = B.shape(0), width = B.shape(1);
             require(has_shape(word_sums, {words, width}) && has_shape(mass, {width}) && has_shape(totals, {words}) &&
                         has_shape(phi, {words, width}) && has_shape(gains, {words}),
                     "the arrays of finish_words do not fit together");
             const int columns = width_of(B), threads = threads_for_each(n_threads, B, 8);
             const nb::gil_scoped_release released;
-            finish_words<T>(B.data(), word_sums.data(), mass.data(), totals.data(), static_cast<int64_t>(words), columns,
-                            phi.data(), gains.data(), threads);
+            finish_words<T>(B.data(), word_sums.data(), mass.data(), totals.data(), static_cast<int64_t>(words),
+                            columns, phi.data(), gains.data(), threads);
         },
-        nb::arg("B").noconvert(), nb::arg("word_sums").noconvert(), nb::arg("mass").noconvert(), nb::arg("totals").noconvert(),
-        nb::arg("phi").noconvert(), nb::arg("gains").noconvert(), nb::arg("n_threads"));
+        nb::arg("B").noconvert(), nb::arg("word_sums").noconvert(), nb::arg("mass").noconvert(),
+        nb::arg("totals").noconvert(), nb::arg("phi").noconvert(), nb::arg("gains").noconvert(), nb::arg("n_threads"));
 }
 
 // Whether all of these are rows of a table: a look at every number, but few beside the rows themselves.
 bool within(const In1<int64_t>& rows, std::size_t table_rows) {
     const auto most = static_cast<int64_t>(table_rows);
-    return std::all_of(rows.data(), rows.data() + rows.shape(0), [most](int64_t row) { return 0 <= row && row < most; });
+    return std::all_of(rows.data(), rows.data() + rows.shape(0),
+                       [most](int64_t row) { return 0 <= row && row < most; });
 }
 
 template <class T>
@@ -69,25 +74,27 @@ void bind_blend(nb::module_& module) {
                     "the arrays of take_rows do not fit together");
             const int columns = columns_of(table), threads = threads_for_each(n_threads, out, 4);
             const nb::gil_scoped_release released;
-            take_rows<T>(table.data(), columns, rows.data(), static_cast<int64_t>(n), factors.data(), out.data(), threads);
+            take_rows<T>(table.data(), columns, rows.data(), static_cast<int64_t>(n), factors.data(), out.data(),
+                         threads);
         },
-        nb::arg("table").noconvert(), nb::arg("rows").noconvert(), nb::arg("factors").noconvert(), nb::arg("out").noconvert(),
-        nb::arg("n_threads"));
+        nb::arg("table").noconvert(), nb::arg("rows").noconvert(), nb::arg("factors").noconvert(),
+        nb::arg("out").noconvert(), nb::arg("n_threads"));
     module.def(
         "add_rows",
         [](Out2<T> table, In1<int64_t> rows, In2<T> B, In2<double> sums, double scale, Out1<double> totals, int columns,
            int n_threads) {
             const std::size_t n = rows.shape(0), width = table.shape(1);
-            require(has_shape(B, {n, width}) && has_shape(sums, {n, width}) && has_shape(totals, {width}) && 0 <= columns &&
-                        static_cast<std::size_t>(columns) <= width && within(rows, table.shape(0)),
+            require(has_shape(B, {n, width}) && has_shape(sums, {n, width}) && has_shape(totals, {width}) &&
+                        0 <= columns && static_cast<std::size_t>(columns) <= width && within(rows, table.shape(0)),
                     "the arrays of add_rows do not fit together");
             const int all_columns = columns_of(table), threads = threads_for_each(n_threads, B, 8);
             const nb::gil_scoped_release released;
-            add_rows<T>(table.data(), all_columns, rows.data(), static_cast<int64_t>(n), B.data(), sums.data(), columns, scale,
-                        totals.data(), threads);
+            add_rows<T>(table.data(), all_columns, rows.data(), static_cast<int64_t>(n), B.data(), sums.data(), columns,
+                        scale, totals.data(), threads);
         },
-        nb::arg("table").noconvert(), nb::arg("rows").noconvert(), nb::arg("B").noconvert(), nb::arg("sums").noconvert(),
-        nb::arg("scale"), nb::arg("totals").noconvert(), nb::arg("columns"), nb::arg("n_threads"));
+        nb::arg("table").noconvert(), nb::arg("rows").noconvert(), nb::arg("B").noconvert(),
+        nb::arg("sums").noconvert(), nb::arg("scale"), nb::arg("totals").noconvert(), nb::arg("columns"),
+        nb::arg("n_threads"));
 }
 
 template <class Index, class T>
@@ -97,7 +104,8 @@ void bind(nb::module_& module) {
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, std::optional<Out2<T>> row_sums,
            std::optional<Out1<double>> logs, int n_threads, std::optional<nb::str> isa) {
             const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, A.shape(0), B.shape(0));
-            require(A.shape(1) == B.shape(1) && has_shape(row_sums, {A.shape(0), A.shape(1)}) && has_shape(logs, {A.shape(0)}),
+            require(A.shape(1) == B.shape(1) && has_shape(row_sums, {A.shape(0), A.shape(1)}) &&
+                        has_shape(logs, {A.shape(0)}),
                     "the arrays of sweep_rows do not fit together");
             T* const sums = pointer_or_null(row_sums);
             double* const log = pointer_or_null(logs);
@@ -111,8 +119,8 @@ void bind(nb::module_& module) {
         nb::arg("logs").noconvert().none(), nb::arg("n_threads"), nb::arg("isa") = nb::none());
     module.def(
         "sweep_words",
-        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out2<double> word_sums, int n_threads,
-           std::optional<nb::str> isa) {
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out2<double> word_sums,
+           int n_threads, std::optional<nb::str> isa) {
             const Counts<Index, T> by_word = counts_of<Index, T>(indptr, indices, values, B.shape(0), A.shape(0));
             require(A.shape(1) == B.shape(1) && has_shape(word_sums, {B.shape(0), B.shape(1)}),
                     "the arrays of sweep_words do not fit together");
@@ -128,7 +136,8 @@ void bind(nb::module_& module) {
         "products",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> A, In2<T> B, Out1<T> q, int n_threads) {
             const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, A.shape(0), B.shape(0));
-            require(A.shape(1) == B.shape(1) && has_shape(q, {indices.shape(0)}), "the arrays of products do not fit together");
+            require(A.shape(1) == B.shape(1) && has_shape(q, {indices.shape(0)}),
+                    "the arrays of products do not fit together");
             const int width = width_of(B), threads = threads_for(n_threads, counts, width, 1);
             const nb::gil_scoped_release released;
             products<Index, T>(counts, A.data(), B.data(), width, q.data(), threads, chosen_isa());
@@ -138,44 +147,45 @@ void bind(nb::module_& module) {
     module.def(
         "fold_in",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, In1<T> empty, Out2<T> theta,
-           Out1<int32_t> steps,
-           double background, double temperature, double tol, int max_iter, bool by_coordinates, int n_threads,
-           std::optional<nb::str> isa) {
+           Out1<int32_t> steps, double background, double temperature, double tol, int max_iter, bool by_coordinates,
+           int n_threads, std::optional<nb::str> isa) {
             const std::size_t rows = theta.shape(0), topics = theta.shape(1);
             const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, rows, B.shape(0));
             require(topics >= 1 && topics + (background > 0 ? 1 : 0) <= B.shape(1) && has_shape(u, {topics}) &&
                         has_shape(empty, {topics}) && has_shape(steps, {rows}),
                     "the arrays of fold_in do not fit together");
             const int width = width_of(B);
-            const FoldInSettings settings{static_cast<int>(topics), background, temperature, tol, max_iter, by_coordinates};
+            const FoldInSettings settings{
+                static_cast<int>(topics), background, temperature, tol, max_iter, by_coordinates};
             const Isa chosen = isa_from(isa);
             constexpr int usual_steps = 16;
             const int threads = threads_for(n_threads, counts, width, 2.0 * std::min(max_iter, usual_steps));
             const nb::gil_scoped_release released;
-            fold_in<Index, T>(counts, B.data(), width, u.data(), settings, empty.data(), theta.data(), steps.data(), threads, chosen);
+            fold_in<Index, T>(counts, B.data(), width, u.data(), settings, empty.data(), theta.data(), steps.data(),
+                              threads, chosen);
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
-        nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("empty").noconvert(), nb::arg("theta").noconvert(), nb::arg("steps").noconvert(),
-        nb::arg("background"), nb::arg("temperature"), nb::arg("tol"), nb::arg("max_iter"),
-        nb::arg("by_coordinates"), nb::arg("n_threads"), nb::arg("isa") = nb::none());
+        nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("empty").noconvert(), nb::arg("theta").noconvert(),
+        nb::arg("steps").noconvert(), nb::arg("background"), nb::arg("temperature"), nb::arg("tol"),
+        nb::arg("max_iter"), nb::arg("by_coordinates"), nb::arg("n_threads"), nb::arg("isa") = nb::none());
     module.def(
         "coordinate",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, Out2<T> theta,
            Out1<double> gains, Out1<double> logs, int passes, double enough, int n_threads) {
             const std::size_t rows = theta.shape(0);
             const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, rows, B.shape(0));
-            require(theta.shape(1) == B.shape(1) && u.shape(0) <= B.shape(1) && has_shape(gains, {rows}) && has_shape(logs, {rows}),
+            require(theta.shape(1) == B.shape(1) && u.shape(0) <= B.shape(1) && has_shape(gains, {rows}) &&
+                        has_shape(logs, {rows}),
                     "the arrays of coordinate do not fit together");
             const int width = width_of(B), threads = threads_for(n_threads, counts, width, 6);
             const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, enough};
             const nb::gil_scoped_release released;
-            coordinate<Index, T>(counts, B.data(), width, u.data(), settings, theta.data(), gains.data(), logs.data(), threads,
-                                 chosen_isa());
+            coordinate<Index, T>(counts, B.data(), width, u.data(), settings, theta.data(), gains.data(), logs.data(),
+                                 threads, chosen_isa());
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
-        nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("theta").noconvert(),
-        nb::arg("gains").noconvert(), nb::arg("logs").noconvert(), nb::arg("passes"), nb::arg("enough"),
-        nb::arg("n_threads"));
+        nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("theta").noconvert(), nb::arg("gains").noconvert(),
+        nb::arg("logs").noconvert(), nb::arg("passes"), nb::arg("enough"), nb::arg("n_threads"));
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ template <class T>
 void bind_words(nb::module_& module) {
     module.def(
         "word_operands",
-        [](In2<T> lambda, In1<double> eta, In1<double> shift, int topics, Out2<T> B, Out1<double> scales, Out1<double> terms,
-           Out1<double> log_sums, int n_threads, std::optional<nb::str> isa) {
+        [](In2<T> lambda, In1<double> eta, In1<double> shift, int topics, Out2<T> B, Out1<double> scales,
+           Out1<double> terms, Out1<double> log_sums, int n_threads, std::optional<nb::str> isa) {
             const std::size_t words = lambda.shape(0), columns = lambda.shape(1);
             require(1 <= topics && static_cast<std::size_t>(topics) <= columns && has_shape(eta, {words}) &&
                         has_shape(shift, {columns}) && has_shape(B, {words, columns}) && has_shape(scales, {words}) &&
@@ -20,12 +20,12 @@ void bind_words(nb::module_& module) {
             const Isa chosen = isa_from(isa);
             const int width = width_of(lambda), threads = threads_for_each(n_threads, lambda, 32);
             const nb::gil_scoped_release released;
-            word_operands<T>(lambda.data(), eta.data(), shift.data(), static_cast<int64_t>(words), topics, width, B.data(),
-                             scales.data(), terms.data(), log_sums.data(), threads, chosen);
+            word_operands<T>(lambda.data(), eta.data(), shift.data(), static_cast<int64_t>(words), topics, width,
+                             B.data(), scales.data(), terms.data(), log_sums.data(), threads, chosen);
         },
         nb::arg("lambda_").noconvert(), nb::arg("eta").noconvert(), nb::arg("shift").noconvert(), nb::arg("topics"),
-        nb::arg("B").noconvert(), nb::arg("scales").noconvert(), nb::arg("terms").noconvert(), nb::arg("log_sums").noconvert(),
-        nb::arg("n_threads"), nb::arg("isa") = nb::none());
+        nb::arg("B").noconvert(), nb::arg("scales").noconvert(), nb::arg("terms").noconvert(),
+        nb::arg("log_sums").noconvert(), nb::arg("n_threads"), nb::arg("isa") = nb::none());
 }
 
 template <class Index, class T>
@@ -52,8 +52,8 @@ void bind_documents(nb::module_& module) {
             const int many = std::min(std::max(steps, 1), usual_steps);
             const int width = width_of(B), threads = threads_for(n_threads, counts, width, 2 * many, 8 * many);
             const nb::gil_scoped_release released;
-            improve_gamma<Index, T>(counts, B.data(), width, alpha.data(), totals.data(), weight, settings, n.data(), A.data(), term,
-                                    logs, taken.data(), threads, chosen);
+            improve_gamma<Index, T>(counts, B.data(), width, alpha.data(), totals.data(), weight, settings, n.data(),
+                                    A.data(), term, logs, taken.data(), threads, chosen);
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("B").noconvert(), nb::arg("alpha").noconvert(), nb::arg("totals").noconvert(),

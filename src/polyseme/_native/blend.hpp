@@ -23,8 +23,8 @@ void take_rows(const T* table, int width, const int64_t* rows, int64_t n, const 
 // table[rows_i] += scale B_i * sums_i in the first columns, where no row comes twice; totals = sum_i B_i * sums_i, added up
 // in a fixed order.
 template <class T>
-void add_rows(T* table, int width, const int64_t* rows, int64_t n, const T* B, const double* sums, int columns, double scale,
-              double* totals, int n_threads) {
+void add_rows(T* table, int width, const int64_t* rows, int64_t n, const T* B, const double* sums, int columns,
+              double scale, double* totals, int n_threads) {
     const int64_t pieces = (n + kBlendStep - 1) / kBlendStep;
     const std::size_t W = static_cast<std::size_t>(width);
     std::vector<double> partial(static_cast<std::size_t>(pieces) * W, 0.0);

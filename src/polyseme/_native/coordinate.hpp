@@ -84,8 +84,8 @@ class CoordinateRow {
 
     // sum x log q at the weights that `improve` left. q is mixed anew: many small steps add up to rounding.
     double log_sum() {
-        rows_.mix(gathered_.data(), weights_.data(), static_cast<int>(active_.size()), x_.data(), n_, padded_, q_.data(),
-                  inverse_.data());
+        rows_.mix(gathered_.data(), weights_.data(), static_cast<int>(active_.size()), x_.data(), n_, padded_,
+                  q_.data(), inverse_.data());
         return rows_.weighted_log_sum(q_.data(), x_.data(), n_);
     }
 
@@ -148,7 +148,8 @@ class CoordinateRow {
     // whether every word is still explained and the slope is at most `steepest`.
     bool lower(const T* b, double step, double steepest) {
         const T part = kept_part();
-        const Shifted there = rows_.shift(before_.data(), q_.data(), inverse_.data(), x_.data(), b, step, part, padded_);
+        const Shifted there =
+            rows_.shift(before_.data(), q_.data(), inverse_.data(), x_.data(), b, step, part, padded_);
         if (there.kept) return there.g <= steepest;
         // Where nearly all of q was subtracted, the rest is mostly rounding error: that q is summed anew.
         bool explained = true;
@@ -157,7 +158,8 @@ class CoordinateRow {
             if (q > part * before_[as_size(j)]) continue;
             double sum = 0;
             for (std::size_t c = 0; c < weights_.size(); ++c)
-                sum += static_cast<double>(weights_[c]) * static_cast<double>(gathered_[c * as_size(padded_) + as_size(j)]);
+                sum += static_cast<double>(weights_[c]) *
+                       static_cast<double>(gathered_[c * as_size(padded_) + as_size(j)]);
             const T least = least_part<T>() * x_[as_size(j)];
             q = static_cast<T>(sum);
             if (!(q > least)) {
@@ -195,8 +197,8 @@ struct CoordinateSettings {
 // Improves every row of theta (rows x width, in place) once; gains (rows) receives the duality gap before, and logs
 // (rows) sum x log q after.
 template <class Index, class T>
-void coordinate(const Counts<Index, T>& counts, const T* B, int width, const double* u, const CoordinateSettings& settings,
-                T* theta, double* gains, double* logs, int n_threads, Isa isa) {
+void coordinate(const Counts<Index, T>& counts, const T* B, int width, const double* u,
+                const CoordinateSettings& settings, T* theta, double* gains, double* logs, int n_threads, Isa isa) {
     const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(counts.rows, 256));
     const std::vector<int64_t> cut = cut_rows(counts.indptr, counts.rows, pieces);
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {

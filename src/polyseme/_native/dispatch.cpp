@@ -13,10 +13,10 @@
 
 namespace polyseme {
 
-#define POLYSEME_DECLARE(isa)                \
-    namespace isa {                          \
-    RowTable<float> table_float(int width);  \
-    RowTable<double> table_double(int width); \
+#define POLYSEME_DECLARE(isa)                  \
+    namespace isa {                            \
+    RowTable<float> table_float(int width);    \
+    RowTable<double> table_double(int width);  \
     DirichletTable<float> dirichlet_float();   \
     DirichletTable<double> dirichlet_double(); \
     }
@@ -38,14 +38,15 @@ Isa detect() {
     if (!os_saves) return Isa::baseline;
     const unsigned long long saved = _xgetbv(0);
     __cpuidex(leaf, 7, 0);
-    const bool avx512 = (leaf[1] & (1 << 16)) && (leaf[1] & (1 << 17)) && (leaf[1] & (1 << 30)) && (leaf[1] & (1 << 31));
+    const bool avx512 =
+        (leaf[1] & (1 << 16)) && (leaf[1] & (1 << 17)) && (leaf[1] & (1 << 30)) && (leaf[1] & (1 << 31));
     if (avx512 && (saved & 0xe6) == 0xe6) return Isa::avx512;
     if ((leaf[1] & (1 << 5)) && fma && (saved & 6) == 6) return Isa::avx2;
     return Isa::baseline;
 #elif defined(POLYSEME_X86)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
         return Isa::avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
     return Isa::baseline;
@@ -64,8 +65,9 @@ Isa best_isa() {
 Isa isa_named(const char* name) {
     for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
         if (std::strcmp(name, isa_name(isa)) == 0 && isa <= best_isa()) return isa;
-    throw std::invalid_argument("instruction set '" + std::string(name) + "' is not one that this processor has: choose from baseline" +
-                                (best_isa() >= Isa::avx2 ? ", avx2" : "") + (best_isa() >= Isa::avx512 ? ", avx512" : ""));
+    throw std::invalid_argument(
+        "instruction set '" + std::string(name) + "' is not one that this processor has: choose from baseline" +
+        (best_isa() >= Isa::avx2 ? ", avx2" : "") + (best_isa() >= Isa::avx512 ? ", avx512" : ""));
 }
 
 Isa chosen_isa() {
@@ -81,9 +83,7 @@ Isa chosen_isa() {
     return isa;
 }
 
-const char* isa_name(Isa isa) {
-    return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline";
-}
+const char* isa_name(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline"; }
 
 template <>
 RowTable<float> row_table<float>(Isa isa, int width) {

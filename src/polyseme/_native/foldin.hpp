@@ -18,12 +18,12 @@
 namespace polyseme {
 
 struct FoldInSettings {
-    int topics;          // K; the width of B is K (+ 1 with a background) rounded up
-    double background;   // lambda: weight of column K of B, kept fixed; 0 for none
-    double temperature;  // beta: theta and B enter as powers of it (the caller has raised B); 1 for none
-    double tol;          // nats per token
-    int max_iter;        // EM steps
-    bool by_coordinates; // only without background and temperature
+    int topics;           // K; the width of B is K (+ 1 with a background) rounded up
+    double background;    // lambda: weight of column K of B, kept fixed; 0 for none
+    double temperature;   // beta: theta and B enter as powers of it (the caller has raised B); 1 for none
+    double tol;           // nats per token
+    int max_iter;         // EM steps
+    bool by_coordinates;  // only without background and temperature
 };
 
 // EM for one row at a time.
@@ -31,7 +31,8 @@ template <class T>
 class FoldByEM {
   public:
     FoldByEM(const T* B, int width, const FoldInSettings& settings, Isa isa)
-        : B_(B), width_(width), settings_(settings), rows_(row_table<T>(isa, width)), a_(as_size(width)), acc_(as_size(width)) {}
+        : B_(B), width_(width), settings_(settings), rows_(row_table<T>(isa, width)), a_(as_size(width)),
+          acc_(as_size(width)) {}
 
     // Returns the number of steps, negative if the limit came first.
     template <class Index>
@@ -69,9 +70,10 @@ class FoldByEM {
         const double keep = std::pow(1.0 - settings_.background, settings_.temperature);
         for (int k = 0; k < settings_.topics; ++k) {
             const double value = theta_[as_size(k)];
-            a_[as_size(k)] = static_cast<T>(keep * (settings_.temperature == 1.0 ? value : std::pow(value, settings_.temperature)));
+            a_[as_size(k)] =
+                static_cast<T>(keep * (settings_.temperature == 1.0 ? value : std::pow(value, settings_.temperature)));
         }
-        if (settings_.background > 0) 
+        if (settings_.background > 0)
             a_[as_size(settings_.topics)] = static_cast<T>(std::pow(settings_.background, settings_.temperature));
         rows_.dots(a_.data(), B_, offset_.data(), n_, width_, q_.data());
         rows_.ratios(x, q_.data(), n_, r_.data());
@@ -124,7 +126,8 @@ class FoldByCoordinates {
         }
         double sum = 0;
         for (int k = 0; k < K; ++k) sum += static_cast<double>(theta_[static_cast<std::size_t>(k)]);
-        for (int k = 0; k < K; ++k) theta[k] = static_cast<T>(static_cast<double>(theta_[static_cast<std::size_t>(k)]) / sum);
+        for (int k = 0; k < K; ++k)
+            theta[k] = static_cast<T>(static_cast<double>(theta_[static_cast<std::size_t>(k)]) / sum);
         return converged ? rounds : -rounds;
     }
 
@@ -135,8 +138,8 @@ class FoldByCoordinates {
 };
 
 template <class Index, class T, class Fold>
-void fold_rows(const Counts<Index, T>& counts, int64_t first, int64_t last, const T* empty, int topics, T* theta, int32_t* steps,
-               Fold fold) {
+void fold_rows(const Counts<Index, T>& counts, int64_t first, int64_t last, const T* empty, int topics, T* theta,
+               int32_t* steps, Fold fold) {
     for (int64_t d = first; d < last; ++d) {
         const int64_t begin = counts.indptr[d], n = counts.indptr[d + 1] - begin;
         if (n == 0) {
@@ -151,8 +154,8 @@ void fold_rows(const Counts<Index, T>& counts, int64_t first, int64_t last, cons
 // theta (rows x topics) and steps (rows) of every row; a row without non-zeros gets the weights `empty`.
 // u (topics) are the column sums of B over all words.
 template <class Index, class T>
-void fold_in(const Counts<Index, T>& counts, const T* B, int width, const double* u, const FoldInSettings& settings, const T* empty,
-             T* theta, int32_t* steps, int n_threads, Isa isa) {
+void fold_in(const Counts<Index, T>& counts, const T* B, int width, const double* u, const FoldInSettings& settings,
+             const T* empty, T* theta, int32_t* steps, int n_threads, Isa isa) {
     constexpr int64_t step = 16;
     for_each_piece((counts.rows + step - 1) / step, n_threads, [&](int, int64_t piece) {
         const int64_t first = piece * step, last = std::min(counts.rows, first + step);

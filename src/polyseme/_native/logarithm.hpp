@@ -38,8 +38,8 @@ inline Pack<double> log_pack(Pack<double> q) {
     // Zero and what is below the smallest normal number count as zero here: the kernels flush denormals.
     const Whole positive = (bits >= (one << 52));
     const Pack<double> none = splat(-std::numeric_limits<double>::infinity());
-    const Whole chosen = (positive & reinterpret_cast<const Whole&>(result)) |
-                         (~positive & reinterpret_cast<const Whole&>(none));
+    const Whole chosen =
+        (positive & reinterpret_cast<const Whole&>(result)) | (~positive & reinterpret_cast<const Whole&>(none));
     return reinterpret_cast<const Pack<double>&>(chosen);
 }
 

@@ -75,8 +75,8 @@ void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, in
 
 // Words: phi <- B * word_sums with columns normalized. gains_w = n_w log max_k(word_sums_wk / mass_k) over topics with mass.
 template <class T>
-void finish_words(const T* B, const double* word_sums, const double* mass, const double* totals, int64_t words, int width, T* phi,
-                  double* gains, int n_threads) {
+void finish_words(const T* B, const double* word_sums, const double* mass, const double* totals, int64_t words,
+                  int width, T* phi, double* gains, int n_threads) {
     constexpr int64_t step = 256;
     const int64_t pieces = (words + step - 1) / step;
     const std::size_t W = static_cast<std::size_t>(width);

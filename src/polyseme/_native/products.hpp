@@ -18,7 +18,8 @@ void products(const Counts<Index, T>& counts, const T* A, const T* B, int width,
         for (int64_t d = cut[static_cast<std::size_t>(piece)]; d < cut[static_cast<std::size_t>(piece + 1)]; ++d) {
             const int64_t begin = counts.indptr[d], n = counts.indptr[d + 1] - begin;
             offset.resize(static_cast<std::size_t>(n));
-            for (int64_t j = 0; j < n; ++j) offset[static_cast<std::size_t>(j)] = static_cast<int64_t>(counts.indices[begin + j]) * width;
+            for (int64_t j = 0; j < n; ++j)
+                offset[static_cast<std::size_t>(j)] = static_cast<int64_t>(counts.indices[begin + j]) * width;
             dots(A + d * width, B, offset.data(), n, width, q + begin);
         }
     });

@@ -72,7 +72,8 @@ inline void accumulate_columns(const T* B, const int64_t* offset, int64_t n, con
 }
 
 template <class T, int Width, bool Asking>
-inline void accumulate_any(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc, const int64_t* ahead) {
+inline void accumulate_any(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc,
+                           const int64_t* ahead) {
     if constexpr (Width > 0) {
         accumulate_columns<T, Width, Asking>(B, offset, n, r, acc, ahead);
     } else {
@@ -212,22 +213,38 @@ Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double st
 
 template <class T, int Width>
 RowTable<T> table_of() {
-    return {dots<T, Width>, accumulate<T, Width>, sweep_block<T, Width>, ratios<T>, weighted_log_sum<T>,
-            gather<T>,      mix<T>,               slope<T>,             shift<T>};
+    return {dots<T, Width>,
+            accumulate<T, Width>,
+            sweep_block<T, Width>,
+            ratios<T>,
+            weighted_log_sum<T>,
+            gather<T>,
+            mix<T>,
+            slope<T>,
+            shift<T>};
 }
 
 template <class T>
 RowTable<T> table_for(int width) {
     switch (width) {
-        case 16: return table_of<T, 16>();
-        case 32: return table_of<T, 32>();
-        case 48: return table_of<T, 48>();
-        case 64: return table_of<T, 64>();
-        case 80: return table_of<T, 80>();
-        case 96: return table_of<T, 96>();
-        case 112: return table_of<T, 112>();
-        case 128: return table_of<T, 128>();
-        default: return table_of<T, 0>();
+        case 16:
+            return table_of<T, 16>();
+        case 32:
+            return table_of<T, 32>();
+        case 48:
+            return table_of<T, 48>();
+        case 64:
+            return table_of<T, 64>();
+        case 80:
+            return table_of<T, 80>();
+        case 96:
+            return table_of<T, 96>();
+        case 112:
+            return table_of<T, 112>();
+        case 128:
+            return table_of<T, 128>();
+        default:
+            return table_of<T, 0>();
     }
 }
 

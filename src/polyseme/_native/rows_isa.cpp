@@ -9,8 +9,12 @@ namespace POLYSEME_ISA {
 RowTable<float> table_float(int width) { return table_for<float>(width); }
 RowTable<double> table_double(int width) { return table_for<double>(width); }
 
-DirichletTable<float> dirichlet_float() { return {dirichlet_weights<float>, dirichlet_terms<float>, exp_scaled<float>}; }
-DirichletTable<double> dirichlet_double() { return {dirichlet_weights<double>, dirichlet_terms<double>, exp_scaled<double>}; }
+DirichletTable<float> dirichlet_float() {
+    return {dirichlet_weights<float>, dirichlet_terms<float>, exp_scaled<float>};
+}
+DirichletTable<double> dirichlet_double() {
+    return {dirichlet_weights<double>, dirichlet_terms<double>, exp_scaled<double>};
+}
 
 }  // namespace POLYSEME_ISA
 }  // namespace polyseme

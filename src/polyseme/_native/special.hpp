@@ -46,9 +46,9 @@ inline Pack<double> logarithm(const Pack<double>& x) { return log_pack<11>(x); }
 // exp(x) for -700 < x < 700: x = n log 2 + r, and exp(r) by its series.
 inline Pack<double> exp_pack(const Pack<double>& x) {
     typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
-    static constexpr double series[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-                                        1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
-                                        1.0 / 6,          1.0 / 2,         1.0,            1.0};
+    static constexpr double series[] = {
+        1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+        1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       1.0 / 2,      1.0,         1.0};
     const Pack<double> shifted = x * 1.4426950408889634 + 6755399441055744.0;
     const Pack<double> n = shifted - 6755399441055744.0;
     const Pack<double> r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
@@ -107,9 +107,9 @@ inline Shifts<float> shifts(const Pack<float>& number) {
 
 // z (1 + sum e_k w^k)
 inline Pack<double> exp_digamma_shifted(const Pack<double>& x) {
-    static constexpr double e[] = {-0.43960443686008127, 0.08238185223878776,   -0.020734675824368137,
-                                   0.007365033269308669, -0.0039535574489730305, 0.003552482914462081,
-                                   -0.006423611111111111, 0.041666666666666664,  1.0};
+    static constexpr double e[] = {-0.43960443686008127,  0.08238185223878776,    -0.020734675824368137,
+                                   0.007365033269308669,  -0.0039535574489730305, 0.003552482914462081,
+                                   -0.006423611111111111, 0.041666666666666664,   1.0};
     const Pack<double> z = x + splat(7.5), inverse = splat(1.0) / z;
     return z * polynomial(e, inverse * inverse);
 }
@@ -125,11 +125,12 @@ struct Gammas {
 };
 
 inline Gammas gammas(const Pack<double>& x) {
-    static constexpr double d[] = {-0.4432462767058728,  0.08332316080729167,  -0.021082496875953906, 0.007560961174242424,
-                                   -0.004134114583333333, 0.0038442460317460315, -0.007291666666666667, 0.041666666666666664,
-                                   0.0};
-    static constexpr double g[] = {0.029549751780391518,  -0.006409473908253205, 0.0019165906250867188, -0.0008401067971380472,
-                                   0.0005905877976190476, -0.0007688492063492063, 0.0024305555555555556, -0.041666666666666664};
+    static constexpr double d[] = {-0.4432462767058728,   0.08332316080729167,   -0.021082496875953906,
+                                   0.007560961174242424,  -0.004134114583333333, 0.0038442460317460315,
+                                   -0.007291666666666667, 0.041666666666666664,  0.0};
+    static constexpr double g[] = {0.029549751780391518,   -0.006409473908253205, 0.0019165906250867188,
+                                   -0.0008401067971380472, 0.0005905877976190476, -0.0007688492063492063,
+                                   0.0024305555555555556,  -0.041666666666666664};
     const Shifts<double> shift = shifts(x);
     const Pack<double> z = x + splat(7.5), inverse = splat(1.0) / z, w = inverse * inverse;
     const Pack<double> log_z = logarithm(z);

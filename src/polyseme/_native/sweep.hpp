@@ -19,15 +19,16 @@
 namespace polyseme {
 
 constexpr int64_t kCachedBytes = 16384;
-constexpr int64_t kFarBytes = int64_t{8} << 20;   // operands of more bytes in all are asked for ahead of their use,
-constexpr int64_t kTiledBytes = 2 * kFarBytes;     // and those of more than these are taken in tiles of kFarBytes
-constexpr int64_t kPieces = 256;  // how finely the work is handed out; it does not affect results
+constexpr int64_t kFarBytes = int64_t{8} << 20;  // operands of more bytes in all are asked for ahead of their use,
+constexpr int64_t kTiledBytes = 2 * kFarBytes;   // and those of more than these are taken in tiles of kFarBytes
+constexpr int64_t kPieces = 256;                 // how finely the work is handed out; it does not affect results
 
 inline int64_t piece_count(int64_t rows) { return std::max<int64_t>(1, std::min<int64_t>(rows, kPieces)); }
 
 // The non-zeros from begin to end of one row, added to what `block` points at.
 template <class Index, class T, class SweepBlock>
-void sweep_range(const Counts<Index, T>& counts, int64_t begin, int64_t end, int width, RowBlock<T> block, SweepBlock sweep_block) {
+void sweep_range(const Counts<Index, T>& counts, int64_t begin, int64_t end, int width, RowBlock<T> block,
+                 SweepBlock sweep_block) {
     int64_t offset[kBlock], ahead[kBlock];
     block.offset = offset;
     const int64_t operand_bytes = width * static_cast<int64_t>(sizeof(T));
@@ -40,21 +41,27 @@ void sweep_range(const Counts<Index, T>& counts, int64_t begin, int64_t end, int
         for (int i = 0; i < block.n; ++i) offset[i] = static_cast<int64_t>(counts.indices[j + i]) * width;
         block.ahead = far && j + step < end ? ahead : nullptr;
         if (block.ahead)
-            for (int i = 0; i < block.n; ++i) ahead[i] = static_cast<int64_t>(counts.indices[std::min(j + step + i, end - 1)]) * width;
+            for (int i = 0; i < block.n; ++i)
+                ahead[i] = static_cast<int64_t>(counts.indices[std::min(j + step + i, end - 1)]) * width;
         sweep_block(block, width);
     }
 }
 
 // row_sums (rows x width) and logs (rows) may each be null.
 template <class Index, class T>
-void sweep_rows(const Counts<Index, T>& counts, const T* A, const T* B, int width, T* row_sums, double* logs, int n_threads,
-                Isa isa) {
+void sweep_rows(const Counts<Index, T>& counts, const T* A, const T* B, int width, T* row_sums, double* logs,
+                int n_threads, Isa isa) {
     const auto sweep_block = row_table<T>(isa, width).sweep_block;
     const int64_t pieces = piece_count(counts.rows);
     const std::vector<int64_t> cut = cut_rows(counts.indptr, counts.rows, pieces);
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
         for (int64_t d = cut[static_cast<std::size_t>(piece)]; d < cut[static_cast<std::size_t>(piece + 1)]; ++d) {
-            const RowBlock<T> block{A + d * width, B, nullptr, nullptr, 0, row_sums ? row_sums + d * width : nullptr,
+            const RowBlock<T> block{A + d * width,
+                                    B,
+                                    nullptr,
+                                    nullptr,
+                                    0,
+                                    row_sums ? row_sums + d * width : nullptr,
                                     logs ? logs + d : nullptr};
             if (block.row_sum) std::fill(block.row_sum, block.row_sum + width, T(0));
             if (block.log) *block.log = 0;
@@ -78,7 +85,8 @@ int64_t tile_count(const Counts<Index, T>& by_word, int width) {
 // word_sums (words x width, float64) from the counts by word. Sums of up to a thousand terms are of type T, sums of those
 // are float64.
 template <class Index, class T>
-void sweep_words(const Counts<Index, T>& by_word, const T* A, const T* B, int width, double* word_sums, int n_threads, Isa isa) {
+void sweep_words(const Counts<Index, T>& by_word, const T* A, const T* B, int width, double* word_sums, int n_threads,
+                 Isa isa) {
     const auto sweep_block = row_table<T>(isa, width).sweep_block;
     const int64_t pieces = piece_count(by_word.rows);
     const std::vector<int64_t> cut = cut_rows(by_word.indptr, by_word.rows, pieces);
@@ -93,7 +101,8 @@ void sweep_words(const Counts<Index, T>& by_word, const T* A, const T* B, int wi
                 double* total = word_sums + w * width;
                 if (tile == 0) std::fill(total, total + width, 0.0);
                 int64_t j = begin[static_cast<std::size_t>(w)], end = by_word.indptr[w + 1];
-                if (tile + 1 < tiles) end = std::lower_bound(by_word.indices + j, by_word.indices + end, past) - by_word.indices;
+                if (tile + 1 < tiles)
+                    end = std::lower_bound(by_word.indices + j, by_word.indices + end, past) - by_word.indices;
                 begin[static_cast<std::size_t>(w)] = static_cast<Index>(end);
                 const RowBlock<T> block{B + w * width, A, nullptr, nullptr, 0, part.data(), nullptr};
                 for (; j < end; j += most) {

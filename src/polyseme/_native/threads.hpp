@@ -69,7 +69,8 @@ std::vector<int64_t> cut_rows(const Index* indptr, int64_t rows, int64_t pieces)
     cut[0] = 0;
     const double total = static_cast<double>(indptr[rows] - indptr[0]);
     for (int64_t piece = 1; piece < pieces; ++piece) {
-        const auto target = static_cast<Index>(indptr[0] + total * static_cast<double>(piece) / static_cast<double>(pieces));
+        const auto target =
+            static_cast<Index>(indptr[0] + total * static_cast<double>(piece) / static_cast<double>(pieces));
         const int64_t row = std::lower_bound(indptr, indptr + rows + 1, target) - indptr;
         cut[static_cast<std::size_t>(piece)] = std::max(cut[static_cast<std::size_t>(piece - 1)], std::min(row, rows));
     }

@@ -25,14 +25,8 @@ template <class T>
 class GammaRow {
   public:
     GammaRow(const T* B, const double* alpha, int width, const GammaSettings& settings, Isa isa)
-        : B_(B),
-          alpha_(alpha),
-          width_(width),
-          settings_(settings),
-          rows_(row_table<T>(isa, width)),
-          dirichlet_(dirichlet_table<T>(isa)),
-          gamma_(as_size(width), T(1)),
-          acc_(as_size(width)),
+        : B_(B), alpha_(alpha), width_(width), settings_(settings), rows_(row_table<T>(isa, width)),
+          dirichlet_(dirichlet_table<T>(isa)), gamma_(as_size(width), T(1)), acc_(as_size(width)),
           logs_(as_size(width)) {}
 
     // Improves the expected counts n (width numbers, in place) and leaves their operand in a. Returns the steps taken,

@@ -40,7 +40,8 @@ Text text_of(nb::handle object) {
 #if PY_VERSION_HEX < 0x030C0000
     if (PyUnicode_READY(string) < 0) throw nb::python_error();
 #endif
-    return {PyUnicode_DATA(string), static_cast<int64_t>(PyUnicode_GET_LENGTH(string)), static_cast<int>(PyUnicode_KIND(string))};
+    return {PyUnicode_DATA(string), static_cast<int64_t>(PyUnicode_GET_LENGTH(string)),
+            static_cast<int>(PyUnicode_KIND(string))};
 }
 
 bool contains(const Text& text, const std::vector<uint32_t>& characters) {
@@ -93,7 +94,8 @@ WordTable table_of(const nb::list& words) {
 nb::list strings_of(const std::vector<std::string_view>& words) {
     nb::list strings;
     for (const std::string_view word : words) {
-        PyObject* const string = PyUnicode_DecodeUTF8(word.data(), static_cast<Py_ssize_t>(word.size()), "surrogatepass");
+        PyObject* const string =
+            PyUnicode_DecodeUTF8(word.data(), static_cast<Py_ssize_t>(word.size()), "surrogatepass");
         if (!string) throw nb::python_error();
         strings.append(nb::steal(string));
     }
@@ -128,22 +130,24 @@ void bind_write(nb::class_<BoundCounter>& type) {
             const nb::gil_scoped_release released;
             self.counter.write<Value>(indptr.data(), indices.data(), values.data(), n_threads);
         },
-        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("n_threads"));
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("n_threads"));
 }
 
 void bind_counter(nb::module_& module) {
     nb::class_<BoundCounter> type(module, "Counter");
     type.def(
             "__init__",
-            [](BoundCounter* self, In<uint32_t> characters, std::vector<uint32_t> peculiar, int unit, int64_t min_length,
-               std::size_t least, std::size_t most, nb::list stops, bool keep) {
+            [](BoundCounter* self, In<uint32_t> characters, std::vector<uint32_t> peculiar, int unit,
+               int64_t min_length, std::size_t least, std::size_t most, nb::list stops, bool keep) {
                 require(characters.shape(0) == kCodes, "the table of characters has the wrong size");
                 require(0 <= unit && unit <= 2 && 1 <= least && least <= most, "unit or the range of n-grams is wrong");
                 const Shape shape{static_cast<Unit>(unit), min_length, least, most};
-                new (self) BoundCounter{characters, std::move(peculiar), Counter(characters.data(), shape, table_of(stops), keep)};
+                new (self) BoundCounter{characters, std::move(peculiar),
+                                        Counter(characters.data(), shape, table_of(stops), keep)};
             },
-            nb::arg("characters").noconvert(), nb::arg("peculiar"), nb::arg("unit"), nb::arg("min_length"), nb::arg("least"),
-            nb::arg("most"), nb::arg("stops"), nb::arg("keep"))
+            nb::arg("characters").noconvert(), nb::arg("peculiar"), nb::arg("unit"), nb::arg("min_length"),
+            nb::arg("least"), nb::arg("most"), nb::arg("stops"), nb::arg("keep"))
         .def("add",
              [](BoundCounter& self, nb::list documents, int n_threads) {
                  const std::vector<Text> texts = texts_of(documents, self.peculiar);
@@ -176,7 +180,8 @@ void bind_counter(nb::module_& module) {
         .def(
             "totals",
             [](BoundCounter& self, Out<int64_t> tokens, Out<int64_t> documents) {
-                require(tokens.shape(0) >= self.numbers && documents.shape(0) >= self.numbers, "totals needs an entry for each word");
+                require(tokens.shape(0) >= self.numbers && documents.shape(0) >= self.numbers,
+                        "totals needs an entry for each word");
                 self.counter.totals(tokens.data(), documents.data());
             },
             nb::arg("tokens").noconvert(), nb::arg("documents").noconvert())
@@ -204,9 +209,11 @@ void bind_sequences(nb::module_& module) {
     nb::class_<BoundSequences>(module, "Sequences")
         .def(
             "__init__",
-            [](BoundSequences* self, In<uint32_t> characters, std::vector<uint32_t> peculiar, int64_t min_length, nb::list stops) {
+            [](BoundSequences* self, In<uint32_t> characters, std::vector<uint32_t> peculiar, int64_t min_length,
+               nb::list stops) {
                 require(characters.shape(0) == kCodes, "the table of characters has the wrong size");
-                new (self) BoundSequences{characters, std::move(peculiar), Sequences(characters.data(), min_length, table_of(stops))};
+                new (self) BoundSequences{characters, std::move(peculiar),
+                                          Sequences(characters.data(), min_length, table_of(stops))};
             },
             nb::arg("characters").noconvert(), nb::arg("peculiar"), nb::arg("min_length"), nb::arg("stops"))
         .def("add",
@@ -270,12 +277,14 @@ void bind_sequences(nb::module_& module) {
         .def(
             "join",
             [](BoundSequences& self, In<int32_t> first, In<int32_t> second, In<int32_t> joined, int n_threads) {
-                require(second.shape(0) == first.shape(0) && joined.shape(0) == first.shape(0), "the arrays of join differ in length");
+                require(second.shape(0) == first.shape(0) && joined.shape(0) == first.shape(0),
+                        "the arrays of join differ in length");
                 self.numbers = std::max(self.numbers, past_largest(joined));
                 const nb::gil_scoped_release released;
                 self.sequences.join(first.data(), second.data(), joined.data(), first.shape(0), n_threads);
             },
-            nb::arg("first").noconvert(), nb::arg("second").noconvert(), nb::arg("joined").noconvert(), nb::arg("n_threads"))
+            nb::arg("first").noconvert(), nb::arg("second").noconvert(), nb::arg("joined").noconvert(),
+            nb::arg("n_threads"))
         .def("count_into", [](BoundSequences& self, BoundCounter& counter, nb::list names, int n_threads) {
             const WordTable table = table_of(names);
             require(table.size() >= self.numbers, "count_into needs a different name for each word");

@@ -84,9 +84,12 @@ class Buffer {
 // Calls body(pointer to the characters) with the character type of the text.
 template <class Body>
 void with_characters(const Text& text, Body body) {
-    if (text.width == 1) body(static_cast<const uint8_t*>(text.data));
-    else if (text.width == 2) body(static_cast<const uint16_t*>(text.data));
-    else body(static_cast<const uint32_t*>(text.data));
+    if (text.width == 1)
+        body(static_cast<const uint8_t*>(text.data));
+    else if (text.width == 2)
+        body(static_cast<const uint16_t*>(text.data));
+    else
+        body(static_cast<const uint32_t*>(text.data));
 }
 
 // Appends a string as UTF-8. A lone surrogate, which UTF-8 does not allow, is encoded in the same way.

@@ -123,7 +123,8 @@ class Sequences {
             for (const auto& [key, count] : parts[w]) parts[0][key] += count;
         std::vector<PairCount> found;
         for (const auto& [key, count] : parts[0])
-            if (count >= min_count) found.push_back({static_cast<int32_t>(key >> 32), static_cast<int32_t>(key & 0xFFFFFFFF), count});
+            if (count >= min_count)
+                found.push_back({static_cast<int32_t>(key >> 32), static_cast<int32_t>(key & 0xFFFFFFFF), count});
         std::sort(found.begin(), found.end(), [](const PairCount& a, const PairCount& b) {
             return pair_key(a.first, a.second) < pair_key(b.first, b.second);
         });
@@ -198,10 +199,12 @@ class Sequences {
 
         void word(const char* bytes, std::size_t n) {
             const bool stop = sequences.stops_.size() > 0 && sequences.stops_.contains(bytes, n);
-            piece.numbers.push_back(stop ? Sequences::barrier : static_cast<int32_t>(worker.words.add(bytes, n).number()));
+            piece.numbers.push_back(stop ? Sequences::barrier
+                                         : static_cast<int32_t>(worker.words.add(bytes, n).number()));
         }
         void barrier() {
-            if (!piece.numbers.empty() && piece.numbers.back() != Sequences::barrier) piece.numbers.push_back(Sequences::barrier);
+            if (!piece.numbers.empty() && piece.numbers.back() != Sequences::barrier)
+                piece.numbers.push_back(Sequences::barrier);
         }
     };
 

@@ -43,7 +43,8 @@ int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t*
 // Calls sink.word(bytes, n) for each word, with a few readable bytes after it; the bytes are valid during the call only.
 // Calls sink.barrier() where a phrase must end: between words that are separated by more than spaces.
 template <class Character, class Sink>
-void split_words(const Character* text, int64_t n, const uint32_t* table, int64_t min_length, Buffer& buffer, Sink& sink) {
+void split_words(const Character* text, int64_t n, const uint32_t* table, int64_t min_length, Buffer& buffer,
+                 Sink& sink) {
     int64_t i = 0;
     while (i < n) {
         buffer.cut(0);
@@ -85,7 +86,10 @@ class PlainSplitter {
         for (uint32_t c = 0; c < 256; ++c) {
             const uint32_t kind = kind_of(table[c]);
             const bool ascii = code_of(table[c]) < 0x80, gap = kind == separator || kind == space;
-            const uint16_t flag = kind == word && ascii ? in_word : kind == joiner && ascii ? joins : gap ? 0 : needs_care;
+            const uint16_t flag = kind == word && ascii     ? in_word
+                                  : kind == joiner && ascii ? joins
+                                  : gap                     ? 0
+                                                            : needs_care;
             bytes_[c] = static_cast<uint16_t>((code_of(table[c]) & 0xFF) | flag);
             if (gap) a_gap_ = static_cast<uint8_t>(c);
         }
@@ -105,8 +109,10 @@ class PlainSplitter {
                 join(text + i, m, joined);
                 find(joined, m, in_word | joins, found);
             }
-            if (seen & needs_care) split_words(text + i, m, table_, min_length, buffer, sink);
-            else sink.words(found.lowered, found.bounds, found.n_bounds / 2, min_length);
+            if (seen & needs_care)
+                split_words(text + i, m, table_, min_length, buffer, sink);
+            else
+                sink.words(found.lowered, found.bounds, found.n_bounds / 2, min_length);
         }
     }
 
@@ -180,7 +186,8 @@ class PlainSplitter {
 
 // Splits a document into characters; two or more white spaces become one blank.
 template <class Character>
-void split_characters(const Character* text, int64_t n, const uint32_t* table, Buffer& buffer, std::vector<Slice>& slices) {
+void split_characters(const Character* text, int64_t n, const uint32_t* table, Buffer& buffer,
+                      std::vector<Slice>& slices) {
     for (int64_t i = 0; i < n; ++i) {
         const uint32_t entry = table[text[i]];
         uint32_t code = code_of(entry);

@@ -94,7 +94,9 @@ class WordTable {
 #endif
     }
 
-    bool contains(const char* bytes, std::size_t n) const { return slots_[place(key_of(bytes, n), bytes, n)].number_and_one; }
+    bool contains(const char* bytes, std::size_t n) const {
+        return slots_[place(key_of(bytes, n), bytes, n)].number_and_one;
+    }
 
     // Returns the slot of a string, which is added if it is new.
     Slot& add(const char* bytes, std::size_t n) { return add(key_of(bytes, n), bytes, n); }
