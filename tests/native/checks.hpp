@@ -1,4 +1,4 @@
-// Counts what holds and what does not, and prints the first failures.
+// Counts checks and failures, and prints the first failures.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Counts and operands at random, for the kernels' tests.
+// Random counts and operands for the tests of the kernels.
 #pragma once
 
 #include <random>
@@ -21,9 +21,11 @@ struct Problem {
         std::uniform_real_distribution<double> uniform(0, 1);
         indptr.push_back(0);
         for (int64_t d = 0; d < rows; ++d) {
-            const double density = d % 7 == 3 ? 0 : d % 5 == 0 ? 1 : 0.3;  // some empty rows, some longer than a block
+            const double density = d % 7 == 3   ? 0
+                                   : d % 5 == 0 ? 1
+                                                : 0.3;  // some rows are empty, and some longer than a block
             for (int64_t w = 0; w < words; ++w) {
-                if (w % 11 == 10 || uniform(random) >= density) continue;  // every eleventh word is in no row
+                if (w % 11 == 10 || uniform(random) >= density) continue;  // every eleventh word occurs in no row
                 indices.push_back(static_cast<Index>(w));
                 values.push_back(static_cast<T>(1 + std::floor(9 * uniform(random))));
             }
@@ -80,7 +82,7 @@ struct Problem {
         }
     }
 
-    // Positive numbers, a third of them zero; topic 0 is in every row, so that no product is zero.
+    // Random factor with a third of zeros. Topic 0 is positive in every row, so that no product is zero.
     std::vector<T> factor(int64_t n, std::mt19937& random, std::uniform_real_distribution<double>& uniform) const {
         std::vector<T> numbers(at(n * width), T(0));
         for (int64_t i = 0; i < n; ++i)

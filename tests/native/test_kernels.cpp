@@ -1,5 +1,6 @@
-// The kernels against plain loops in double. Built with the sanitizers by `make native-sanitize`; returns 1 on failure.
-// Buffers have exactly the size that the kernels may touch, so that the address sanitizer sees any step beyond.
+// The kernels compared with plain loops in double. `make native-sanitize` builds this file with the sanitizers. Returns
+// 1 on failure. Buffers have exactly the size that the kernels may access, so that the address sanitizer detects any
+// overrun.
 #include <stdexcept>
 
 #if defined(__linux__)
@@ -24,7 +25,7 @@ void test_variational();  // test_variational.cpp
 
 namespace {
 
-// The sums of a sweep by loops.
+// Sums of a sweep, computed by loops.
 struct Naive {
     std::vector<double> row_sums, word_sums, q, logs;
 };
@@ -79,7 +80,7 @@ void test_sweep(const Problem<Index, T>& p, Isa isa) {
     check_same_bits(one.word_sums, four.word_sums, "word sums of 1 and 4 threads");
     check_same_bits(one.weighted_word_sums, four.weighted_word_sums, "weighted word sums of 1 and 4 threads");
 
-    // each part alone
+    // single sums
     std::vector<T> row_sums(at(p.rows * p.width));
     std::vector<double> logs(at(p.rows));
     T* const no_numbers = nullptr;
@@ -149,7 +150,7 @@ void test_m_steps(const Problem<Index, T>& p, Isa isa) {
     check_close(word_gains, expected_word_gains, 100 * tolerance<T>(), "gains of the words");
 }
 
-// The duality gap of a row at theta (not normalized), by loops: n log max_k g_k / u_k - n + sum_k u_k theta_k.
+// Duality gap of a row at theta (not normalized), by loops: n log max_k g_k / u_k - n + sum_k u_k theta_k.
 template <class Index, class T>
 double naive_gap(const Problem<Index, T>& p, int64_t d, const T* theta) {
     std::vector<double> g(at(p.topics), 0);
@@ -166,7 +167,7 @@ double naive_gap(const Problem<Index, T>& p, int64_t d, const T* theta) {
     return p.totals[at(d)] * std::log(steepest) - p.totals[at(d)] + mass;
 }
 
-// What coordinate ascent raises: sum x log q - sum_k u_k theta_k.
+// Objective of coordinate ascent: sum x log q - sum_k u_k theta_k.
 template <class Index, class T>
 double naive_objective(const Problem<Index, T>& p, int64_t d, const T* theta, double* log_part) {
     double value = 0;
@@ -229,7 +230,7 @@ void test_coordinate(const Problem<Index, T>& p, Isa isa) {
     check(padding_is_zero, "coordinate ascent leaves the padding at zero");
 }
 
-// What other weights could gain at most, in nats per token, with a frozen background of weight lambda in column `topics`.
+// Bound of the gain of other weights in nats per token, with a background of fixed weight lambda in column `topics`.
 template <class Index, class T>
 double naive_jensen(const Problem<Index, T>& p, int64_t d, const T* theta, int topics, double lambda) {
     std::vector<T> a(at(p.width), T(0));
@@ -277,15 +278,16 @@ void test_fold_in(const Problem<Index, T>& p, double background, double temperat
         proper = proper && std::fabs(sum - 1) < 1e-5;
         converged = converged && steps[at(d)] > 0;
         if (temperature == 1.0) {
-            // EM stops one step past the point it judged: by then the bound may have moved, but not to twice the tolerance.
+            // EM stops one step after the point it evaluated, where the bound differs, but is below twice the
+            // tolerance.
             const double allowed = background > 0 ? 2 * tol : tol;
             good = good && naive_jensen(p, d, theta, topics, background) <= allowed + 10 * tolerance<T>();
         }
     }
-    check(empties, "empty rows get the weights given for them");
+    check(empties, "empty rows get the given weights");
     check(proper, "weights folded in are distributions");
     check(converged, "folding in converges");
-    check(good, "weights folded in are within the tolerance of the best");
+    check(good, "weights folded in are within the tolerance of the optimum");
 }
 
 template <class Index, class T>
@@ -308,14 +310,14 @@ void test_all(int64_t rows, int64_t words, int topics, const char* types) {
 template <class Index, class T>
 void test_all_sizes(const char* types) {
     for (const int topics : {1, 15, 16, 17, 64, 128, 129, 200}) test_all<Index, T>(20, 45, topics, types);
-    test_all<Index, T>(1300, 2, 3, types);  // words with more rows than a block of the pass by word
+    test_all<Index, T>(1300, 2, 3, types);  // words with more rows than one block of the pass by word
     test_all<Index, T>(1, 1, 2, types);
 }
 
-// Operands that do not stay in a cache: taken in tiles by the pass by word, and asked for ahead.
+// Operands larger than the cache: prefetched, and processed in tiles by the pass by word.
 template <class Index, class T>
-void test_far_operands() {
-    where = "far operands";
+void test_large_operands() {
+    where = "large operands";
     const int64_t rows = 6 + kTiledBytes / (208 * static_cast<int64_t>(sizeof(T)));
     const Problem<Index, T> tall(rows, 4, 200, 5), wide(3, rows / 2, 200, 6);
     check(tile_count(tall.by_word(), tall.width) == 2, "two tiles");
@@ -325,7 +327,7 @@ void test_far_operands() {
     }
 }
 
-void test_nothing_at_all() {
+void test_no_nonzeros() {
     where = "no non-zeros";
     const Problem<int32_t, double> p(4, 11, 3, 1);
     const std::vector<int32_t> indptr(5, 0), none;
@@ -339,9 +341,9 @@ void test_nothing_at_all() {
 
 void test_threads() {
     where = "threads";
-    std::vector<int> visits(1000, 0);
-    for_each_piece(1000, 4, [&](int, int64_t piece) { ++visits[at(piece)]; });
-    check_same_bits(visits, std::vector<int>(1000, 1), "every piece is done once");
+    std::vector<int> calls(1000, 0);
+    for_each_piece(1000, 4, [&](int, int64_t piece) { ++calls[at(piece)]; });
+    check_same_bits(calls, std::vector<int>(1000, 1), "every piece is processed once");
     for_each_piece(0, 4, [&](int, int64_t) { check(false, "no pieces, no work"); });
     for (const int n_threads : {1, 4}) {
         bool caught = false;
@@ -361,17 +363,17 @@ void test_threads() {
               "cuts cover the rows");
         for (std::size_t i = 1; i < cut.size(); ++i) check(cut[i - 1] <= cut[i], "cuts are in order");
     }
-    check(threads_for(8, 0) == 1 && threads_for(8, 2e6) == 1, "no thread for little work");
+    check(threads_for(8, 0) == 1 && threads_for(8, 2e6) == 1, "one thread for little work");
     check(threads_for(8, 4e6) == 3 && threads_for(2, 4e6) == 2 && threads_for(8, 1e300) == 8, "threads for more work");
     check(threads_for(0, 1e9) == 1 && threads_for(-3, 1e9) == 1 && threads_for(8, std::nan("")) == 1,
           "at least one thread");
     volatile float tiny = 1e-40F;
     for_each_piece(4, 1, [](int, int64_t) {});
-    check(tiny * 0.5F > 0, "the caller's denormals are left alone");
+    check(tiny * 0.5F > 0, "the denormal mode of the caller is restored");
 }
 
 #if defined(__linux__)
-// Memory that reads as zeros and is backed only where it is written.
+// Memory that reads as zeros and is allocated only where it is written.
 class Zeros {
   public:
     explicit Zeros(std::size_t bytes) : bytes_(bytes) {
@@ -390,7 +392,8 @@ class Zeros {
     void* memory_;
 };
 
-// The columns of a row's active topics have more than 2^31 numbers in all: one topic for each of 2^27 + 1 columns of 16.
+// The columns of a row's active topics have more than 2^31 numbers in all: one topic for each of 2^27 + 1 columns of
+// 16.
 [[maybe_unused]] void test_offsets_beyond_32_bits() {
     where = "offsets beyond 32 bits";
     constexpr int many = (1 << 27) + 1;
@@ -410,8 +413,8 @@ class Zeros {
     check_same_bits(q, expected, "the last column is mixed");
 }
 
-// Where the system refuses threads (here: stacks larger than the address space), the caller does the work alone. In a child
-// process, whose default stack size nobody else needs.
+// If the system refuses threads (here because their stacks are larger than the address space), the caller does all the
+// work. The test runs in a child process, because it changes the default stack size.
 void test_refused_threads() {
     where = "refused threads";
     const pid_t child = fork();
@@ -421,13 +424,13 @@ void test_refused_threads() {
         pthread_attr_setstacksize(&attributes, std::size_t{1} << 46);  // more than any machine maps
         pthread_setattr_default_np(&attributes);
         const int64_t before = threads_started();
-        std::vector<int> visits(1000, 0);
-        for_each_piece(1000, 64, [&](int, int64_t piece) { ++visits[at(piece)]; });
-        _exit(visits == std::vector<int>(1000, 1) && threads_started() == before ? 0 : 1);
+        std::vector<int> calls(1000, 0);
+        for_each_piece(1000, 64, [&](int, int64_t piece) { ++calls[at(piece)]; });
+        _exit(calls == std::vector<int>(1000, 1) && threads_started() == before ? 0 : 1);
     }
     int status = 0;
     waitpid(child, &status, 0);
-    check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "refused threads leave the work to the caller");
+    check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the caller does the work of refused threads");
 }
 #endif
 
@@ -441,7 +444,7 @@ void test_underflow() {
         bool finite = true;
         for (const float value : s.row_sums) finite = finite && std::isfinite(value);
         for (const double value : s.word_sums) finite = finite && std::isfinite(value);
-        check(finite, "sums stay finite where the products underflow");
+        check(finite, "sums are finite where products underflow");
     }
 }
 
@@ -452,13 +455,13 @@ int main() {
     test_all_sizes<int64_t, float>("float, 64 bits");
     test_all_sizes<int32_t, double>("double, 32 bits");
     test_all_sizes<int64_t, double>("double, 64 bits");
-    test_far_operands<int32_t, float>();
-    test_far_operands<int64_t, double>();
+    test_large_operands<int32_t, float>();
+    test_large_operands<int64_t, double>();
     test_variational();
-    test_nothing_at_all();
+    test_no_nonzeros();
 #if defined(__linux__)
     test_refused_threads();
-#if !defined(__SANITIZE_THREAD__)  // which keeps four bytes for each byte that is read, here 32 GiB
+#if !defined(__SANITIZE_THREAD__)  // it allocates four bytes for each byte that is read, here 32 GiB
     test_offsets_beyond_32_bits();
 #endif
 #endif

@@ -1,4 +1,4 @@
-// Document steps and word operands of variational Bayes against plain loops in double.
+// Document steps and word operands of variational Bayes compared with plain loops in double.
 #include <algorithm>
 
 #include "problem.hpp"
@@ -18,7 +18,7 @@ double digamma(double x) {
     return shift + std::log(x) - 0.5 / x - w * (1.0 / 12 - w * (1.0 / 120 - w * (1.0 / 252 - w / 240)));
 }
 
-// For every instruction set and number of threads.
+// Checks every instruction set and number of threads.
 template <class Index, class T>
 void test_topics(int topics) {
     where = "variational, " + std::to_string(topics) + " topics, " + std::to_string(8 * sizeof(T)) + " bits";
@@ -38,7 +38,7 @@ void test_topics(int topics) {
     for (int64_t d = 0; d < p.rows; ++d)
         for (int k = 0; k < topics; ++k) first[at(d * W + k)] = static_cast<T>(p.totals[at(d)] / topics);
 
-    // naively, in double
+    // expected values by loops in double
     std::vector<double> operand(at(p.words * W), 0.0), word_terms(at(p.words), 0.0), n(first.begin(), first.end());
     for (int64_t w = 0; w < p.words; ++w) {
         double top = -1e300;

@@ -1,4 +1,4 @@
-// NumPy arrays as the bindings take them.
+// NumPy arrays as arguments of the bindings, checks of their shapes, and the number of threads for a call.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -26,8 +26,9 @@ using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// ValueError in Python. Every binding checks the sizes of its arrays; what needs a look at every number (that indices
-// are within range and indptr never decreases) is checked once, when counts are made or read (kernels/checks.py).
+// Raises ValueError in Python. Every binding checks the shapes of its arrays. Checks that have to read every number
+// (that indices are in range and that indptr does not decrease) run once, when counts are created or read
+// (kernels/counts.py).
 inline void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }
@@ -45,7 +46,7 @@ bool has_shape(const std::optional<Array>& array, std::initializer_list<std::siz
     return !array || has_shape(*array, shape);
 }
 
-// The columns of an array, which the kernels count with an int.
+// Number of columns of an array. The kernels store it in an int.
 template <class Array>
 int columns_of(const Array& array) {
     require(array.shape(1) <= static_cast<std::size_t>(std::numeric_limits<int>::max() / 2),
@@ -53,7 +54,7 @@ int columns_of(const Array& array) {
     return static_cast<int>(array.shape(1));
 }
 
-// The columns of an operand, which is padded to whole packs.
+// Number of columns of an operand, which is padded to whole vectors.
 template <class Array>
 int width_of(const Array& operand) {
     require(operand.shape(1) % 16 == 0, "an operand must be padded to a multiple of 16 columns");
@@ -70,14 +71,14 @@ Counts<Index, T> counts_of(const In1<Index>& indptr, const In1<Index>& indices, 
     return {indptr.data(), indices.data(), values.data(), static_cast<int64_t>(rows), static_cast<int64_t>(columns)};
 }
 
-// threads_for a number of multiply-adds for each non-zero and each row, times the width.
+// Number of threads for this number of multiply-adds per non-zero and per row, times the width.
 template <class Index, class T>
 int threads_for(int n_threads, const Counts<Index, T>& counts, int width, double by_nonzero, double by_row = 0) {
     const double nonzeros = static_cast<double>(counts.indptr[counts.rows]), rows = static_cast<double>(counts.rows);
     return threads_for(n_threads, (by_nonzero * nonzeros + by_row * rows) * width);
 }
 
-// The same for every number of an array.
+// Number of threads for this number of multiply-adds per element of an array.
 template <class Array>
 int threads_for_each(int n_threads, const Array& array, double by_number) {
     return threads_for(n_threads, by_number * static_cast<double>(array.size()));

@@ -1,13 +1,13 @@
-// Arrays in, arrays out, and how many threads a call is worth.
+// Python bindings of the kernels.
 #include <algorithm>
 
 #include "arrays.hpp"
-#include "blend.hpp"
 #include "coordinate.hpp"
 #include "foldin.hpp"
 #include "mstep.hpp"
 #include "products.hpp"
 #include "sweep.hpp"
+#include "table_rows.hpp"
 
 using namespace polyseme;
 
@@ -57,20 +57,20 @@ void bind_mstep(nb::module_& module) {
         nb::arg("totals").noconvert(), nb::arg("phi").noconvert(), nb::arg("gains").noconvert(), nb::arg("n_threads"));
 }
 
-// Whether all of these are rows of a table: a look at every number, but few beside the rows themselves.
-bool within(const In1<int64_t>& rows, std::size_t table_rows) {
+// Whether all numbers are rows of the table. Reading all of them is cheap compared with the rows themselves.
+bool all_in_range(const In1<int64_t>& rows, std::size_t table_rows) {
     const auto most = static_cast<int64_t>(table_rows);
     return std::all_of(rows.data(), rows.data() + rows.shape(0),
                        [most](int64_t row) { return 0 <= row && row < most; });
 }
 
 template <class T>
-void bind_blend(nb::module_& module) {
+void bind_table_rows(nb::module_& module) {
     module.def(
         "take_rows",
         [](In2<T> table, In1<int64_t> rows, In1<T> factors, Out2<T> out, int n_threads) {
             const std::size_t n = rows.shape(0), width = table.shape(1);
-            require(has_shape(factors, {width}) && has_shape(out, {n, width}) && within(rows, table.shape(0)),
+            require(has_shape(factors, {width}) && has_shape(out, {n, width}) && all_in_range(rows, table.shape(0)),
                     "the arrays of take_rows do not fit together");
             const int columns = columns_of(table), threads = threads_for_each(n_threads, out, 4);
             const nb::gil_scoped_release released;
@@ -85,7 +85,8 @@ void bind_blend(nb::module_& module) {
            int n_threads) {
             const std::size_t n = rows.shape(0), width = table.shape(1);
             require(has_shape(B, {n, width}) && has_shape(sums, {n, width}) && has_shape(totals, {width}) &&
-                        0 <= columns && static_cast<std::size_t>(columns) <= width && within(rows, table.shape(0)),
+                        0 <= columns && static_cast<std::size_t>(columns) <= width &&
+                        all_in_range(rows, table.shape(0)),
                     "the arrays of add_rows do not fit together");
             const int all_columns = columns_of(table), threads = threads_for_each(n_threads, B, 8);
             const nb::gil_scoped_release released;
@@ -192,14 +193,14 @@ void bind(nb::module_& module) {
 
 NB_MODULE(_kernels, module) {
     module.doc() = "Compiled kernels of polyseme; use them through polyseme.kernels.";
-    chosen_isa();  // fails here, when the package is imported, if POLYSEME_ISA names what the processor lacks
+    chosen_isa();  // raises an error at import if POLYSEME_ISA names an instruction set that the processor lacks
     module.def("best_isa", [] { return isa_name(best_isa()); });
     module.def("chosen_isa", [] { return isa_name(chosen_isa()); });
     module.def("threads_started", [] { return threads_started().load(); });
     bind_mstep<float>(module);
     bind_mstep<double>(module);
-    bind_blend<float>(module);
-    bind_blend<double>(module);
+    bind_table_rows<float>(module);
+    bind_table_rows<double>(module);
     bind<int32_t, float>(module);
     bind<int32_t, double>(module);
     bind<int64_t, float>(module);

@@ -1,4 +1,4 @@
-// The bindings of variational.hpp.
+// Python bindings of variational.hpp.
 #include "variational.hpp"
 
 #include "arrays.hpp"

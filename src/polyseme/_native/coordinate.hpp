@@ -1,15 +1,15 @@
-// Sequential coordinate ascent for one factor, the other fixed: each row maximizes the Poisson likelihood
+// Sequential coordinate ascent on one factor with the other one fixed. Each row maximizes the Poisson likelihood
 //     f(theta) = sum_w x log q_w - sum_k u_k theta_k,   q_w = sum_k theta_k b_wk,   theta >= 0,
-// one theta_k at a time. At the optimum sum_k u_k theta_k = sum_w x, so normalizing gives PLSA's weights.
+// one theta_k at a time. At the optimum sum_k u_k theta_k = sum_w x, so the normalized theta are the weights of PLSA.
 //
-// Along one coordinate let g = sum x b / q, h = sum x (b / q)^2. 1 / g is concave in theta_k (a harmonic mean of lines),
-// so the hyperbola with the same g and h lies below g everywhere, and its root, at the step
+// Along one coordinate let g = sum x b / q and h = sum x (b / q)^2. 1 / g is concave in theta_k (a harmonic mean of
+// lines), so the hyperbola with the same g and h lies below g everywhere. Its root, at the step
 //     delta = (g / u - 1) g / h,
-// is never to the right of the optimum. Upwards that is longer than Newton's step, and still safe. Downwards it may go too
-// far: g is convex, so the step surely raised f if g(before) + g(after) <= 2 u; else the EM step theta g / u is taken
-// instead, which never passes the optimum.
+// is never to the right of the optimum. An upward step is longer than the Newton step, and safe. A downward step may go
+// too far. Since g is convex, the step raised f if g(before) + g(after) <= 2 u; otherwise the EM step theta g / u is
+// used, which never passes the optimum.
 //
-// Most weights are zero and stay so: only those that are positive, or whose slope g > u asks to be, are visited.
+// Most weights are zero and remain zero. Only weights that are positive, or that would increase (g > u), are updated.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -47,8 +47,9 @@ class CoordinateRow {
         }
     }
 
-    // q and the slopes g of all topics at theta. Returns a bound on what better weights could gain: the duality gap.
-    double look(const T* theta) {
+    // Computes q and the slopes g of all topics at theta. Returns the duality gap, a bound of the gain of better
+    // weights.
+    double evaluate(const T* theta) {
         rows_.dots(theta, B_, offset_.data(), n_, width_, q_.data());
         rows_.ratios(x_.data(), q_.data(), n_, r_.data());
         std::fill(acc_.begin(), acc_.end(), T(0));
@@ -58,14 +59,15 @@ class CoordinateRow {
             if (u_[k] > 0) steepest = std::max(steepest, static_cast<double>(acc_[as_size(k)]) / u_[k]);
             mass += u_[k] * static_cast<double>(theta[k]);
         }
-        all_explained_ = true;
-        for (int64_t j = 0; j < n_; ++j) all_explained_ = all_explained_ && q_[as_size(j)] > unexplained<T>();
-        if (!all_explained_) return std::numeric_limits<double>::infinity();
+        all_positive_ = true;
+        for (int64_t j = 0; j < n_; ++j) all_positive_ = all_positive_ && q_[as_size(j)] > max_zero_product<T>();
+        if (!all_positive_) return std::numeric_limits<double>::infinity();
         return total_ * std::log(steepest) - total_ + mass;
     }
 
-    // Visits the weights that are positive and those whose slope, found by `look` at this theta, asks to be (all, if some
-    // word is not explained): `passes` times, or until little moves.
+    // Updates the weights that are positive, or would increase by the slopes from `evaluate` at this theta (all weights
+    // if a word has probability zero), for `passes` passes or until a pass moves at most the share `enough` of the
+    // total.
     void improve(T* theta, int passes, double enough) {
         choose_active(theta);
         const int many = static_cast<int>(active_.size());
@@ -82,7 +84,7 @@ class CoordinateRow {
         for (std::size_t a = 0; a < active_.size(); ++a) theta[active_[a]] = weights_[a];
     }
 
-    // sum x log q at the weights that `improve` left. q is mixed anew: many small steps add up to rounding.
+    // sum x log q after `improve`. q is computed again, because many small updates accumulate rounding errors.
     double log_sum() {
         rows_.mix(gathered_.data(), weights_.data(), static_cast<int>(active_.size()), x_.data(), n_, padded_,
                   q_.data(), inverse_.data());
@@ -98,27 +100,27 @@ class CoordinateRow {
         active_.clear();
         weights_.clear();
         for (int k = 0; k < topics_; ++k) {
-            if (theta[k] > T(0) || static_cast<double>(acc_[as_size(k)]) > u_[k] || (!all_explained_ && u_[k] > 0)) {
+            if (theta[k] > T(0) || static_cast<double>(acc_[as_size(k)]) > u_[k] || (!all_positive_ && u_[k] > 0)) {
                 active_.push_back(k);
                 weights_.push_back(theta[k]);
             }
         }
     }
 
-    // Active weight a; returns how far it moved.
+    // Updates active weight a. Returns its change.
     double update(std::size_t a) {
         const T* b = gathered_.data() + a * as_size(padded_);
         const double u = u_[active_[a]], old = static_cast<double>(weights_[a]);
         const Slope at = slope(b);
-        if (!(at.h > 0)) {  // no word of this row has the topic
+        if (!(at.h > 0)) {  // the topic contains no word of this row
             weights_[a] = T(0);
             return old;
         }
-        double aim = u > 0 ? old + (at.g / u - 1) * at.g / at.h : old;
-        if (!(aim > smallest())) aim = 0;
-        double step = rounded(aim) - old;
+        double target = u > 0 ? old + (at.g / u - 1) * at.g / at.h : old;
+        if (!(target > smallest())) target = 0;
+        double step = rounded(target) - old;
         if (std::fabs(step) <= negligible() * old || step == 0) return 0;
-        weights_[a] = static_cast<T>(aim);
+        weights_[a] = static_cast<T>(target);
         if (step > 0) {
             rows_.shift(q_.data(), q_.data(), inverse_.data(), x_.data(), b, step, T(0), padded_);
             return step;
@@ -135,7 +137,7 @@ class CoordinateRow {
     Slope slope(const T* b) const {
         const Slope at = rows_.slope(x_.data(), inverse_.data(), b, padded_);
         if (std::isfinite(at.g) && std::isfinite(at.h)) return at;
-        Slope exact = {0, 0};  // b / q beyond the range of T: a word that nothing explains yet
+        Slope exact = {0, 0};  // b / q overflows T, because the word has probability zero so far
         for (int64_t j = 0; j < n_; ++j) {
             const double t = static_cast<double>(b[j]) / static_cast<double>(q_[as_size(j)]);
             exact.g += static_cast<double>(x_[as_size(j)]) * t;
@@ -144,37 +146,38 @@ class CoordinateRow {
         return exact;
     }
 
-    // q after a weight fell by -step, from the q in before_; b is its column, and weights_ has the new weight. Returns
-    // whether every word is still explained and the slope is at most `steepest`.
+    // Computes q after a weight decreased by -step, from the q in before_. b is its column, and weights_ has the new
+    // weight. Returns whether every word still has a positive probability and the slope is at most `steepest`.
     bool lower(const T* b, double step, double steepest) {
-        const T part = kept_part();
+        const T share = min_precise_share();
         const Shifted there =
-            rows_.shift(before_.data(), q_.data(), inverse_.data(), x_.data(), b, step, part, padded_);
-        if (there.kept) return there.g <= steepest;
-        // Where nearly all of q was subtracted, the rest is mostly rounding error: that q is summed anew.
-        bool explained = true;
+            rows_.shift(before_.data(), q_.data(), inverse_.data(), x_.data(), b, step, share, padded_);
+        if (there.precise) return there.g <= steepest;
+        // Where nearly all of q was subtracted, the difference is mostly rounding error, so q is summed again.
+        bool positive = true;
         for (int64_t j = 0; j < n_; ++j) {
             T& q = q_[as_size(j)];
-            if (q > part * before_[as_size(j)]) continue;
+            if (q > share * before_[as_size(j)]) continue;
             double sum = 0;
             for (std::size_t c = 0; c < weights_.size(); ++c)
                 sum += static_cast<double>(weights_[c]) *
                        static_cast<double>(gathered_[c * as_size(padded_) + as_size(j)]);
-            const T least = least_part<T>() * x_[as_size(j)];
+            const T least = min_product_share<T>() * x_[as_size(j)];
             q = static_cast<T>(sum);
             if (!(q > least)) {
                 q = least;
-                explained = false;
+                positive = false;
             }
             inverse_[as_size(j)] = T(1) / q;
         }
-        return explained && slope(b).g <= steepest;
+        return positive && slope(b).g <= steepest;
     }
 
     static double rounded(double value) { return static_cast<double>(static_cast<T>(value)); }
     static double smallest() { return sizeof(T) == 4 ? 1e-27 : 1e-200; }
     static double negligible() { return sizeof(T) == 4 ? 1e-6 : 1e-13; }
-    static T kept_part() { return sizeof(T) == 4 ? T(1e-2) : T(1e-6); }  // of q, below which a difference is imprecise
+    // A difference below this share of q is imprecise.
+    static T min_precise_share() { return sizeof(T) == 4 ? T(1e-2) : T(1e-6); }
 
     const T* B_;
     int topics_, width_;
@@ -185,17 +188,17 @@ class CoordinateRow {
     std::vector<int> active_;
     int64_t n_ = 0, padded_ = 0;
     double total_ = 0;
-    bool all_explained_ = true;
+    bool all_positive_ = true;
 };
 
 struct CoordinateSettings {
     int topics;
     int passes;
-    double enough;  // a row stops when a pass moves less than this share of its total
+    double enough;  // a row stops when a pass moves at most this share of its total
 };
 
-// Improves every row of theta (rows x width, in place) once; gains (rows) receives the duality gap before, and logs
-// (rows) sum x log q after.
+// Updates every row of theta (rows x width, in place) once. gains (rows) receives the duality gap before the update,
+// and logs (rows) sum x log q after it.
 template <class Index, class T>
 void coordinate(const Counts<Index, T>& counts, const T* B, int width, const double* u,
                 const CoordinateSettings& settings, T* theta, double* gains, double* logs, int n_threads, Isa isa) {
@@ -213,7 +216,7 @@ void coordinate(const Counts<Index, T>& counts, const T* B, int width, const dou
                 continue;
             }
             row.load(counts.indices + begin, counts.values + begin, n);
-            gains[d] = row.look(weights);
+            gains[d] = row.evaluate(weights);
             row.improve(weights, settings.passes, settings.enough);
             logs[d] = row.log_sum();
         }

@@ -1,4 +1,4 @@
-// Counts as CSR arrays.
+// Counts as CSR arrays: pointers to memory that belongs to the caller.
 #pragma once
 #include <cstdint>
 

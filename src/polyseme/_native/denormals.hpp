@@ -1,4 +1,5 @@
-// While one of these lives, its thread treats denormal numbers as zero (they cost a hundred cycles each).
+// Treats denormal numbers as zero in this thread during the lifetime of the object, because each of them costs about a
+// hundred cycles.
 #pragma once
 #include <cstdint>
 #if defined(__SSE2__) || defined(_M_X64)

@@ -1,4 +1,4 @@
-// The functions of special.hpp of one instruction set, as pointers (see row_table.hpp).
+// Pointers to the functions of special.hpp for one instruction set (see row_table.hpp).
 #pragma once
 #include "row_table.hpp"
 
@@ -14,10 +14,10 @@ struct DirichletTable {
 template <class T>
 DirichletTable<T> dirichlet_table(Isa isa);
 
-// The least part of the largest that an operand keeps: a product of two such numbers is above what the kernel takes for
-// unexplained, however far apart a document's topics and a word's topics are.
+// Smallest entry of an operand, relative to its maximum. The product of two such entries is larger than what the kernel
+// treats as zero, even if a document and a word have no topic in common.
 template <class T>
-constexpr T least_operand() {
+constexpr T min_operand() {
     return sizeof(T) == 4 ? T(1e-18) : T(1e-200);
 }
 

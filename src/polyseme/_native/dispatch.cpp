@@ -1,4 +1,4 @@
-// Chooses the instruction set at run time.
+// Selects the instruction set at run time.
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>

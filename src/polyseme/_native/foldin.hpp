@@ -1,11 +1,11 @@
-// Folding in: the topic weights of each row with the word operands fixed, row by row, until each has converged.
+// Folding in: topic weights of each row with the word operands fixed, computed row by row until convergence.
 //
-// The likelihood is concave in the weights. Without a background or a temperature, coordinate ascent finds its maximum
-// (coordinate.hpp) and stops when the duality gap is at most tol nats per token. Else EM does: with
-// g_k = sum_w x (1 - lambda) b_wk / q_w, theta_k <- theta_k g_k / sum, until no other weights could gain more than
+// The likelihood is concave in the weights. Without a background and a temperature, coordinate ascent (coordinate.hpp)
+// finds the maximum and stops when the duality gap is at most tol nats per token. Otherwise EM is used: with g_k =
+// sum_w x (1 - lambda) b_wk / q_w, theta_k <- theta_k g_k / sum. It stops when the bound of the gain of other weights
 //     n log((n - sum_k theta_k g_k + max_k g_k) / n)
-// (Jensen), or, with a temperature, until a step moves no more than tol.
-// A row's result depends on that row alone: the batch it comes in changes nothing.
+// (by Jensen's inequality) is at most tol per token or, with a temperature, when a step changes the weights by at most
+// tol. The result of a row does not depend on the other rows of the batch.
 #pragma once
 #include <cmath>
 #include <vector>
@@ -19,8 +19,8 @@ namespace polyseme {
 
 struct FoldInSettings {
     int topics;           // K; the width of B is K (+ 1 with a background) rounded up
-    double background;    // lambda: weight of column K of B, kept fixed; 0 for none
-    double temperature;   // beta: theta and B enter as powers of it (the caller has raised B); 1 for none
+    double background;    // lambda: fixed weight of column K of B; 0 for no background
+    double temperature;   // beta: exponent of theta and B (the caller has raised B to it); 1 for plain EM
     double tol;           // nats per token
     int max_iter;         // EM steps
     bool by_coordinates;  // only without background and temperature
@@ -34,7 +34,7 @@ class FoldByEM {
         : B_(B), width_(width), settings_(settings), rows_(row_table<T>(isa, width)), a_(as_size(width)),
           acc_(as_size(width)) {}
 
-    // Returns the number of steps, negative if the limit came first.
+    // Returns the number of steps, negative if the limit was reached before convergence.
     template <class Index>
     int fold(const Index* indices, const T* x, int64_t n, T* theta) {
         load(indices, x, n);
@@ -65,7 +65,7 @@ class FoldByEM {
         }
     }
 
-    // One EM step; true if the weights were good enough before it.
+    // Runs one EM step. Returns true if the weights before it had converged.
     bool step(const T* x) {
         const double keep = std::pow(1.0 - settings_.background, settings_.temperature);
         for (int k = 0; k < settings_.topics; ++k) {
@@ -84,7 +84,7 @@ class FoldByEM {
             sum += static_cast<double>(a_[as_size(k)]) * static_cast<double>(acc_[as_size(k)]);
             largest = std::max(largest, keep * static_cast<double>(acc_[as_size(k)]));
         }
-        if (!(sum > 0)) return true;  // the background explains every word: any weights do equally well
+        if (!(sum > 0)) return true;  // the background explains every word, so all weights are equally good
         for (int k = 0; k < settings_.topics; ++k) {
             const double next = static_cast<double>(a_[as_size(k)]) * static_cast<double>(acc_[as_size(k)]) / sum;
             change += std::fabs(next - theta_[as_size(k)]);
@@ -105,7 +105,8 @@ class FoldByEM {
     double total_ = 0;
 };
 
-// Coordinate ascent for one row at a time: a look at all topics, then a few passes over those that matter, again and again.
+// Coordinate ascent for one row at a time. Each round evaluates all topics, then runs a few passes over the active
+// ones.
 template <class T>
 class FoldByCoordinates {
   public:
@@ -120,7 +121,7 @@ class FoldByCoordinates {
         int rounds = 0;
         bool converged = false;
         while (!converged && rounds < settings_.max_iter) {
-            converged = row_.look(theta_.data()) <= settings_.tol * row_.total();
+            converged = row_.evaluate(theta_.data()) <= settings_.tol * row_.total();
             if (!converged) row_.improve(theta_.data(), 4, 1e-6);
             ++rounds;
         }
@@ -151,8 +152,8 @@ void fold_rows(const Counts<Index, T>& counts, int64_t first, int64_t last, cons
     }
 }
 
-// theta (rows x topics) and steps (rows) of every row; a row without non-zeros gets the weights `empty`.
-// u (topics) are the column sums of B over all words.
+// Computes theta (rows x topics) and the number of steps of every row. A row without non-zeros gets the weights
+// `empty`. u (topics) are the column sums of B over all words.
 template <class Index, class T>
 void fold_in(const Counts<Index, T>& counts, const T* B, int width, const double* u, const FoldInSettings& settings,
              const T* empty, T* theta, int32_t* steps, int n_threads, Isa isa) {

@@ -1,4 +1,4 @@
-// Natural logarithm of many float64 numbers at once, to about one unit in the last place.
+// Natural logarithm of vectors of float64 numbers, accurate to about one unit in the last place.
 // q = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series in s^2.
 #pragma once
 #include <cmath>
@@ -12,8 +12,8 @@ namespace POLYSEME_ISA {
 
 #ifdef POLYSEME_VECTOR_TYPES
 
-// Terms: how many of the series are taken. The first that is left out is at most 2 s^(2 Terms + 3) / (2 Terms + 3), with
-// |s| <= 0.172: 1e-16 relative for 11, 2e-11 for 5.
+// Terms: number of terms of the series. The first omitted term is at most 2 s^(2 Terms + 3) / (2 Terms + 3) with
+// |s| <= 0.172: relative to the result, 1e-16 for 11 terms and 2e-11 for 5.
 constexpr int kExact = 11;
 
 template <int Terms>
@@ -21,12 +21,12 @@ inline Pack<double> log_pack(Pack<double> q) {
     typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
     const Whole one = Whole{} + 1;
     const Whole bits = reinterpret_cast<Whole&>(q);
-    // Subtracting the bits of sqrt(1/2) moves the cut between exponents there.
+    // Subtracting the bits of sqrt(1/2) moves the boundary between exponents there.
     const Whole shifted = bits - 0x3fe6a09e667f3bcdLL;
     const Whole exponent = shifted >> 52;
     const Whole mantissa_bits = bits - (exponent << 52);
     const Pack<double> m = reinterpret_cast<const Pack<double>&>(mantissa_bits);
-    // |exponent| < 2048, so it fits the low bits of 1.5 * 2^52: an exact conversion without a 64-bit one.
+    // |exponent| < 2048 fits the low bits of 1.5 * 2^52, which gives an exact conversion without a 64-bit instruction.
     const Whole biased = exponent + 0x4338000000000000LL;
     const Pack<double> e = reinterpret_cast<const Pack<double>&>(biased) - 6755399441055744.0;
     const Pack<double> s = (m - 1.0) / (m + 1.0);
@@ -35,7 +35,7 @@ inline Pack<double> log_pack(Pack<double> q) {
     for (int term = Terms - 1; term > 0; --term) series = series * z + 2.0 / (2 * term + 1);
     const Pack<double> log_m = 2.0 * s + s * z * series;
     const Pack<double> result = e * 0.693147180369123816490 + (log_m + e * 1.90821492927058770002e-10);
-    // Zero and what is below the smallest normal number count as zero here: the kernels flush denormals.
+    // Denormal numbers count as zero, because the kernels flush them to zero.
     const Whole positive = (bits >= (one << 52));
     const Pack<double> none = splat(-std::numeric_limits<double>::infinity());
     const Whole chosen =

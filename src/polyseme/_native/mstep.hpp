@@ -1,4 +1,4 @@
-// The M-step of EM from the sums of a sweep, with the bounds on what is still to be gained (see model.py).
+// The M-step of EM from the sums of a sweep, with bounds of the remaining gain (see core/model.py).
 #pragma once
 #include <cmath>
 #include <vector>
@@ -7,13 +7,14 @@
 
 namespace polyseme {
 
-// Below this a probability becomes zero: products of two such numbers would be denormal.
+// Smaller probabilities are set to zero, because products of two of them would be denormal.
 template <class T>
 constexpr T negligible() {
     return sizeof(T) == 4 ? T(1e-30) : T(1e-200);
 }
 
-// Eight sums side by side, which the compiler can keep in vectors; added up in a fixed order. width is a multiple of 8.
+// Sum of the numbers, by eight partial sums that the compiler can vectorize, added in a fixed order. width is a
+// multiple of 8.
 template <class T>
 double sum_of(const T* numbers, int width) {
     double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
@@ -23,7 +24,7 @@ double sum_of(const T* numbers, int width) {
 }
 
 template <class T>
-T largest_of(const T* numbers, int width) {
+T max_of(const T* numbers, int width) {
     T lane[8] = {};
     for (int k = 0; k < width; k += 8)
         for (int i = 0; i < 8; ++i) lane[i] = numbers[k + i] > lane[i] ? numbers[k + i] : lane[i];
@@ -32,7 +33,7 @@ T largest_of(const T* numbers, int width) {
     return largest;
 }
 
-// sum_d weight_d rows_d (width numbers): pieces of rows side by side, added up in a fixed order.
+// sum_d weight_d rows_d (width numbers): partial sums of pieces of rows, added in a fixed order.
 template <class T>
 void weighted_sum(const double* weights, const T* rows, int64_t n, int width, double* total, int n_threads) {
     constexpr int64_t step = 1024;
@@ -52,7 +53,8 @@ void weighted_sum(const double* weights, const T* rows, int64_t n, int width, do
         for (std::size_t k = 0; k < W; ++k) total[k] += partial[static_cast<std::size_t>(piece) * W + k];
 }
 
-// Rows: row_sums_d <- A_d * row_sums_d, normalized. gains_d = n_d log max_k(row_sums_dk / n_d), of the sums before.
+// M-step of the rows: row_sums_d <- A_d * row_sums_d, normalized. gains_d = n_d log max_k(row_sums_dk / n_d), computed
+// before the update.
 template <class T>
 void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, int width, double* gains, int n_threads) {
     constexpr int64_t step = 256;
@@ -60,7 +62,7 @@ void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, in
         for (int64_t d = piece * step; d < std::min(rows, (piece + 1) * step); ++d) {
             const T* a = A + d * width;
             T* sums = row_sums + d * width;
-            const T largest = largest_of(sums, width);
+            const T largest = max_of(sums, width);
             for (int k = 0; k < width; ++k) sums[k] *= a[k];
             const double total = sum_of(sums, width);
             const T scale = total > 0 ? static_cast<T>(1.0 / total) : T(0);
@@ -73,7 +75,8 @@ void finish_rows(const T* A, T* row_sums, const double* totals, int64_t rows, in
     });
 }
 
-// Words: phi <- B * word_sums with columns normalized. gains_w = n_w log max_k(word_sums_wk / mass_k) over topics with mass.
+// Words: phi <- B * word_sums with columns normalized. gains_w = n_w log max_k(word_sums_wk / mass_k) over topics with
+// mass.
 template <class T>
 void finish_words(const T* B, const double* word_sums, const double* mass, const double* totals, int64_t words,
                   int width, T* phi, double* gains, int n_threads) {
@@ -92,7 +95,7 @@ void finish_words(const T* B, const double* word_sums, const double* mass, const
                 slopes[k] = from[k] * inverse_mass[k];
                 sums[k] += static_cast<double>(b[k]) * from[k];
             }
-            const double steepest = largest_of(slopes.data(), width);
+            const double steepest = max_of(slopes.data(), width);
             gains[w] = totals[w] > 0 && steepest > 0 ? totals[w] * std::log(steepest) : 0.0;
         }
     });

@@ -1,4 +1,4 @@
-// q = A_d . B_w of every non-zero, in the order of the counts: one number each.
+// q = A_d . B_w of every non-zero, in the order of the counts.
 #pragma once
 #include <vector>
 

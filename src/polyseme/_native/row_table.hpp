@@ -1,5 +1,5 @@
-// The row functions of one instruction set and one width, as pointers: the only thing that crosses from the
-// files compiled per instruction set to the rest.
+// Pointers to the row functions of one instruction set and one width. They are the only interface between the files
+// that are compiled once per instruction set and the other code.
 #pragma once
 #include <cstdint>
 
@@ -7,40 +7,41 @@ namespace polyseme {
 
 constexpr int kBlock = 32;  // non-zeros of a row that are handled together
 
-// Some non-zeros of one row, and where their sums go; a null pointer leaves that part out.
+// Some non-zeros of one row, and pointers to their sums. A sum whose pointer is null is not computed.
 template <class T>
 struct RowBlock {
-    const T* a;                      // the row's operand
-    const T* B;                      // words x width
-    const int64_t* offset;           // where each word's operand starts in B
-    const T* x;                      // counts
-    int n;                           // at most kBlock
-    T* row_sum;                      // grows by sum r b
-    double* log;                     // grows by sum x log q
-    const int64_t* ahead = nullptr;  // where n operands start that will be needed next: they are asked for meanwhile
+    const T* a;                            // operand of the row
+    const T* B;                            // words x width
+    const int64_t* offset;                 // start of the operand of each word in B
+    const T* x;                            // counts
+    int n;                                 // at most kBlock
+    T* row_sum;                            // sum r b is added to it
+    double* log;                           // sum x log q is added to it
+    const int64_t* next_offset = nullptr;  // starts of the next n operands, to be prefetched
 };
 
-// A word whose q is at most this is not explained by any topic.
+// A product q of at most this value counts as zero: no topic explains the word.
 template <class T>
-constexpr T unexplained() {
+constexpr T max_zero_product() {
     return sizeof(T) == 4 ? T(1e-24) : T(1e-280);
 }
 
-// Coordinate ascent keeps q at least this part of x: slopes stay finite, and one step explains an unexplained word.
+// Coordinate ascent keeps q at least this share of x, so that slopes are finite and one step can make a zero q
+// positive.
 template <class T>
-constexpr T least_part() {
+constexpr T min_product_share() {
     return sizeof(T) == 4 ? T(1e-20) : T(1e-80);
 }
 
-// Along one coordinate: g = sum x b / q and h = sum x (b / q)^2.
+// Derivatives along one coordinate: g = sum x b / q and h = sum x (b / q)^2.
 struct Slope {
     double g, h;
 };
 
-// After a step along one coordinate: g there, and whether every q is more than a given part of the old one.
+// Result of a step along one coordinate: g after it, and whether every q is more than a given share of its old value.
 struct Shifted {
     double g;
-    bool kept;
+    bool precise;
 };
 
 template <class T>
@@ -54,14 +55,14 @@ struct RowTable {
                    T* columns);
     void (*mix)(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse);
     Slope (*slope)(const T* x, const T* inverse, const T* b, int64_t n);
-    Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T part, int64_t n);
+    Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T share, int64_t n);
 };
 
 enum class Isa { baseline, avx2, avx512 };
 
-Isa best_isa();                   // the widest one that this processor can run
-Isa isa_named(const char* name);  // throws std::invalid_argument if the processor lacks it
-Isa chosen_isa();                 // best_isa(), or what POLYSEME_ISA names; throws if the processor lacks it
+Isa best_isa();                   // the widest one that this processor supports
+Isa isa_named(const char* name);  // throws std::invalid_argument if the processor does not support it
+Isa chosen_isa();                 // the one named by POLYSEME_ISA, else best_isa(); throws as isa_named does
 const char* isa_name(Isa isa);
 
 template <class T>

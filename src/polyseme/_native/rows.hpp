@@ -1,7 +1,7 @@
-// What is done with the non-zeros of one row. Compiled once per instruction set.
+// Functions on the non-zeros of one row. Compiled once per instruction set.
 //
-// A row has an operand a (width numbers); each of its words has an operand b in B (words x width, row-major).
-// width is K rounded up to a multiple of 16; the padding holds zeros, which change nothing.
+// A row has an operand a (width numbers), and each of its words has an operand b in B (words x width, row-major). width
+// is K rounded up to a multiple of 16; the padding contains zeros, which do not change any sum.
 #pragma once
 #include "logarithm.hpp"
 #include "row_table.hpp"
@@ -9,7 +9,7 @@
 namespace polyseme {
 namespace POLYSEME_ISA {
 
-// How many packs make up a row: known when compiling for the common widths, at run time beyond (Width = 0).
+// Number of vectors per row: a compile-time constant for the common widths, else computed at run time (Width = 0).
 template <class T, int Width>
 inline int packs(int width) {
     return (Width > 0 ? Width : width) / lanes<T>;
@@ -41,23 +41,24 @@ void dots(const T* a, const T* B, const int64_t* offset, int64_t n, int width, T
         Pack<T> s = splat(T(0));
         for (int p = 0; p < P; ++p) s = s + load(a + p * L) * load(b + p * L);
         T four[4];
-        sum_each<T>(s, s, s, s, four);  // the same order of additions as above: a sum is one value wherever it stands
+        sum_each<T>(s, s, s, s, four);  // the order of additions above, so that a sum does not depend on its position
         q[j] = four[0];
     }
 }
 
-// Has Columns numbers brought to the second cache.
+// Prefetches `Columns` numbers into the second-level cache.
 template <class T, int Columns>
-inline void ask_for(const T* numbers) {
+inline void prefetch(const T* numbers) {
 #if defined(__GNUC__)
     constexpr int a_line = 64 / static_cast<int>(sizeof(T));
     for (int i = 0; i < Columns; i += a_line) __builtin_prefetch(numbers + i, 0, 2);
 #endif
 }
 
-// acc += sum_j r_j b_j over Columns numbers, kept in registers
-template <class T, int Columns, bool Asking>
-inline void accumulate_columns(const T* B, const int64_t* offset, int64_t n, const T* r, T* acc, const int64_t* ahead) {
+// acc += sum_j r_j b_j for `Columns` columns, with the sums in registers
+template <class T, int Columns, bool Prefetch>
+inline void accumulate_columns(const T* B, const int64_t* offset, int64_t n, const T* r, T* acc,
+                               const int64_t* next_offset) {
     constexpr int L = lanes<T>;
     constexpr int P = Columns / L;
     Pack<T> total[P];
@@ -65,23 +66,23 @@ inline void accumulate_columns(const T* B, const int64_t* offset, int64_t n, con
     for (int64_t j = 0; j < n; ++j) {
         const Pack<T> rj = splat(r[j]);
         const T* b = B + offset[j];
-        if constexpr (Asking) ask_for<T, Columns>(B + ahead[j]);
+        if constexpr (Prefetch) prefetch<T, Columns>(B + next_offset[j]);
         for (int p = 0; p < P; ++p) total[p] = total[p] + rj * load(b + p * L);
     }
     for (int p = 0; p < P; ++p) store(acc + p * L, total[p]);
 }
 
-template <class T, int Width, bool Asking>
+template <class T, int Width, bool Prefetch>
 inline void accumulate_any(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc,
-                           const int64_t* ahead) {
+                           const int64_t* next_offset) {
     if constexpr (Width > 0) {
-        accumulate_columns<T, Width, Asking>(B, offset, n, r, acc, ahead);
+        accumulate_columns<T, Width, Prefetch>(B, offset, n, r, acc, next_offset);
     } else {
         int column = 0;
         for (; column + 64 <= width; column += 64)
-            accumulate_columns<T, 64, Asking>(B + column, offset, n, r, acc + column, ahead);
+            accumulate_columns<T, 64, Prefetch>(B + column, offset, n, r, acc + column, next_offset);
         for (; column < width; column += 16)
-            accumulate_columns<T, 16, Asking>(B + column, offset, n, r, acc + column, ahead);
+            accumulate_columns<T, 16, Prefetch>(B + column, offset, n, r, acc + column, next_offset);
     }
 }
 
@@ -91,10 +92,10 @@ void accumulate(const T* B, const int64_t* offset, int64_t n, int width, const T
     accumulate_any<T, Width, false>(B, offset, n, width, r, acc, nullptr);
 }
 
-// r_j = x_j / q_j, and 0 where q is so small that r might not be finite: no topic explains that word.
+// r_j = x_j / q_j, and 0 where q counts as zero, because r might not be finite.
 template <class T>
 void ratios(const T* x, const T* q, int64_t n, T* r) {
-    for (int64_t j = 0; j < n; ++j) r[j] = q[j] > unexplained<T>() ? x[j] / q[j] : T(0);
+    for (int64_t j = 0; j < n; ++j) r[j] = q[j] > max_zero_product<T>() ? x[j] / q[j] : T(0);
 }
 
 template <class T, int Width>
@@ -112,13 +113,13 @@ void sweep_block(const RowBlock<T>& block, int width) {
     }
     if (!block.row_sum) return;
     ratios(x, q, n, r);
-    if (block.ahead)
-        accumulate_any<T, Width, true>(block.B, block.offset, n, width, r, block.row_sum, block.ahead);
+    if (block.next_offset)
+        accumulate_any<T, Width, true>(block.B, block.offset, n, width, r, block.row_sum, block.next_offset);
     else
         accumulate<T, Width>(block.B, block.offset, n, width, r, block.row_sum);
 }
 
-// The numbers that the words of a row have for some topics: columns (many x padded), zero behind the first n.
+// Gathers the entries of some topics for the words of a row into columns (many x padded), with zeros after the first n.
 template <class T>
 void gather(const T* B, const int64_t* offset, int64_t n, int64_t padded, const int* topic, int many, T* columns) {
     constexpr int L = lanes<T>;
@@ -144,12 +145,12 @@ void gather(const T* B, const int64_t* offset, int64_t n, int64_t padded, const 
     }
 }
 
-// q = sum_a weight_a column_a and its inverse; q = 1 behind the first n. q is at least a tiny part of x, so that slopes
-// stay finite and one step explains a word that nothing explained.
+// q = sum_a weight_a column_a and its inverse, with q = 1 after the first n. q is at least a tiny share of x (see
+// row_table.hpp).
 template <class T>
 void mix(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse) {
     constexpr int L = lanes<T>;
-    const T part = least_part<T>();
+    const T part = min_product_share<T>();
     for (int64_t j = 0; j < padded; j += L) {
         Pack<T> total = splat(T(0));
         for (int a = 0; a < many; ++a) total = total + splat(weight[a]) * load(columns + a * padded + j);
@@ -162,7 +163,7 @@ void mix(const T* columns, const T* weight, int many, const T* x, int64_t n, int
     }
 }
 
-// The arrays of the next two are padded to whole packs with x = 0, b = 0, q = 1.
+// The arrays of the next two functions are padded to whole vectors with x = 0, b = 0, q = 1.
 
 template <class T>
 Slope slope(const T* x, const T* inverse, const T* b, int64_t n) {
@@ -186,17 +187,18 @@ Slope slope(const T* x, const T* inverse, const T* b, int64_t n) {
     return {static_cast<double>(sum<T>(g0 + g1)), static_cast<double>(sum<T>(h0 + h1))};
 }
 
-// q = from + step b, inverse = 1 / q; `kept` is whether q > part * from everywhere. q may be from itself.
+// q = from + step b and inverse = 1 / q. `precise` is whether q > share * from everywhere. q and from may be the same
+// array.
 template <class T>
-Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T part, int64_t n) {
+Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T share, int64_t n) {
     constexpr int L = lanes<T>;
-    const Pack<T> delta = splat(static_cast<T>(step)), one = splat(T(1)), parts = splat(part);
+    const Pack<T> delta = splat(static_cast<T>(step)), one = splat(T(1)), shares = splat(share);
     Pack<T> g = splat(T(0)), least = splat(T(1e30));
     for (int64_t j = 0; j < n; j += L) {
         const Pack<T> bj = load(b + j), old = load(from + j);
         const Pack<T> qj = old + delta * bj;
         const Pack<T> ij = one / qj;
-        const Pack<T> above = qj - parts * old;
+        const Pack<T> above = qj - shares * old;
         store(q + j, qj);
         store(inverse + j, ij);
         g = g + load(x + j) * bj * ij;

@@ -1,4 +1,4 @@
-// Compiled once per instruction set, with POLYSEME_ISA naming it.
+// The row functions of one instruction set. CMake compiles this file once for each of them and sets POLYSEME_ISA.
 #include "dirichlet_table.hpp"
 #include "rows.hpp"
 #include "special.hpp"

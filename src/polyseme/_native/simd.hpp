@@ -1,7 +1,8 @@
-// A short vector of numbers, as wide as the instruction set this file is compiled for.
-// GCC and Clang: their vector types. Elsewhere: an array, and loops that the compiler may vectorize.
-// Nothing here (or in what is compiled once per instruction set) may use out-of-line standard templates:
-// the linker would keep one copy of them, perhaps the one a smaller machine cannot run.
+// A short vector of numbers (Pack), as wide as the instruction set this file is compiled for. With GCC and Clang it is
+// a vector type, with other compilers an array with loops that the compiler may vectorize.
+//
+// Code that is compiled once per instruction set must not use standard templates that are not inlined: the linker keeps
+// one copy of them, which may contain instructions that the processor lacks.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -11,7 +12,7 @@
 #endif
 
 #if defined(POLYSEME_VECTOR_BYTES)
-// chosen by whoever compiles: the widest form can be tested where its instructions are missing
+// set by the compiler command, to test the widest form on machines without its instructions
 #elif defined(__AVX512F__)
 #define POLYSEME_VECTOR_BYTES 64
 #elif defined(__AVX2__)
@@ -46,7 +47,7 @@ inline Pack<T> splat(T value) {
     return value - Pack<T>{};
 }
 
-// The four horizontal sums of a, b, c, d, written to out[0..3].
+// Writes the sums of the elements of a, b, c and d to out[0..3].
 template <class T>
 inline void sum_each(Pack<T> a, Pack<T> b, Pack<T> c, Pack<T> d, T* out) {
     if constexpr (lanes<T> == 2) {

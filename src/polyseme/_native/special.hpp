@@ -1,4 +1,4 @@
-// Digamma, log-gamma and exp(digamma) of many positive numbers at once. Compiled once per instruction set.
+// Digamma, log-gamma and exp(digamma) of vectors of positive numbers. Compiled once per instruction set.
 //
 // With z = x + n - 1/2, w = 1 / z^2 and the sum of reciprocals S = sum_{i < n} 1 / (x + i):
 //     psi(x)      = log z + sum_k d_k w^k - S
@@ -97,7 +97,7 @@ inline Shifts<double> shifts(const Pack<double>& x) {
     return {product, (x + x + splat(7.0)) * polynomial(slope, u) / product};
 }
 
-// x is capped where the products would overflow: S is then far below the rounding error of exp(-S).
+// x is limited so that the products do not overflow. Beyond the limit, S is far below the rounding error of exp(-S).
 inline Shifts<float> shifts(const Pack<float>& number) {
     const Pack<float> x = smaller<float>(number, splat(1e9f));
     const Pack<float> u = x * (x + splat(3.0f));
@@ -138,8 +138,8 @@ inline Gammas gammas(const Pack<double>& x) {
             z * log_z - z + splat(0.9189385332046728) + inverse * polynomial(g, w) - logarithm(shift.product)};
 }
 
-// The weights that a row of Dirichlet parameters gives the kernel: a_k = exp(psi(g_k) - psi(largest g)), at least
-// `floor` (so that a product of two operands never vanishes), zero in the padding.
+// Operand of a row of Dirichlet parameters: a_k = exp(psi(g_k) - psi(max g)), at least `floor` (so that a product of
+// two operands is never zero), and zero in the padding.
 template <class T>
 void dirichlet_weights(const T* g, int topics, int width, T floor, T* a) {
     constexpr int L = lanes<T>;
@@ -157,7 +157,7 @@ void dirichlet_weights(const T* g, int topics, int width, T floor, T* a) {
 }
 
 // logs_k = psi(g_k) - shift_k, and the sum over k < topics of lgamma(g_k) + (prior_k - g_k) logs_k.
-// Without a shift the row is one Dirichlet: the shift is psi(sum g), and lgamma(sum g) is taken off.
+// Without a shift the row is one Dirichlet distribution: the shift is psi(sum g), and lgamma(sum g) is subtracted.
 template <class T>
 double dirichlet_terms(const T* g, const double* prior, const double* shift, int topics, int width, double* logs) {
     constexpr int L = lanes<double>;
@@ -182,7 +182,7 @@ double dirichlet_terms(const T* g, const double* prior, const double* shift, int
     return total;
 }
 
-// b_k = exp(logs_k - top), at least `floor`, zero in the padding.
+// b_k = exp(logs_k - top), at least `floor`, and zero in the padding.
 template <class T>
 void exp_scaled(const double* logs, double top, int topics, int width, T floor, T* b) {
     constexpr int L = lanes<double>;

@@ -5,10 +5,10 @@
 //     row_sums_d  = sum_w r B_w
 //     word_sums_w = sum_d r A_d
 //     logs_d      = sum_w x log q
-// The pass by word is the pass by row over the transpose, and computes q again: A_d must come from memory for the sum
-// anyway, and a second product with it costs less than to keep r, one number a non-zero, and to gather it in the order of
-// the words. Every sum is made by one thread, in registers and in a fixed order: threads change nothing, no thread needs a
-// buffer of words x width, and nothing is written in random order.
+// The pass by word is the pass by row over the transpose, and computes q again. A_d has to be read for the sum anyway,
+// and a second product with it costs less than storing r, one number per non-zero, and gathering it in the order of the
+// words. Every sum is computed by one thread, in registers and in a fixed order. So results do not depend on the number
+// of threads, no thread needs a buffer of words x width, and no memory is written in random order.
 #pragma once
 #include <vector>
 
@@ -19,35 +19,35 @@
 namespace polyseme {
 
 constexpr int64_t kCachedBytes = 16384;
-constexpr int64_t kFarBytes = int64_t{8} << 20;  // operands of more bytes in all are asked for ahead of their use,
-constexpr int64_t kTiledBytes = 2 * kFarBytes;   // and those of more than these are taken in tiles of kFarBytes
-constexpr int64_t kPieces = 256;                 // how finely the work is handed out; it does not affect results
+constexpr int64_t kFarBytes = int64_t{8} << 20;  // larger operands are prefetched
+constexpr int64_t kTiledBytes = 2 * kFarBytes;   // still larger ones are processed in tiles of kFarBytes
+constexpr int64_t kPieces = 256;                 // pieces of work for the threads; results do not depend on it
 
 inline int64_t piece_count(int64_t rows) { return std::max<int64_t>(1, std::min<int64_t>(rows, kPieces)); }
 
-// The non-zeros from begin to end of one row, added to what `block` points at.
+// Adds the sums over the non-zeros from begin to end of one row to those that `block` points to.
 template <class Index, class T, class SweepBlock>
 void sweep_range(const Counts<Index, T>& counts, int64_t begin, int64_t end, int width, RowBlock<T> block,
                  SweepBlock sweep_block) {
-    int64_t offset[kBlock], ahead[kBlock];
+    int64_t offset[kBlock], next_offset[kBlock];
     block.offset = offset;
     const int64_t operand_bytes = width * static_cast<int64_t>(sizeof(T));
-    // The operands of a block are read twice; the second time they should still be in the first cache.
+    // The operands of a block are read twice; the second time they should still be in the first-level cache.
     const int64_t step = std::max<int64_t>(8, std::min<int64_t>(kBlock, kCachedBytes / operand_bytes));
-    const bool far = counts.columns * operand_bytes > kFarBytes;
+    const bool prefetching = counts.columns * operand_bytes > kFarBytes;
     for (int64_t j = begin; j < end; j += step) {
         block.n = static_cast<int>(std::min<int64_t>(step, end - j));
         block.x = counts.values + j;
         for (int i = 0; i < block.n; ++i) offset[i] = static_cast<int64_t>(counts.indices[j + i]) * width;
-        block.ahead = far && j + step < end ? ahead : nullptr;
-        if (block.ahead)
+        block.next_offset = prefetching && j + step < end ? next_offset : nullptr;
+        if (block.next_offset)
             for (int i = 0; i < block.n; ++i)
-                ahead[i] = static_cast<int64_t>(counts.indices[std::min(j + step + i, end - 1)]) * width;
+                next_offset[i] = static_cast<int64_t>(counts.indices[std::min(j + step + i, end - 1)]) * width;
         sweep_block(block, width);
     }
 }
 
-// row_sums (rows x width) and logs (rows) may each be null.
+// Computes row_sums (rows x width) and logs (rows). Either may be null.
 template <class Index, class T>
 void sweep_rows(const Counts<Index, T>& counts, const T* A, const T* B, int width, T* row_sums, double* logs,
                 int n_threads, Isa isa) {
@@ -70,20 +70,22 @@ void sweep_rows(const Counts<Index, T>& counts, const T* A, const T* B, int widt
     });
 }
 
-// How many tiles of documents the pass by word takes one after the other, so that the operands which it asks for in random
-// order stay in the last cache. A tile reads and writes word_sums once more, which pays where it has many non-zeros a word.
-// Only the sizes decide, so that threads change nothing.
+// Number of tiles of documents that the pass by word processes one after the other, so that operands, which are read in
+// random order, stay in the last-level cache. Every tile reads and writes word_sums once more, so it needs enough
+// non-zeros per word to pay off. The number depends on the sizes only, so that results do not depend on the number of
+// threads.
 template <class Index, class T>
 int64_t tile_count(const Counts<Index, T>& by_word, int width) {
-    constexpr int64_t least_a_word = 16;
+    constexpr int64_t min_nonzeros_per_word = 16;
     const int64_t bytes = by_word.columns * width * static_cast<int64_t>(sizeof(T));
     if (bytes <= kTiledBytes) return 1;
-    const int64_t paying = by_word.indptr[by_word.rows] / (least_a_word * std::max<int64_t>(1, by_word.rows));
-    return std::max<int64_t>(1, std::min(bytes / kFarBytes, paying));
+    const int64_t worthwhile =
+        by_word.indptr[by_word.rows] / (min_nonzeros_per_word * std::max<int64_t>(1, by_word.rows));
+    return std::max<int64_t>(1, std::min(bytes / kFarBytes, worthwhile));
 }
 
-// word_sums (words x width, float64) from the counts by word. Sums of up to a thousand terms are of type T, sums of those
-// are float64.
+// Computes word_sums (words x width, float64) from the counts by word. Sums of up to 1024 terms are of type T, and the
+// sums of these are float64.
 template <class Index, class T>
 void sweep_words(const Counts<Index, T>& by_word, const T* A, const T* B, int width, double* word_sums, int n_threads,
                  Isa isa) {
@@ -91,10 +93,10 @@ void sweep_words(const Counts<Index, T>& by_word, const T* A, const T* B, int wi
     const int64_t pieces = piece_count(by_word.rows);
     const std::vector<int64_t> cut = cut_rows(by_word.indptr, by_word.rows, pieces);
     const int64_t tiles = tile_count(by_word, width);
-    std::vector<Index> begin(by_word.indptr, by_word.indptr + by_word.rows);  // of each word's non-zeros in the tile
+    std::vector<Index> begin(by_word.indptr, by_word.indptr + by_word.rows);  // first non-zero of each word in the tile
     constexpr int64_t most = 1024;
     for (int64_t tile = 0; tile < tiles; ++tile) {
-        const int64_t past = by_word.columns * (tile + 1) / tiles;  // the first document behind the tile
+        const int64_t past = by_word.columns * (tile + 1) / tiles;  // the first document after the tile
         for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
             std::vector<T> part(static_cast<std::size_t>(width));
             for (int64_t w = cut[static_cast<std::size_t>(piece)]; w < cut[static_cast<std::size_t>(piece + 1)]; ++w) {

@@ -1,4 +1,4 @@
-// A few threads that take numbered pieces of work.
+// Threads that process numbered pieces of work.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -14,14 +14,15 @@
 
 namespace polyseme {
 
-// How many threads this module has started so far: what the tests look at, since no timing may decide them.
+// Number of threads that this module has started, for tests, which must not depend on timing.
 inline std::atomic<int64_t>& threads_started() {
     static std::atomic<int64_t> count{0};
     return count;
 }
 
-// At most n_threads, and only as many as have enough to do: starting a thread takes about 15 microseconds, and a thread
-// makes a million multiply-adds in 50 to 100. A function of the sizes alone; results do not depend on it.
+// Number of threads for this amount of work, at most n_threads. Starting a thread takes about 15 microseconds, and a
+// thread computes a million multiply-adds in 50 to 100. The number depends on the sizes only, and results do not depend
+// on it.
 inline int threads_for(int n_threads, double multiply_adds) {
     constexpr double least_work = 1 << 20;
     const double worthwhile = multiply_adds / least_work;
@@ -29,9 +30,9 @@ inline int threads_for(int n_threads, double multiply_adds) {
     return std::max(1, worthwhile < n_threads ? static_cast<int>(worthwhile) : n_threads);
 }
 
-// body(worker, piece) for piece = 0 .. pieces - 1, on up to n_threads threads (the caller is one of them).
-// Pieces are handed out in order. If the system refuses a thread (too many, or no address space for its stack), the
-// threads that exist do all the work. The first exception is thrown again here, after all threads have ended.
+// Calls body(worker, piece) for piece = 0 .. pieces - 1 on up to n_threads threads; the caller is one of them. Threads
+// take pieces in order. If the system refuses to start a thread (too many, or no address space for its stack), the
+// others do all the work. The first exception is thrown again after all threads have ended.
 template <class Body>
 void for_each_piece(int64_t pieces, int n_threads, Body body) {
     const int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(n_threads, pieces)));
@@ -54,15 +55,15 @@ void for_each_piece(int64_t pieces, int n_threads, Body body) {
             others.emplace_back(work, worker);
             ++threads_started();
         }
-    } catch (const std::system_error&) {  // no further thread
-    } catch (const std::bad_alloc&) {     // no memory for what std::thread allocates itself
+    } catch (const std::system_error&) {  // the system refused a thread
+    } catch (const std::bad_alloc&) {     // no memory for std::thread
     }
     work(0);
     for (auto& thread : others) thread.join();
     if (failure) std::rethrow_exception(failure);
 }
 
-// Cuts rows into pieces of about equally many non-zeros: boundaries depend on indptr and pieces alone.
+// Divides rows into pieces with about the same number of non-zeros. The boundaries depend on indptr and pieces only.
 template <class Index>
 std::vector<int64_t> cut_rows(const Index* indptr, int64_t rows, int64_t pieces) {
     std::vector<int64_t> cut(static_cast<std::size_t>(pieces + 1), rows);

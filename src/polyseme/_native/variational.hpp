@@ -1,9 +1,10 @@
-// Variational Bayes: what LDA needs beside the sweep (sweep.hpp).
+// Variational Bayes for LDA: updates of documents and operands of words. The sums over words are in sweep.hpp.
 //
-// Documents: q(theta_d) is Dirichlet with parameters gamma_d = alpha + n_d, n_dk the expected counts. With the word
-// operands B fixed, a step is a = exp(psi(gamma)), q_w = a . b_w, n_k <- a_k sum_w x b_wk / q_w; it never lowers the bound.
-// Words: the parameters lambda (words x width) become the operands B_wk = exp(psi(lambda_wk) - psi(sum_w lambda_wk)).
-// Both operands are scaled by the largest of their row, which cancels; the logs of the scales are returned where needed.
+// Documents: q(theta_d) is Dirichlet with parameters gamma_d = alpha + n_d, where n_dk are the expected counts. With
+// the word operands B fixed, a step is a = exp(psi(gamma)), q_w = a . b_w, n_k <- a_k sum_w x b_wk / q_w. It never
+// lowers the bound.
+// Words: the parameters lambda (words x width) give the operands B_wk = exp(psi(lambda_wk) - psi(sum_w lambda_wk)).
+// Both operands are divided by the maximum of their row, which cancels. The logs of these scales are part of the bound.
 #pragma once
 #include <cmath>
 #include <vector>
@@ -17,7 +18,7 @@ namespace polyseme {
 
 struct GammaSettings {
     int topics;
-    int steps;   // most steps of a row
+    int steps;   // maximum number of steps of a row
     double tol;  // a row stops when a step moves at most this share of its tokens
 };
 
@@ -29,8 +30,8 @@ class GammaRow {
           dirichlet_(dirichlet_table<T>(isa)), gamma_(as_size(width), T(1)), acc_(as_size(width)),
           logs_(as_size(width)) {}
 
-    // Improves the expected counts n (width numbers, in place) and leaves their operand in a. Returns the steps taken,
-    // negative if the limit came first.
+    // Updates the expected counts n (width numbers, in place) and stores their operand in a. Returns the number of
+    // steps, negative if the limit was reached before convergence.
     template <class Index>
     int improve(const Index* indices, const T* x, int64_t many, T* n, T* a) {
         offset_.resize(as_size(many));
@@ -62,7 +63,7 @@ class GammaRow {
         return converged ? steps : -steps;
     }
 
-    // The row's part of the bound without sum x log q of the scaled operands and the constants of the prior:
+    // Term of the row in the bound, without sum x log q of the scaled operands and the constants of the prior:
     // tokens E log theta_top + sum_k [lgamma(gamma_k) + (alpha_k - gamma_k) E log theta_k] - lgamma(sum gamma).
     double terms(double tokens) {
         const double own = dirichlet_.terms(gamma_.data(), alpha_, nullptr, settings_.topics, width_, logs_.data());
@@ -71,7 +72,7 @@ class GammaRow {
         return tokens * top + own;
     }
 
-    // E log theta, after `terms`
+    // E log theta, available after a call of `terms`.
     const double* logs() const { return logs_.data(); }
 
   private:
@@ -79,7 +80,7 @@ class GammaRow {
 
     void operand(const T* n, T* a) {
         for (int k = 0; k < settings_.topics; ++k) gamma_[as_size(k)] = static_cast<T>(alpha_[k]) + n[k];
-        dirichlet_.weights(gamma_.data(), settings_.topics, width_, least_operand<T>(), a);
+        dirichlet_.weights(gamma_.data(), settings_.topics, width_, min_operand<T>(), a);
     }
 
     const T* B_;
@@ -93,14 +94,14 @@ class GammaRow {
     std::vector<int64_t> offset_;
 };
 
-constexpr int64_t kDocsAtOnce = 64;  // documents whose E log theta is added up by one thread, in order
+constexpr int64_t kDocsAtOnce = 64;  // documents whose E log theta is summed by one thread, in order
 
-// Improves the expected counts of every row (rows x width, in place); A (rows x width) receives their operands, terms
-// (rows) their part of the bound, mean_logs (width) sum_d weight_d E log theta_d, and steps (rows) the steps taken.
-// totals (rows) are the rows' tokens; weights may be null. Without terms, mean_logs is left alone.
+// Updates the expected counts of every row (rows x width, in place). A (rows x width) receives their operands, terms
+// (rows) their terms of the bound, log_sums (width) sum_d weight_d E log theta_d, and steps (rows) the number of steps.
+// totals (rows) are the numbers of tokens. weights may be null. If terms is null, log_sums is not written.
 template <class Index, class T>
 void improve_gamma(const Counts<Index, T>& counts, const T* B, int width, const double* alpha, const double* totals,
-                   const double* weights, const GammaSettings& settings, T* n, T* A, double* terms, double* mean_logs,
+                   const double* weights, const GammaSettings& settings, T* n, T* A, double* terms, double* log_sums,
                    int32_t* steps, int n_threads, Isa isa) {
     const int64_t pieces = (counts.rows + kDocsAtOnce - 1) / kDocsAtOnce;
     const std::size_t W = static_cast<std::size_t>(width);
@@ -118,13 +119,13 @@ void improve_gamma(const Counts<Index, T>& counts, const T* B, int width, const 
         }
     });
     if (!terms) return;
-    std::fill(mean_logs, mean_logs + width, 0.0);
+    std::fill(log_sums, log_sums + width, 0.0);
     for (int64_t piece = 0; piece < pieces; ++piece)
-        for (std::size_t k = 0; k < W; ++k) mean_logs[k] += partial[static_cast<std::size_t>(piece) * W + k];
+        for (std::size_t k = 0; k < W; ++k) log_sums[k] += partial[static_cast<std::size_t>(piece) * W + k];
 }
 
-// The operands B (words x width) of lambda (words x width), the log of each word's scale, each word's part of the bound
-// sum_k [lgamma(lambda_wk) + (eta_w - lambda_wk) E log phi_wk], and sum_k E log phi_wk.
+// Computes the operands B (words x width) of lambda (words x width), the log of the scale of each word, its term of the
+// bound sum_k [lgamma(lambda_wk) + (eta_w - lambda_wk) E log phi_wk], and sum_k E log phi_wk.
 template <class T>
 void word_operands(const T* lambda, const double* eta, const double* shift, int64_t words, int topics, int width, T* B,
                    double* scales, double* terms, double* log_sums, int n_threads, Isa isa) {
@@ -143,7 +144,7 @@ void word_operands(const T* lambda, const double* eta, const double* shift, int6
             }
             scales[w] = top;
             log_sums[w] = sum;
-            dirichlet.exp_scaled(logs.data(), top, topics, width, least_operand<T>(), B + w * width);
+            dirichlet.exp_scaled(logs.data(), top, topics, width, min_operand<T>(), B + w * width);
         }
     });
 }

@@ -1,4 +1,5 @@
-// Python bindings. The sizes of arrays are checked here; settings are checked by the caller (text/tokens.py).
+// Python bindings of the counter and of the sequences of words. They check the sizes of arrays; the caller checks the
+// settings (text/tokens.py).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -18,13 +19,13 @@ using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-constexpr std::size_t kCodes = 0x110000;  // entries of a table of characters: one for each code point
+constexpr std::size_t kCodes = 0x110000;  // entries of a table of characters, one per code point
 
 void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }
 
-// Returns one more than the largest of some numbers; negative numbers are ignored.
+// The largest number plus one. Negative numbers are ignored.
 std::size_t past_largest(const In<int32_t>& numbers) {
     int64_t past = 0;
     for (std::size_t i = 0; i < numbers.shape(0); ++i) past = std::max<int64_t>(past, int64_t{numbers.data()[i]} + 1);
@@ -57,7 +58,8 @@ bool contains(const Text& text, const std::vector<uint32_t>& characters) {
     return found;
 }
 
-// Returns the documents of a batch. One that contains a character of `peculiar` is replaced by its str.lower.
+// The texts of a batch of documents. A document with a character of `peculiar`, whose lower case is more than one
+// character or depends on its context, is replaced by the result of str.lower.
 std::vector<Text> texts_of(nb::list documents, const std::vector<uint32_t>& peculiar) {
     std::vector<Text> texts;
     texts.reserve(documents.size());
@@ -102,8 +104,8 @@ nb::list strings_of(const std::vector<std::string_view>& words) {
     return strings;
 }
 
-// Holds a reference to the table of characters, which Python owns. Words have numbers below `numbers`, which is 0 until
-// `words` is called.
+// A counter with the table of characters, which belongs to Python and must outlive the counter. `numbers` is an upper
+// limit of the numbers of words; it is 0 until `words` has numbered them.
 struct BoundCounter {
     In<uint32_t> characters;
     std::vector<uint32_t> peculiar;

@@ -1,4 +1,4 @@
-// Kinds of characters, and a buffer for the UTF-8 bytes of words.
+// Kinds of characters, texts as Python stores them, and a buffer of UTF-8 bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,29 +7,29 @@
 
 namespace polyseme::text {
 
-// The kinds of characters. text/tokens.py makes the table and has the same numbers.
+// Kinds of characters. text/tokens.py creates the table and uses the same numbers.
 enum Kind : uint32_t {
-    separator = 0,  // ends a word, and a phrase cannot contain it
-    space = 1,      // ends a word
+    separator = 0,  // ends a word and a phrase
+    space = 1,      // ends a word, but not a phrase
     word = 2,       // part of a word
-    spoiler = 3,    // a run of word characters that contains one of these is not a word
-    gram = 4,       // written without spaces between words: counted by pairs of neighbors
-    joiner = 5,     // part of a word between two word characters, otherwise a separator
+    spoiler = 3,    // a run of word characters that contains one is not a word
+    gram = 4,       // of a script without spaces between words: counted as pairs of adjacent characters
+    joiner = 5,     // part of a word between two word characters, else a separator
     ignored = 6,    // skipped
 };
 
-// An entry of the table, one for each code point: the kind, and the code point to count (usually the lower case).
+// An entry of the table, one per code point: the kind, and the code point to count, such as its lower case.
 inline uint32_t kind_of(uint32_t entry) { return entry >> 24; }
 inline uint32_t code_of(uint32_t entry) { return entry & 0x1FFFFF; }
 
-// A Python string in memory; the width is 1, 2 or 4 bytes per character.
+// A Python string in memory. width is 1, 2 or 4 bytes per character.
 struct Text {
     const void* data;
     int64_t length;
     int width;
 };
 
-// A growing buffer of UTF-8 bytes. A few bytes after the end can always be read.
+// Growing array of UTF-8 bytes. `slack` bytes after the end can always be read.
 class Buffer {
   public:
     static constexpr std::size_t slack = 16;
@@ -81,7 +81,7 @@ class Buffer {
     std::unique_ptr<char[]> bytes_{new char[capacity_]};
 };
 
-// Calls body(pointer to the characters) with the character type of the text.
+// Calls body with a pointer to the characters, in the type that the text has.
 template <class Body>
 void with_characters(const Text& text, Body body) {
     if (text.width == 1)
@@ -92,7 +92,7 @@ void with_characters(const Text& text, Body body) {
         body(static_cast<const uint32_t*>(text.data));
 }
 
-// Appends a string as UTF-8. A lone surrogate, which UTF-8 does not allow, is encoded in the same way.
+// Appends a text as UTF-8. Lone surrogates, which are not valid in UTF-8, are encoded in the same way.
 inline void put_text(Buffer& buffer, const Text& text) {
     with_characters(text, [&](const auto* characters) {
         for (int64_t i = 0; i < text.length; ++i) buffer.put(characters[i]);

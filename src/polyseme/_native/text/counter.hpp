@@ -1,4 +1,4 @@
-// Counts of words or n-grams in documents.
+// Counts of words, characters or n-grams per document.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -15,14 +15,14 @@ namespace polyseme::text {
 
 enum class Unit { words, characters, padded_characters };
 
-// What is counted: n-grams of least to most words (or characters); words have at least min_length characters.
+// What is counted: n-grams, for n from least to most, of words of at least min_length characters, or of characters.
 struct Shape {
     Unit unit;
     int64_t min_length;
     std::size_t least, most;
 };
 
-// Returns where to divide a batch of documents into pieces with about the same number of characters.
+// Boundaries that divide a batch of documents into pieces with about the same number of characters.
 inline std::vector<std::size_t> cut_texts(const std::vector<Text>& texts) {
     constexpr int64_t characters_at_once = 1 << 16, cost_of_a_text = 16;
     std::vector<std::size_t> cut{0};
@@ -37,41 +37,42 @@ inline std::vector<std::size_t> cut_texts(const std::vector<Text>& texts) {
     return cut;
 }
 
-// Returns freed memory to the operating system, which the C library would not do.
-inline void give_back_memory() {
+// Returns freed memory to the system, which the C library would keep otherwise.
+inline void trim_memory() {
 #if defined(__GLIBC__)
     malloc_trim(0);
 #endif
 }
 
-// Counts documents that are added in batches. Each thread has its own numbers of words. `merge` replaces them by common
-// numbers, `renumber` by others (such as columns of a matrix), and sorts the rows.
+// Counts documents that are added in batches. Each thread numbers the words it finds. `merge` gives all words common
+// numbers, and `renumber` replaces them, for example by the columns of a matrix, and sorts the rows.
 class Counter {
   public:
-    // Without `keep` only the totals over all documents are stored.
+    // Without `keep` only the totals of the words are stored, not the counts of the documents.
     Counter(const uint32_t* table, Shape shape, WordTable stops, bool keep)
-        : table_(table), plain_(table), shape_(shape), stops_(std::move(stops)), keep_(keep) {}
-
+        : table_(table), splitter_(table), shape_(shape), stops_(std::move(stops)), store_counts_(keep) {}
 
     void add(const std::vector<Text>& texts, int n_threads) {
         const std::vector<std::size_t> cut = cut_texts(texts);
         const std::size_t first = pieces_.size();
         pieces_.resize(first + cut.size() - 1);
-        hire(n_threads, cut.size() - 1);
+        ensure_workers(n_threads, cut.size() - 1);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
-            Piece piece;  // local to the thread, because neighbors in pieces_ share cache lines
+            Piece piece;  // local to the thread, because adjacent elements of pieces_ share cache lines
             piece.worker = w;
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i)
-                with_characters(texts[i], [&](const auto* characters) { count_text(workers_[w], piece, characters, texts[i].length); });
+                with_characters(texts[i], [&](const auto* characters) {
+                    count_text(workers_[w], piece, characters, texts[i].length);
+                });
             piece.counts.shrink_to_fit();
             piece.lengths.shrink_to_fit();
             pieces_[first + static_cast<std::size_t>(p)] = std::move(piece);
         });
-        if (!keep_) pieces_.clear();
+        if (!store_counts_) pieces_.clear();
     }
 
-    // Counts documents that are given as words: put_words(i, put) calls put(bytes, n) for each word of document i,
-    // with 8 readable bytes after it.
+    // Adds documents that are given as words: put_words(i, put) calls put(bytes, n) for each word of document i. 8
+    // bytes after the word must be readable.
     template <class PutWords>
     void add_words(std::size_t documents, int n_threads, PutWords put_words) {
         constexpr std::size_t at_once = 64;
@@ -79,7 +80,7 @@ class Counter {
         pieces_.resize(first + count);
         constexpr double counting_a_document = 4096;  // in multiply-adds
         n_threads = threads_for(n_threads, counting_a_document * static_cast<double>(documents));
-        hire(n_threads, count);
+        ensure_workers(n_threads, count);
         for_each_piece(static_cast<int64_t>(count), n_threads, [&](int w, int64_t p) {
             Piece piece;
             piece.worker = w;
@@ -95,17 +96,18 @@ class Counter {
             piece.lengths.shrink_to_fit();
             pieces_[first + static_cast<std::size_t>(p)] = std::move(piece);
         });
-        if (!keep_) pieces_.clear();
+        if (!store_counts_) pieces_.clear();
     }
 
     const std::vector<std::string_view>& merge(int n_threads) {
         std::vector<const WordTable*> tables;
         for (const Worker& worker : workers_) tables.push_back(&worker.words);
-        merged_ = merged(tables, n_threads);
+        merged_ = merge_words(tables, n_threads);
         return merged_.words;
     }
 
-    // Adds the tokens and the documents of each word, by merged numbers or, after `renumber`, by the new ones.
+    // Adds the numbers of tokens and documents of each word to the arrays, by merged numbers or, after `renumber`, by
+    // the new ones.
     void totals(int64_t* tokens, int64_t* documents) const {
         for (const Piece& piece : pieces_)
             for (const uint64_t count : piece.counts) {
@@ -121,16 +123,18 @@ class Counter {
             }
     }
 
-    // Changes the number of word i to column[i]. -1 removes it; counts of equal columns are added. Sorts the rows.
+    // Changes the number of word i to column[i]; -1 removes the word. Words with the same column are added. Sorts the
+    // rows.
     void renumber(const int32_t* column, int n_threads) {
-        std::vector<std::vector<int32_t>> of_worker(plain_numbers_ ? 0 : workers_.size());
+        std::vector<std::vector<int32_t>> of_worker(renumbered_ ? 0 : workers_.size());
         for (std::size_t w = 0; w < of_worker.size(); ++w)
             for (const int32_t word : merged_.new_number[w]) of_worker[w].push_back(column[word]);
         constexpr double sorting_a_count = 32;  // in multiply-adds
         n_threads = threads_for(n_threads, sorting_a_count * static_cast<double>(nonzeros()));
         for_each_piece(static_cast<int64_t>(pieces_.size()), n_threads, [&](int, int64_t p) {
             Piece& piece = pieces_[static_cast<std::size_t>(p)];
-            const int32_t* const new_number = plain_numbers_ ? column : of_worker[static_cast<std::size_t>(piece.worker)].data();
+            const int32_t* const new_number =
+                renumbered_ ? column : of_worker[static_cast<std::size_t>(piece.worker)].data();
             uint64_t *read = piece.counts.data(), *write = read;
             for (uint32_t& length : piece.lengths) {
                 uint64_t* const row = write;
@@ -142,21 +146,27 @@ class Counter {
                 uint64_t* last = row;
                 for (uint64_t* next = row; next < write; ++next) {
                     if (next == row) continue;
-                    if (*next >> 32 == *last >> 32) *last += *next & 0xFFFFFFFF;
-                    else *++last = *next;
+                    if (*next >> 32 == *last >> 32)
+                        *last += *next & 0xFFFFFFFF;
+                    else
+                        *++last = *next;
                 }
                 if (row < write) write = last + 1;
                 length = static_cast<uint32_t>(write - row);
             }
             piece.counts.resize(static_cast<std::size_t>(write - piece.counts.data()));
         });
-        plain_numbers_ = true;
+        renumbered_ = true;
     }
 
-    int64_t rows() const { return sum([](const Piece& piece) { return piece.lengths.size(); }); }
-    int64_t nonzeros() const { return sum([](const Piece& piece) { return piece.counts.size(); }); }
+    int64_t rows() const {
+        return sum([](const Piece& piece) { return piece.lengths.size(); });
+    }
+    int64_t nonzeros() const {
+        return sum([](const Piece& piece) { return piece.counts.size(); });
+    }
 
-    // Writes CSR arrays. Each piece is freed after it is written, so that the counts are not in memory twice.
+    // Writes CSR arrays. Frees counts as soon as they are written, so that they are not in memory twice.
     template <class Value>
     void write(int64_t* indptr, int32_t* indices, Value* values, int n_threads) {
         std::vector<int64_t> first_row, first_count;
@@ -184,7 +194,7 @@ class Counter {
                 for (const uint32_t length : piece.lengths) indptr[++line] = at += length;
                 piece = Piece{};
             });
-            give_back_memory();
+            trim_memory();
         }
         pieces_.clear();
     }
@@ -196,22 +206,22 @@ class Counter {
 
     struct alignas(128) Worker {
         WordTable words;
-        std::vector<Total> totals;  // of documents that are not stored
-        Buffer buffer;               // the current word
-        Buffer kept;                 // words or characters of the document, for n-grams
+        std::vector<Total> totals;  // totals of documents whose counts are not stored
+        Buffer buffer;              // the current word
+        Buffer ngram_bytes;         // words or characters of the document, for n-grams
         std::vector<Slice> slices;
-        uint32_t document = 0;  // number of the document in this worker, from 1
-        std::size_t first_count = 0;  // position of the document in the counts of its piece
+        uint32_t document = 0;        // number of the document for this worker, from 1 on
+        std::size_t first_count = 0;  // first count of the document in its piece
     };
 
-    // Some documents: number << 32 | count for each of their words, and the number of words of each document.
+    // Some documents: number << 32 | count of each word, and the number of different words of each document.
     struct Piece {
         int worker = 0;
         std::vector<uint64_t> counts;
         std::vector<uint32_t> lengths;
     };
 
-    // Counts words when they are found, or stores them for the n-grams at the end of the document.
+    // Receives words: counts them immediately, or stores them for the n-grams at the end of the document.
     struct WordSink {
         const Counter& counter;
         Worker& worker;
@@ -222,25 +232,25 @@ class Counter {
         void word(const WordTable::Key& key, const char* bytes, std::size_t n) {
             if (counter.stops_.size() > 0 && counter.stops_.contains(bytes, n)) return;
             if (counter.shape_.most == 1) return counter.count(worker, piece, key, bytes, n);
-            const std::size_t start = worker.kept.size();
-            worker.kept.put_bytes(bytes, n);
-            worker.slices.push_back({start, worker.kept.size()});
-            worker.kept.put(' ');
+            const std::size_t start = worker.ngram_bytes.size();
+            worker.ngram_bytes.put_bytes(bytes, n);
+            worker.slices.push_back({start, worker.ngram_bytes.size()});
+            worker.ngram_bytes.put(' ');
         }
 
-        // Prefetches the table entries of the next words.
+        // Counts words, and prefetches the slots of the next ones.
         void words(const char* bytes, const uint16_t* bounds, std::size_t n, int64_t min_length) {
-            constexpr std::size_t ahead = 16;
-            WordTable::Key keys[ahead];
+            constexpr std::size_t distance = 16;
+            WordTable::Key keys[distance];
             auto length = [&](std::size_t k) { return static_cast<std::size_t>(bounds[2 * k + 1] - bounds[2 * k]); };
-            auto look = [&](std::size_t k) {
-                keys[k % ahead] = worker.words.key_of(bytes + bounds[2 * k], length(k));
-                worker.words.expect(keys[k % ahead]);
+            auto prefetch_slot = [&](std::size_t k) {
+                keys[k % distance] = worker.words.key_of(bytes + bounds[2 * k], length(k));
+                worker.words.prefetch(keys[k % distance]);
             };
-            for (std::size_t k = 0; k < std::min(n, ahead); ++k) look(k);
+            for (std::size_t k = 0; k < std::min(n, distance); ++k) prefetch_slot(k);
             for (std::size_t k = 0; k < n; ++k) {
-                const WordTable::Key key = keys[k % ahead];
-                if (k + ahead < n) look(k + ahead);
+                const WordTable::Key key = keys[k % distance];
+                if (k + distance < n) prefetch_slot(k + distance);
                 if (static_cast<int64_t>(length(k)) >= min_length) word(key, bytes + bounds[2 * k], length(k));
             }
         }
@@ -249,21 +259,21 @@ class Counter {
     };
 
     std::size_t common_number(const Piece& piece, uint64_t number) const {
-        if (plain_numbers_) return static_cast<std::size_t>(number);
+        if (renumbered_) return static_cast<std::size_t>(number);
         return static_cast<std::size_t>(merged_.new_number[static_cast<std::size_t>(piece.worker)][number]);
     }
 
-    // Makes a table for each thread that may count one of these pieces.
-    void hire(int n_threads, std::size_t pieces) {
+    // Creates a worker for each thread that may process one of these pieces.
+    void ensure_workers(int n_threads, std::size_t pieces) {
         const std::size_t wanted = std::min(pieces, static_cast<std::size_t>(std::max(1, n_threads)));
         if (workers_.size() < wanted) workers_.resize(wanted);
     }
 
     void begin(Worker& worker, Piece& piece) const {
-        worker.kept.cut(0);
+        worker.ngram_bytes.cut(0);
         worker.slices.clear();
         if (++worker.document == 0) {
-            worker.words.forget_documents();
+            worker.words.reset_documents();
             worker.document = 1;
         }
         worker.first_count = piece.counts.size();
@@ -274,7 +284,7 @@ class Counter {
                        [&](Slice slice) { count(worker, piece, slice); });
         const std::size_t length = piece.counts.size() - worker.first_count;
         if (length > 0xFFFFFFFF) throw std::length_error("a document with more than four billion distinct words");
-        if (keep_) {
+        if (store_counts_) {
             piece.lengths.push_back(static_cast<uint32_t>(length));
             return;
         }
@@ -293,11 +303,11 @@ class Counter {
         begin(worker, piece);
         if (shape_.unit == Unit::words) {
             WordSink sink{*this, worker, piece};
-            plain_.split(text, length, shape_.min_length, worker.buffer, sink);
+            splitter_.split(text, length, shape_.min_length, worker.buffer, sink);
         } else if (shape_.unit == Unit::characters) {
-            split_characters(text, length, table_, worker.kept, worker.slices);
+            split_characters(text, length, table_, worker.ngram_bytes, worker.slices);
         } else {
-            for_each_padded_ngram(text, length, table_, shape_.least, shape_.most, worker.kept, worker.slices,
+            for_each_padded_ngram(text, length, table_, shape_.least, shape_.most, worker.ngram_bytes, worker.slices,
                                   [&](Slice slice) { count(worker, piece, slice); });
             worker.slices.clear();
         }
@@ -305,7 +315,7 @@ class Counter {
     }
 
     void count(Worker& worker, Piece& piece, Slice slice) const {
-        const char* const bytes = worker.kept.at(slice.start);
+        const char* const bytes = worker.ngram_bytes.at(slice.start);
         const std::size_t n = slice.end - slice.start;
         count(worker, piece, worker.words.key_of(bytes, n), bytes, n);
     }
@@ -329,10 +339,10 @@ class Counter {
     }
 
     const uint32_t* table_;
-    PlainSplitter plain_;
+    FastSplitter splitter_;
     Shape shape_;
     WordTable stops_;
-    bool keep_, plain_numbers_ = false;
+    bool store_counts_, renumbered_ = false;
     std::vector<Worker> workers_;
     std::vector<Piece> pieces_;
     MergedWords merged_;

@@ -1,4 +1,4 @@
-// Merges the words of several tables into one sorted list.
+// The words of several tables in one sorted list.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace polyseme::text {
 
 struct MergedWords {
-    std::vector<std::string_view> words;           // distinct, sorted by bytes: in UTF-8, by code points
+    std::vector<std::string_view> words;  // all different, sorted by bytes, which in UTF-8 is the order of code points
     std::vector<std::vector<int32_t>> new_number;  // of the words of each table
 };
 
-// The order of the result does not depend on which table holds which words.
-inline MergedWords merged(const std::vector<const WordTable*>& tables, int n_threads) {
+// Merges tables. The result does not depend on which table contains which words.
+inline MergedWords merge_words(const std::vector<const WordTable*>& tables, int n_threads) {
     std::vector<std::vector<uint32_t>> sorted(tables.size());
     std::size_t words = 0;
     for (const WordTable* table : tables) words += table->size();
@@ -26,7 +26,7 @@ inline MergedWords merged(const std::vector<const WordTable*>& tables, int n_thr
     for_each_piece(static_cast<int64_t>(tables.size()), threads, [&](int, int64_t t) {
         const WordTable& table = *tables[static_cast<std::size_t>(t)];
         struct Key {
-            uint64_t start;  // the first bytes, which decide most comparisons without reading the word
+            uint64_t start;  // the first bytes, so that most comparisons need not read the word
             uint32_t number;
         };
         std::vector<Key> keys(table.size());
@@ -50,12 +50,12 @@ inline MergedWords merged(const std::vector<const WordTable*>& tables, int n_thr
     std::vector<std::size_t> next(tables.size(), 0);
     auto head = [&](std::size_t t) { return (*tables[t])[sorted[t][next[t]]]; };
     for (;;) {
-        std::size_t least = tables.size();
+        std::size_t smallest = tables.size();
         for (std::size_t t = 0; t < tables.size(); ++t)
-            if (next[t] < sorted[t].size() && (least == tables.size() || head(t) < head(least))) least = t;
-        if (least == tables.size()) return result;
-        const std::string_view word = head(least);
-        for (std::size_t t = least; t < tables.size(); ++t)
+            if (next[t] < sorted[t].size() && (smallest == tables.size() || head(t) < head(smallest))) smallest = t;
+        if (smallest == tables.size()) return result;
+        const std::string_view word = head(smallest);
+        for (std::size_t t = smallest; t < tables.size(); ++t)
             if (next[t] < sorted[t].size() && head(t) == word)
                 result.new_number[t][sorted[t][next[t]++]] = static_cast<int32_t>(result.words.size());
         result.words.push_back(word);

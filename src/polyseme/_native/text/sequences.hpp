@@ -1,4 +1,4 @@
-// The words of each document in their order, as numbers, for phrases.
+// The sequence of words of each document, for phrases.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -15,7 +15,7 @@ struct PairCount {
 
 class Sequences {
   public:
-    static constexpr int32_t barrier = -1;  // a phrase cannot contain it
+    static constexpr int32_t barrier = -1;  // a phrase does not extend across it
 
     Sequences(const uint32_t* table, int64_t min_length, WordTable stops)
         : table_(table), min_length_(min_length), stops_(std::move(stops)) {}
@@ -24,9 +24,9 @@ class Sequences {
         const std::vector<std::size_t> cut = cut_texts(texts);
         const std::size_t first = pieces_.size();
         pieces_.resize(first + cut.size() - 1);
-        hire(n_threads, cut.size() - 1);
+        ensure_workers(n_threads, cut.size() - 1);
         for_each_piece(static_cast<int64_t>(cut.size() - 1), n_threads, [&](int w, int64_t p) {
-            Piece piece;  // local to the thread, because neighbors in pieces_ share cache lines
+            Piece piece;  // local to the thread, because adjacent elements of pieces_ share cache lines
             piece.worker = w;
             Sink sink{*this, workers_[w], piece};
             for (std::size_t i = cut[static_cast<std::size_t>(p)]; i < cut[static_cast<std::size_t>(p) + 1]; ++i) {
@@ -41,7 +41,7 @@ class Sequences {
 
     // Adds documents that are given as words.
     void add_words(const std::vector<std::vector<Text>>& documents) {
-        hire(1, 1);
+        ensure_workers(1, 1);
         Piece& piece = pieces_.emplace_back();
         Sink sink{*this, workers_[0], piece};
         for (const auto& words : documents) {
@@ -54,11 +54,11 @@ class Sequences {
         }
     }
 
-    // Replaces the numbers of all threads by common numbers in the order of the words.
+    // Gives all words common numbers, in sorted order.
     const std::vector<std::string_view>& merge(int n_threads) {
         std::vector<const WordTable*> tables;
         for (const Worker& worker : workers_) tables.push_back(&worker.words);
-        merged_ = merged(tables, n_threads);
+        merged_ = merge_words(tables, n_threads);
         for_each_number(n_threads, [&](const Piece& piece, int32_t number) {
             return merged_.new_number[static_cast<std::size_t>(piece.worker)][static_cast<std::size_t>(number)];
         });
@@ -69,14 +69,14 @@ class Sequences {
         for_each_number(n_threads, [&](const Piece&, int32_t number) { return to[number]; });
     }
 
-    // Adds how often each number occurs.
+    // Adds the number of occurrences of each word to the array.
     void totals(int64_t* tokens) const {
         for (const Piece& piece : pieces_)
             for (const int32_t number : piece.numbers)
                 if (number >= 0) ++tokens[number];
     }
 
-    // Number of words without barriers.
+    // Number of words, without barriers.
     std::size_t size() const {
         std::size_t n = 0;
         for (const Piece& piece : pieces_)
@@ -90,7 +90,7 @@ class Sequences {
         return n;
     }
 
-    // Writes the numbers of the words of all documents without barriers; document d starts at indptr[d].
+    // Writes the numbers of the words of all documents, without barriers. Document d begins at indptr[d].
     void write(int32_t* numbers, int64_t* indptr) const {
         int64_t written = 0;
         *indptr++ = 0;
@@ -104,7 +104,7 @@ class Sequences {
         }
     }
 
-    // Returns the neighbors that occur at least min_count times, sorted.
+    // Pairs of adjacent words that occur at least min_count times, sorted.
     std::vector<PairCount> pairs(int64_t min_count, int n_threads) const {
         using Counts = std::unordered_map<uint64_t, int64_t, PairHash>;
         const std::size_t n_parts = std::min(pieces_.size(), static_cast<std::size_t>(std::max(1, n_threads)));
@@ -131,7 +131,8 @@ class Sequences {
         return found;
     }
 
-    // Replaces neighbors (first[i], second[i]) by joined[i], from left to right; each word is in one phrase at most.
+    // Replaces adjacent words (first[i], second[i]) by joined[i], from left to right. A word is part of one phrase at
+    // most.
     void join(const int32_t* first, const int32_t* second, const int32_t* joined, std::size_t n, int n_threads) {
         std::unordered_map<uint64_t, int32_t, PairHash> phrases;
         for (std::size_t i = 0; i < n; ++i) phrases[pair_key(first[i], second[i])] = joined[i];
@@ -157,7 +158,7 @@ class Sequences {
         });
     }
 
-    // Adds the documents to a counter, with a name for each number.
+    // Adds the documents to a counter, with the current names of the numbers.
     void count_into(Counter& counter, const WordTable& names, int n_threads) const {
         std::vector<std::pair<const int32_t*, const int32_t*>> documents;
         for (const Piece& piece : pieces_) {
@@ -178,7 +179,7 @@ class Sequences {
 
   private:
     struct PairHash {
-        std::size_t operator()(uint64_t key) const { return static_cast<std::size_t>(scrambled(key)); }
+        std::size_t operator()(uint64_t key) const { return static_cast<std::size_t>(mix_bits(key)); }
     };
 
     struct alignas(128) Worker {
@@ -212,8 +213,8 @@ class Sequences {
         return static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(second);
     }
 
-    // Makes a table for each thread that may read one of these pieces.
-    void hire(int n_threads, std::size_t pieces) {
+    // Creates a worker for each thread that may process one of these pieces.
+    void ensure_workers(int n_threads, std::size_t pieces) {
         const std::size_t wanted = std::min(pieces, static_cast<std::size_t>(std::max(1, n_threads)));
         if (workers_.size() < wanted) workers_.resize(wanted);
     }
@@ -222,8 +223,8 @@ class Sequences {
     int threads_of(int n_threads) const {
         std::size_t n = 0;
         for (const Piece& piece : pieces_) n += piece.numbers.size();
-        constexpr double visiting_a_word = 16;  // in multiply-adds
-        return threads_for(n_threads, visiting_a_word * static_cast<double>(n));
+        constexpr double cost_of_a_word = 16;  // in multiply-adds
+        return threads_for(n_threads, cost_of_a_word * static_cast<double>(n));
     }
 
     template <class New>

@@ -1,4 +1,4 @@
-// Splits a document into words, or into n-grams of characters.
+// Splits the characters of a document into words, or into n-grams of characters.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Slice {
     std::size_t start, end;
 };
 
-// Splits a run of characters into overlapping pairs; a single character is counted by itself.
+// Splits a run of characters of kind `gram` into overlapping pairs. A single character is counted itself.
 template <class Character, class Sink>
 int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t* table, Buffer& buffer, Sink& sink) {
     uint32_t before = 0;
@@ -40,8 +40,8 @@ int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t*
     return i;
 }
 
-// Calls sink.word(bytes, n) for each word, with a few readable bytes after it; the bytes are valid during the call only.
-// Calls sink.barrier() where a phrase must end: between words that are separated by more than spaces.
+// Calls sink.word(bytes, n) for each word. A few bytes after the word are readable, and all are valid during the call
+// only. Calls sink.barrier() where a phrase ends: between words that are separated by more than spaces.
 template <class Character, class Sink>
 void split_words(const Character* text, int64_t n, const uint32_t* table, int64_t min_length, Buffer& buffer,
                  Sink& sink) {
@@ -79,37 +79,38 @@ void split_words(const Character* text, int64_t n, const uint32_t* table, int64_
     }
 }
 
-// A faster version of split_words for text that consists of ASCII words and separators; other parts use split_words.
-class PlainSplitter {
+// Faster version of split_words for texts that consist mostly of words of ASCII letters. Other parts use split_words.
+class FastSplitter {
   public:
-    explicit PlainSplitter(const uint32_t* table) : table_(table) {
+    explicit FastSplitter(const uint32_t* table) : table_(table) {
         for (uint32_t c = 0; c < 256; ++c) {
             const uint32_t kind = kind_of(table[c]);
             const bool ascii = code_of(table[c]) < 0x80, gap = kind == separator || kind == space;
             const uint16_t flag = kind == word && ascii     ? in_word
                                   : kind == joiner && ascii ? joins
                                   : gap                     ? 0
-                                                            : needs_care;
+                                                            : needs_slow_path;
             bytes_[c] = static_cast<uint16_t>((code_of(table[c]) & 0xFF) | flag);
-            if (gap) a_gap_ = static_cast<uint8_t>(c);
+            if (gap) gap_byte_ = static_cast<uint8_t>(c);
         }
     }
 
-    // Calls sink.words(bytes, bounds, n): word k is from bytes[bounds[2k]] to bytes[bounds[2k + 1]], also if it is too
-    // short. Calls sink.word for parts that need split_words. There are no barriers between plain words.
+    // Calls sink.words(bytes, bounds, n), where word k is from bytes[bounds[2k]] to bytes[bounds[2k + 1]]; words
+    // shorter than min_length are included. Calls sink.word for parts that need split_words. There are no barriers
+    // between plain words.
     template <class Character, class Sink>
     void split(const Character* text, int64_t n, int64_t min_length, Buffer& buffer, Sink& sink) const {
         Found found;
         Character joined[most];
         for (int64_t i = 0, m = 0; i < n; i += m) {
             m = up_to_a_gap(text + i, n - i);
-            uint16_t seen = needs_care;
+            uint16_t seen = needs_slow_path;
             if (m <= most) seen = find(text + i, m, in_word, found);
-            if ((seen & (joins | needs_care)) == joins) {
+            if ((seen & (joins | needs_slow_path)) == joins) {
                 join(text + i, m, joined);
                 find(joined, m, in_word | joins, found);
             }
-            if (seen & needs_care)
+            if (seen & needs_slow_path)
                 split_words(text + i, m, table_, min_length, buffer, sink);
             else
                 sink.words(found.lowered, found.bounds, found.n_bounds / 2, min_length);
@@ -118,7 +119,7 @@ class PlainSplitter {
 
   private:
     static constexpr int64_t most = 2048;
-    static constexpr uint16_t in_word = 0x100, joins = 0x200, needs_care = 0x400;
+    static constexpr uint16_t in_word = 0x100, joins = 0x200, needs_slow_path = 0x400;
 
     struct Found {
         char lowered[most + Buffer::slack];
@@ -126,11 +127,11 @@ class PlainSplitter {
         std::size_t n_bounds;
     };
 
-    // Returns the flags of a character, and its byte in words.
+    // Flags of a character, and its byte in a word.
     template <class Character>
     uint16_t byte_of(Character c) const {
         if constexpr (sizeof(Character) > 1) {
-            if (c > 0xFF) return kind_of(table_[c]) <= space ? 0 : needs_care;
+            if (c > 0xFF) return kind_of(table_[c]) <= space ? 0 : needs_slow_path;
         }
         return bytes_[c];
     }
@@ -139,7 +140,7 @@ class PlainSplitter {
         return byte_of(c) < in_word;
     }
 
-    // Returns a length of about `most` that ends at a gap, or n.
+    // Length of a part of about `most` characters that ends at a gap, or of the whole text.
     template <class Character>
     int64_t up_to_a_gap(const Character* text, int64_t n) const {
         if (n <= most) return n;
@@ -150,8 +151,8 @@ class PlainSplitter {
         return m;
     }
 
-    // Finds where runs of characters with `flags` begin and end, and returns the flags of all characters. The loop has
-    // no branches, because the ends of words cannot be predicted.
+    // Finds where runs of characters with `flags` begin and end. Returns the flags of all characters. The loop has no
+    // branches, because the ends of words cannot be predicted.
     template <class Character>
     uint16_t find(const Character* text, int64_t m, uint16_t flags, Found& found) const {
         std::size_t n_bounds = 0;
@@ -170,21 +171,21 @@ class PlainSplitter {
         return seen;
     }
 
-    // Copies the text, and replaces joiners that are not between two word characters by a gap.
+    // Copies the text with joiners that are not between two word characters replaced by a gap.
     template <class Character>
     void join(const Character* text, int64_t m, Character* joined) const {
         for (int64_t k = 0; k < m; ++k) {
             const bool between = k > 0 && k + 1 < m && byte_of(text[k - 1]) & byte_of(text[k + 1]) & in_word;
-            joined[k] = byte_of(text[k]) & joins && !between ? Character{a_gap_} : text[k];
+            joined[k] = byte_of(text[k]) & joins && !between ? Character{gap_byte_} : text[k];
         }
     }
 
     const uint32_t* table_;
     uint16_t bytes_[256];
-    uint8_t a_gap_ = 0;
+    uint8_t gap_byte_ = 0;
 };
 
-// Splits a document into characters; two or more white spaces become one blank.
+// Splits a document into characters. Two or more white-space characters become one space.
 template <class Character>
 void split_characters(const Character* text, int64_t n, const uint32_t* table, Buffer& buffer,
                       std::vector<Slice>& slices) {
@@ -201,14 +202,15 @@ void split_characters(const Character* text, int64_t n, const uint32_t* table, B
     }
 }
 
-// Calls emit(slice) for every n consecutive slices, n from least to most.
+// Calls emit(slice) for every n consecutive slices, for n from least to most.
 template <class Emit>
 void for_each_ngram(const Slice* slices, std::size_t count, std::size_t least, std::size_t most, Emit emit) {
     for (std::size_t n = least; n <= most && n <= count; ++n)
         for (std::size_t i = 0; i + n <= count; ++i) emit(Slice{slices[i].start, slices[i + n - 1].end});
 }
 
-// Calls emit for the n-grams of each word with a blank before and after it; a word that is too short is one n-gram.
+// Calls emit(slice) for the n-grams within each word, with a space before and after it. A word that is too short is
+// emitted once, as a whole.
 template <class Character, class Emit>
 void for_each_padded_ngram(const Character* text, int64_t n, const uint32_t* table, std::size_t least, std::size_t most,
                            Buffer& buffer, std::vector<Slice>& slices, Emit emit) {

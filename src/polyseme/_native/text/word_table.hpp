@@ -1,4 +1,4 @@
-// A hash table that gives each different string the next number.
+// Hash table that numbers strings: each new string of bytes gets the next number.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace polyseme::text {
 
-inline uint64_t scrambled(uint64_t x) {
+inline uint64_t mix_bits(uint64_t x) {
     x ^= x >> 32;
     x *= 0xD6E8FEB86659FD93u;
     x ^= x >> 32;
@@ -19,7 +19,7 @@ inline uint64_t scrambled(uint64_t x) {
     return x ^ x >> 32;
 }
 
-// A random seed, so that nobody can choose words that all have the same hash.
+// Random seed of the hash, so that an attacker cannot choose words that all have the same slot.
 inline uint64_t hash_seed() {
     static const uint64_t seed = [] {
         std::random_device device;
@@ -28,7 +28,7 @@ inline uint64_t hash_seed() {
     return seed;
 }
 
-// Returns up to 7 bytes as a number below 2^56. Always reads 8 bytes.
+// Up to 7 bytes as a number below 2^56. Always reads 8 bytes.
 inline uint64_t first_bytes(const char* bytes, std::size_t n) {
     uint64_t value;
     std::memcpy(&value, bytes, 8);
@@ -41,9 +41,10 @@ inline uint64_t first_bytes(const char* bytes, std::size_t n) {
 
 class WordTable {
   public:
-    static constexpr std::size_t largest = 0x7FFFFFF0;  // columns are 32-bit numbers
+    static constexpr std::size_t max_size = 0x7FFFFFF0;  // columns are 32-bit numbers
 
-    // Entry of a word. The counter stores the last document that contains it, and the position in its counts.
+    // Slot of a word, with fields of the counter: the last document that contained the word, and its position in the
+    // counts.
     struct Slot {
         uint64_t head = 0;
         uint32_t hash = 0;
@@ -61,71 +62,71 @@ class WordTable {
     std::size_t size() const { return words_.size(); }
     std::string_view operator[](uint32_t number) const { return words_[number]; }
 
-    // For a word of up to seven bytes, `head` has its bytes, with the length as the top byte. For a longer word, `head`
-    // is the address of its bytes, and the lowest bit of the hash is set.
+    // A word of up to seven bytes is stored in `head`, with its length as the top byte. For a longer word `head` is the
+    // address of its bytes, and the lowest bit of the hash is set.
     struct Key {
         uint64_t head;
         uint32_t hash;
     };
 
-    // `bytes` must be readable up to 8 bytes after its end.
+    // 8 bytes after the end of `bytes` must be readable.
     Key key_of(const char* bytes, std::size_t n) const {
         if (n < 8) {
             const uint64_t head = first_bytes(bytes, n) | static_cast<uint64_t>(n) << 56;
-            return {head, static_cast<uint32_t>(scrambled(head ^ seed_) >> 32) & ~1u};
+            return {head, static_cast<uint32_t>(mix_bits(head ^ seed_) >> 32) & ~1u};
         }
         uint64_t hash = seed_ + n;
         std::size_t done = 0;
         for (; done + 8 <= n; done += 8) {
             uint64_t eight;
             std::memcpy(&eight, bytes + done, 8);
-            hash = scrambled(hash ^ eight);
+            hash = mix_bits(hash ^ eight);
         }
-        if (done < n) hash = scrambled(hash ^ first_bytes(bytes + done, n - done));
+        if (done < n) hash = mix_bits(hash ^ first_bytes(bytes + done, n - done));
         return {0, static_cast<uint32_t>(hash >> 32) | 1u};
     }
 
-    // Prefetches the slot of a key.
-    void expect(const Key& key) const {
+    // Prefetches the slot where the search for a key begins.
+    void prefetch(const Key& key) const {
 #if defined(__GNUC__) || defined(__clang__)
-        __builtin_prefetch(&slots_[first_place(key.hash)], 1);
+        __builtin_prefetch(&slots_[first_slot(key.hash)], 1);
 #else
         (void)key;
 #endif
     }
 
     bool contains(const char* bytes, std::size_t n) const {
-        return slots_[place(key_of(bytes, n), bytes, n)].number_and_one;
+        return slots_[find_slot(key_of(bytes, n), bytes, n)].number_and_one;
     }
 
     // Returns the slot of a string, which is added if it is new.
     Slot& add(const char* bytes, std::size_t n) { return add(key_of(bytes, n), bytes, n); }
     Slot& add(Key key, const char* bytes, std::size_t n) {
-        std::size_t at = place(key, bytes, n);
+        std::size_t at = find_slot(key, bytes, n);
         if (slots_[at].number_and_one) return slots_[at];
-        if (words_.size() >= largest) throw std::length_error("more than two billion distinct words");
+        if (words_.size() >= max_size) throw std::length_error("more than two billion distinct words");
         if (3 * (words_.size() + 1) > 2 * slots_.size()) {
             grow();
-            at = place(key, bytes, n);
+            at = find_slot(key, bytes, n);
         }
-        words_.push_back(kept(bytes, n));
+        words_.push_back(store(bytes, n));
         if (n >= 8) key.head = reinterpret_cast<uintptr_t>(words_.back().data());
         slots_[at] = {key.head, key.hash, static_cast<uint32_t>(words_.size()), 0, 0};
         return slots_[at];
     }
 
-    void forget_documents() {
+    void reset_documents() {
         for (Slot& slot : slots_) slot.document = 0;
     }
 
   private:
     static constexpr std::size_t block = 1 << 20;
 
-    std::size_t first_place(uint32_t hash) const { return (hash >> 1) & (slots_.size() - 1); }
+    std::size_t first_slot(uint32_t hash) const { return (hash >> 1) & (slots_.size() - 1); }
 
-    std::size_t place(const Key& key, const char* bytes, std::size_t n) const {
+    std::size_t find_slot(const Key& key, const char* bytes, std::size_t n) const {
         const std::size_t mask = slots_.size() - 1;
-        for (std::size_t at = first_place(key.hash);; at = (at + 1) & mask) {
+        for (std::size_t at = first_slot(key.hash);; at = (at + 1) & mask) {
             const Slot& slot = slots_[at];
             if (!slot.number_and_one) return at;
             if (slot.hash != key.hash) continue;
@@ -144,23 +145,24 @@ class WordTable {
         const std::size_t mask = slots_.size() - 1;
         for (const Slot& slot : old) {
             if (!slot.number_and_one) continue;
-            std::size_t at = first_place(slot.hash);
+            std::size_t at = first_slot(slot.hash);
             while (slots_[at].number_and_one) at = (at + 1) & mask;
             slots_[at] = slot;
         }
     }
 
-    std::string_view kept(const char* bytes, std::size_t n) {
-        if (!free_ || n > room_) {  // an empty word also needs 8 readable bytes
+    std::string_view store(const char* bytes, std::size_t n) {
+        if (!free_ || n > remaining_) {  // an empty word needs 8 readable bytes as well
             const std::size_t size = std::max(block, n);
-            blocks_.emplace_back(new char[size + 8]);  // words are keys of other tables, which read 8 bytes after the end
+            blocks_.emplace_back(
+                new char[size + 8]);  // stored words can be keys themselves, which need 8 readable bytes after them
             free_ = blocks_.back().get();
-            room_ = size;
+            remaining_ = size;
         }
         char* const start = free_;
         if (n) std::memcpy(start, bytes, n);
         free_ += n;
-        room_ -= n;
+        remaining_ -= n;
         return {start, n};
     }
 
@@ -169,7 +171,7 @@ class WordTable {
     std::vector<std::string_view> words_;
     std::vector<std::unique_ptr<char[]>> blocks_;
     char* free_ = nullptr;
-    std::size_t room_ = 0;
+    std::size_t remaining_ = 0;
 };
 
 }  // namespace polyseme::text
