@@ -249,15 +249,15 @@ class TestFittedModel:
     def test_saving_and_loading(self, kind, tmp_path):
         model = fitted(kind(LAMBDA, UNIGRAM + 0.01))
         model.save(tmp_path / "model")
-        twin = load(tmp_path / "model")
-        assert type(twin.background) is kind
-        assert twin.background.share == LAMBDA
-        np.testing.assert_allclose(twin.background.distribution, UNIGRAM + 0.01, rtol=1e-15)
+        loaded = load(tmp_path / "model")
+        assert type(loaded.background) is kind
+        assert loaded.background.share == LAMBDA
+        np.testing.assert_allclose(loaded.background.distribution, UNIGRAM + 0.01, rtol=1e-15)
         for name in ("background_", "word_background_", "doc_background_", "doc_topic_", "components_"):
-            assert np.array_equal(getattr(twin, name), getattr(model, name))
-        assert twin.topic_share_ == model.topic_share_
-        assert np.array_equal(twin.transform(X), model.doc_topic_)
-        assert twin.score(X) == model.score(X)
+            assert np.array_equal(getattr(loaded, name), getattr(model, name))
+        assert loaded.topic_share_ == model.topic_share_
+        assert np.array_equal(loaded.transform(X), model.doc_topic_)
+        assert loaded.score(X) == model.score(X)
 
     def test_attributes_without_a_background(self):
         model = PLSA(K, random_state=0).fit(X)

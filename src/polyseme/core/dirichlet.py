@@ -122,15 +122,15 @@ def improve_documents(
     check_operands(counts, expected, B, weights)
     operand = aligned_empty(expected.shape, expected.dtype)
     terms, log_sums = np.empty(counts.n_docs), np.empty(expected.shape[1])
-    taken = np.empty(counts.n_docs, dtype=np.int32)
+    n_steps = np.empty(counts.n_docs, dtype=np.int32)
     wide_alpha = np.ones(expected.shape[1])
     wide_alpha[: alpha.size] = alpha
     _kernels.improve_gamma(
         counts.indptr, counts.indices, counts.values, B, wide_alpha, totals, weights, expected, operand, terms,
-        log_sums, taken, topics=alpha.size, steps=steps, tol=tol, n_threads=n_threads, isa=isa,
+        log_sums, n_steps, topics=alpha.size, steps=steps, tol=tol, n_threads=n_threads, isa=isa,
     )  # fmt: skip
     terms += gammaln(alpha.sum()) - gammaln(alpha).sum()
-    return DocumentSide(operand, terms, log_sums[: alpha.size], taken)
+    return DocumentSide(operand, terms, log_sums[: alpha.size], n_steps)
 
 
 def topic_sums(lambda_: Array, n_topics: int) -> Floats:

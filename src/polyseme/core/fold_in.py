@@ -1,8 +1,8 @@
 """Folding in: maximum-likelihood topic weights of documents, with the topics fixed (Hofmann 1999).
 
-`doc_topic_`, `fit_transform` and `transform` use the same function: EM from uniform weights until convergence, for
-each document separately. Words of probability zero under all topics and the background are ignored; a document without
-other words gets P(z).
+`doc_topic_`, `fit_transform` and `transform` use the same function: it starts from uniform weights and runs until
+convergence, for each document separately. Words of probability zero under all topics and the background are ignored; a
+document without other words gets P(z).
 
 References
 ----------
@@ -24,7 +24,7 @@ from polyseme.kernels import Array, Floats, SparseCounts, check_topics, padded, 
 TOLERANCE = 1e-4
 """A document stops when other weights can gain at most this many nats per token. The true gap is far smaller."""
 MAX_STEPS = 1000
-"""Maximum number of EM steps of a document."""
+"""Maximum number of steps of a document."""
 
 
 class FoldedIn(NamedTuple):
@@ -59,26 +59,26 @@ def fold_in(
     known = word_sums > 0
     if model.background is not None:
         known |= model.background.distribution > 0
-    kept, unseen_tokens = without_words(counts, known)
+    known_counts, unseen_tokens = without_words(counts, known)
     if model.doc_prior is not None:
         model = replace(model, doc_prior=model.doc_prior.row_by_row())
     phi = padded(topic_word.T, counts.dtype, model.n_columns)
     joint = model.background is not None and model.background.joint
     by_sweeps = joint or model.doc_prior is not None
-    theta = (_by_sweeps if by_sweeps else _by_kernel)(model, kept, phi, tol, n_threads)
+    theta = (_by_sweeps if by_sweeps else _by_kernel)(model, known_counts, phi, tol, n_threads)
     background = model.background_shares(theta)
     K = model.n_topics
     theta = theta[:, :K]
     if joint:
         sums = theta.sum(axis=1, keepdims=True)
         theta = np.divide(theta, sums, out=np.full_like(theta, 1 / K), where=sums > 0)
-    empty = np.diff(kept.indptr) == 0
+    empty = np.diff(known_counts.indptr) == 0
     if empty.any():
         if topic_weights is None:
-            totals = kept.totals
+            totals = known_counts.totals
             topic_weights = weighted_sum(totals, theta) / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         theta[empty] = topic_weights
-    return FoldedIn(np.ascontiguousarray(theta), background, kept, unseen_tokens)
+    return FoldedIn(np.ascontiguousarray(theta), background, known_counts, unseen_tokens)
 
 
 def folded_rows(model: Model, phi: Array, shard: Shard) -> Array:

@@ -431,9 +431,11 @@ class SeedWords(Prior):
         for topic, columns in self.seeds.items():
             if topic >= shape[0]:
                 raise InputError(f"SeedWords: there are seeds for topic {topic}, but topics end at {shape[0] - 1}.")
-            beyond = [column for column in columns if int(column) >= shape[1]]
-            if beyond:
-                raise InputError(f"SeedWords: column {beyond[0]} is a seed word, but columns end at {shape[1] - 1}.")
+            out_of_range = [column for column in columns if int(column) >= shape[1]]
+            if out_of_range:
+                raise InputError(
+                    f"SeedWords: column {out_of_range[0]} is a seed word, but columns end at {shape[1] - 1}."
+                )
 
     def shaped(self, factor: Floats) -> Floats:
         """Return a start in which each guided topic has half of its probability on its seed words.

@@ -114,7 +114,7 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
     """Return the corners of the smallest simplex in the plane of the data with at most `margin` outside of a face.
 
     Points of fewer than K - 1 dimensions have a simplex with fewer corners. The other corners are farthest points, or
-    the mean if there are too sample.
+    the mean if there are too few.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
     rank = y.shape[1]
     sample = np.unique(np.linspace(0, len(y) - 1, min(len(y), _MAX_POINTS)).astype(np.intp))
     while True:
-        chosen, place = np.unique(y[sample], axis=0, return_inverse=True)  # a repeated row is one row of larger weight
-        mass = np.bincount(place.ravel(), weights[sample]).astype(np.float64)
+        chosen, index = np.unique(y[sample], axis=0, return_inverse=True)  # a repeated row is one row of larger weight
+        mass = np.bincount(index.ravel(), weights[sample]).astype(np.float64)
         spread = np.sqrt(weighted_sum(mass, chosen**2) / mass.sum())
         views = (chosen, chosen / np.where(spread > 0, spread, 1))  # unscaled, and scaled to equal variances
         starts = [chosen[farthest_points(view, rank + 1)] for view in views]
