@@ -17,7 +17,8 @@ from polyseme.core.model import Model
 from polyseme.core.shard import counts_of
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import SCD, Solver, SolverRun
+from polyseme.solvers import SCD, Solver
+from polyseme.solvers.base import SolverRun
 from polyseme.solvers.initialize import random_topics
 
 HERE = Path(__file__).resolve().parent

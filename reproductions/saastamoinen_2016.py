@@ -28,7 +28,8 @@ from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
 from polyseme.metrics import FitReport, PerplexityReport, coherence, fit_report, pool_reports, score_tokens, top_words
-from polyseme.solvers import EM, SolverRun
+from polyseme.solvers import EM
+from polyseme.solvers.base import SolverRun
 from polyseme.text import Vectorizer, read
 
 THESIS_CHOSEN, THESIS_NOISE = 235, 365

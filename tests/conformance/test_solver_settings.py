@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from polyseme import PLSA, InputError, UnsupportedError
 from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.solvers import EM, SCD, SOLVERS, Annealed, HeldOutTempered, MultiplicativeNMF, Tempered, run_to_end
+from polyseme.solvers import EM, SCD, SOLVERS, Annealed, HeldOutTempered, MultiplicativeNMF, Tempered
+from polyseme.solvers.base import run_to_end
 from polyseme.solvers.initialize import STARTS
 from solver_problems import (
     EVERY,

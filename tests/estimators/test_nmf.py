@@ -13,7 +13,8 @@ import polyseme
 from polyseme import NMF, PLSA, InputError, UnsupportedError
 from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.solvers import SOLVERS, MultiplicativeNMF, NormalizedNMF, run_to_end
+from polyseme.solvers import SOLVERS, MultiplicativeNMF, NormalizedNMF
+from polyseme.solvers.base import run_to_end
 from polyseme.solvers.coordinate import Unnormalized
 from polyseme.solvers.multiplicative import MultiplicativeRun
 from sentences import sentence

@@ -1,16 +1,10 @@
-"""Senses and related words, and the tempering schedule of the models of `plsi*`."""
+"""Senses of words and related words."""
 
-import numpy as np
 import pytest
 
 import retrieval_corpus
 from polyseme import PLSA, InputError
-from polyseme.core.model import Model
-from polyseme.solvers import HeldOutTempered, run_to_end
-from polyseme.solvers.initialize import named_start
-from polyseme.solvers.tempered import LookFurther
 from retrieval_corpus import THEMES
-from solver_problems import corpus_of
 
 
 @pytest.fixture(scope="module")
@@ -80,46 +74,3 @@ def test_the_largest_fitted_model_is_used_if_no_model_is_set():
     assert index.topic_documents(2)
     with pytest.raises(InputError, match="from 0 to 2"):
         index.topic_documents(3)
-
-
-def sparse_corpus(seed):
-    """Return a small corpus: 60 documents with 40 tokens each, 400 words."""
-    rng = np.random.default_rng(seed)
-    topics, weights = rng.dirichlet(np.full(400, 0.1), 6), rng.dirichlet(np.full(6, 0.2), 60)
-    return np.array([rng.multinomial(40, p) for p in weights @ topics])
-
-
-def held_out_fit(solver, X, K, seed):
-    source = corpus_of(X)
-    theta, phi = named_start("random", source, Model(K), np.random.default_rng(seed))
-    return run_to_end(solver, Model(K), source, theta, phi, max_iter=3000, tol=0, listeners=[])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_schedule_is_no_worse_on_held_out_tokens_than_the_one_it_extends(seed):
-    X = sparse_corpus(seed)
-    plain = held_out_fit(HeldOutTempered(), X, 30, seed)
-    same = held_out_fit(LookFurther(HeldOutTempered(), tries=0), X, 30, seed)
-    further = held_out_fit(LookFurther(HeldOutTempered(), tries=2), X, 30, seed)
-    assert (same.quality, same.n_iter) == (plain.quality, plain.n_iter)
-    np.testing.assert_array_equal(same.run.phi, plain.run.phi)
-    assert further.converged
-    assert further.quality >= plain.quality
-    assert further.n_iter > plain.n_iter
-
-
-def test_the_schedule_continues_after_a_beta_without_improvement():
-    """30 topics for 2400 tokens: beta = 0.9 still overfits, and the plain schedule ends there; lower values do not.
-
-    The seeds are an example. With others the plain schedule continues by itself, or no value is better.
-    """
-    plain = held_out_fit(HeldOutTempered(), sparse_corpus(2), 30, 3)
-    further = held_out_fit(LookFurther(HeldOutTempered()), sparse_corpus(2), 30, 3)
-    assert plain.run.model.temperature == 1.0
-    assert further.run.model.temperature < 0.8
-    assert further.quality > plain.quality + 0.01
-
-
-def test_tries_must_not_be_negative():
-    with pytest.raises(InputError, match="tries must be at least 0"):
-        PLSA(2, solver=LookFurther(tries=-1)).fit(np.eye(3))

@@ -15,7 +15,7 @@ from polyseme.core.fold_in import fold_in
 from polyseme.core.holdout import split_in_parts, split_tokens
 from polyseme.datasets import synthetic_corpus
 from polyseme.priors import Dirichlet
-from polyseme.solvers import EM, EarlyStopping, HeldOutTempered, LookFurther, Tempered
+from polyseme.solvers import EM, EarlyStopping, HeldOutTempered, Tempered
 from solver_problems import begin, corpus_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -174,12 +174,6 @@ def test_saved_and_loaded(tmp_path, settings):
     assert loaded.early_stopping == settings
     assert np.array_equal(loaded.held_out_, model.held_out_)
     assert np.array_equal(clone(loaded).fit(X).components_, model.components_)
-
-
-def test_a_model_of_the_longer_schedule_can_be_loaded(tmp_path):
-    model = PLSA(4, random_state=0, max_iter=30, solver=LookFurther(HeldOutTempered(patience=2), tries=1)).fit(X)
-    model.save(tmp_path / "model")
-    assert polyseme.load(tmp_path / "model").solver == model.solver
 
 
 def test_nmf_stops_early_too():

@@ -107,7 +107,7 @@ def test_steps_of_em_row_by_row_are_those_of_sweeps(share, temperature):
     theta = source.uniform(model)
     for _ in range(6):
         A = model.doc_operand(theta)
-        row_sums = source.sweep(A, B, words=False).row_sums
+        row_sums = source.row_sums(A, B)
         row_sums[:, 3:] = 0
         theta = improve_docs(model, source, theta, A, row_sums)
     filled = data.sum(axis=1) > 0

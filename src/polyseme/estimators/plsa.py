@@ -38,8 +38,7 @@ from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordDocuments, tempered
 from polyseme.priors import as_prior
 from polyseme.progress import fit_progress
-from polyseme.solvers import FitResult, run_to_end
-from polyseme.solvers.base import best_of, finish_fit, generators
+from polyseme.solvers.base import FitResult, best_of, finish_fit, generators, run_to_end
 from polyseme.solvers.checkpoints import Checkpoint, FileCheckpointStore, name_of_fit
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start, random_topics
 from polyseme.solvers.online import (

@@ -21,8 +21,7 @@ from polyseme.kernels import Array, Floats, weighted_sum
 from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import keep_word_documents, tempered
 from polyseme.progress import fit_progress
-from polyseme.solvers import FitResult, Solver
-from polyseme.solvers.base import best_of, chosen_solver, run_to_end
+from polyseme.solvers.base import FitResult, Solver, best_of, chosen_solver, run_to_end
 from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, name_of_shard_fit
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ from polyseme.estimators import PLSA
 from polyseme.estimators.lsa import LSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded, single_threaded_blas
 from polyseme.retrieval.queries import SparseRow, sparse_row, used_columns
-from polyseme.solvers.tempered import LookFurther
+from polyseme.solvers import HeldOutTempered
 from polyseme.utils import check_share, check_whole_number
 
 WEIGHTINGS = ("tf", "tfidf", "bm25")
@@ -516,7 +516,7 @@ def fit_topic_space(
     checked = [check_whole_number("n_components", size, least=1) for size in sizes]
     models = [
         PLSA(
-            size, solver=LookFurther(), max_iter=_MAX_ITERATIONS, n_jobs=n_jobs, dtype="float32",
+            size, solver=HeldOutTempered(patience=10, tries=2), max_iter=_MAX_ITERATIONS, n_jobs=n_jobs, dtype="float32",
             random_state=random_state, verbose=verbose,
         ).fit(counts)
         for size in checked

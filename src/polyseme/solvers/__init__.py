@@ -1,13 +1,14 @@
-"""How a model is fitted: one loop, and small solvers that it runs."""
+"""Algorithms that fit a model, and the loop that runs them."""
 
 from polyseme.solvers.ascent import EM, AcceleratedEM
 from polyseme.solvers.auto import Auto
-from polyseme.solvers.base import FitResult, Report, Solver, SolverRun, run_to_end
+from polyseme.solvers.base import Solver
+from polyseme.solvers.checkpoints import Checkpoint
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.early_stopping import EarlyStopping
 from polyseme.solvers.multiplicative import PLSI, MultiplicativeNMF, NormalizedNMF
 from polyseme.solvers.online import OnlineVariational, StepwiseEM
-from polyseme.solvers.tempered import Annealed, HeldOutTempered, LookFurther, Tempered
+from polyseme.solvers.tempered import Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.tree import TreeGrowth
 from polyseme.solvers.variational import Variational
 
@@ -21,13 +22,12 @@ _ALL: tuple[type[Solver], ...] = (
     PLSI,
     Tempered,
     HeldOutTempered,
-    LookFurther,
     Annealed,
     StepwiseEM,
 )
 
 SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in _ALL}
-"""every solver of PLSA by the name that `solver=` takes"""
+"""Solvers of PLSA by the name that `solver=` takes."""
 
 __all__ = [
     "EM",
@@ -37,19 +37,15 @@ __all__ = [
     "AcceleratedEM",
     "Annealed",
     "Auto",
+    "Checkpoint",
     "EarlyStopping",
-    "FitResult",
     "HeldOutTempered",
-    "LookFurther",
     "MultiplicativeNMF",
     "NormalizedNMF",
     "OnlineVariational",
-    "Report",
     "Solver",
-    "SolverRun",
     "StepwiseEM",
     "Tempered",
     "TreeGrowth",
     "Variational",
-    "run_to_end",
 ]

@@ -1,11 +1,16 @@
-"""Extrapolation, which wraps any monotone step (Ang and Gillis 2019), and EM with it.
+"""EM, and extrapolation of any step that never decreases the objective (Ang and Gillis 2019).
 
-A step from `old` to `new` is lengthened to new + momentum (new - old). While the objective rises the momentum grows;
-when it would fall, the lengthened point is dropped, the momentum is cut, and one plain step follows, which cannot fall.
+A step from `old` to `new` is extrapolated to new + size (new - old). While the objective increases, the size grows. If
+it would decrease, the extrapolated point is dropped, the size shrinks, and a plain step follows, which cannot decrease
+the objective.
 
-Plain EM (Hofmann 1999; Hong 2012, eq. 8-14 and 33-38; Gaussier and Goutte 2005).
-
-A run for models whose point is more than theta and phi: monotone steps, lengthened while the objective rises.
+References
+----------
+T. Hofmann. Probabilistic latent semantic analysis. UAI 1999.
+E. Gaussier and C. Goutte. Relation between PLSA and NMF and implications. SIGIR 2005.
+L. Hong. A tutorial on probabilistic latent semantic analysis. arXiv:1212.3900, 2012. Equations 8-14 and 33-38.
+A. M. S. Ang and N. Gillis. Accelerating nonnegative matrix factorization algorithms using extrapolation. Neural
+    Computation 31, 2019.
 """
 
 from __future__ import annotations
@@ -22,12 +27,46 @@ from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array
 from polyseme.solvers.base import Progress, Report, Snapshot, SolverRun
 
-_FIRST, _GROWTH, _CUT, _LONGEST = 0.5, 1.1, 0.6, 1.0
+_FIRST_SIZE, _GROWTH, _CUT, _MAX_SIZE = 0.5, 1.1, 0.6, 1.0
+
+
+@dataclass(frozen=True)
+class EM:
+    """Plain EM.
+
+    theta_dk ∝ theta_dk sum_w x phi_kw / p and phi_kw ∝ phi_kw sum_d x theta_dk / p, both from the old values. The
+    symmetric form with P(z), P(d|z) and P(w|z) has the same iterates, because P(z) P(d|z) = P(d) P(z|d).
+    """
+
+    name: ClassVar[str] = "em"
+
+    def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
+        return EMRun(model, corpus, theta, phi)
+
+    def resume(self, model: Model, corpus: Corpus, state: Snapshot) -> SolverRun:
+        return EMRun(model, corpus, state.docs["theta"], state.words["phi"])
+
+
+@dataclass(frozen=True)
+class AcceleratedEM:
+    """EM with extrapolation, for models whose EM steps never decrease the objective."""
+
+    name: ClassVar[str] = "accelerated-em"
+
+    def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
+        if not model.is_monotone:
+            raise UnsupportedError(
+                "solver='accelerated-em' needs priors whose steps never decrease the objective: use solver='em'."
+            )
+        return AcceleratedRun(model, corpus, theta, phi)
+
+    def resume(self, model: Model, corpus: Corpus, state: Snapshot) -> SolverRun:
+        return AcceleratedRun.resumed(model, corpus, state)
 
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """max(new + size (new - old), keep new); size 0 is a plain step."""
+    """The function max(new + size (new - old), keep new); a plain step if the size is 0."""
 
     size: float
     keep: float
@@ -35,28 +74,28 @@ class Extrapolation:
     def __call__(self, new: Array, old: Array) -> Array:
         if self.size == 0:
             return new
-        longer = new + new.dtype.type(self.size) * (new - old)
-        return np.maximum(longer, new.dtype.type(self.keep) * new, out=longer)
+        extrapolated = new + new.dtype.type(self.size) * (new - old)
+        return np.maximum(extrapolated, new.dtype.type(self.keep) * new, out=extrapolated)
 
 
 class Momentum:
-    """How far steps are lengthened.
+    """Size of the extrapolation, adapted to success and failure.
 
-    keep : a lengthened number is at least this part of the plain one. A step that cannot revive zeros needs a large
-        part, lest numbers vanish that should have come back.
+    keep : an extrapolated number is at least this share of the plain one. Use a large value if the update cannot turn
+        a zero into a positive number.
     """
 
     def __init__(self, enabled: bool = True, *, keep: float) -> None:
         self._enabled = enabled
         self._keep = keep
-        self.size = _FIRST
-        """how far the next lengthened step goes"""
+        self.size = _FIRST_SIZE
+        """Size of the next extrapolated step."""
         self.plain = True
-        """whether the present step is a plain one"""
+        """Whether the current step is not extrapolated."""
 
     @property
     def extrapolation(self) -> Extrapolation:
-        """What the present step does."""
+        """Return the extrapolation of the current step."""
         return Extrapolation(0.0 if self.plain else self.size, self._keep)
 
     def extrapolate(self, new: Array, old: Array) -> Array:
@@ -64,7 +103,7 @@ class Momentum:
 
     def succeeded(self) -> None:
         if not self.plain:
-            self.size = min(self.size * _GROWTH, _LONGEST)
+            self.size = min(self.size * _GROWTH, _MAX_SIZE)
         self.plain = not self._enabled
 
     def failed(self) -> None:
@@ -73,31 +112,43 @@ class Momentum:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """For a checkpoint."""
+        """Return the state for a checkpoint."""
         return {"size": self.size, "plain": float(self.plain)}
 
     def restore(self, numbers: dict[str, float]) -> None:
         self.size, self.plain = numbers["size"], bool(numbers["plain"])
 
 
-@dataclass(frozen=True)
-class AcceleratedEM:
-    """EM with extrapolation, for any model whose EM steps cannot fall; the objective never falls."""
+class EMRun:
+    """A fit by plain EM. `step` is the point of the next iteration: EM(theta), EM(phi)."""
 
-    name: ClassVar[str] = "accelerated-em"
+    exhausted = False
+    theta: Any
+    phi: Any
+    step: tuple[Any, Any]
 
-    def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
-        if not model.is_monotone:
-            raise UnsupportedError(
-                "solver='accelerated-em' needs priors whose steps never lower the objective: use solver='em'."
-            )
-        return AcceleratedRun(model, corpus, theta, phi)
+    def __init__(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> None:
+        self.model = model
+        self._corpus = corpus
+        self._em_step(theta, phi)
 
-    def resume(self, model: Model, corpus: Corpus, state: Snapshot) -> SolverRun:
-        return AcceleratedRun.resumed(model, corpus, state)
+    def advance(self) -> None:
+        self.theta, self.phi = self.step  # frees the old point before the sweep allocates memory
+        self._em_step(*self.step)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot({"theta": self.theta}, {"phi": self.phi}, {})
+
+    def _em_step(self, theta: Any, phi: Any) -> None:
+        """Set the report at (theta, phi), and the step from there."""
+        result = self._corpus.em_step(self.model, theta, phi)
+        self.theta, self.phi, self.step = result.theta, result.phi, (result.next_theta, result.next_phi)
+        self.report = Report(*result.quality)
 
 
 class AcceleratedRun:
+    """A fit by EM with extrapolation."""
+
     def __init__(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> None:
         self.model = model
         self.exhausted = False
@@ -109,6 +160,7 @@ class AcceleratedRun:
 
     @classmethod
     def resumed(cls, model: Model, corpus: Corpus, state: Snapshot) -> AcceleratedRun:
+        """Return the run that made a snapshot."""
         run = cls(model, corpus, state.docs["theta"], state.words["phi"])
         if "last" in state.docs:
             run._last_step = state.docs["last"], state.words["last"]
@@ -143,54 +195,11 @@ class AcceleratedRun:
             self._momentum.failed()
 
 
-@dataclass(frozen=True)
-class EM:
-    """theta_dk ∝ theta_dk sum_w x phi_kw / p,  phi_kw ∝ phi_kw sum_d x theta_dk / p, both from the old values.
-
-    The symmetric form, with P(z), P(d|z) and P(w|z), has the same iterates: P(z) P(d|z) = P(d) P(z|d).
-    """
-
-    name: ClassVar[str] = "em"
-
-    def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
-        return EMRun(model, corpus, theta, phi)
-
-    def resume(self, model: Model, corpus: Corpus, state: Snapshot) -> SolverRun:
-        return EMRun(model, corpus, state.docs["theta"], state.words["phi"])
-
-
-class EMRun:
-    """`step` is where the next iteration goes: EM(theta), EM(phi)."""
-
-    exhausted = False
-    theta: Any
-    phi: Any
-    step: tuple[Any, Any]
-
-    def __init__(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> None:
-        self.model = model
-        self._corpus = corpus
-        self._em_step(theta, phi)
-
-    def advance(self) -> None:
-        self.theta, self.phi = self.step  # let go of the old point before the sweep needs memory
-        self._em_step(*self.step)
-
-    def snapshot(self) -> Snapshot:
-        return Snapshot({"theta": self.theta}, {"phi": self.phi}, {})
-
-    def _em_step(self, theta: Any, phi: Any) -> None:
-        """The E-step at (theta, phi): its report, and the M-step for the next iteration."""
-        seen = self._corpus.em_step(self.model, theta, phi)
-        self.theta, self.phi, self.step = seen.theta, seen.phi, (seen.next_theta, seen.next_phi)
-        self.report = Report(*seen.quality)
-
-
 P = TypeVar("P", bound=tuple[Any, ...])
 
 
 class EvaluatedPoint(NamedTuple):
-    """A point, how good it is, and where a monotone step leads from it."""
+    """A point, its report, and the step from it."""
 
     point: Any
     report: Progress
@@ -198,37 +207,35 @@ class EvaluatedPoint(NamedTuple):
 
 
 class PointRun(Generic[P]):
-    """Goes from look to look; points are tuples of arrays (see accelerate.py).
+    """A fit of a model whose parameters are any tuple of arrays.
 
-    look : the report at a point, and the step from there.
-    normalized : the point of arrays that were lengthened; None takes plain steps only.
+    evaluate : returns the report at a point and the step from there, which must not decrease the objective.
+    normalized : normalizes an extrapolated point. None: no extrapolation.
     """
 
     def __init__(
         self,
-        look: Callable[[P], EvaluatedPoint],
+        evaluate: Callable[[P], EvaluatedPoint],
         start: P,
         normalized: Callable[[P], P] | None = None,
-        *,
-        keep: float = 0.5,
     ) -> None:
         self.exhausted = False
-        self._em_step = look
+        self._evaluate = evaluate
         self._normalized = normalized
-        self._momentum = Momentum(normalized is not None, keep=keep)
-        self._good = look(start)
+        self._momentum = Momentum(normalized is not None, keep=0.5)
+        self._good = evaluate(start)
         self._last_step: P = self._good.step
         self.report = self._good.report
 
     @property
     def point(self) -> P:
-        """The point that the report describes."""
+        """Return the point that the report describes."""
         return self._good.point
 
     def advance(self) -> None:
         step: P = self._good.step
         plain = self._momentum.plain or self._normalized is None
-        tried = self._em_step(step if plain else self._lengthened(step))
+        tried = self._evaluate(step if plain else self._extrapolated(step))
         if self._normalized is None or tried.report.objective >= self.report.objective:
             self._momentum.succeeded()
             self._last_step = step
@@ -238,8 +245,8 @@ class PointRun(Generic[P]):
         else:
             self._momentum.failed()
 
-    def _lengthened(self, step: P) -> P:
+    def _extrapolated(self, step: P) -> P:
         assert self._normalized is not None
-        longer = (self._momentum.extrapolate(new, old) for new, old in zip(step, self._last_step, strict=True))
+        arrays = (self._momentum.extrapolate(new, old) for new, old in zip(step, self._last_step, strict=True))
         kind: Callable[..., P] = getattr(type(step), "_make", type(step))
-        return self._normalized(kind(longer))
+        return self._normalized(kind(arrays))

@@ -1,4 +1,4 @@
-"""The default: coordinate ascent where the model allows it, else EM with extrapolation."""
+"""The default solver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from polyseme.solvers.coordinate import SCD
 
 @dataclass(frozen=True)
 class Auto:
-    """SCD for plain maximum likelihood of counts in memory; else AcceleratedEM, or EM where no step is sure to rise."""
+    """Choice of a solver by the model and the corpus.
+
+    `SCD` for plain maximum likelihood of counts in memory, `AcceleratedEM` for other models whose EM steps never
+    decrease the objective, and `EM` for the rest.
+    """
 
     name: ClassVar[str] = "auto"
 
@@ -22,6 +26,20 @@ class Auto:
         return self.chosen(model, corpus).begin(model, corpus, theta, phi)
 
     def chosen(self, model: Model, corpus: Corpus) -> Solver:
+        """Return the solver for a model and a corpus.
+
+        Parameters
+        ----------
+        model : Model
+            Model to fit.
+        corpus : Corpus
+            Counts.
+
+        Returns
+        -------
+        Solver
+            Solver that `begin` uses.
+        """
         if model.is_plain and corpus.in_memory:
             return SCD()
         return AcceleratedEM() if model.is_monotone else EM()

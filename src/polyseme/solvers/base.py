@@ -1,8 +1,9 @@
-"""The one fit loop: every solver is a run that it advances, reports on, and stops.
+"""The fit loop, the interface of a solver, and the best of several starts.
 
-Several starts of a fit, of which the best is kept.
-
-How a fit ended: what every estimator does last.
+A solver is a frozen dataclass of settings. Its method `begin` returns a run, which the loop advances until the residual
+is at most `tol`, `max_iter` iterations are done, or Ctrl-C is pressed. The report of a run has the objective, the
+log-likelihood and the residual at its current point. The loop writes the reports to the history, calls the user's
+callback and the progress bar, and offers the state of the run to a checkpoint store.
 """
 
 from __future__ import annotations
@@ -26,53 +27,54 @@ from polyseme.utils import as_random_state
 
 
 class Progress(Protocol):
-    """How good a point is, in nats per token."""
+    """Objective and residual of a point, in nats per token."""
 
     @property
     def objective(self) -> float:
-        """what the solver raises"""
+        """Return what the solver increases."""
 
     @property
     def residual(self) -> float:
-        """what is left to gain; the fit ends when it is at most tol"""
+        """Return an estimate of the possible gain; the fit ends when it is at most `tol`."""
 
     def columns(self) -> dict[str, float]:
-        """What the history has of it."""
+        """Return the columns of the history."""
 
 
 class Report(NamedTuple):
-    """How good a point is; all three in nats per token."""
+    """Objective, log-likelihood and residual of a point, in nats per token."""
 
     objective: float
-    """what the solver raises"""
+    """What the solver increases."""
     log_likelihood: float
-    """mean log P(w|d) over all tokens"""
+    """Mean log P(w|d) over all tokens."""
     residual: float
-    """an upper bound on what re-optimizing one side, and then the other, could still gain"""
+    """Upper bound on the gain from optimizing one factor, plus the same for the other factor."""
 
     def columns(self) -> dict[str, float]:
+        """Return the columns of the history."""
         return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
 
 
 class Iterative(Protocol):
-    """What the loop advances."""
+    """A run as the loop sees it."""
 
     exhausted: bool
-    """whether there is nothing more to gain"""
+    """Whether no further gain is possible."""
 
     @property
     def report(self) -> Progress: ...
 
     def advance(self) -> None:
-        """One iteration. If it is interrupted, what is kept is a whole point, no worse than the report says."""
+        """Run one iteration. If it is interrupted, the run keeps a complete point, at least as good as the report."""
 
 
 class SolverRun(Protocol):
-    """A solver at work. `theta` (documents x width) and `phi` (words x width) are the point that `report` describes."""
+    """A running fit. `theta` (documents x width) and `phi` (words x width) are the point that `report` describes."""
 
     report: Report
     exhausted: bool
-    """whether there is nothing more to gain"""
+    """Whether no further gain is possible."""
 
     @property
     def model(self) -> Model: ...
@@ -82,72 +84,74 @@ class SolverRun(Protocol):
     def phi(self) -> Array: ...
 
     def advance(self) -> None:
-        """One iteration. If it is interrupted, theta and phi are a whole point, no worse than the report says."""
+        """Run one iteration. If it is interrupted, theta and phi are a complete point, as good as the report."""
 
 
 class Snapshot(NamedTuple):
-    """What a run needs to go on as if it had never stopped, in another process too, without a bit's difference.
+    """State of a run. A run that resumes from it, also in another process, gives the same bits.
 
-    A solver whose runs have a method ``snapshot() -> Snapshot`` takes it back: ``resume(model, corpus, snapshot)``.
+    A solver whose runs have a method ``snapshot() -> Snapshot`` has a method ``resume(model, corpus, snapshot)``.
     """
 
     docs: dict[str, Any]
-    """thetas, as the corpus keeps them"""
+    """Values of theta, in the form that the corpus uses."""
     words: dict[str, Any]
-    """phis, as the corpus keeps them, or other arrays of words"""
+    """Values of phi, in the form that the corpus uses, or other arrays with one row per word."""
     numbers: dict[str, float]
 
 
 class Solver(Protocol):
-    """Settings of an algorithm. `begin` refuses, in one sentence, a model that the algorithm cannot raise."""
+    """Settings of an algorithm that fits a model.
+
+    Attributes
+    ----------
+    name : str
+        Name that `solver=` takes.
+    """
 
     name: ClassVar[str]
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun: ...
+    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
+        """Start a fit.
+
+        Parameters
+        ----------
+        model : Model
+            Model to fit: number of topics, priors, background and temperature.
+        corpus : MemoryCorpus
+            Counts. Solvers that use only the methods of `Corpus` also accept counts on disk or on a cluster.
+        theta : array of shape (n_documents, width)
+            P(z|d) to start from, padded.
+        phi : array of shape (n_words, width)
+            P(w|z) to start from, padded.
+
+        Returns
+        -------
+        SolverRun
+            The fit before its first iteration.
+
+        Raises
+        ------
+        UnsupportedError
+            If the algorithm cannot fit this model.
+        """
 
 
 class SavedFit(NamedTuple):
-    """A fit that was put down."""
+    """State and history of a fit, as stored in a checkpoint."""
 
     state: Snapshot
     history: dict[str, Array]
 
 
 class CheckpointStore(Protocol):
-    """Keeps the state of a fit somewhere safe."""
+    """A place where the state of a fit is stored."""
 
     def load(self) -> SavedFit | None:
-        """What was kept of this very fit."""
+        """Return the stored state of this fit, or None."""
 
-    def offer(self, iteration: int, kept: Callable[[], SavedFit]) -> None:
-        """Called after each iteration: takes the fit's state if it is time to."""
-
-
-class Monitor:
-    """Writes the history down and tells whoever listens."""
-
-    def __init__(self, listeners: list[Callback]) -> None:
-        self._listeners = listeners
-        self._entries: list[Entry] = []
-        self._started = time.perf_counter()
-
-    def record(self, iteration: int, report: Progress) -> None:
-        entry: Entry = {"iteration": iteration, "seconds": time.perf_counter() - self._started, **report.columns()}
-        self._entries.append(entry)
-        for listener in self._listeners:
-            listener(dict(entry))
-
-    def restore(self, history: dict[str, Array]) -> None:
-        """Goes on after a history, its clock too."""
-        rows = zip(*(column.tolist() for column in history.values()), strict=True)
-        self._entries = [dict(zip(history, row, strict=True)) for row in rows]
-        self._started = time.perf_counter() - self._entries[-1]["seconds"]
-
-    def history(self) -> dict[str, Array]:
-        names = self._entries[0] if self._entries else ("iteration",)
-        history = {name: np.array([entry[name] for entry in self._entries]) for name in names}
-        history["iteration"] = history["iteration"].astype(np.int64)
-        return history
+    def offer(self, iteration: int, saved: Callable[[], SavedFit]) -> None:
+        """Store the state of the fit if it is time to; called after each iteration."""
 
 
 AnyRun = TypeVar("AnyRun", bound=Iterative)
@@ -155,7 +159,7 @@ AnyRun = TypeVar("AnyRun", bound=Iterative)
 
 @dataclass(frozen=True)
 class FitEnd(Generic[AnyRun]):
-    """Where a fit ended."""
+    """Result of the fit loop."""
 
     run: AnyRun
     history: dict[str, Array]
@@ -165,12 +169,12 @@ class FitEnd(Generic[AnyRun]):
 
     @property
     def quality(self) -> float:
-        """What the best of several fits has most of: the objective, unless the run has a better measure."""
+        """Return what the best of several starts maximizes: the objective, unless the run defines `quality`."""
         return float(getattr(self.run, "quality", self.run.report.objective))
 
 
 FitResult = FitEnd[SolverRun]
-"""a fit of PLSA at its end: the run with its point, the history and why it stopped"""
+"""Result of the fit loop for PLSA."""
 
 
 def run_to_end(
@@ -185,13 +189,15 @@ def run_to_end(
     listeners: list[Callback],
     store: CheckpointStore | None = None,
 ) -> FitResult | None:
-    """`advance_to_end` of what the solver begins."""
+    """Run `advance_to_end` with the run that a solver begins, or resumes from the store."""
     resume = None
     if store is not None:
         chosen: Any = chosen_solver(solver, model, corpus)
         if not hasattr(chosen, "resume"):
-            raise UnsupportedError("This solver's fits cannot be kept in a checkpoint: use 'auto', 'scd' or 'em'.")
-        resume = partial(_resumed, chosen, model, corpus, theta, phi)
+            raise UnsupportedError(
+                f"checkpoint: solver={chosen.name!r} cannot be resumed. Solvers that can: {', '.join(_resumable())}."
+            )
+        resume = partial(_resume, chosen, model, corpus, theta, phi)
     return advance_to_end(
         lambda: solver.begin(model, corpus, theta, phi),
         resume,
@@ -202,23 +208,8 @@ def run_to_end(
     )
 
 
-def _resumed(solver: Any, model: Model, corpus: Any, theta: Array, phi: Array, state: Snapshot) -> SolverRun:
-    """Goes on from a state of a file, whose arrays must be like those of a start."""
-    pairs = [(array, theta) for array in state.docs.values()] + [(array, phi) for array in state.words.values()]
-    for array, like in pairs:
-        if not isinstance(array, np.ndarray) or not isinstance(like, np.ndarray):
-            continue  # of shards: checked where they are read
-        if array.shape != like.shape or array.dtype != like.dtype or not np.isfinite(array).all():
-            raise ModelFileError("The checkpoint is not a state of this fit: remove it to begin anew.")
-    try:
-        run: SolverRun = solver.resume(model, corpus, state)
-    except KeyError as error:
-        raise ModelFileError(f"The checkpoint has no {error}: remove it to begin anew.") from None
-    return run
-
-
 def chosen_solver(solver: Any, model: Model, corpus: Any) -> Any:
-    """The solver that does the work: of one that chooses by the model and the data, the chosen one."""
+    """Return the solver that runs: for "auto" the one that it chooses, else the solver itself."""
     return solver.chosen(model, corpus) if hasattr(solver, "chosen") else solver
 
 
@@ -231,23 +222,23 @@ def advance_to_end(
     listeners: list[Callback],
     store: CheckpointStore | None = None,
 ) -> FitEnd[AnyRun] | None:
-    """Advances until the residual is at most `tol`, `max_iter` iterations are done, or Ctrl-C.
+    """Advance a run until the residual is at most `tol`, `max_iter` iterations are done, or Ctrl-C is pressed.
 
-    After Ctrl-C the last whole point is returned, marked as interrupted; None if there is none yet. With a store the
-    fit goes on from what was kept of it, by `resume`, to the same end.
+    After Ctrl-C the result has the last complete point and is marked as interrupted; it is None if there is no such
+    point yet. If the store has a state of this fit, `resume` continues from it, with the same result.
     """
-    monitor = Monitor(listeners)
+    monitor = _Monitor(listeners)
     run: AnyRun | None = None
     iteration, converged, interrupted = 0, False, False
     try:
-        kept = None if store is None else store.load()
-        if kept is None or resume is None:
+        saved = None if store is None else store.load()
+        if saved is None or resume is None:
             run = begin()
             monitor.record(0, run.report)
         else:
-            run = resume(kept.state)
-            monitor.restore(kept.history)
-            iteration, converged = int(kept.history["iteration"][-1]), _is_done(run, tol)
+            run = resume(saved.state)
+            monitor.restore(saved.history)
+            iteration, converged = int(saved.history["iteration"][-1]), _is_done(run, tol)
         while iteration < max_iter and not converged:
             run.advance()
             iteration += 1
@@ -262,18 +253,10 @@ def advance_to_end(
     return FitEnd(run, monitor.history(), iteration, converged, interrupted)
 
 
-def _is_done(run: Iterative, tol: float) -> bool:
-    return run.exhausted or run.report.residual <= tol
-
-
-def _save(run: Any, monitor: Monitor) -> SavedFit:
-    return SavedFit(run.snapshot(), monitor.history())
-
-
 def best_of(fits: Iterable[FitEnd[AnyRun] | None]) -> tuple[FitEnd[AnyRun], bool]:
-    """The best of several fits, which are made one after the other, and whether Ctrl-C cut them short.
+    """Return the best of several fits, and whether Ctrl-C ended them.
 
-    Raises KeyboardInterrupt if it came before there was anything to keep.
+    Raises KeyboardInterrupt if there is no fit to return.
     """
     best: FitEnd[AnyRun] | None = None
     interrupted = False
@@ -288,27 +271,27 @@ def best_of(fits: Iterable[FitEnd[AnyRun] | None]) -> tuple[FitEnd[AnyRun], bool
     return best, interrupted
 
 
-R = TypeVar("R", bound=Iterative)
-
-
-def generators(random_state: Any, n_starts: int) -> Iterator[np.random.Generator]:
-    """Random numbers for each start, from a seed as scikit-learn takes it."""
-    state = as_random_state(random_state)
-    return (np.random.default_rng(state.randint(np.iinfo(np.int32).max)) for _ in range(n_starts))
-
-
 def best_fit(
-    estimator: Any, beginnings: Iterable[Callable[[], R]], *, max_iter: int, tol: float
-) -> tuple[FitEnd[R], bool]:
-    """The best of the runs that these functions begin, and whether Ctrl-C ended it; the estimator's listeners hear."""
+    estimator: Any, beginnings: Iterable[Callable[[], AnyRun]], *, max_iter: int, tol: float
+) -> tuple[FitEnd[AnyRun], bool]:
+    """Run the fit of each start and return the best one, and whether Ctrl-C ended them.
+
+    The estimator's parameters `verbose` and `callback` apply.
+    """
     with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
         return best_of(advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners) for begin in beginnings)
 
 
-def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> None:
-    """Raises KeyboardInterrupt after Ctrl-C, now that the best model so far is kept; warns of a fit that is not done.
+def generators(random_state: Any, n_starts: int) -> Iterator[np.random.Generator]:
+    """Yield a random generator for each start, from a seed as scikit-learn takes it."""
+    state = as_random_state(random_state)
+    return (np.random.default_rng(state.randint(np.iinfo(np.int32).max)) for _ in range(n_starts))
 
-    Called by `fit` itself: the warning names the line that called it.
+
+def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> None:
+    """Raise KeyboardInterrupt after Ctrl-C, or warn if the fit has not converged.
+
+    Called by `fit` itself, after the attributes are set, so that the warning names the line that called `fit`.
     """
     if interrupted:
         raise KeyboardInterrupt
@@ -316,11 +299,68 @@ def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> 
         return
     residuals = estimator.history_.get("residual")
     if residuals is None:
-        why = f"before one added as little as tol={tol:g} nats per token to the bound"
+        why = f"and each still added more than tol={tol:g} nats per token to the bound"
     else:
-        why = f"where re-optimizing could still gain up to {residuals[-1]:.2g} nats per token (tol={tol:g})"
+        why = f"with a possible gain of up to {residuals[-1]:.2g} nats per token (tol={tol:g})"
     warnings.warn(
         f"The fit stopped after max_iter={max_iter} iterations, {why}: raise max_iter or tol.",
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+class _Monitor:
+    """Writes the history and calls the listeners."""
+
+    def __init__(self, listeners: list[Callback]) -> None:
+        self._listeners = listeners
+        self._entries: list[Entry] = []
+        self._started = time.perf_counter()
+
+    def record(self, iteration: int, report: Progress) -> None:
+        entry: Entry = {"iteration": iteration, "seconds": time.perf_counter() - self._started, **report.columns()}
+        self._entries.append(entry)
+        for listener in self._listeners:
+            listener(dict(entry))
+
+    def restore(self, history: dict[str, Array]) -> None:
+        """Continue after a stored history; the clock continues too."""
+        rows = zip(*(column.tolist() for column in history.values()), strict=True)
+        self._entries = [dict(zip(history, row, strict=True)) for row in rows]
+        self._started = time.perf_counter() - self._entries[-1]["seconds"]
+
+    def history(self) -> dict[str, Array]:
+        names = self._entries[0] if self._entries else ("iteration",)
+        history = {name: np.array([entry[name] for entry in self._entries]) for name in names}
+        history["iteration"] = history["iteration"].astype(np.int64)
+        return history
+
+
+def _resume(solver: Any, model: Model, corpus: Any, theta: Array, phi: Array, state: Snapshot) -> SolverRun:
+    """Resume from the state in a file, whose arrays must have the shapes and types of a start."""
+    pairs = [(array, theta) for array in state.docs.values()] + [(array, phi) for array in state.words.values()]
+    for array, like in pairs:
+        if not isinstance(array, np.ndarray) or not isinstance(like, np.ndarray):
+            continue  # rows of shards are checked when they are read
+        if array.shape != like.shape or array.dtype != like.dtype or not np.isfinite(array).all():
+            raise ModelFileError("The checkpoint does not belong to this fit: remove it to start again.")
+    try:
+        run: SolverRun = solver.resume(model, corpus, state)
+    except KeyError as error:
+        raise ModelFileError(f"The checkpoint has no {error}: remove it to start again.") from None
+    return run
+
+
+def _resumable() -> list[str]:
+    """Return the names of the solvers whose fits can be resumed from a checkpoint."""
+    from polyseme.solvers import SOLVERS
+
+    return [name for name, solver in SOLVERS.items() if hasattr(solver, "resume") or hasattr(solver, "chosen")]
+
+
+def _is_done(run: Iterative, tol: float) -> bool:
+    return run.exhausted or run.report.residual <= tol
+
+
+def _save(run: Any, monitor: _Monitor) -> SavedFit:
+    return SavedFit(run.snapshot(), monitor.history())

@@ -1,21 +1,19 @@
-"""Tempered EM (Hofmann 1999; Gaussier and Goutte 2005, section 3): posteriors raised to a power beta.
+"""Tempered EM: posteriors raised to a power beta.
 
-P(z|d,w) ∝ (theta_dz phi_zw)^beta, then the usual M-step. At a fixed beta the free energy
-F_beta = (1/beta) sum x log sum_z (theta phi)^beta never falls; the likelihood, reported beside it, may. Folding in uses
-the beta of the fit.
+P(z|d,w) ∝ (theta_dz phi_zw)^beta, followed by the usual M-step. At a fixed beta the free energy
+F_beta = (1/beta) sum x log sum_z (theta phi)^beta never decreases. The likelihood, which is reported too, can decrease.
+Folding in uses the beta of the fit.
 
-Hofmann's schedule of beta (solvers/tempered.py), made to look further before it ends.
-
-`HeldOutTempered` ends at the first beta that brings no improvement on the held-out tokens. With many topics for few
-tokens, that can be the very first one: 0.9 still overfits, where 0.6 would not. Here the schedule goes on below it,
-from the best point, and ends when that has brought nothing `tries` times in a row. Held-out tokens alone decide.
-Patience is 10, since a start improves only after a few steps (3 were too few on Medline: its best point was the start).
+References
+----------
+T. Hofmann. Probabilistic latent semantic indexing. SIGIR 1999.
+E. Gaussier and C. Goutte. Relation between PLSA and NMF and implications. SIGIR 2005. Section 3.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,12 +26,18 @@ from polyseme.solvers.base import Snapshot, SolverRun
 from polyseme.solvers.early_stopping import hold_out_tokens
 
 _SAME_TOPIC = 0.05
-"""topics no further apart than this (total variation) count as one"""
+"""Topics at a total variation distance of at most this count as equal."""
 
 
 @dataclass(frozen=True)
 class Tempered:
-    """EM at one beta: below 1 it smooths, at 1 it is plain EM."""
+    """EM at one beta.
+
+    Parameters
+    ----------
+    beta : float, default=0.9
+        Power of the posteriors. Values below 1 smooth, 1 is plain EM.
+    """
 
     name: ClassVar[str] = "tempered"
     beta: float = 0.9
@@ -47,12 +51,31 @@ class Tempered:
 
 @dataclass(frozen=True)
 class HeldOutTempered:
-    """Hofmann's schedule: lower beta whenever the held-out tokens' perplexity stops improving.
+    """Tempered EM with Hofmann's schedule: beta decreases when held-out tokens stop becoming more probable.
 
-    A share of every document's tokens is held out; EM runs at beta = 1 until `patience` steps together have not made
-    them more probable by `least_gain` nats a token, then, from the best point, at shrink * beta, and so on; the fit
-    ends when a lower beta brings no such gain, with the best point seen. `smoothing` mixes the unigram into the
-    held-out score, since a zero would decide it.
+    EM runs at beta = 1 on the tokens that are not held out, until `patience` iterations have not made a held-out token
+    more probable by `least_gain`. Then it continues from the best point at `shrink` * beta, and so on. The schedule
+    ends at the first beta without such a gain. The result is the best point.
+
+    Parameters
+    ----------
+    held_out : float, default=0.1
+        Share of the tokens of every document that is held out.
+    shrink : float, default=0.9
+        Factor from one beta to the next.
+    smoothing : float, default=0.01
+        Weight of the unigram in the held-out probability. Without it a single zero would decide the score.
+    patience : int, default=5
+        Iterations without a gain after which beta decreases. A random start may need 10: its score improves only after
+        a few iterations.
+    seed : int, default=0
+        Seed of the choice of held-out tokens.
+    least_gain : float, default=1e-4
+        Smallest gain that counts, in nats per held-out token.
+    tries : int, default=0
+        How often the schedule continues after its end, from the best point and with two betas below all earlier ones.
+        The fit ends when this many continuations in a row have not improved the best point. Many topics for few tokens
+        need it: beta = 0.9 can still overfit where 0.6 does not. 0 is Hofmann's schedule.
     """
 
     name: ClassVar[str] = "held-out-tempered"
@@ -63,22 +86,40 @@ class HeldOutTempered:
     patience: int = 5
     seed: int = 0
     least_gain: float = 1e-4
+    tries: int = 0
 
     def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
         if not 0 < self.held_out < 1 or not 0 < self.shrink < 1 or not 0 < self.smoothing < 1:
-            raise InputError("held_out, shrink and smoothing must each be between 0 and 1.")
+            raise InputError("HeldOutTempered: held_out, shrink and smoothing must each be between 0 and 1.")
         if self.patience < 1 or not self.least_gain >= 0:
-            raise InputError("patience must be at least 1, and least_gain at least 0.")
-        return HeldOutRun(self, _at(model, 1.0), corpus, theta, phi)
+            raise InputError("HeldOutTempered: patience must be at least 1, and least_gain at least 0.")
+        if self.tries < 0:
+            raise InputError(f"HeldOutTempered: tries must be at least 0, got {self.tries!r}.")
+        return HeldOutRun(self, model, corpus, theta, phi)
 
 
 @dataclass(frozen=True)
 class Annealed:
-    """EM along a sequence of betas from `start` to `stop`, `stages` of `steps` iterations, then on at `stop`.
+    """EM along a sequence of betas, then at the last one.
 
-    Rising betas are deterministic annealing: at a low beta topics fall onto each other, and split again as beta rises;
-    `noise` (relative, from `seed`) lets them. How many distinct topics there are at the end of each stage is kept in
-    `run.stages`: a hint at the number of components. Falling betas are inverse annealing.
+    Increasing betas are deterministic annealing: at a low beta topics become equal, and as beta increases they
+    separate. The number of different topics at the end of each stage, in the attribute `annealing_` of the estimator,
+    is a hint at the number of components. Decreasing betas are inverse annealing.
+
+    Parameters
+    ----------
+    start : float, default=0.6
+        First beta.
+    stop : float, default=1.0
+        Last beta.
+    stages : int, default=9
+        Number of betas, evenly spaced.
+    steps : int, default=10
+        Iterations per beta.
+    noise : float, default=0.01
+        Relative noise on the topics at the start of a stage, so that equal topics can separate.
+    seed : int, default=0
+        Seed of the noise.
     """
 
     name: ClassVar[str] = "annealed"
@@ -91,13 +132,13 @@ class Annealed:
 
     def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
         if self.stages < 1 or self.steps < 1 or not 0 <= self.noise < 1:
-            raise InputError("stages and steps must be at least 1, and noise at least 0 and below 1.")
+            raise InputError("Annealed: stages and steps must be at least 1, and noise at least 0 and below 1.")
         _at(model, self.stop)
         return AnnealedRun(self, model, corpus, theta, phi)
 
 
-class _Wrapped:
-    """A run that shows another run's point."""
+class _ScheduledRun:
+    """A run whose point is that of the current EM run."""
 
     exhausted = False
     inner: EMRun
@@ -115,60 +156,97 @@ class _Wrapped:
         return self.inner.phi
 
 
-class HeldOutRun(_Wrapped):
-    """`quality` is the best held-out score: free energies at different betas do not compare."""
+class HeldOutRun(_ScheduledRun):
+    """A fit with `HeldOutTempered`: one descent of beta, and further ones as `tries` allows."""
+
+    _descent_best: EMRun
+    _descent_score: float
+    _reference: float
+    _improved_at_this_beta: bool
+    _waited: int
 
     def __init__(self, settings: HeldOutTempered, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> None:
         self._settings = settings
+        self._model = model
         tokens = hold_out_tokens(corpus, settings.held_out, settings.seed, settings.smoothing)
         self._corpus, self._score = tokens.corpus, tokens.score
-        self.inner = EMRun(model, self._corpus, theta, phi)
+        self._best: EMRun | None = None  # of the earlier descents
+        self._best_score = -np.inf
+        self._failures = 0
+        self._lowest_beta = 1.0
+        self._descend(1.0, theta, phi)
         self.report = self.inner.report._replace(residual=float("inf"))
-        self._best, self.quality = self.inner, self._score(self.inner)
-        self._mark = self.quality
-        self._improved_at_this_beta = True
-        self._waited = 0
+
+    @property
+    def quality(self) -> float:
+        """Return the best held-out score. The free energies of different betas cannot be compared."""
+        return max(self._best_score, self._descent_score)
 
     def advance(self) -> None:
         inner = EMRun(self.inner.model, self._corpus, *self.inner.step)
         score = self._score(inner)
         self._waited += 1
-        if score > self.quality:
-            self._best, self.quality = inner, score
-        if score > self._mark + self._settings.least_gain:
-            self._mark, self._improved_at_this_beta, self._waited = score, True, 0
+        if score > self._descent_score:
+            self._descent_best, self._descent_score = inner, score
+        if score > self._reference + self._settings.least_gain:
+            self._reference, self._improved_at_this_beta, self._waited = score, True, 0
+            self.inner = inner
         elif self._waited < self._settings.patience:
-            pass
+            self.inner = inner
         elif self._improved_at_this_beta:
             beta = self.inner.model.temperature * self._settings.shrink
-            inner = EMRun(_at(self.inner.model, beta), self._corpus, self._best.theta, self._best.phi)
-            self._mark, self._improved_at_this_beta, self._waited = self.quality, False, 0
+            self.inner = self._at_beta(beta, self._descent_best.theta, self._descent_best.phi)
+            self._reference, self._improved_at_this_beta, self._waited = self._descent_score, False, 0
         else:
-            inner, self.exhausted = self._best, True
-        self.inner = inner
-        self.report = inner.report._replace(residual=float("inf"))
+            self._end_descent()
+        self.report = self.inner.report._replace(residual=float("inf"))
+
+    def _descend(self, beta: float, theta: Array, phi: Array) -> None:
+        """Start at this beta; a lower one follows even if this one brings no gain."""
+        self.inner = self._at_beta(beta, theta, phi)
+        self._descent_best, self._descent_score = self.inner, self._score(self.inner)
+        self._reference = self._descent_score
+        self._improved_at_this_beta = True
+        self._waited = 0
+
+    def _end_descent(self) -> None:
+        """Start the next descent from the best point, or end the fit there."""
+        if self._best is None or self._descent_score > self._best_score:
+            self._best, self._best_score, self._failures = self._descent_best, self._descent_score, 0
+        else:
+            self._failures += 1
+        if self._failures >= self._settings.tries:
+            self.inner, self.exhausted = self._best, True
+        else:
+            self._descend(self._lowest_beta * self._settings.shrink, self._best.theta, self._best.phi)
+
+    def _at_beta(self, beta: float, theta: Array, phi: Array) -> EMRun:
+        self._lowest_beta = min(self._lowest_beta, beta)
+        return EMRun(_at(self._model, beta), self._corpus, theta, phi)
 
 
-class AnnealedRun(_Wrapped):
+class AnnealedRun(_ScheduledRun):
+    """A fit with `Annealed`."""
+
     def __init__(self, settings: Annealed, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> None:
         self._settings = settings
         self._corpus = corpus
         self._rng = np.random.default_rng(settings.seed)
         self._betas = [float(beta) for beta in np.linspace(settings.start, settings.stop, settings.stages)]
-        self._done = 0
+        self._iteration = 0
         self.stages: list[tuple[float, int]] = []
-        """(beta, number of distinct topics) at the end of each stage"""
+        """(beta, number of different topics) at the end of each stage."""
         self.inner = EMRun(_at(model, self._betas[0]), corpus, theta, phi)
         self.report = self.inner.report._replace(residual=float("inf"))
 
     def advance(self) -> None:
-        self._done += 1
-        stage, within = divmod(self._done, self._settings.steps)
+        self._iteration += 1
+        stage, within = divmod(self._iteration, self._settings.steps)
         theta, phi = self.inner.step
         if within == 0 and stage <= len(self._betas):
             self.stages.append((self.model.temperature, distinct_topics(phi[:, : self.model.n_topics].T)))
         if within == 0 and stage < len(self._betas):
-            self.inner = EMRun(_at(self.model, self._betas[stage]), self._corpus, theta, self._disturbed(phi))
+            self.inner = EMRun(_at(self.model, self._betas[stage]), self._corpus, theta, self._with_noise(phi))
         else:
             self.inner.advance()
         still_annealing = stage < len(self._betas)
@@ -176,88 +254,23 @@ class AnnealedRun(_Wrapped):
             residual=float("inf") if still_annealing else self.inner.report.residual
         )
 
-    def _disturbed(self, phi: Array) -> Array:
+    def _with_noise(self, phi: Array) -> Array:
         noisy = phi * self._rng.uniform(1 - self._settings.noise, 1 + self._settings.noise, phi.shape)
         sums = noisy.sum(axis=0)
         return (noisy / np.where(sums > 0, sums, 1)).astype(phi.dtype)
 
 
 def distinct_topics(topics: Array) -> int:
-    """How many of the topics (K x words) are further than a little from all those before them."""
-    kept: list[Array] = []
+    """Return the number of topics (rows) that differ from all earlier ones by more than a little."""
+    different: list[Array] = []
     for topic in topics:
-        if all(0.5 * np.abs(topic - other).sum() > _SAME_TOPIC for other in kept):
-            kept.append(topic)
-    return len(kept)
+        if all(0.5 * np.abs(topic - other).sum() > _SAME_TOPIC for other in different):
+            different.append(topic)
+    return len(different)
 
 
 def _at(model: Model, beta: float) -> Model:
+    """Return the model at a temperature."""
     if not 0 < beta < float("inf"):
         raise InputError(f"beta must be a finite number above 0, got {beta!r}.")
     return replace(model, temperature=beta)
-
-
-@dataclass(frozen=True)
-class LookFurther:
-    """The schedule of `settings`; each of the `tries` covers two more betas below those that it has seen."""
-
-    name: ClassVar[str] = "look-further"
-    holds_out: ClassVar[bool] = True
-    settings: HeldOutTempered = field(default_factory=lambda: HeldOutTempered(patience=10))
-    tries: int = 2
-
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        if self.tries < 0:
-            raise InputError(f"tries must be at least 0, got {self.tries!r}.")
-        first = cast(HeldOutRun, self.settings.begin(model, corpus, theta, phi))
-        return _FurtherRun(self, model, corpus, first)
-
-
-class _FurtherRun:
-    """Runs of the schedule one after another, each from the best point so far."""
-
-    def __init__(self, solver: LookFurther, model: Model, corpus: MemoryCorpus, first: HeldOutRun) -> None:
-        self._solver = solver
-        self._model = model
-        self._corpus = corpus
-        self._best = self._current = first
-        self._lowest = 1.0
-        self._failures = 0
-        self.report = first.report
-        self.exhausted = False
-
-    @property
-    def model(self) -> Model:
-        return self._current.model
-
-    @property
-    def theta(self) -> Array:
-        return self._current.theta
-
-    @property
-    def phi(self) -> Array:
-        return self._current.phi
-
-    @property
-    def quality(self) -> float:
-        """The best held-out score."""
-        return max(self._best.quality, self._current.quality)
-
-    def advance(self) -> None:
-        self._current.advance()
-        self._lowest = min(self._lowest, self._current.model.temperature)
-        if self._current.exhausted:
-            self._go_on()
-        self.report = self._current.report
-
-    def _go_on(self) -> None:
-        """From the end of one run: the next one, or the end."""
-        if self._current is self._best or self._current.quality > self._best.quality:
-            self._best, self._failures = self._current, 0
-        else:
-            self._failures += 1
-        if self._failures >= self._solver.tries:
-            self._current, self.exhausted = self._best, True
-            return
-        lower = replace(self._model, temperature=self._lowest * self._solver.settings.shrink)
-        self._current = HeldOutRun(self._solver.settings, lower, self._corpus, self._best.theta, self._best.phi)
