@@ -186,12 +186,16 @@ def test_nmf_stops_early_too():
     ("settings", "error", "sentence"),
     [
         ("yes", InputError, "early_stopping must be None, True or a polyseme.solvers.EarlyStopping, got 'yes'."),
-        (EarlyStopping(held_out=0), InputError, "held_out and smoothing must each be between 0 and 1."),
-        (EarlyStopping(patience=0), InputError, "patience and folds must each be at least 1."),
-        (EarlyStopping(by="pages"), InputError, "by must be one of 'words', 'documents', got 'pages'."),
+        (EarlyStopping(held_out=0), InputError, "EarlyStopping: held_out and smoothing must each be between 0 and 1."),
+        (EarlyStopping(patience=0), InputError, "EarlyStopping: patience and folds must each be at least 1."),
+        (EarlyStopping(by="pages"), InputError, "EarlyStopping: by must be one of 'words', 'documents', got 'pages'."),
         (EarlyStopping(by="documents"), InputError, "EarlyStopping: folds must be at least 2 with by='documents'."),
-        (EarlyStopping(by="documents", folds=151), UnsupportedError, "150 documents cannot be parted into 151 folds"),
-        (EarlyStopping(solver=HeldOutTempered()), UnsupportedError, "solver='held-out-tempered' stops by held-out"),
+        (EarlyStopping(by="documents", folds=151), UnsupportedError, "150 documents cannot be split into 151 folds"),
+        (
+            EarlyStopping(solver=HeldOutTempered()),
+            UnsupportedError,
+            "solver='held-out-tempered' already stops by held-out",
+        ),
     ],
 )
 def test_bad_settings_get_one_sentence(settings, error, sentence):

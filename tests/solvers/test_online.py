@@ -238,7 +238,7 @@ def test_what_it_cannot_do_is_said():
     with pytest.raises(UnsupportedError, match="looks at all"):
         PLSA(**SETTINGS, solver="online", doc_topic_prior=TopicSelection(0.1)).fit(TRAIN)
     for wrong in ({"batch_size": 0}, {"doc_steps": 0}, {"decay": 0.5}, {"offset": 1.0}):
-        with pytest.raises(InputError, match="Online: "):
+        with pytest.raises(InputError, match="StepwiseEM: "):
             StepwiseEM(**wrong)
     with pytest.raises(InputError, match="topic_word must be an array of shape"):
         PLSA(**SETTINGS, init=(None, np.ones((2, 3)))).fit(TRAIN)

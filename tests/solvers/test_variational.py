@@ -187,7 +187,7 @@ def test_a_plain_step_never_lowers_the_bound(kinds, doc_steps, refresh, weighted
     look, bounds = run._good, [run._good.bound]
     for _ in range(80):
         run._iteration += 1
-        look = run._em_step(look.next_lambda, look.next_expected, look.next_priors)
+        look = run._evaluate(look.next_lambda, look.next_expected, look.next_priors)
         bounds.append(look.bound)
     assert (np.diff(bounds) / np.abs(bounds[1:])).min() >= -1e-12
     assert bounds[-1] > bounds[0]

@@ -16,7 +16,7 @@ Extrapolate = Callable[[Array, Array], Array]
 """of a new and an old factor: see solvers/accelerate.py"""
 
 
-class Streamed(NamedTuple):
+class StreamState(NamedTuple):
     """What goes from one shard to the next where they are read in turn."""
 
     joint: Array
@@ -28,7 +28,7 @@ class Streamed(NamedTuple):
     tokens: float = 0.0
 
 
-Step = Callable[[int, Shard, Streamed], Streamed]
+StreamStep = Callable[[int, Shard, StreamState], StreamState]
 """of a shard's number, the shard, and what the shards before it left"""
 
 
@@ -60,7 +60,7 @@ class Corpus(Protocol):
     @property
     def unigram(self) -> Floats: ...
 
-    def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
+    def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         """state = step(number, shard, state) for one shard after the other, in an order that the generator decides."""
 
     def uniform(self, model: Model) -> Any:
@@ -93,7 +93,7 @@ class MemoryCorpus(Shard):
     in_memory: ClassVar[bool] = True
     """whether all counts, and theta, are arrays of this process; else theta is what `look` makes of it"""
 
-    def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
+    def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         """What the step makes of all documents at once."""
         return step(0, self, state)
 

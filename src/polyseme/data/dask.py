@@ -30,7 +30,7 @@ from polyseme.core.factors import columns_to_one
 from polyseme.core.model import EMStepResult, Model, Quality, background_sums, e_step, m_step
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.core.statistics import FAN_IN, SufficientStatistics, merged
-from polyseme.data.corpus import Extrapolate, Step, Streamed, uniform_rows
+from polyseme.data.corpus import Extrapolate, StreamState, StreamStep, uniform_rows
 from polyseme.data.disk import DiskCorpus, Generation, ShardFolder, read_rows, write_rows
 from polyseme.data.shard_files import (
     MANIFEST,
@@ -278,7 +278,7 @@ class DaskSource(ShardFolder):
         (found,) = self._results([self._added_up(stats)])
         return found
 
-    def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
+    def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         """A chain of tasks; every few links the client has the state, so a lost worker costs no more than those."""
         order = rng.permutation(self.n_shards).tolist()
         for start in range(0, len(order), _LINKS_OF_A_CHAIN):
@@ -399,11 +399,11 @@ def _visit(ref: ShardRef, model: Model, theta: Array, phi: Array) -> tuple[Array
     return visited.next_theta, visited.stats
 
 
-def _with_topics(joint: Array, state: Streamed) -> Streamed:
+def _with_topics(joint: Array, state: StreamState) -> StreamState:
     return state._replace(joint=joint)
 
 
-def _turn(ref: ShardRef, step: Step, number: int, state: Streamed) -> Streamed:
+def _turn(ref: ShardRef, step: StreamStep, number: int, state: StreamState) -> StreamState:
     return step(number, _shard(ref), state._replace(joint=state.joint.copy()))
 
 

@@ -27,7 +27,7 @@ from polyseme.core.factors import columns_to_one
 from polyseme.core.model import EMStepResult, Model, background_sums, e_step, m_step
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import ReductionTree, SufficientStatistics
-from polyseme.data.corpus import Extrapolate, Step, Streamed, uniform_rows
+from polyseme.data.corpus import Extrapolate, StreamState, StreamStep, uniform_rows
 from polyseme.data.shard_files import (
     WORD_TOTALS,
     Manifest,
@@ -325,7 +325,7 @@ class DiskSource(ShardFolder):
 
     # what a fit asks for
 
-    def in_turn(self, step: Step, state: Streamed, rng: np.random.Generator) -> Streamed:
+    def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         for number in rng.permutation(self.n_shards).tolist():
             state = step(number, self.shard(number), state)
         return state

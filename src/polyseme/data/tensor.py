@@ -115,7 +115,7 @@ class TensorCounts:
         An item's numbers are divided by their largest, which cancels in the expected counts: products of several small
         probabilities would leave the range of float32.
         """
-        scales = [largest(factor) for factor in factors]
+        scales = [row_max(factor) for factor in factors]
         factors = [factor / scale[:, np.newaxis] for factor, scale in zip(factors, scales, strict=True)]
         chunks = self.chunks(weights.size)
         c = self.column_mode
@@ -145,7 +145,7 @@ class TensorCounts:
         self._chunks = (0, [])
 
 
-def largest(rows: Array) -> Array:
+def row_max(rows: Array) -> Array:
     """The largest number of each row; one for a row of zeros."""
     most = rows.max(axis=1)
     return np.asarray(np.where(most > 0, most, 1), dtype=rows.dtype)

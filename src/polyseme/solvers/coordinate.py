@@ -1,16 +1,18 @@
-"""Unnormalized factors, as KL-NMF keeps them: x_dw ~ Poisson(p), p = sum_k docs_dk words_wk.
+"""Coordinate ascent on unnormalized factors, the fastest solver for plain maximum likelihood.
 
-With s_d = sum_w p_dw, log P(w|d) = log p - log s_d; and the Poisson likelihood is highest, over the documents' scales,
-at s_d = n_d, where the two likelihoods differ by a constant. So PLSA's likelihood is the Poisson one with the scales
-profiled out. Documents count with their weights v_d.
+Unnormalized factors are those of KL-NMF: x_dw ~ Poisson(p), p = sum_k docs_dk words_wk. With s_d = sum_w p_dw,
+log P(w|d) = log p - log s_d. For fixed topic proportions the Poisson likelihood is largest at s_d = n_d, where the two
+likelihoods differ by a constant. So the likelihood of PLSA is the Poisson likelihood maximized over the scales of the
+documents. Each document contributes with its weight v_d.
 
-Sequential coordinate ascent with extrapolation: the fast way to a maximum-likelihood fit.
+A half-step increases the Poisson likelihood of every row of one factor, one entry at a time
+(_native/coordinate.hpp; after Hsieh and Dhillon 2011, with a step that needs no line search). Both half-steps are
+extrapolated. The reported likelihood, which never decreases, is that of w given d.
 
-Both factors are kept unnormalized (poisson.py); each half-step raises every row's Poisson likelihood one weight at a
-time (_native/coordinate.hpp; after Hsieh and Dhillon 2011, with a step that needs no line search). What is reported,
-and must not fall, is the likelihood of w given d.
-
-Topics of a short fit of PLSA, for models that a start near a good likelihood saves from poor optima.
+References
+----------
+C.-J. Hsieh and I. S. Dhillon. Fast coordinate descent methods with variable selection for non-negative matrix
+    factorization. KDD 2011.
 """
 
 from __future__ import annotations
@@ -28,82 +30,23 @@ from polyseme.solvers.ascent import Momentum
 from polyseme.solvers.base import Report, Snapshot, SolverRun, run_to_end
 from polyseme.solvers.initialize import named_start
 
-
-class Unnormalized(NamedTuple):
-    """docs (documents x width) and words (words x width)."""
-
-    docs: Array
-    words: Array
-
-    @property
-    def theta(self) -> Array:
-        """P(z|d) = docs_dk sum_w words_wk / s_d; a document without words has zeros."""
-        theta = self.docs * column_sums(self.words).astype(self.docs.dtype)
-        sums = theta.sum(axis=1, dtype=np.float64, keepdims=True)
-        return np.divide(theta, sums, out=np.zeros_like(theta), where=sums > 0, casting="same_kind")
-
-    @property
-    def phi(self) -> Array:
-        """P(w|z), words x width."""
-        sums = column_sums(self.words)
-        return (self.words / np.where(sums > 0, sums, 1)).astype(self.words.dtype)
-
-
-def from_plsa(corpus: MemoryCorpus, theta: Array, phi: Array) -> Unnormalized:
-    """docs = n_d theta, words = phi: the scale at which s_d = n_d."""
-    return Unnormalized(theta * corpus.totals[:, np.newaxis].astype(theta.dtype), phi)
-
-
-def column_sums(factor: Array, weights: Floats | None = None) -> Floats:
-    """sum over rows of weight * factor, in float64 (width numbers)."""
-    if weights is None:
-        return np.asarray(factor.sum(axis=0, dtype=np.float64))
-    return weighted_sum(weights, factor)
-
-
-def log_likelihood(corpus: MemoryCorpus, log_sum: float, point: Unnormalized) -> float:
-    """Mean log P(w|d) from log_sum = sum v x log p."""
-    return (log_sum - _weighted(corpus, np.log(_filled_scales(corpus, point)))) / corpus.tokens
-
-
-def poisson_objective(corpus: MemoryCorpus, log_sum: float, point: Unnormalized) -> float:
-    """The Poisson log-likelihood per token, shifted so that it equals `log_likelihood` where s_d = n_d."""
-    scales = _filled_scales(corpus, point)
-    totals = corpus.totals[corpus.weighted_totals > 0]
-    return (log_sum - _weighted(corpus, np.log(totals) - 1 + scales / totals)) / corpus.tokens
-
-
-def duality_gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats:
-    """n log max_k(sums_k / u_k) - n + sum_k u_k factor_k of each row: what a better row of `factor` could gain.
-
-    u has K numbers, or a row of them for each row of `factor`.
-    """
-    steepest = np.divide(sums, u, out=np.zeros(sums.shape), where=u > 0).max(axis=1)
-    logs = np.log(steepest, out=np.zeros_like(steepest), where=steepest > 0)
-    return np.asarray(totals * logs - totals + np.einsum("ik,k->i" if u.ndim == 1 else "ik,ik->i", factor, u))
-
-
-def _filled_scales(corpus: MemoryCorpus, point: Unnormalized) -> Floats:
-    """s_d of the documents that have words and weight.
-
-    In float64: rounding a topic's sum to float32 would shift the likelihood of all its documents alike, by more than
-    late iterations gain, and whether an extrapolated point is kept would depend on the order of rounding.
-    """
-    scales = np.einsum("dk,k->d", point.docs, column_sums(point.words), dtype=np.float64)
-    return np.asarray(scales[corpus.weighted_totals > 0])
-
-
-def _weighted(corpus: MemoryCorpus, values: Floats) -> float:
-    return inner(corpus.weighted_totals[corpus.weighted_totals > 0], values)
+_PATIENCE = 5
+"""Iterations without a smaller gain at the extrapolated point before that at the reported point is computed."""
+_SHORT_ITERATIONS, _SHORT_TOLERANCE = 30, 1e-2
+"""Limits of the short fit of `fitted_factors`."""
 
 
 @dataclass(frozen=True)
 class SCD:
-    """Documents, then words, each by coordinate ascent; between them extrapolation.
+    """Sequential coordinate ascent with extrapolation: the documents' factor, then the words' factor.
 
-    passes : visits to each weight of a row in a half-step.
-    extrapolate : whether a half-step is lengthened along its last change. A point that would lower the likelihood is
-        dropped, and the next iteration is a plain one from the last good point.
+    Parameters
+    ----------
+    passes : int, default=2
+        Updates of each entry of a row in a half-step.
+    extrapolate : bool, default=True
+        Whether half-steps are extrapolated along the last change. If an extrapolated point would decrease the
+        likelihood, it is dropped and a plain iteration follows from the last good point.
     """
 
     name: ClassVar[str] = "scd"
@@ -115,23 +58,90 @@ class SCD:
         if not model.is_plain:
             raise UnsupportedError("solver='scd' fits plain maximum likelihood only: use solver='auto' for this model.")
         if self.passes < 1:
-            raise InputError(f"passes must be at least 1, got {self.passes!r}.")
+            raise InputError(f"SCD: passes must be at least 1, got {self.passes!r}.")
         return SCDRun(self, model, corpus, from_plsa(corpus, theta, phi))
 
     def resume(self, model: Model, corpus: MemoryCorpus, state: Snapshot) -> SolverRun:
         return SCDRun.resumed(self, model, corpus, state)
 
 
-_PATIENCE = 5
+class Unnormalized(NamedTuple):
+    """Factors docs (documents x width) and words (words x width) of the Poisson model."""
+
+    docs: Array
+    words: Array
+
+    @property
+    def theta(self) -> Array:
+        """Return P(z|d) = docs_dk sum_w words_wk / s_d; zeros for a document without words."""
+        theta = self.docs * column_sums(self.words).astype(self.docs.dtype)
+        sums = theta.sum(axis=1, dtype=np.float64, keepdims=True)
+        return np.divide(theta, sums, out=np.zeros_like(theta), where=sums > 0, casting="same_kind")
+
+    @property
+    def phi(self) -> Array:
+        """Return P(w|z), words x width."""
+        sums = column_sums(self.words)
+        return (self.words / np.where(sums > 0, sums, 1)).astype(self.words.dtype)
 
 
-class _Tried(NamedTuple):
+def from_plsa(corpus: MemoryCorpus, theta: Array, phi: Array) -> Unnormalized:
+    """Return docs = n_d theta and words = phi, so that s_d = n_d."""
+    return Unnormalized(theta * corpus.totals[:, np.newaxis].astype(theta.dtype), phi)
+
+
+def column_sums(factor: Array, weights: Floats | None = None) -> Floats:
+    """Return the sum over the rows of weight * factor, in float64 (width numbers)."""
+    if weights is None:
+        return np.asarray(factor.sum(axis=0, dtype=np.float64))
+    return weighted_sum(weights, factor)
+
+
+def log_likelihood(corpus: MemoryCorpus, log_sum: float, point: Unnormalized) -> float:
+    """Return the mean of log P(w|d), from log_sum = sum v x log p."""
+    return (log_sum - _weighted(corpus, np.log(_filled_scales(corpus, point)))) / corpus.tokens
+
+
+def poisson_objective(corpus: MemoryCorpus, log_sum: float, point: Unnormalized) -> float:
+    """Return the Poisson log-likelihood per token, shifted so that it equals `log_likelihood` if s_d = n_d."""
+    scales = _filled_scales(corpus, point)
+    totals = corpus.totals[corpus.weighted_totals > 0]
+    return (log_sum - _weighted(corpus, np.log(totals) - 1 + scales / totals)) / corpus.tokens
+
+
+def duality_gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats:
+    """Return n log max_k(sums_k / u_k) - n + sum_k u_k factor_k of each row, a bound on the gain from a better row.
+
+    u has K numbers, or K numbers for each row of `factor`.
+    """
+    steepest = np.divide(sums, u, out=np.zeros(sums.shape), where=u > 0).max(axis=1)
+    logs = np.log(steepest, out=np.zeros_like(steepest), where=steepest > 0)
+    return np.asarray(totals * logs - totals + np.einsum("ik,k->i" if u.ndim == 1 else "ik,ik->i", factor, u))
+
+
+def fitted_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return theta and phi (padded) of a short fit of PLSA from a random start, as a start for other models."""
+    model = Model(n_topics)
+    fit = run_to_end(
+        SCD(), model, corpus, *named_start("random", corpus, model, rng),
+        max_iter=_SHORT_ITERATIONS, tol=_SHORT_TOLERANCE, listeners=[],
+    )  # fmt: skip
+    if fit is None or fit.interrupted:
+        raise KeyboardInterrupt
+    return fit.run.theta, fit.run.phi
+
+
+class _Trial(NamedTuple):
+    """Result of both half-steps."""
+
     point: Unnormalized
     log_likelihood: float
     gain: float
 
 
 class SCDRun:
+    """A fit by coordinate ascent."""
+
     def __init__(self, settings: SCD, model: Model, corpus: MemoryCorpus, start: Unnormalized) -> None:
         self.model = model
         self.exhausted = False
@@ -153,15 +163,15 @@ class SCDRun:
         return self._good.phi
 
     def advance(self) -> None:
-        tried = self._try()
-        if tried.log_likelihood > self.report.log_likelihood:
-            self._keep(tried.point)
+        trial = self._try()
+        if trial.log_likelihood > self.report.log_likelihood:
+            self._accept(trial.point)
             self._momentum.succeeded()
-            self.report = Report(tried.log_likelihood, tried.log_likelihood, self._residual(tried.gain))
-        elif self._momentum.plain:  # a plain step cannot fall but by rounding: this is the end
+            self.report = Report(trial.log_likelihood, trial.log_likelihood, self._residual(trial.gain))
+        elif self._momentum.plain:  # only rounding can make a plain step decrease the likelihood
             self.exhausted = True
             self.report = self.report._replace(residual=self._gain())
-        else:  # a plain step raises the likelihood from a point where each document has its own scale
+        else:  # from a point with s_d = n_d a plain step increases the likelihood
             self._good = self._extrapolated = from_plsa(self._corpus, self.theta, self.phi)
             self._momentum.failed()
 
@@ -173,38 +183,38 @@ class SCDRun:
             "waited": float(self._waited),
             "exhausted": float(self.exhausted),
         }
-        points = {"good": self._good, "ahead": self._extrapolated}
+        points = {"good": self._good, "extrapolated": self._extrapolated}
         docs, words = ({name: point[side] for name, point in points.items()} for side in (0, 1))
         return Snapshot(docs, words, numbers)
 
     @classmethod
     def resumed(cls, settings: SCD, model: Model, corpus: MemoryCorpus, state: Snapshot) -> SCDRun:
-        good, ahead = (Unnormalized(state.docs[name], state.words[name]) for name in ("good", "ahead"))
+        """Return the run that made a snapshot."""
+        good, extrapolated = (Unnormalized(state.docs[name], state.words[name]) for name in ("good", "extrapolated"))
         run = cls(settings, model, corpus, good)
-        run._extrapolated = ahead
+        run._extrapolated = extrapolated
         run._momentum.restore(state.numbers)
         run._least_gain, run._waited = state.numbers["least_gain"], int(state.numbers["waited"])
         run.exhausted = bool(state.numbers["exhausted"])
         run.report = Report(*(state.numbers[name] for name in Report._fields))
         return run
 
-    def _residual(self, gain_ahead: float) -> float:
-        """The gain at the lengthened point is free, but can stay large when the fit is done.
+    def _residual(self, gain: float) -> float:
+        """Return the possible gain at the extrapolated point, or from time to time that at the reported point.
 
-        So now and then, while it does not fall, the gain at the reported point is computed instead.
+        The first costs nothing but can stay large after convergence, so the second is computed while the first does not
+        decrease.
         """
-        self._least_gain, self._waited = (
-            (gain_ahead, 0) if gain_ahead < self._least_gain else (self._least_gain, self._waited + 1)
-        )
+        self._least_gain, self._waited = (gain, 0) if gain < self._least_gain else (self._least_gain, self._waited + 1)
         if self._waited < _PATIENCE:
-            return gain_ahead
+            return gain
         self._waited = 0
         return self._gain()
 
-    def _keep(self, point: Unnormalized) -> None:
-        """Takes a point, in the gauge where each topic's words sum to one.
+    def _accept(self, point: Unnormalized) -> None:
+        """Set the current point, scaled so that the words of each topic sum to one.
 
-        Else scale that moves from one factor to the other, which changes nothing, would be lengthened for ever.
+        Without the scaling, a shift of scale between the factors, which changes nothing, would be extrapolated.
         """
         extrapolated_words = self._momentum.extrapolate(point.words, self._good.words)
         sums = column_sums(point.words)
@@ -213,7 +223,7 @@ class SCDRun:
         self._extrapolated = Unnormalized(self._good.docs, extrapolated_words / scale)
 
     def _gain(self) -> float:
-        """The duality gaps of both sides at the present point, its documents at their best scale, per token."""
+        """Return the duality gaps of both factors at the current point with s_d = n_d, per token."""
         corpus = self._corpus
         point = from_plsa(corpus, self.theta, self.phi)
         row_sums, word_sums = corpus.row_sums(*point), corpus.word_sums(*point)
@@ -222,8 +232,8 @@ class SCDRun:
         words = duality_gap(word_sums, mass, point.words, corpus.word_totals)
         return max(corpus.total_log(docs) + float(words.sum()), 0.0) / corpus.tokens
 
-    def _try(self) -> _Tried:
-        """Both half-steps from the point ahead; the gain is the sum of their duality gaps before."""
+    def _try(self) -> _Trial:
+        """Run both half-steps from the extrapolated point. The gain is the sum of their duality gaps."""
         corpus, K = self._corpus, self.model.n_topics
         docs, u = self._extrapolated.docs.copy(), column_sums(self._extrapolated.words)[:K]
         doc_gains, _ = corpus.by_doc.improve_rows(
@@ -236,19 +246,18 @@ class SCDRun:
         )
         point = Unnormalized(docs, words)
         gain = (corpus.total_log(doc_gains) + float(word_gains.sum())) / corpus.tokens
-        return _Tried(point, log_likelihood(corpus, float(np.sum(logs)), point), max(gain, 0.0))
+        return _Trial(point, log_likelihood(corpus, float(np.sum(logs)), point), max(gain, 0.0))
 
 
-_ITERATIONS, _TOLERANCE = 30, 1e-2
+def _filled_scales(corpus: MemoryCorpus, point: Unnormalized) -> Floats:
+    """Return s_d of the documents with words and a positive weight, in float64.
+
+    Rounding the sum of a topic to float32 would shift the likelihood of all its documents by the same amount, which is
+    more than late iterations gain. Accepting an extrapolated point would then depend on rounding.
+    """
+    scales = np.einsum("dk,k->d", point.docs, column_sums(point.words), dtype=np.float64)
+    return np.asarray(scales[corpus.weighted_totals > 0])
 
 
-def fitted_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """theta and phi (padded) of a fit from a random start."""
-    model = Model(n_topics)
-    fit = run_to_end(
-        SCD(), model, corpus, *named_start("random", corpus, model, rng),
-        max_iter=_ITERATIONS, tol=_TOLERANCE, listeners=[],
-    )  # fmt: skip
-    if fit is None or fit.interrupted:
-        raise KeyboardInterrupt
-    return fit.run.theta, fit.run.phi
+def _weighted(corpus: MemoryCorpus, values: Floats) -> float:
+    return inner(corpus.weighted_totals[corpus.weighted_totals > 0], values)

@@ -1,15 +1,19 @@
-"""Variational EM for the correlated topic model (Blei and Lafferty 2007) on the shared kernel.
+"""Variational EM for the correlated topic model (Blei and Lafferty 2007).
 
 Topic weights are theta_d = softmax(eta_d), eta_d ~ N(mu, Sigma). With q(eta_d) = N(lambda_d, diag(v_d)) and the best
 q(z), the log evidence of the documents is at least
 
     sum_dw x log sum_k exp(lambda_dk) phi_kw
-    - sum_d [n_d log sum_k exp(lambda_dk + v_dk / 2) + KL(q(eta_d) || N(mu, Sigma))],
+    - sum_d [n_d log sum_k exp(lambda_dk + v_dk / 2) + KL(q(eta_d) || N(mu, Sigma))].
 
-whose first term is the kernel's log at the operands exp(lambda), phi. The kernel's sums give the expected counts; with
-them fixed, phi and each document have parts of the bound of their own, and every step below raises its part. mu and
-Sigma are then the best for the posteriors. The variances v are what keeps this from the joint maximum over weights and
-Sigma, which is unbounded.
+Its first term is the log of the kernel at the operands exp(lambda) and phi. The sums of the kernel give the expected
+counts. With these fixed, the bound separates into parts of phi and of each document, and every step increases its part.
+mu and Sigma then are optimal for the posteriors. The variances v are needed: the joint maximum over weights and Sigma
+is unbounded.
+
+References
+----------
+D. M. Blei and J. D. Lafferty. A correlated topic model of Science. Annals of Applied Statistics 1, 2007.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ _LEAST_WEIGHT = 1e-3
 
 
 class CorrelatedPoint(NamedTuple):
-    """Posteriors of the documents, the prior, and phi (words x width)."""
+    """Parameters: posteriors of the documents, the prior, and phi (words x width)."""
 
     posterior: Posterior
     prior: Normal
@@ -46,95 +50,95 @@ class CorrelatedPoint(NamedTuple):
 
 
 def start_point(corpus: MemoryCorpus, theta: Array, phi: Array, n_topics: int, *, diagonal: bool) -> CorrelatedPoint:
-    """From weights and topics (both padded): lambda = log theta, with mean zero in every document."""
+    """Return a start from weights and topics (both padded): lambda = log theta, with mean zero in every document."""
     mean = np.log(np.maximum(theta[:, :n_topics].astype(np.float64), _LEAST_WEIGHT))
     mean -= mean.mean(axis=1, keepdims=True)
     posterior = Posterior(mean, np.full_like(mean, _START_VARIANCE))
     spread = Posterior(mean, np.ones_like(mean))
-    return CorrelatedPoint(posterior, fitted_normal(spread, counted(corpus), diagonal=diagonal), phi)
+    return CorrelatedPoint(posterior, fitted_normal(spread, prior_weights(corpus), diagonal=diagonal), phi)
 
 
-def counted(corpus: MemoryCorpus) -> Floats:
-    """How often each document counts for the prior: its weight; one without words says nothing."""
+def prior_weights(corpus: MemoryCorpus) -> Floats:
+    """Return the weight of each document in the prior; zero for a document without words."""
     weights = np.ones(corpus.counts.n_docs) if corpus.weights is None else corpus.weights
     return np.asarray(np.where(corpus.totals > 0, weights, 0.0))
 
 
 class CorrelatedRun:
-    """`point` is what the report describes."""
+    """A fit of the correlated topic model. The report describes `point`."""
 
     exhausted = False
 
     def __init__(self, corpus: MemoryCorpus, start: CorrelatedPoint, *, diagonal: bool) -> None:
         self._corpus, self._diagonal = corpus, diagonal
-        self._counted = counted(corpus)
-        bound, self._step = self._em_step(start)
+        self._weights = prior_weights(corpus)
+        bound, self._step = self._evaluate(start)
         self.point = start
         self.report = BoundReport(bound / corpus.tokens, float("inf"))
 
     def advance(self) -> None:
         point = self._step
-        bound, step = self._em_step(point)
+        bound, step = self._evaluate(point)
         value = bound / self._corpus.tokens
         self.point, self._step = point, step
         self.report = BoundReport(value, value - self.report.bound)
 
-    def _em_step(self, point: CorrelatedPoint) -> tuple[float, CorrelatedPoint]:
-        """The bound at a point, and the step from there."""
+    def _evaluate(self, point: CorrelatedPoint) -> tuple[float, CorrelatedPoint]:
+        """Return the bound at a point, and the step from there."""
         corpus, (posterior, prior, phi) = self._corpus, point
-        A, largest = operand(posterior, phi.dtype, phi.shape[1])
+        A, row_max = operand(posterior, phi.dtype, phi.shape[1])
         swept = corpus.sweep(A, phi)
-        parts = swept.logs + corpus.totals * (largest - log_normalizer(posterior)) - divergence(posterior, prior)
-        bound = float((parts * self._counted)[self._counted > 0].sum())
+        parts = swept.logs + corpus.totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
+        bound = float((parts * self._weights)[self._weights > 0].sum())
         K = prior.mean.size
         expected = np.multiply(A[:, :K], swept.row_sums[:, :K], dtype=np.float64)
         next_posterior = improved(posterior, expected, corpus.totals, prior, n_threads=corpus.n_threads)
         ones = np.ones(phi.shape[1])
         next_phi, _ = em_words(phi, swept.word_sums, ones, corpus.word_totals, n_threads=corpus.n_threads)
-        next_prior = fitted_normal(next_posterior, self._counted, diagonal=self._diagonal)
+        next_prior = fitted_normal(next_posterior, self._weights, diagonal=self._diagonal)
         return bound, CorrelatedPoint(next_posterior, next_prior, next_phi)
 
 
 class InferredNormal(NamedTuple):
-    """q(eta) of documents with topics and prior fixed."""
+    """Posterior q(eta) of documents with topics and prior fixed."""
 
     posterior: Posterior
     bounds: Floats
-    """each document's part of the bound; zero for one without known words"""
+    """Contribution of each document to the bound; zero for a document without known words."""
 
 
 def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) -> InferredNormal:
-    """Posteriors of every document from the prior's mean, each until a step moves at most 1e-5 of its weights.
+    """Return the posterior of every document, from the prior mean until a step moves at most 1e-5 of the weights.
 
-    phi is words x width; words that no topic has are left out. A document without others gets the prior's mean and, of
-    diagonal posteriors, the one nearest to the prior.
+    phi is words x width. Words that have probability zero in all topics are ignored. A document without other words
+    gets the mean of the prior and the diagonal covariance that is nearest to the prior.
     """
     word_sums = phi.sum(axis=1)
     check_topics(word_sums)
     known: Array = word_sums > 0
-    kept, _ = without_words(counts, known)
-    K, totals = prior.mean.size, kept.totals
+    known_counts, _ = without_words(counts, known)
+    K, totals = prior.mean.size, known_counts.totals
     variances = np.tile(1 / np.diag(prior.precision), (counts.n_docs, 1))
     posterior = Posterior(np.tile(prior.mean, (counts.n_docs, 1)), variances)
     rows = np.flatnonzero(totals > 0)
-    part = kept
+    part = known_counts
     part_rows = np.arange(counts.n_docs)
     for _ in range(_FOLD_STEPS):
         if not rows.size:
             break
         if 2 * rows.size < part_rows.size:
-            part, part_rows = kept.take(rows), rows
-        here = Posterior(posterior.mean[part_rows], posterior.variance[part_rows])
-        A, _ = operand(here, phi.dtype, phi.shape[1])
+            part, part_rows = known_counts.take(rows), rows
+        current = Posterior(posterior.mean[part_rows], posterior.variance[part_rows])
+        A, _ = operand(current, phi.dtype, phi.shape[1])
         row_sums = part.row_sums(A, phi, n_threads=n_threads)
         expected = np.multiply(A[:, :K], row_sums[:, :K], dtype=np.float64)
-        better = improved(here, expected, totals[part_rows], prior, n_threads=n_threads)
-        moved = np.abs(better.weights - here.weights).sum(axis=1) / 2
+        better = improved(current, expected, totals[part_rows], prior, n_threads=n_threads)
+        moved = np.abs(better.weights - current.weights).sum(axis=1) / 2
         changing = np.isin(part_rows, rows)
         posterior.mean[part_rows[changing]] = better.mean[changing]
         posterior.variance[part_rows[changing]] = better.variance[changing]
         rows = part_rows[changing & (moved > _FOLD_TOLERANCE)]
-    A, largest = operand(posterior, phi.dtype, phi.shape[1])
-    logs = kept.logs(A, phi, n_threads=n_threads)
-    parts = logs + totals * (largest - log_normalizer(posterior)) - divergence(posterior, prior)
+    A, row_max = operand(posterior, phi.dtype, phi.shape[1])
+    logs = known_counts.logs(A, phi, n_threads=n_threads)
+    parts = logs + totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
     return InferredNormal(posterior, np.where(totals > 0, parts, 0.0))

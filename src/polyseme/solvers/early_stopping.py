@@ -1,9 +1,7 @@
-"""Data that a fit does not see, and how well it predicts them: what decides when a fit should end.
+"""Early stopping: a fit ends when held-out tokens stop becoming more probable.
 
-The score is the mean log-probability of a held-out token, with a little of the unigram mixed in, since a zero would
-decide it; words that the fit does not see at all are left out.
-
-Early stopping: a fit ends when it no longer gets better at words it does not see, and keeps the best point.
+The score is the mean log-probability of a held-out token. A little of the unigram is mixed in, because a single zero
+would decide the score. Words that the fit does not see at all are not scored.
 """
 
 from __future__ import annotations
@@ -24,117 +22,31 @@ from polyseme.solvers.auto import Auto
 from polyseme.solvers.base import Report, SolverRun
 
 
-class HeldOut(NamedTuple):
-    """What a fit may see, and the score of its present point on the rest."""
-
-    corpus: MemoryCorpus
-    score: Callable[[SolverRun], float]
-    rows: Array | None
-    """the documents that the corpus has; None for all"""
-
-
-def hold_out_tokens(corpus: MemoryCorpus, share: float, seed: int, smoothing: float) -> HeldOut:
-    """Holds out a share of every document's tokens."""
-    return _without_tokens(corpus, split_tokens(corpus.by_doc, seed, share)[1], smoothing)
-
-
-def token_folds(corpus: MemoryCorpus, n_folds: int, seed: int, smoothing: float) -> Iterator[HeldOut]:
-    """Every token held out once."""
-    for held_out in split_in_parts(corpus.by_doc, n_folds, seed):
-        yield _without_tokens(corpus, held_out, smoothing)
-
-
-def document_folds(corpus: MemoryCorpus, n_folds: int, seed: int, smoothing: float) -> Iterator[HeldOut]:
-    """Every document held out once; half of its tokens give its topic weights, by folding in, and half are scored."""
-    counts = corpus.by_doc
-    if counts.n_docs < n_folds:
-        raise UnsupportedError(f"{counts.n_docs} documents cannot be parted into {n_folds} folds: use fewer folds.")
-    order = np.random.default_rng(seed).permutation(counts.n_docs)
-    for part in np.array_split(order, n_folds):
-        rows = np.setdiff1d(order, part)
-        weights = None if corpus.weights is None else corpus.weights[rows]
-        seen = MemoryCorpus(counts.take(rows), weights, corpus.n_threads)
-        test = counts.take(np.sort(part))
-        observed, scored = (test.with_values(values) for values in split_tokens(test, seed))
-        test_weights = None if corpus.weights is None else corpus.weights[np.sort(part)]
-        mean_log = _mean_log(seen, scored, test_weights, smoothing)
-        yield HeldOut(seen, _folded_score(seen, observed, scored, mean_log), rows)
-
-
-class PartedTokens(NamedTuple):
-    """Some tokens of every document, the others, and how well these are predicted."""
-
-    seen: MemoryCorpus
-    mean_log: Callable[[Array, Array], float]
-    """mean log-probability of the other tokens, from operands whose products are P(w|d)"""
-
-
-def parted_tokens(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> PartedTokens:
-    """The tokens without those held out (one number a non-zero of `source.by_doc`), and the score on these."""
-    counts = corpus.by_doc
-    observed, scored = counts.with_values(counts.values - held_out), counts.with_values(held_out)
-    if not scored.values.size or not observed.values.size:
-        raise UnsupportedError("There are too few tokens to hold some out: use a fixed beta, Tempered(beta), or EM.")
-    seen = MemoryCorpus(observed, corpus.weights, corpus.n_threads)
-    mean_log = _mean_log(seen, scored, corpus.weights, smoothing)
-    return PartedTokens(seen, lambda A, B: mean_log(scored.products(A, B, n_threads=corpus.n_threads)))
-
-
-def _without_tokens(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> HeldOut:
-    seen, mean_log = parted_tokens(corpus, held_out, smoothing)
-    return HeldOut(seen, lambda run: mean_log(*run.model.probability_operands(run.theta, run.phi)), None)
-
-
-def _folded_score(
-    seen: MemoryCorpus, observed: SparseCounts, scored: SparseCounts, mean_log: Callable[[Array], float]
-) -> Callable[[SolverRun], float]:
-    def score(run: SolverRun) -> float:
-        topics = np.ascontiguousarray(run.phi[:, : run.model.n_topics].T)
-        folded = fold_in(run.model, observed, topics, None, n_threads=seen.n_threads)
-        operands = run.model.token_operands(folded.doc_topic, topics, folded.background)
-        return mean_log(scored.products(*operands, n_threads=seen.n_threads))
-
-    return score
-
-
-def _mean_log(
-    seen: MemoryCorpus, scored: SparseCounts, weights: Floats | None, smoothing: float
-) -> Callable[[Array], float]:
-    """Mean log of (1 - smoothing) p + smoothing P(w) over the tokens `scored`, each with its document's weight."""
-    base = seen.unigram[scored.indices]
-    x = scored.values * (base > 0)
-    if weights is not None:
-        x = x * np.repeat(weights, np.diff(scored.indptr))
-    total = float(x.sum())
-    if not total > 0:
-        raise UnsupportedError("The held-out words do not occur in the rest of the documents: hold out fewer.")
-
-    def mean_log(p: Array) -> float:
-        mixed = (1 - smoothing) * p.astype(np.float64) + smoothing * base
-        return inner(x, np.log(mixed, out=np.zeros_like(mixed), where=base > 0)) / total
-
-    return mean_log
-
-
-_WAYS = {"words": token_folds, "documents": document_folds}
-
-
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Ends a fit when held-out tokens have not become more probable for `patience` iterations.
+    """Early stopping of a fit by the probability of held-out tokens.
 
-    held_out : the share of every document's tokens that the fit does not see (with one fold).
-    folds : 1, or the number of folds of a cross-validation: then so many fits, each without one fold, run beside the
-        one on all documents, which ends when the mean over the folds is at its best.
-    by : what a fold holds out, "words" (a part of the tokens of every document) or "documents" (folded in on half of
-        their tokens and scored on the other half; thesis ch. 6), which needs two folds or more.
-    patience : iterations without improvement. They count from the first improvement on the start: topics that begin
-        nearly alike, above all at a low temperature, get worse for some iterations before they get better.
-    smoothing : the share of the unigram in the held-out probabilities.
-    seed : of the tokens or documents held out.
-    solver : whose iterations these are; None for the estimator's own.
+    The result is the best point, also if Ctrl-C or `max_iter` ends the fit.
 
-    The run's point is the best so far, also when Ctrl-C or max_iter ends it.
+    Parameters
+    ----------
+    held_out : float, default=0.1
+        Share of the tokens of every document that is held out, if `folds` is 1.
+    folds : int, default=1
+        Number of folds. With 2 or more, one fit per fold runs without the tokens or documents of that fold, beside the
+        fit on all documents, which ends where the mean score of the folds is best.
+    by : {"words", "documents"}, default="words"
+        What a fold holds out: a part of the tokens of every document, or documents, which are folded in on half of
+        their tokens and scored on the other half (chapter 6 of the thesis). "documents" needs 2 folds or more.
+    patience : int, default=5
+        Iterations without improvement after which the fit ends. They count from the first improvement on the start:
+        topics that are nearly equal at the start, above all at a low temperature, get worse for some iterations first.
+    smoothing : float, default=0.01
+        Weight of the unigram in the held-out probability.
+    seed : int, default=0
+        Seed of the choice of held-out tokens or documents.
+    solver : Solver or None, default=None
+        Solver that is stopped. None: the solver of the estimator.
     """
 
     name: ClassVar[str] = "early-stopping"
@@ -149,60 +61,161 @@ class EarlyStopping:
 
     def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
         if not 0 < self.held_out < 1 or not 0 < self.smoothing < 1:
-            raise InputError("held_out and smoothing must each be between 0 and 1.")
+            raise InputError("EarlyStopping: held_out and smoothing must each be between 0 and 1.")
         if self.patience < 1 or self.folds < 1:
-            raise InputError("patience and folds must each be at least 1.")
-        if self.by not in _WAYS:
-            raise InputError(f"by must be one of {', '.join(map(repr, _WAYS))}, got {self.by!r}.")
+            raise InputError("EarlyStopping: patience and folds must each be at least 1.")
+        if self.by not in _FOLDS:
+            raise InputError(f"EarlyStopping: by must be one of {', '.join(map(repr, _FOLDS))}, got {self.by!r}.")
         if self.by == "documents" and self.folds < 2:
             raise InputError("EarlyStopping: folds must be at least 2 with by='documents'.")
         solver = Auto() if self.solver is None else self.solver
         if getattr(solver, "holds_out", False):
-            raise UnsupportedError(f"solver={solver.name!r} stops by held-out words already: use it without.")
+            raise UnsupportedError(
+                f"solver={solver.name!r} already stops by held-out tokens: use it without early_stopping."
+            )
         if self.folds == 1:
-            apart = hold_out_tokens(corpus, self.held_out, self.seed, self.smoothing)
-            inner = solver.begin(model, apart.corpus, theta, phi)
-            return EarlyStoppingRun(inner, [(apart, inner)], self.patience)
-        watched = []
-        for part in _WAYS[self.by](corpus, self.folds, self.seed, self.smoothing):
+            held_out = hold_out_tokens(corpus, self.held_out, self.seed, self.smoothing)
+            inner = solver.begin(model, held_out.corpus, theta, phi)
+            return EarlyStoppingRun(inner, [(held_out, inner)], self.patience)
+        scored = []
+        for part in _FOLDS[self.by](corpus, self.folds, self.seed, self.smoothing):
             start = theta if part.rows is None else np.ascontiguousarray(theta[part.rows])
-            watched.append((part, solver.begin(model, part.corpus, start, phi)))
-        return EarlyStoppingRun(solver.begin(model, corpus, theta, phi), watched, self.patience)
+            scored.append((part, solver.begin(model, part.corpus, start, phi)))
+        return EarlyStoppingRun(solver.begin(model, corpus, theta, phi), scored, self.patience)
 
 
 class EarlyStoppingRun:
-    """`main` is the fit to keep, `watched` are the fits that are scored, each with what it does not see."""
+    """A fit with early stopping. `main` gives the result; the `scored` fits decide when it ends."""
 
-    def __init__(self, main: SolverRun, watched: list[tuple[HeldOut, SolverRun]], patience: int) -> None:
+    def __init__(self, main: SolverRun, scored: list[tuple[HeldOut, SolverRun]], patience: int) -> None:
         self._main = main
-        self._watched = watched
+        self._scored = scored
         self._patience = patience
         self._waited = 0
         self.exhausted = False
         self.quality = self._score()
         self.held_out = [self.quality]
-        """mean log-probability of a held-out token at the start and after every iteration"""
-        self._keep()
+        """Mean log-probability of a held-out token at the start and after every iteration."""
+        self._accept()
 
     def advance(self) -> None:
-        runs = {id(run): run for run in (self._main, *(run for _, run in self._watched))}
-        moving = [run for run in runs.values() if not run.exhausted]
-        for run in moving:
-            run.advance()
+        runs = {id(run): run for run in (self._main, *(run for _, run in self._scored))}
+        for run in runs.values():
+            if not run.exhausted:
+                run.advance()
         self.held_out.append(self._score())
         self._waited += 1
         if self.held_out[-1] > self.quality:
             self.quality, self._waited = self.held_out[-1], 0
-            self._keep()
-        begun = self.quality > self.held_out[0]
-        self.exhausted = (begun and self._waited >= self._patience) or all(run.exhausted for run in runs.values())
+            self._accept()
+        improved = self.quality > self.held_out[0]
+        self.exhausted = (improved and self._waited >= self._patience) or all(run.exhausted for run in runs.values())
 
     def _score(self) -> float:
-        return float(np.mean([part.score(run) for part, run in self._watched]))
+        return float(np.mean([part.score(run) for part, run in self._scored]))
 
-    def _keep(self) -> None:
-        """Takes the present point as the best."""
+    def _accept(self) -> None:
+        """Set the best point to the current one."""
         self.model: Model = self._main.model
         self.theta: Array = self._main.theta
         self.phi: Array = self._main.phi
         self.report: Report = self._main.report
+
+
+class HeldOut(NamedTuple):
+    """Counts that a fit sees, and the score of its current point on the rest."""
+
+    corpus: MemoryCorpus
+    score: Callable[[SolverRun], float]
+    rows: Array | None
+    """Documents of the corpus; None for all."""
+
+
+def hold_out_tokens(corpus: MemoryCorpus, share: float, seed: int, smoothing: float) -> HeldOut:
+    """Hold out a share of the tokens of every document."""
+    return _held_out(corpus, split_tokens(corpus.by_doc, seed, share)[1], smoothing)
+
+
+def token_folds(corpus: MemoryCorpus, n_folds: int, seed: int, smoothing: float) -> Iterator[HeldOut]:
+    """Yield folds that hold out every token once."""
+    for held_out in split_in_parts(corpus.by_doc, n_folds, seed):
+        yield _held_out(corpus, held_out, smoothing)
+
+
+def document_folds(corpus: MemoryCorpus, n_folds: int, seed: int, smoothing: float) -> Iterator[HeldOut]:
+    """Yield folds that hold out every document once; it is folded in on half of its tokens and scored on the rest."""
+    counts = corpus.by_doc
+    if counts.n_docs < n_folds:
+        raise UnsupportedError(f"{counts.n_docs} documents cannot be split into {n_folds} folds: use fewer folds.")
+    order = np.random.default_rng(seed).permutation(counts.n_docs)
+    for part in np.array_split(order, n_folds):
+        rows = np.setdiff1d(order, part)
+        weights = None if corpus.weights is None else corpus.weights[rows]
+        seen = MemoryCorpus(counts.take(rows), weights, corpus.n_threads)
+        test = counts.take(np.sort(part))
+        observed, scored = (test.with_values(values) for values in split_tokens(test, seed))
+        test_weights = None if corpus.weights is None else corpus.weights[np.sort(part)]
+        mean_log = _mean_log(seen, scored, test_weights, smoothing)
+        yield HeldOut(seen, _folded_score(seen, observed, scored, mean_log), rows)
+
+
+class TokenSplit(NamedTuple):
+    """Tokens that a fit sees, and the score on the held-out tokens."""
+
+    seen: MemoryCorpus
+    mean_log: Callable[[Array, Array], float]
+    """Mean log-probability of a held-out token, from operands whose products are P(w|d)."""
+
+
+def without_tokens(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> TokenSplit:
+    """Return the corpus without held-out tokens (a count per non-zero of `corpus.by_doc`), and the score on these."""
+    counts = corpus.by_doc
+    observed, scored = counts.with_values(counts.values - held_out), counts.with_values(held_out)
+    if not scored.values.size or not observed.values.size:
+        raise UnsupportedError(
+            "There are too few tokens to hold some out: use a solver that holds none out, such as 'em'."
+        )
+    seen = MemoryCorpus(observed, corpus.weights, corpus.n_threads)
+    mean_log = _mean_log(seen, scored, corpus.weights, smoothing)
+    return TokenSplit(seen, lambda A, B: mean_log(scored.products(A, B, n_threads=corpus.n_threads)))
+
+
+_FOLDS = {"words": token_folds, "documents": document_folds}
+
+
+def _held_out(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> HeldOut:
+    seen, mean_log = without_tokens(corpus, held_out, smoothing)
+    return HeldOut(seen, lambda run: mean_log(*run.model.probability_operands(run.theta, run.phi)), None)
+
+
+def _folded_score(
+    seen: MemoryCorpus, observed: SparseCounts, scored: SparseCounts, mean_log: Callable[[Array], float]
+) -> Callable[[SolverRun], float]:
+    """Return a function that folds held-out documents in on `observed` and scores them on `scored`."""
+
+    def score(run: SolverRun) -> float:
+        topics = np.ascontiguousarray(run.phi[:, : run.model.n_topics].T)
+        folded = fold_in(run.model, observed, topics, None, n_threads=seen.n_threads)
+        operands = run.model.token_operands(folded.doc_topic, topics, folded.background)
+        return mean_log(scored.products(*operands, n_threads=seen.n_threads))
+
+    return score
+
+
+def _mean_log(
+    seen: MemoryCorpus, scored: SparseCounts, weights: Floats | None, smoothing: float
+) -> Callable[[Array], float]:
+    """Return a function of p: mean log of (1 - smoothing) p + smoothing P(w) over the tokens `scored`, weighted."""
+    base = seen.unigram[scored.indices]
+    x = scored.values * (base > 0)
+    if weights is not None:
+        x = x * np.repeat(weights, np.diff(scored.indptr))
+    total = float(x.sum())
+    if not total > 0:
+        raise UnsupportedError("The held-out words do not occur in the rest of the documents: use a smaller held_out.")
+
+    def mean_log(p: Array) -> float:
+        mixed = (1 - smoothing) * p.astype(np.float64) + smoothing * base
+        return inner(x, np.log(mixed, out=np.zeros_like(mixed), where=base > 0)) / total
+
+    return mean_log

@@ -1,7 +1,12 @@
-"""Where a fit starts: phi (words x K) from the seed and the vocabulary, theta uniform.
+"""Starts of a fit: phi (words x K) from the seed and the counts, theta uniform.
 
-A start never depends on the order or the number of documents, so that a document of weight two is two documents,
-and shards of any layout start alike. An exactly uniform phi is a fixed point of every solver: no start is that.
+A start does not depend on the order or the number of documents, so a document of weight two is equivalent to two
+documents, and all shard layouts have the same start. A uniform phi is a fixed point of every solver and never used.
+
+References
+----------
+C. Boutsidis and E. Gallopoulos. SVD based initialization: a head start for nonnegative matrix factorization. Pattern
+    Recognition 41, 2008.
 """
 
 from __future__ import annotations
@@ -20,16 +25,17 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, padded
 
 _UNIGRAM_SHARE = 0.1
+"""Weight of a random topic around the unigram in the starts from singular vectors. EM cannot increase a zero."""
 
 
 def random_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
-    """phi_wk = unigram_w * e_wk, columns normalized; e has a gamma distribution with mean one (here: exponential)."""
+    """Return phi_wk ∝ unigram_w * e_wk; e has a gamma distribution with mean one (exponential if variance = 1)."""
     noise = rng.standard_gamma(1 / variance, (corpus.n_words, n_topics))
     return columns_to_one(noise * corpus.unigram[:, np.newaxis])
 
 
 def nndsvd_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
-    """Non-negative double SVD (Boutsidis and Gallopoulos 2008): the larger of each singular vector's two signs."""
+    """Return topics by non-negative double SVD: the positive or negative part of each singular vector."""
     vectors = _right_singular_vectors(corpus, n_topics, rng)
     positive, negative = np.maximum(vectors, 0), np.maximum(-vectors, 0)
     larger = np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0)
@@ -37,19 +43,20 @@ def nndsvd_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator)
 
 
 def lsa_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
-    """Latent semantic analysis as a start: the squares of a right singular vector sum to one, as P(w|z) does."""
+    """Return squared right singular vectors, which sum to one, as the topics."""
     return _with_unigram(_right_singular_vectors(corpus, n_topics, rng) ** 2, corpus, n_topics, rng)
 
 
 Start = Callable[[MemoryCorpus, int, np.random.Generator], Floats]
 
 STARTS: dict[str, Start] = {"random": random_topics, "nndsvd": nndsvd_topics, "lsa": lsa_topics}
+"""Starts by the name that `init=` takes."""
 
 
 def pair_of_factors(
     pair: Any, names: tuple[str, str], shapes: tuple[tuple[int, int], tuple[int, int]] | None = None
 ) -> tuple[Floats, Floats]:
-    """A pair of non-negative float64 matrices of the given shapes, checked."""
+    """Return a pair of float64 matrices. Raise InputError unless both are non-negative and have the given shapes."""
     try:
         first, second = (np.asarray(factor, dtype=np.float64) for factor in pair)
     except (TypeError, ValueError):
@@ -70,9 +77,11 @@ def pair_of_factors(
 def named_start(
     name: str, corpus: MemoryCorpus, model: Model, rng: np.random.Generator, *, variance: float = 1.0
 ) -> tuple[Array, Array]:
-    """theta (uniform) and phi, padded, of one of STARTS; `variance` is that of the noise of a random one."""
+    """Return theta (uniform) and phi of a start in STARTS, padded. `variance` is that of the noise of "random"."""
     if not corpus.in_memory and name != "random":
-        raise UnsupportedError(f"init={name!r} needs all counts in memory: for shards use init='random', or a pair.")
+        raise UnsupportedError(
+            f"init={name!r} needs all counts in memory: for shards use init='random' or (None, topic_word)."
+        )
     start = partial(random_topics, variance=variance) if name == "random" else STARTS[name]
     phi = start(corpus, model.n_topics, rng)
     if model.word_prior is not None:
@@ -80,52 +89,56 @@ def named_start(
     return corpus.uniform(model), padded(phi, corpus.dtype, model.n_columns)
 
 
-def given_pair(pair: Any, corpus: MemoryCorpus, model: Model, kept: Array | None = None) -> tuple[Array, Array]:
-    """A pair (P(z|d) documents x K, P(w|z) K x words) to start from, checked, normalized and padded; phi word-major.
+def given_pair(pair: Any, corpus: MemoryCorpus, model: Model, rows: Array | None = None) -> tuple[Array, Array]:
+    """Return theta and phi (words x width), normalized and padded, from a pair (P(z|d), P(w|z)) of the user.
 
-    `kept` are the documents of the pair that the corpus has (None: all).
+    `rows` are the documents of the pair that the corpus has (None: all).
     """
-    if kept is not None:
-        pair = [np.asarray(factor)[kept] if index == 0 else factor for index, factor in enumerate(pair)]
+    if rows is not None:
+        pair = [np.asarray(factor)[rows] if index == 0 else factor for index, factor in enumerate(pair)]
     if not corpus.in_memory:
-        raise UnsupportedError("For shards init is a pair (None, topic_word): the documents are folded in.")
+        raise UnsupportedError(
+            "init: a corpus on disk takes 'random' or (None, topic_word), got (doc_topic, topic_word)."
+        )
     counts = corpus.counts
     shapes = ((counts.n_docs, model.n_topics), (model.n_topics, counts.n_words))
     theta, phi = pair_of_factors(pair, ("doc_topic", "topic_word"), shapes)
     if (theta.sum(axis=1) <= 0).any():
         raise InputError("init: doc_topic and topic_word must have no row of zeros.")
-    return padded(theta / theta.sum(axis=1, keepdims=True), counts.dtype, model.n_columns), _start(phi, corpus, model)
+    return padded(theta / theta.sum(axis=1, keepdims=True), counts.dtype, model.n_columns), _padded_start(
+        phi, corpus, model
+    )
 
 
 def given_topics(topic_word: Any, corpus: Corpus, model: Model) -> Array:
-    """P(w|z) (K x words) to start from, checked, normalized and padded; word-major."""
+    """Return phi (words x width), normalized and padded, from P(w|z) (K x words) of the user."""
     shape = (model.n_topics, corpus.n_words)
     try:
         phi = np.asarray(topic_word, dtype=np.float64)
     except (TypeError, ValueError):
         phi = np.empty(0)
     if phi.shape != shape or not np.isfinite(phi).all() or (phi < 0).any():
-        raise InputError(f"init: topic_word must be an array of shape {shape} of finite numbers of at least 0.")
-    return _start(phi, corpus, model)
+        raise InputError(f"init: topic_word must be an array of shape {shape} of finite, non-negative numbers.")
+    return _padded_start(phi, corpus, model)
 
 
-def _start(phi: Floats, corpus: Corpus, model: Model) -> Array:
-    """phi, padded and word-major, if every topic has words and every word that occurs has a topic."""
+def _padded_start(phi: Floats, corpus: Corpus, model: Model) -> Array:
+    """Return phi (words x width). Raise InputError unless topics have words and words that occur have a topic."""
     if (phi.sum(axis=1) <= 0).any():
         raise InputError("init: doc_topic and topic_word must have no row of zeros.")
     missing = np.flatnonzero((phi.sum(axis=0) <= 0) & (corpus.word_totals > 0))
     if missing.size:
         raise InputError(
             f"init: topic_word has no topic for {missing.size} of the words that occur (such as column {missing[0]}): "
-            "give each of them a little."
+            "give each of them a small probability."
         )
     return padded((phi / phi.sum(axis=1, keepdims=True)).T, corpus.dtype, model.n_columns)
 
 
 def _right_singular_vectors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
-    """The leading right singular vectors of the weighted counts (words x at most K), largest first.
+    """Return the leading right singular vectors of the weighted counts (words x at most K), largest value first.
 
-    Found as eigenvectors of X' diag(weight) X, whose size and start do not depend on the documents.
+    They are eigenvectors of X' diag(weight) X, whose size and start vector do not depend on the documents.
     """
     n_words = corpus.counts.n_words
     matrix, weights = corpus.counts.matrix(), corpus.weights
@@ -145,7 +158,7 @@ def _right_singular_vectors(corpus: MemoryCorpus, n_topics: int, rng: np.random.
 
 
 def _with_unigram(topics: Floats, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
-    """Mixes a little of the unigram into every topic (EM cannot revive a zero); missing topics become random."""
+    """Mix a little of a random topic around the unigram into every topic; missing topics are random."""
     phi = random_topics(corpus, n_topics, rng)
     found = columns_to_one(np.where(corpus.unigram[:, np.newaxis] > 0, topics, 0))
     used = np.flatnonzero(found.sum(axis=0) > 0)

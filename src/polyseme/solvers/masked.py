@@ -1,11 +1,10 @@
-"""Fits to the entries of a table that are not hidden: x_dw ~ Poisson(sum_k docs_dk words_wk) for those alone.
+"""EM for a matrix with hidden entries: x_dw ~ Poisson(sum_k docs_dk words_wk) for the other entries.
 
     docs_dk  <- docs_dk  (sum_w x words_wk / q) / (sum of words_wk over the words of d that are not hidden)
     words_wk <- words_wk (sum_d x docs_dk / q)  / (sum of docs_dk over the documents of w that are not hidden)
 
-with the new docs in the second line: each step is an EM step for one factor, so that the likelihood of the entries that
-are not hidden never falls. The sums over x are the kernel's; the denominators come from the mask (masks.py). Steps are
-lengthened while that raises the likelihood (points.py).
+The second line uses the new docs. Each line is an EM step for one factor, so the likelihood of the entries that are
+not hidden never decreases. The kernel computes the sums over x, the mask the denominators. Steps are extrapolated.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from polyseme.solvers.coordinate import column_sums, duality_gap, from_plsa
 
 
 class MaskedPoint(NamedTuple):
-    """docs (documents x width) with the scale, words (words x width) whose columns sum to one."""
+    """Factors: docs (documents x width) with the scale, words (words x width) with columns that sum to one."""
 
     docs: Array
     words: Array
@@ -33,15 +32,19 @@ class MaskedPoint(NamedTuple):
 def fit_seen(
     corpus: MemoryCorpus, mask: Mask, theta: Array, phi: Array, *, max_iter: int, tol: float, extrapolate: bool = True
 ) -> FitEnd[PointRun[MaskedPoint]] | None:
-    """A fit from P(z|d) and P(w|z) (padded, words x width) to counts without their hidden entries."""
+    """Fit counts without their hidden entries, from P(z|d) and P(w|z) (both padded)."""
     start = MaskedPoint(*from_plsa(corpus, theta, phi))
-    look = _evaluator(corpus, mask)
     return advance_to_end(
-        lambda: PointRun(look, start, _in_gauge if extrapolate else None), max_iter=max_iter, tol=tol, listeners=[]
+        lambda: PointRun(_evaluator(corpus, mask), start, _normalized if extrapolate else None),
+        max_iter=max_iter,
+        tol=tol,
+        listeners=[],
     )
 
 
 def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[MaskedPoint], EvaluatedPoint]:
+    """Return the function that evaluates a point (see `PointRun`)."""
+
     def evaluate(point: MaskedPoint) -> EvaluatedPoint:
         docs, words = point
         row_sums, doc_logs = corpus.rows_and_logs(docs, words)
@@ -60,18 +63,19 @@ def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[MaskedPoint], Eval
             max(float(doc_gain.sum() + word_gain.sum()), 0.0) / corpus.tokens,
         )
         step = MaskedPoint(next_docs, _improved(words, word_sums, over_docs))
-        return EvaluatedPoint(point, report, _in_gauge(step))
+        return EvaluatedPoint(point, report, _normalized(step))
 
     return evaluate
 
 
 def _improved(factor: Array, sums: Array, denominators: Floats) -> Array:
+    """Return factor * sums / denominators; zero where the denominator is zero."""
     new = np.divide(factor * sums, denominators, out=np.zeros(factor.shape), where=denominators > 0)
     return new.astype(factor.dtype)
 
 
-def _in_gauge(point: tuple[Array, ...]) -> MaskedPoint:
-    """The same product with columns of words that sum to one."""
+def _normalized(point: tuple[Array, ...]) -> MaskedPoint:
+    """Return factors with the same product, and columns of words that sum to one."""
     docs, words = point
     sums = column_sums(words)
     scale = np.where(sums > 0, sums, 1).astype(words.dtype)

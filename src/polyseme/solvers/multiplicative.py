@@ -1,13 +1,19 @@
-"""Algorithms 1 and 3 of Zhang, Ding and Tang: KL-NMF by multiplicative updates (Lee and Seung 1999).
+"""The three algorithms of Zhang, Ding and Tang: NMF with KL divergence, normalized NMF, and PLSI.
 
-The working form is Gauss-Seidel: the second factor's update sees the new first factor. (As printed both use the old
-ones, and the likelihood can fall.)
+Algorithms 1 and 3 are KL-NMF with multiplicative updates (Lee and Seung 1999), in Gauss-Seidel order: the second
+factor is updated with the new first factor. As printed, both updates use the old factors, and the likelihood can
+decrease.
 
-Algorithm 2 of Zhang, Ding and Tang: PLSI, updating C = P(w|z), then S = P(z), then H = P(d|z).
-
-With R = X / (C S H') recomputed before each line:
+Algorithm 2 is PLSI. It updates C = P(w|z), then S = P(z), then H = P(d|z). With R = X / (C S H') recomputed before each
+line:
     C <- C o (R H) / diag(C' R H),   S <- S diag(C' R H),   H <- H o (R' C) / diag(C' R H).
-(As printed H's denominator still uses the old C, and its columns do not sum to one.)
+As printed, the denominator of H uses the old C, and its columns do not sum to one.
+
+References
+----------
+Z.-Y. Zhang, C. Ding and J. Tang. Note on algorithm differences between nonnegative matrix factorization and
+    probabilistic latent semantic indexing.
+D. D. Lee and H. S. Seung. Learning the parts of objects by non-negative matrix factorization. Nature 401, 1999.
 """
 
 from __future__ import annotations
@@ -36,34 +42,62 @@ Order = Literal["words-first", "documents-first"]
 
 @dataclass(frozen=True)
 class MultiplicativeNMF:
-    """Algorithm 1: words_wk *= sum_d v r docs_dk / sum_d v docs_dk and docs_dk *= sum_w r words_wk / sum_w words_wk.
+    """NMF with KL divergence and multiplicative updates (Algorithm 1).
 
-    order : which factor goes first; the paper takes the words, scikit-learn the documents.
+    words_wk *= sum_d v r docs_dk / sum_d v docs_dk and docs_dk *= sum_w r words_wk / sum_w words_wk, with r = x / p.
+
+    Parameters
+    ----------
+    order : {"words-first", "documents-first"}, default="words-first"
+        Factor that is updated first. The paper starts with the words, scikit-learn with the documents.
     """
 
     name: ClassVar[str] = "nmf"
     order: Order = "words-first"
 
     def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        return MultiplicativeRun(_plain(model, self.name), corpus, from_plsa(corpus, theta, phi), self.order, False)
+        _check_plain(model, self.name)
+        return MultiplicativeRun(model, corpus, from_plsa(corpus, theta, phi), self.order, False)
 
 
 @dataclass(frozen=True)
 class NormalizedNMF:
-    """Algorithm 3: the same, each factor's columns normalized after its update and the scale kept as S = P(z).
+    """NMF with normalized columns (Algorithm 3).
 
-    Its product is that of Algorithm 1 at every iteration: normalizing moves scale from one factor to the other.
+    The updates of Algorithm 1, with each factor's columns normalized after its update and the scale stored as S = P(z).
+    The product of the factors is that of Algorithm 1 at every iteration, because normalizing only moves scale from one
+    factor to the other.
+
+    Parameters
+    ----------
+    order : {"words-first", "documents-first"}, default="words-first"
+        Factor that is updated first.
     """
 
     name: ClassVar[str] = "normalized-nmf"
     order: Order = "words-first"
 
     def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        return MultiplicativeRun(_plain(model, self.name), corpus, from_plsa(corpus, theta, phi), self.order, True)
+        _check_plain(model, self.name)
+        return MultiplicativeRun(model, corpus, from_plsa(corpus, theta, phi), self.order, True)
+
+
+@dataclass(frozen=True)
+class PLSI:
+    """PLSI (Algorithm 2): P(d,w) = sum_z P(z) P(d|z) P(w|z), the factors updated in turn and always normalized."""
+
+    name: ClassVar[str] = "plsi"
+
+    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
+        _check_plain(model, self.name)
+        return PLSIRun(model, corpus, from_plsa(corpus, theta, phi))
 
 
 class MultiplicativeRun:
+    """A fit by Algorithm 1, or with `normalize` by Algorithm 3."""
+
     exhausted = False
+    _word_gain = _doc_gain = float("inf")
 
     def __init__(self, model: Model, corpus: MemoryCorpus, point: Unnormalized, order: Order, normalize: bool) -> None:
         if order not in ("words-first", "documents-first"):
@@ -89,7 +123,7 @@ class MultiplicativeRun:
         self._evaluate(second(point, sums(*point)))
 
     def _evaluate(self, point: Unnormalized) -> None:
-        """The report at a point, and the sums that the next iteration begins with."""
+        """Set the report at a point, and the sums for the first update of the next iteration."""
         sweep = self._corpus.words_and_logs if self._words_first else self._corpus.rows_and_logs
         self.point = point
         sums, logs = sweep(*point)
@@ -104,15 +138,15 @@ class MultiplicativeRun:
     def _new_words(self, point: Unnormalized, sums: Array) -> Unnormalized:
         u = column_sums(point.docs, self._corpus.weights)
         self._word_gain = float(duality_gap(sums, u, point.words, self._corpus.word_totals).sum())
-        return self._gauge(Unnormalized(point.docs, _scaled(point.words, sums, u)))
+        return self._normalized(Unnormalized(point.docs, _scaled(point.words, sums, u)))
 
     def _new_docs(self, point: Unnormalized, sums: Array) -> Unnormalized:
         u = column_sums(point.words)
         self._doc_gain = self._corpus.total_log(duality_gap(sums, u, point.docs, self._corpus.totals))
-        return self._gauge(Unnormalized(_scaled(point.docs, sums, u), point.words))
+        return self._normalized(Unnormalized(_scaled(point.docs, sums, u), point.words))
 
-    def _gauge(self, point: Unnormalized) -> Unnormalized:
-        """Algorithm 3 moves the words' scale to the documents: columns of words sum to one, those of docs to P(z)."""
+    def _normalized(self, point: Unnormalized) -> Unnormalized:
+        """Return the point with columns of words that sum to one, if Algorithm 3 runs; docs get the scale."""
         if not self._normalize:
             return point
         sums = column_sums(point.words)
@@ -121,41 +155,16 @@ class MultiplicativeRun:
             (point.docs * sums).astype(point.docs.dtype), (point.words / sums).astype(point.words.dtype)
         )
 
-    _word_gain = _doc_gain = float("inf")
-
     def _gain(self) -> float:
-        """The two half-steps' duality gaps before them."""
+        """Return the duality gaps of both updates, per token."""
         return max(self._word_gain + self._doc_gain, 0.0) / self._corpus.tokens
 
 
-def _scaled(factor: Array, sums: Array, u: Floats) -> Array:
-    """factor * sums / u; a topic with u = 0 becomes empty."""
-    inverse = np.divide(1.0, u, out=np.zeros_like(u), where=u > 0)
-    return (factor * (sums * inverse)).astype(factor.dtype)
-
-
-def _plain(model: Model, name: str) -> Model:
-    if not model.is_plain:
-        raise UnsupportedError(f"solver={name!r} fits plain maximum likelihood only: use solver='auto' for this model.")
-    return model
-
-
-@dataclass(frozen=True)
-class PLSI:
-    """P(d,w) = sum_z P(z) P(d|z) P(w|z), its three factors one after the other; normalized at every step."""
-
-    name: ClassVar[str] = "plsi"
-
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        if not model.is_plain:
-            raise UnsupportedError(
-                "solver='plsi' fits plain maximum likelihood only: use solver='auto' for this model."
-            )
-        return PLSIRun(model, corpus, from_plsa(corpus, theta, phi))
-
-
 class PLSIRun:
-    """C (words x width), S (width) and H (documents x width); a document of weight v has v copies of its row of H."""
+    """A fit by Algorithm 2: C (words x width), S (width) and H (documents x width).
+
+    A document of weight v has v copies of its row of H.
+    """
 
     exhausted = False
 
@@ -191,7 +200,7 @@ class PLSIRun:
         self._evaluate()
 
     def _docs(self, S: Floats, H: Array) -> Array:
-        """N S_k H_dk: the documents' factor, at the counts' scale."""
+        """Return N S_k H_dk, the documents' factor at the scale of the counts."""
         return (H * (self._corpus.tokens * S)).astype(H.dtype)
 
     def _point(self) -> Unnormalized:
@@ -208,6 +217,17 @@ class PLSIRun:
             log_likelihood(self._corpus, log_sum, point),
             max(self._gain, 0.0),
         )
+
+
+def _check_plain(model: Model, name: str) -> None:
+    if not model.is_plain:
+        raise UnsupportedError(f"solver={name!r} fits plain maximum likelihood only: use solver='auto' for this model.")
+
+
+def _scaled(factor: Array, sums: Array, u: Floats) -> Array:
+    """Return factor * sums / u; the column of a topic with u = 0 becomes zero."""
+    inverse = np.divide(1.0, u, out=np.zeros_like(u), where=u > 0)
+    return (factor * (sums * inverse)).astype(factor.dtype)
 
 
 def _columns_to_one(factor: Array, weights: Floats | None = None) -> Array:

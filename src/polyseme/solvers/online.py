@@ -1,8 +1,13 @@
-"""Documents a few at a time, and steps that grow smaller: what stochastic solvers share.
+"""Online solvers: the topics are updated after every batch of documents, and documents have no state.
 
-Stepwise EM (Cappe and Moulines 2009): the topics move after every few documents, which keep no state.
+`StepwiseEM` is stepwise EM for PLSA (Cappe and Moulines 2009), `OnlineVariational` is stochastic variational Bayes for
+LDA (Hoffman, Blei and Bach 2010). Both use the step size rho = (offset + batches so far)^-decay.
 
-Stochastic variational Bayes for LDA (Hoffman, Blei and Bach 2010): the topics move after every few documents.
+References
+----------
+O. Cappe and E. Moulines. On-line expectation-maximization algorithm for latent data models. Journal of the Royal
+    Statistical Society B 71, 2009.
+M. D. Hoffman, D. M. Blei and F. Bach. Online learning for latent Dirichlet allocation. NIPS 2010.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from polyseme.core.dirichlet import improve_documents, topic_sums, topics_term, 
 from polyseme.core.model import Model, improve_docs
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import RunningMean
-from polyseme.data.corpus import Corpus, MemoryCorpus, Streamed, uniform_rows
+from polyseme.data.corpus import Corpus, MemoryCorpus, StreamState, uniform_rows
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, inner, padded
 from polyseme.solvers.base import Report, Snapshot, SolverRun
@@ -31,63 +36,33 @@ from polyseme.solvers.variational import (
     uniform_counts,
 )
 
-
-class Batch(NamedTuple):
-    """Some documents, with the columns of the words that they have."""
-
-    words: Array
-    counts: SparseCounts
-    weights: Floats | None
-
-    @property
-    def size(self) -> float:
-        """how many documents these are, with their weights"""
-        return float(self.counts.n_docs if self.weights is None else self.weights.sum())
-
-
-def batches(counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> Iterator[Batch]:
-    """The documents in this order, `size` at a time."""
-    for start in range(0, order.size, size):
-        rows = order[start : start + size]
-        part = counts.take(rows)
-        words = np.flatnonzero(np.bincount(part.indices, minlength=counts.n_words))
-        columns = np.zeros(counts.n_words, dtype=part.indices.dtype)
-        columns[words] = np.arange(words.size)
-        here = SparseCounts(part.indptr, columns[part.indices], part.values, len(rows), max(1, words.size))
-        yield Batch(words, here, None if weights is None else weights[rows])
-
-
-def rate(offset: float, decay: float, steps: float) -> float:
-    """(offset + steps)^-decay: how much of a new batch goes into the running mean after so many steps."""
-    return float((offset + steps) ** -decay)
-
-
-def check_schedule(owner: str, offset: float, decay: float) -> None:
-    """Raises InputError unless the steps' sum is infinite and that of their squares is not."""
-    if not 0.5 < decay <= 1 or not offset >= 1:
-        raise InputError(f"{owner}: decay must be above 0.5 and at most 1, and offset at least 1.")
-
-
 START_VARIANCE = 0.1
-"""of the noise in a random start: the first batches decide what topics are, so these begin more alike than elsewhere"""
-
-_MOST, _LEAST, _BATCHES_A_PASS = 1024, 16, 64
+"""Variance of the noise in a random start. The first batches decide the topics, so these start more alike."""
+_MAX_BATCH, _MIN_BATCH, _BATCHES_PER_PASS = 1024, 16, 64
 
 
 @dataclass(frozen=True)
 class StepwiseEM:
-    """s_wk <- (1 - rho) s_wk + rho n_wk / n after each batch, rho = (offset + batches so far)^-decay; phi ∝ s.
+    """Stepwise EM on batches of documents.
 
-    n_wk are the batch's expected counts, its documents from uniform weights by a few steps of EM with the topics as
-    they are, and n its tokens. An iteration is one pass over all documents; its report adds up what each batch was
-    worth when it came, and its residual is how far that is from the pass before. One or two passes are what it is for:
-    then let a batch solver finish, with `init=(None, model.components_)`.
+    After each batch s_wk <- (1 - rho) s_wk + rho n_wk / n and phi ∝ s. n_wk are the expected counts of the batch and n
+    is its number of tokens. The documents of the batch start from uniform weights and get a few EM steps with the
+    topics fixed. An iteration is one pass over all documents. Its report adds up the log-likelihood of each batch at
+    the time it was read; the residual is the difference to the pass before. Use one or two passes and then a batch
+    solver with `init=(None, model.components_)`.
 
-    batch_size : documents; None for 1024, or fewer so that a pass has 64 batches.
-    offset : above 1; larger values slow the first steps down.
-    decay : above 0.5 and at most 1, for convergence.
-    doc_steps : steps of EM for each document.
-    seed : of the order of the documents.
+    Parameters
+    ----------
+    batch_size : int or None, default=None
+        Documents per batch. None: 1024, or fewer so that a pass has 64 batches.
+    offset : float, default=10.0
+        Offset of the step size, above 1. Larger values make the first steps smaller.
+    decay : float, default=0.7
+        Exponent of the step size, above 0.5 and at most 1, as convergence requires.
+    doc_steps : int, default=10
+        EM steps per document.
+    seed : int, default=0
+        Seed of the order of the documents.
     """
 
     name: ClassVar[str] = "online"
@@ -99,10 +74,12 @@ class StepwiseEM:
 
     def __post_init__(self) -> None:
         if (self.batch_size is not None and self.batch_size < 1) or self.doc_steps < 1:
-            raise InputError("Online: batch_size and doc_steps must be at least 1.")
+            raise InputError("StepwiseEM: batch_size and doc_steps must be at least 1.")
         check_schedule("StepwiseEM", self.offset, self.decay)
         if not self.offset > 1:
-            raise InputError("Online: offset must be above 1, or the first batch would erase the start.")
+            raise InputError(
+                "StepwiseEM: offset must be above 1, because the first batch would replace the start otherwise."
+            )
 
     def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
         phi = corpus.topics(phi)
@@ -114,146 +91,45 @@ class StepwiseEM:
         return run
 
     def documents_a_batch(self, n_docs: int) -> int:
-        return self.batch_size or max(_LEAST, min(_MOST, -(-n_docs // _BATCHES_A_PASS)))
+        """Return the number of documents per batch.
 
+        Parameters
+        ----------
+        n_docs : int
+            Number of documents of the corpus.
 
-class Stream:
-    """phi of a model while batches of documents go by.
-
-    joint : P(w, z), words x width, where the stream starts; its memory is taken.
-    seen : how many documents have gone by already.
-    """
-
-    def __init__(self, settings: StepwiseEM, model: Model, joint: Array, seen: float, n_threads: int) -> None:
-        _refuse(model)
-        self._settings, self._model, self._n_threads = settings, model, n_threads
-        self._blend = RunningMean(joint, n_threads)
-        self.seen = seen
-
-    def read(self, counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> tuple[float, float]:
-        """Takes the documents in this order, a batch at a time; sum x log P(w|d) as they came, and their tokens."""
-        log_sum = tokens = 0.0
-        for batch in batches(counts, weights, order, size):
-            if batch.words.size:
-                worth = self._take(batch)
-                log_sum, tokens = log_sum + worth[0], tokens + worth[1]
-            self.seen += batch.size
-        return log_sum, tokens
-
-    @property
-    def joint(self) -> Array:
-        """P(w, z) as the stream has it, words x width."""
-        return self._blend.settled()
-
-    def _take(self, batch: Batch) -> tuple[float, float]:
-        """The E-step of a batch, and the step of the topics."""
-        shard = Shard(batch.counts, batch.weights, self._n_threads)
-        if not shard.tokens > 0:
-            return 0.0, 0.0
-        model = self._model.for_words(batch.words)
-        B = model.word_operand(self._blend.shares(batch.words))
-        A = model.doc_operand(self._weights(model, shard, B))
-        word_sums, logs = shard.words_and_logs(A, B)
-        step = rate(self._settings.offset, self._settings.decay, self.seen / batch.size)
-        self._blend.step(step, batch.words, B, word_sums, model.n_topics, shard.tokens)
-        return shard.total_log(logs), shard.tokens
-
-    def _weights(self, model: Model, shard: Shard, B: Array) -> Array:
-        """theta of the documents (documents x width), some steps of EM from uniform weights."""
-        steps = self._settings.doc_steps
-        if model.doc_prior is None:
-            share = 0.0 if model.background is None else model.background.share
-            theta = shard.by_doc.em_steps(
-                B, model.n_topics, steps, n_threads=self._n_threads, background=share, temperature=model.temperature
-            )
-            return padded(theta, theta.dtype, model.n_columns)
-        theta = uniform_rows(model, shard.n_docs, shard.dtype)
-        for _ in range(steps):
-            A = model.doc_operand(theta)
-            row_sums = shard.row_sums(A, B)
-            row_sums[:, model.n_topics :] = 0
-            theta = improve_docs(model, shard, theta, A, row_sums)
-        return theta
-
-
-class _StepwiseRun:
-    """A pass is an iteration."""
-
-    exhausted = False
-
-    def __init__(self, settings: StepwiseEM, model: Model, corpus: Corpus, joint: Array, passes: int) -> None:
-        self.model = model
-        _refuse(model)
-        self._settings, self._corpus, self._passes = settings, corpus, passes
-        self._joint = joint
-        self.report = Report(float("-inf"), float("-inf"), float("inf"))
-
-    @property
-    def theta(self) -> Any:
-        """Documents keep no state."""
-        return self._corpus.uniform(self.model)
-
-    @property
-    def phi(self) -> Array:
-        sums = self._joint.sum(axis=0, dtype=np.float64)
-        return (self._joint / np.where(sums > 0, sums, 1)).astype(self._joint.dtype)
-
-    def advance(self) -> None:
-        seed = (self._settings.seed, self._passes)
-        size = self._settings.documents_a_batch(self._corpus.n_docs)
-        read = partial(_read_shard, self._settings, self.model, size, seed)
-        start = Streamed(self._joint, float(self._passes * self._corpus.n_docs))
-        end = self._corpus.in_turn(read, start, np.random.default_rng(seed))
-        self._joint = end.joint
-        self._passes += 1
-        mean = end.log_sum / end.tokens
-        self.report = Report(mean, mean, abs(mean - self.report.log_likelihood))
-
-    def snapshot(self) -> Snapshot:
-        numbers = {"passes": float(self._passes), **self.report._asdict()}
-        return Snapshot({}, {"joint": self._joint}, numbers)
-
-
-def _read_shard(
-    settings: StepwiseEM,
-    model: Model,
-    size: int,
-    seed: tuple[int, int],
-    number: int,
-    shard: Shard,
-    state: Streamed,
-) -> Streamed:
-    """The state after all documents of a shard, in an order of their own."""
-    stream = Stream(settings, model, state.joint, state.seen, shard.n_threads)
-    order = np.random.default_rng((*seed, number)).permutation(shard.n_docs)
-    log_sum, tokens = stream.read(shard.by_doc, shard.weights, order, size)
-    return Streamed(stream.joint, stream.seen, state.log_sum + log_sum, state.tokens + tokens)
-
-
-def _refuse(model: Model) -> None:
-    if model.word_prior is not None:
-        raise UnsupportedError(
-            "solver='online' takes no topic_word_prior: use solver='auto', or LDA with solver='online'."
-        )
-    if not model.is_separable:
-        raise UnsupportedError(
-            "solver='online' sees some documents at a time: no JointBackground, and no prior that looks at all of them."
-        )
+        Returns
+        -------
+        int
+            `batch_size`, or a size that suits the corpus.
+        """
+        return self.batch_size or max(_MIN_BATCH, min(_MAX_BATCH, -(-n_docs // _BATCHES_PER_PASS)))
 
 
 @dataclass(frozen=True)
 class OnlineVariational:
-    """lambda <- (1 - rho) lambda + rho (eta + (D / S) n) after each S documents, rho = (offset + batches)^-decay.
+    """Stochastic variational Bayes for LDA.
 
-    An iteration is one pass over all documents, in an order that the seed decides. Documents keep no state. Learned
-    priors follow the running mean of E log theta (of E log phi) from the second pass on.
+    After each batch of S documents lambda <- (1 - rho) lambda + rho (eta + (D / S) n), with the expected counts n of
+    the batch. An iteration is one pass over all documents in random order. Learned priors follow the running mean of
+    E log theta (of E log phi) from the second pass on.
 
-    batch_size : S; None for 256, or fewer so that a pass has at least 16 batches.
-    total_documents : D, how many documents `partial_fit` will see in all; None for those that it has seen so far.
-        `fit` uses the number of its documents.
-    offset : larger values slow the first steps down.
-    decay : above 0.5 and at most 1, for convergence.
-    doc_steps, doc_tol : as in Variational; documents start from uniform weights each time, so they need more steps.
+    Parameters
+    ----------
+    batch_size : int or None, default=None
+        Documents per batch, S. None: 256, or fewer so that a pass has at least 16 batches.
+    offset : float, default=10.0
+        Offset of the step size, at least 1. Larger values make the first steps smaller.
+    decay : float, default=0.7
+        Exponent of the step size, above 0.5 and at most 1, as convergence requires.
+    doc_steps : int, default=50
+        Most steps per document. A document starts from uniform weights every time, so it needs more steps than with
+        `Variational`.
+    doc_tol : float, default=0.01
+        A document is done when a step moves at most this share of its tokens.
+    total_documents : float or None, default=None
+        Number of documents D that `partial_fit` will see in all. None: those it has seen so far. `fit` uses the number
+        of its documents.
     """
 
     batch_size: int | None = None
@@ -278,22 +154,131 @@ class OnlineVariational:
         return _OnlineVariationalRun(self, corpus, priors, start_point(corpus, priors, theta, phi)[0], rng)
 
     def documents_a_batch(self, n_docs: int) -> int:
+        """Return the number of documents per batch.
+
+        Parameters
+        ----------
+        n_docs : int
+            Number of documents of the corpus.
+
+        Returns
+        -------
+        int
+            `batch_size`, or a size that suits the corpus.
+        """
         return self.batch_size or min(256, -(-n_docs // 16))
 
 
-class _Visited(NamedTuple):
+class Batch(NamedTuple):
+    """Some documents. The columns of the counts are the words that occur in them."""
+
+    words: Array
+    counts: SparseCounts
+    weights: Floats | None
+
+    @property
+    def size(self) -> float:
+        """Return the number of documents, weighted."""
+        return float(self.counts.n_docs if self.weights is None else self.weights.sum())
+
+
+def batches(counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> Iterator[Batch]:
+    """Yield batches of `size` documents in this order."""
+    for start in range(0, order.size, size):
+        rows = order[start : start + size]
+        part = counts.take(rows)
+        words = np.flatnonzero(np.bincount(part.indices, minlength=counts.n_words))
+        columns = np.zeros(counts.n_words, dtype=part.indices.dtype)
+        columns[words] = np.arange(words.size)
+        local = SparseCounts(part.indptr, columns[part.indices], part.values, len(rows), max(1, words.size))
+        yield Batch(words, local, None if weights is None else weights[rows])
+
+
+def rate(offset: float, decay: float, steps: float) -> float:
+    """Return the step size (offset + steps)^-decay, the weight of a new batch in the running mean."""
+    return float((offset + steps) ** -decay)
+
+
+def check_schedule(owner: str, offset: float, decay: float) -> None:
+    """Raise InputError unless the sum of the step sizes is infinite and that of their squares is finite."""
+    if not 0.5 < decay <= 1 or not offset >= 1:
+        raise InputError(f"{owner}: decay must be above 0.5 and at most 1, and offset at least 1.")
+
+
+class Stream:
+    """Stepwise EM on a stream of documents.
+
+    joint : P(w, z) at the start, words x width. The array is overwritten.
+    seen : number of documents that were read before.
+    """
+
+    def __init__(self, settings: StepwiseEM, model: Model, joint: Array, seen: float, n_threads: int) -> None:
+        _check_model(model)
+        self._settings, self._model, self._n_threads = settings, model, n_threads
+        self._mean = RunningMean(joint, n_threads)
+        self.seen = seen
+
+    def read(self, counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> tuple[float, float]:
+        """Read documents in this order. Return sum x log P(w|d), each batch before its step, and the tokens."""
+        log_sum = tokens = 0.0
+        for batch in batches(counts, weights, order, size):
+            if batch.words.size:
+                batch_log_sum, batch_tokens = self._step(batch)
+                log_sum, tokens = log_sum + batch_log_sum, tokens + batch_tokens
+            self.seen += batch.size
+        return log_sum, tokens
+
+    @property
+    def joint(self) -> Array:
+        """Return P(w, z), words x width."""
+        return self._mean.settled()
+
+    def _step(self, batch: Batch) -> tuple[float, float]:
+        """Run the E-step of a batch and update the topics. Return sum x log P(w|d) and the number of tokens."""
+        shard = Shard(batch.counts, batch.weights, self._n_threads)
+        if not shard.tokens > 0:
+            return 0.0, 0.0
+        model = self._model.for_words(batch.words)
+        B = model.word_operand(self._mean.shares(batch.words))
+        A = model.doc_operand(self._weights(model, shard, B))
+        word_sums, logs = shard.words_and_logs(A, B)
+        rho = rate(self._settings.offset, self._settings.decay, self.seen / batch.size)
+        self._mean.step(rho, batch.words, B, word_sums, model.n_topics, shard.tokens)
+        return shard.total_log(logs), shard.tokens
+
+    def _weights(self, model: Model, shard: Shard, B: Array) -> Array:
+        """Return theta (documents x width) after some EM steps from uniform weights."""
+        steps = self._settings.doc_steps
+        if model.doc_prior is None:
+            share = 0.0 if model.background is None else model.background.share
+            theta = shard.by_doc.em_steps(
+                B, model.n_topics, steps, n_threads=self._n_threads, background=share, temperature=model.temperature
+            )
+            return padded(theta, theta.dtype, model.n_columns)
+        theta = uniform_rows(model, shard.n_docs, shard.dtype)
+        for _ in range(steps):
+            A = model.doc_operand(theta)
+            row_sums = shard.row_sums(A, B)
+            row_sums[:, model.n_topics :] = 0
+            theta = improve_docs(model, shard, theta, A, row_sums)
+        return theta
+
+
+class _BatchStatistics(NamedTuple):
+    """Sufficient statistics of a batch."""
+
     expected: Floats
-    """expected counts of the batch's words (words x width)"""
+    """Expected counts of the words of the batch (words x width)."""
     bound: float
-    """the documents' part of the bound"""
+    """Contribution of the documents to the bound."""
     log_sums: Floats
-    """sum_d weight_d E log theta_dk"""
+    """sum_d weight_d E log theta_dk."""
 
 
 class PosteriorStream:
-    """lambda (words x width) while batches of documents go by.
+    """Stochastic variational Bayes on a stream of documents; `lambda_` is words x width.
 
-    n_docs : D, how many documents the posterior is of.
+    n_docs : number of documents D that the posterior is for.
     """
 
     def __init__(
@@ -302,21 +287,21 @@ class PosteriorStream:
         self.priors, self.lambda_ = priors, lambda_
         self._settings, self._n_docs, self._n_threads = settings, n_docs, n_threads
 
-    def take(self, batch: Batch, rho: float) -> _Visited:
-        """The E-step of a batch, and the step of the topics."""
-        visited = self._visit(batch)
-        self.lambda_ = self._moved(rho, batch, visited)
-        return visited
+    def take(self, batch: Batch, rho: float) -> _BatchStatistics:
+        """Run the E-step of a batch and update the topics."""
+        statistics = self._e_step(batch)
+        self.lambda_ = self._updated(rho, batch, statistics)
+        return statistics
 
-    def _moved(self, rho: float, batch: Batch, visited: _Visited) -> Array:
-        """(1 - rho) lambda + rho (eta + (D / S) n)"""
-        moved = self.lambda_ * self.lambda_.dtype.type(1 - rho)
-        moved += (rho * self.priors.eta.values)[:, np.newaxis].astype(moved.dtype)
-        moved[batch.words] += (rho * self._n_docs / batch.size * visited.expected).astype(moved.dtype)
-        return moved
+    def _updated(self, rho: float, batch: Batch, statistics: _BatchStatistics) -> Array:
+        """Return (1 - rho) lambda + rho (eta + (D / S) n)."""
+        updated = self.lambda_ * self.lambda_.dtype.type(1 - rho)
+        updated += (rho * self.priors.eta.values)[:, np.newaxis].astype(updated.dtype)
+        updated[batch.words] += (rho * self._n_docs / batch.size * statistics.expected).astype(updated.dtype)
+        return updated
 
-    def _visit(self, batch: Batch) -> _Visited:
-        """The E-step of a batch with the topics as they are."""
+    def _e_step(self, batch: Batch) -> _BatchStatistics:
+        """Run the E-step of a batch with the topics fixed."""
         lambda_, priors = self.lambda_, self.priors
         alpha, counts, n_threads = priors.alpha.values, batch.counts, self._n_threads
         totals = counts.totals
@@ -331,11 +316,81 @@ class PosteriorStream:
         word_sums, logs = counts.words_and_logs(docs.operand, words.operand, n_threads=n_threads, weights=batch.weights)
         weights = np.ones(len(totals)) if batch.weights is None else batch.weights
         bound = inner(weights, logs + docs.terms) + inner(counts.word_totals(batch.weights), words.scales)
-        return _Visited((words.operand * word_sums)[: batch.words.size], bound, docs.log_sums)
+        return _BatchStatistics((words.operand * word_sums)[: batch.words.size], bound, docs.log_sums)
+
+
+class _StepwiseRun:
+    """A fit by stepwise EM. An iteration is a pass over the corpus."""
+
+    exhausted = False
+
+    def __init__(self, settings: StepwiseEM, model: Model, corpus: Corpus, joint: Array, passes: int) -> None:
+        self.model = model
+        _check_model(model)
+        self._settings, self._corpus, self._passes = settings, corpus, passes
+        self._joint = joint
+        self.report = Report(float("-inf"), float("-inf"), float("inf"))
+
+    @property
+    def theta(self) -> Any:
+        """Return uniform weights, because documents have no state."""
+        return self._corpus.uniform(self.model)
+
+    @property
+    def phi(self) -> Array:
+        sums = self._joint.sum(axis=0, dtype=np.float64)
+        return (self._joint / np.where(sums > 0, sums, 1)).astype(self._joint.dtype)
+
+    def advance(self) -> None:
+        seed = (self._settings.seed, self._passes)
+        size = self._settings.documents_a_batch(self._corpus.n_docs)
+        read = partial(_read_shard, self._settings, self.model, size, seed)
+        start = StreamState(self._joint, float(self._passes * self._corpus.n_docs))
+        end = self._corpus.in_turn(read, start, np.random.default_rng(seed))
+        self._joint = end.joint
+        self._passes += 1
+        mean = end.log_sum / end.tokens
+        self.report = Report(mean, mean, abs(mean - self.report.log_likelihood))
+
+    def snapshot(self) -> Snapshot:
+        numbers = {"passes": float(self._passes), **self.report._asdict()}
+        return Snapshot({}, {"joint": self._joint}, numbers)
+
+
+def _read_shard(
+    settings: StepwiseEM,
+    model: Model,
+    size: int,
+    seed: tuple[int, int],
+    number: int,
+    shard: Shard,
+    state: StreamState,
+) -> StreamState:
+    """Return the state after the documents of a shard, read in random order."""
+    stream = Stream(settings, model, state.joint, state.seen, shard.n_threads)
+    order = np.random.default_rng((*seed, number)).permutation(shard.n_docs)
+    log_sum, tokens = stream.read(shard.by_doc, shard.weights, order, size)
+    return StreamState(stream.joint, stream.seen, state.log_sum + log_sum, state.tokens + tokens)
+
+
+def _check_model(model: Model) -> None:
+    if model.word_prior is not None:
+        raise UnsupportedError(
+            "solver='online' does not support topic_word_prior: use solver='auto', or LDA with solver='online'."
+        )
+    if not model.is_separable:
+        raise UnsupportedError(
+            "solver='online' sees only some documents at a time: use solver='auto' for JointBackground "
+            "and for priors that couple documents."
+        )
 
 
 class _OnlineVariationalRun:
-    """The report's bound adds up what each document gave when it was visited: an estimate, without a second pass."""
+    """A fit by stochastic variational Bayes.
+
+    The bound in the report adds up the contribution of each document when it was read. It is an estimate that needs no
+    second pass.
+    """
 
     exhausted = False
 
@@ -369,19 +424,21 @@ class _OnlineVariationalRun:
         step = self._settings.documents_a_batch(order.size)
         for batch in batches(self._counts, self._corpus.weights, order, step):
             rho = rate(self._settings.offset, self._settings.decay, self._batches)
-            visited = self._stream.take(batch, rho)
-            bound += visited.bound
+            statistics = self._stream.take(batch, rho)
+            bound += statistics.bound
             self._batches += 1
-            self._mean_logs += (rho if self._batches > 1 else 1.0) * (visited.log_sums / batch.size - self._mean_logs)
+            self._mean_logs += (rho if self._batches > 1 else 1.0) * (
+                statistics.log_sums / batch.size - self._mean_logs
+            )
             if self._passes and self.priors.alpha.learned:
                 alpha = self.priors.alpha.improved(self._mean_logs * self._n_docs, self._n_docs)
                 self._stream.priors = self.priors._replace(alpha=alpha)
-        bound = (bound + self._topics_part()) / self._corpus.tokens
+        bound = (bound + self._topic_bound()) / self._corpus.tokens
         self._passes += 1
         self.report = BoundReport(bound, bound - self.report.bound)
 
-    def _topics_part(self) -> float:
-        """The topics' part of the bound at the end of a pass, after their prior is learned."""
+    def _topic_bound(self) -> float:
+        """Update a learned prior of the topics, and return their contribution to the bound."""
         K = self.priors.alpha.values.size
         sums, eta = topic_sums(self.lambda_, K), self.priors.eta
         if self._passes and eta.learned:

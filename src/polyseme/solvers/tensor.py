@@ -1,4 +1,12 @@
-"""EM for counts of several ways (Peng 2009; Zafeiriou and Petrou 2011): P(i_1 .. i_n) = sum_z P(z) prod_m P(i_m|z)."""
+"""EM for a tensor of counts: P(i_1 .. i_n) = sum_z P(z) prod_m P(i_m|z).
+
+References
+----------
+W. Peng. Equivalence between nonnegative tensor factorization and tensorial probabilistic latent semantic analysis.
+    SIGIR 2009.
+S. Zafeiriou and M. Petrou. Nonnegative tensor factorization as an alternative Csiszar-Tusnady procedure. Data Mining
+    and Knowledge Discovery 22, 2011.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +16,7 @@ import numpy as np
 
 from polyseme.core.factors import columns_to_one
 from polyseme.core.fold_in import MAX_STEPS, TOLERANCE
-from polyseme.data.tensor import TensorCounts, largest, new_tuples, operand
+from polyseme.data.tensor import TensorCounts, new_tuples, operand, row_max
 from polyseme.kernels import Array, Floats, SparseCounts, em_words, padded, padded_width
 from polyseme.solvers.ascent import EvaluatedPoint, PointRun
 from polyseme.solvers.base import Report
@@ -16,13 +24,13 @@ from polyseme.solvers.base import Report
 _NUMBERS_AT_ONCE = 1 << 22
 
 TensorPoint = tuple[Array, ...]
-"""P(z) (width numbers, float64), then P(item|z) of every mode (items x width)"""
+"""P(z) (width numbers, float64), then P(item|z) of every mode (items x width)."""
 
 TensorRun = PointRun[TensorPoint]
 
 
 def random_start(corpus: TensorCounts, n_topics: int, rng: np.random.Generator) -> TensorPoint:
-    """P(item|z) = the item's share times exponential noise, of every mode; P(z) uniform."""
+    """Return a start: P(item|z) of every mode is the share of the item times exponential noise, P(z) is uniform."""
     factors = []
     for totals in corpus.totals:
         noise = rng.standard_exponential((totals.size, n_topics))
@@ -31,16 +39,17 @@ def random_start(corpus: TensorCounts, n_topics: int, rng: np.random.Generator) 
 
 
 def padded_point(weights: Floats, factors: list[Floats], dtype: np.dtype[np.floating]) -> TensorPoint:
+    """Return P(z) (K numbers) and P(item|z) (items x K), padded."""
     wide = np.zeros(padded_width(weights.size))
     wide[: weights.size] = weights
     return (wide, *(padded(factor, dtype) for factor in factors))
 
 
 def evaluate(corpus: TensorCounts, point: TensorPoint) -> EvaluatedPoint:
-    """The E-step at a point, and the M-step from there: P(z) ∝ n_z, P(i|z) ∝ n_iz, all from the same posterior.
+    """Run the E-step at a point and the M-step from there: P(z) ∝ n_z and P(i|z) ∝ n_iz, from the same posterior.
 
-    The residual adds, for each mode, the bound on what better P(i|z) could gain (as for words in PLSA, with u_z =
-    N P(z); numbers that are zero do not count), and Jensen's N log max_z n_z / (N P(z)) for P(z).
+    The residual adds a bound on the gain from P(i|z) of each mode (as for words in PLSA, with u_z = N P(z); entries
+    that are zero do not count), and, by Jensen's inequality, N log max_z n_z / (N P(z)) for P(z).
     """
     weights, *factors = point
     tokens = corpus.tokens
@@ -62,30 +71,32 @@ def evaluate(corpus: TensorCounts, point: TensorPoint) -> EvaluatedPoint:
 
 
 def normalized(point: TensorPoint) -> TensorPoint:
+    """Return the point with distributions that sum to one."""
     weights, *factors = point
     return (weights / weights.sum(), *(columns_to_one(factor) for factor in factors))
 
 
 def begin(corpus: TensorCounts, start: TensorPoint, *, extrapolate: bool) -> TensorRun:
+    """Start a fit of a tensor."""
     return PointRun(lambda point: evaluate(corpus, point), start, normalized if extrapolate else None)
 
 
 def fold_in(corpus: TensorCounts, mode: int, weights: Floats, factors: list[Array], *, n_threads: int) -> Array:
-    """P(z|item) (items x K) of every item of `mode`, from the other modes' factors (items x width each).
+    """Return P(z|item) (items x K) of every item of `mode`, from the factors of the other modes (items x width each).
 
-    An item is a row, the tuples of its counts are the words: P(tuple|z) is the product of P(item|z) over the other
-    modes. Items come a few at a time; one item needs as many numbers as it has tuples, times K. An item without counts
-    of probability gets P(z).
+    An item is a document and the tuples of its counts are the words: P(tuple|z) is the product of P(item|z) over the
+    other modes. The items are processed in chunks; one item needs memory for its tuples times K. An item without counts
+    of positive probability gets P(z).
     """
     K = weights.size
-    scaled = [factor / largest(factor)[:, np.newaxis] for factor in factors]
+    scaled = [factor / row_max(factor)[:, np.newaxis] for factor in factors]
     theta = np.tile(weights.astype(corpus.dtype), (corpus.shape[mode], 1))
     for items, tuples, counts in _item_chunks(corpus, mode, max(1, _NUMBERS_AT_ONCE // padded_width(K))):
         B = operand(np.ones(padded_width(K)), scaled, tuples)
-        B /= largest(B)[:, np.newaxis]
+        B /= row_max(B)[:, np.newaxis]
         known: Array = B.max(axis=1) > 0
-        kept = counts.with_values(np.where(known[counts.indices], counts.values, 0))
-        folded, _ = kept.fold_in(
+        known_counts = counts.with_values(np.where(known[counts.indices], counts.values, 0))
+        folded, _ = known_counts.fold_in(
             B, K, empty=weights, tol=TOLERANCE, max_iter=MAX_STEPS, n_threads=n_threads, u=np.ones(K)
         )
         theta[items] = folded
@@ -95,7 +106,7 @@ def fold_in(corpus: TensorCounts, mode: int, weights: Floats, factors: list[Arra
 def _item_chunks(
     corpus: TensorCounts, mode: int, tuples_at_once: int
 ) -> Iterator[tuple[Array, dict[int, Array], SparseCounts]]:
-    """Some items of a mode at a time: their indices, their distinct tuples by mode, and items x tuples counts."""
+    """Yield chunks of the items of a mode: indices of the items, distinct tuples by mode, counts (items x tuples)."""
     order = np.argsort(corpus.coords[mode], kind="stable")
     starts = np.append(new_tuples([corpus.coords[mode][order]]), order.size)
     first = 0
@@ -105,10 +116,10 @@ def _item_chunks(
         others = {m: index[part] for m, index in enumerate(corpus.coords) if m != mode}
         by_tuple = np.lexsort(list(others.values()))
         new = new_tuples([index[by_tuple] for index in others.values()])
-        number = np.empty(part.size, dtype=np.int32)
-        number[by_tuple] = np.repeat(np.arange(new.size), np.diff(np.append(new, part.size)))
+        column = np.empty(part.size, dtype=np.int32)
+        column[by_tuple] = np.repeat(np.arange(new.size), np.diff(np.append(new, part.size)))
         tuples = {m: index[by_tuple[new]] for m, index in others.items()}
         indptr = (starts[first : last + 1] - starts[first]).astype(np.int32)
-        counts = SparseCounts(indptr, number, corpus.values[part], last - first, int(new.size))
+        counts = SparseCounts(indptr, column, corpus.values[part], last - first, int(new.size))
         yield corpus.coords[mode][order[starts[first:last]]], tuples, counts
         first = last

@@ -1,22 +1,22 @@
-"""EM for hierarchical PLSA (Gaussier, Goutte, Popat and Chen 2002) on the shared kernel.
+"""EM for hierarchical PLSA, starts of a tree, and growth of a tree from the root.
 
-P(w|d) = sum_a P(a|d) sum_v P(v|a) P(w|v), a leaf, v on the path from the root to a. With psi_aw = sum_v P(v|a) P(w|v)
-this is PLSA with the leaves as topics, and the kernel gives S_wa = sum_d x theta_da / P(w|d). The expected counts of
-leaf a, node v and word w are P(v|a) P(w|v) S_wa: how a leaf's word is split over its ancestors does not depend on the
-document. So
+P(w|d) = sum_a P(a|d) sum_v P(v|a) P(w|v), with a leaf a and the nodes v on the path from the root to a. With
+psi_aw = sum_v P(v|a) P(w|v) this is PLSA with the leaves as topics, and the kernel gives S_wa = sum_d x theta_da /
+P(w|d). The expected counts of leaf a, node v and word w are P(v|a) P(w|v) S_wa, because the split of a leaf's word over
+its ancestors does not depend on the document. So
 
     P(w|v) ∝ P(w|v) sum_a P(v|a) S_wa        P(v|a) ∝ P(v|a) sum_w P(w|v) S_wa
 
-are two products of small dense matrices, words x leaves x nodes, outside the kernel: exact EM, monotone.
+are two products of small dense matrices (words x leaves x nodes) outside the kernel. This is exact EM and monotone.
 
-Where a fit of a tree starts.
+The likelihood hardly changes if a word that all leaves share moves from the root to every leaf, so the start decides.
+A start orders the topics of the leaves by a dendrogram, so that neighbors are similar, and sets every node to the mean
+of the leaves below it. Below the first node of a path that emits words, it damps words that occur in most documents, so
+that these words stay above.
 
-The likelihood hardly cares whether a word that all leaves share is written by the root or by every leaf, so the start
-decides. Topics for the leaves are put in the order of a dendrogram, so that neighbors are alike; a node is the mean of
-the leaves below it; and below the first node that speaks, words that most documents have are damped. Such words can
-only come from above, and stay there.
-
-Growth of a tree from the top: leaves are split in two while that makes held-out tokens more likely.
+References
+----------
+E. Gaussier, C. Goutte, K. Popat and F. Chen. A hierarchical model for clustering and categorising documents. ECIR 2002.
 """
 
 from __future__ import annotations
@@ -38,35 +38,76 @@ from polyseme.kernels import Array, Floats, em_words, padded, padded_width, sing
 from polyseme.solvers.ascent import EvaluatedPoint, PointRun
 from polyseme.solvers.base import Report, advance_to_end
 from polyseme.solvers.coordinate import fitted_factors
-from polyseme.solvers.early_stopping import parted_tokens
+from polyseme.solvers.early_stopping import without_tokens
 from polyseme.solvers.initialize import named_start
+
+_START_SMOOTHING = 0.1
+"""Weight of the uniform distribution and of the unigram in a start from PLSA. EM cannot increase a zero."""
+_FIRST_SHARE = 0.5
+"""P(node|leaf) of the first node on the path of a leaf that emits words."""
+_DAMPING, _DAMPING_OFFSET = 3, 1.05
+_CHILDREN = 2
+"""Leaves that replace a leaf when it is split."""
+_SMOOTHING = 0.01
+"""Weight of the unigram in the score of held-out tokens, and of the uniform distribution after the growth."""
+
+
+@dataclass(frozen=True)
+class TreeGrowth:
+    """Settings for growing a tree: leaves are split in two while that makes held-out tokens more probable.
+
+    Parameters
+    ----------
+    max_leaves : int
+        Most leaves of the tree.
+    held_out : float, default=0.1
+        Share of the tokens of every document that decides about a split.
+    steps : int, default=20
+        EM iterations after each split.
+    patience : int, default=3
+        Growth ends when this many leaves in a row, the largest first, gained nothing by a split.
+    seed : int, default=0
+        Seed of the choice of held-out tokens.
+    """
+
+    max_leaves: int
+    held_out: float = 0.1
+    steps: int = 20
+    patience: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.max_leaves >= 2 and self.steps >= 1 and self.patience >= 1 and 0 < self.held_out < 1):
+            raise InputError(
+                "TreeGrowth: max_leaves must be at least 2, steps and patience at least 1, held_out between 0 and 1."
+            )
 
 
 class TreePoint(NamedTuple):
-    """The parameters, padded (see `kernels`)."""
+    """Parameters of a tree, padded (see `kernels`)."""
 
     theta: Array
-    """P(leaf|d), documents x width of the leaves"""
+    """P(leaf|d), documents x width of the leaves."""
     node_word: Array
-    """P(w|node), words x width of the nodes; a silent node's column is zero"""
+    """P(w|node), words x width of the nodes; the column of a silent node is zero."""
     leaf_node: Floats
-    """P(node|leaf), width of the leaves x width of the nodes; zero off the paths"""
+    """P(node|leaf), width of the leaves x width of the nodes; zero for nodes that are not on the path."""
 
 
 TreeRun = PointRun[TreePoint]
 
 
 def leaf_topics(point: TreePoint) -> Array:
-    """psi (words x width of the leaves): what the words of each leaf are."""
+    """Return psi (words x width of the leaves), the distribution of words in each leaf."""
     with single_threaded_blas():
         return point.node_word @ point.leaf_node.astype(point.node_word.dtype).T
 
 
 def evaluate(corpus: MemoryCorpus, n_leaves: int, point: TreePoint) -> EvaluatedPoint:
-    """The E-step at a point, and the M-step from there.
+    """Run the E-step at a point and the M-step from there.
 
-    The residual adds three bounds: theta's and P(w|v)'s as in PLSA (with the nodes as topics), and, by Jensen,
-    N log sum_a max_v G_av / N for P(v|a), G_av = sum_w P(w|v) S_wa.
+    The residual adds three bounds: those of theta and P(w|v) as in PLSA, with the nodes as topics, and, by Jensen's
+    inequality, N log sum_a max_v G_av / N for P(v|a), with G_av = sum_w P(w|v) S_wa.
     """
     theta, next_theta, stats = e_step(Model(n_leaves), corpus, point.theta, leaf_topics(point))
     with single_threaded_blas():
@@ -88,45 +129,41 @@ def evaluate(corpus: MemoryCorpus, n_leaves: int, point: TreePoint) -> Evaluated
 
 
 def normalized(point: TreePoint) -> TreePoint:
+    """Return the point with distributions that sum to one."""
     return TreePoint(*(f(factor) for f, factor in zip((rows_to_one, columns_to_one, rows_to_one), point, strict=True)))
 
 
 def begin(corpus: MemoryCorpus, tree: Tree, start: TreePoint, *, extrapolate: bool) -> TreeRun:
+    """Start a fit of a tree."""
     n_leaves = len(tree.leaves)
     return PointRun(lambda point: evaluate(corpus, n_leaves, point), start, normalized if extrapolate else None)
 
 
-_START_SMOOTHING = 0.1
-"""how much of the uniform weights and of the unigram a start from PLSA gets: EM cannot revive a zero"""
-_FIRST_SHARE = 0.5
-"""P(node|leaf) of the first node on a leaf's path that speaks"""
-_DAMPING, _ROOM = 3, 1.05
-
-
 def random_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> TreePoint:
-    """Leaves as the topics of a random start of PLSA, weights uniform."""
+    """Return a start whose leaves are the topics of a random start of PLSA."""
     theta, phi = named_start("random", corpus, Model(len(tree.leaves)), rng)
-    return _placed(corpus, tree, theta, phi)
+    return _point_of_topics(corpus, tree, theta, phi)
 
 
-def likely_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> TreePoint:
-    """Leaves from a short fit of PLSA, ordered by likeness."""
+def plsa_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> TreePoint:
+    """Return a start whose leaves are the topics of a short fit of PLSA, ordered by similarity."""
     K = len(tree.leaves)
     theta, phi = fitted_factors(corpus, K, rng)
     phi = phi[:, :K].astype(np.float64)
-    order = _by_likeness(phi, tree)
+    order = _similarity_order(phi, tree)
     theta, phi = theta[:, order], phi[:, order]
     theta = (1 - _START_SMOOTHING) * theta + _START_SMOOTHING / K
     phi = (1 - _START_SMOOTHING) * phi + _START_SMOOTHING * corpus.unigram[:, np.newaxis]
     dtype = corpus.counts.dtype
-    return _placed(corpus, tree, padded(theta, dtype), padded(phi, dtype))
+    return _point_of_topics(corpus, tree, padded(theta, dtype), padded(phi, dtype))
 
 
-STARTS = {"plsa": likely_start, "random": random_start}
+STARTS = {"plsa": plsa_start, "random": random_start}
+"""Starts of a tree by the name that `init=` takes."""
 
 
-def _by_likeness(topics: Floats, tree: Tree) -> Array:
-    """Which topic (words x K) each leaf gets: neighbors in a dendrogram (Hellinger distance) become neighbors."""
+def _similarity_order(topics: Floats, tree: Tree) -> Array:
+    """Return the topic (column) of each leaf, so that neighbors in a dendrogram (Hellinger) are neighbors."""
     leaves = tree.leaves
     if len(leaves) < 3:
         return np.arange(len(leaves))
@@ -137,86 +174,61 @@ def _by_likeness(topics: Floats, tree: Tree) -> Array:
     return order
 
 
-def _placed(corpus: MemoryCorpus, tree: Tree, theta: Array, phi: Array) -> TreePoint:
-    """The point with these leaf weights and leaf topics (both padded)."""
+def _point_of_topics(corpus: MemoryCorpus, tree: Tree, theta: Array, phi: Array) -> TreePoint:
+    """Return the point with these weights and topics of the leaves (both padded)."""
     leaves, n_nodes = tree.leaves, len(tree.parents)
     mass = weighted_sum(corpus.weighted_totals, theta, n_threads=corpus.n_threads)[: len(leaves)]
     damping = _damping(corpus)
     words = np.zeros((corpus.counts.n_words, n_nodes))
-    speaking = set(np.flatnonzero(tree.speakers.any(axis=0)).tolist())
-    for node in speaking:
+    emitting = set(np.flatnonzero(tree.speakers.any(axis=0)).tolist())
+    for node in emitting:
         below = tree.leaves_below(node)
         topic = (phi[:, below] * mass[below]).sum(axis=1, dtype=np.float64)
-        if speaking.intersection(tree.path(node)[:-1]):
+        if emitting.intersection(tree.path(node)[:-1]):
             topic *= damping
         words[:, node] = columns_to_one(topic[:, np.newaxis])[:, 0]
     shares = np.zeros((padded_width(len(leaves)), padded_width(n_nodes)))
     for row, leaf in zip(shares, leaves, strict=False):
-        first, *others = [node for node in tree.path(leaf) if node in speaking]
+        first, *others = [node for node in tree.path(leaf) if node in emitting]
         row[first] = _FIRST_SHARE if others else 1.0
         row[others] = (1 - _FIRST_SHARE) / max(1, len(others))
     return TreePoint(theta, padded(words, theta.dtype), shares)
 
 
 def _damping(corpus: MemoryCorpus) -> Floats:
-    """log(1.05 documents / documents that have the word) to the third power, by the documents' weights."""
+    """Return log(1.05 documents / documents with the word) to the third power; documents are weighted."""
     matrix, weights = corpus.counts.matrix(), corpus.weights
     if weights is None:
         weights = np.ones(corpus.counts.n_docs)
     if sp.issparse(matrix):
         rows = np.repeat(weights, np.diff(matrix.indptr))
-        having = np.asarray(np.bincount(matrix.indices, rows, minlength=corpus.counts.n_words), dtype=np.float64)
+        frequency = np.asarray(np.bincount(matrix.indices, rows, minlength=corpus.counts.n_words), dtype=np.float64)
     else:
-        having = weighted_sum(weights, (matrix > 0).astype(np.float32))
-    share: Floats = np.where(having > 0, having / weights.sum(), 1.0)
-    return np.asarray(np.log(_ROOM / share) ** _DAMPING)
+        frequency = weighted_sum(weights, (matrix > 0).astype(np.float32))
+    share: Floats = np.where(frequency > 0, frequency / weights.sum(), 1.0)
+    return np.asarray(np.log(_DAMPING_OFFSET / share) ** _DAMPING)
 
 
-_WAYS = 2
-_SMOOTHING = _SPLIT_SMOOTHING = 0.01
-
-
-@dataclass(frozen=True)
-class TreeGrowth:
-    """Settings of growth.
-
-    max_leaves : the tree has at most so many leaves.
-    held_out : the share of every document's tokens that judges a split; the split depends on `seed` and the content.
-    steps : EM iterations after each split.
-    patience : growth ends when so many leaves in a row, the heaviest first, gained nothing by a split.
-    """
-
-    max_leaves: int
-    held_out: float = 0.1
-    steps: int = 20
-    patience: int = 3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not (self.max_leaves >= 2 and self.steps >= 1 and self.patience >= 1 and 0 < self.held_out < 1):
-            raise InputError(
-                "Growth: max_leaves must be at least 2, steps and patience at least 1, and held_out between 0 and 1."
-            )
-
-
-class Grown:
-    """A tree, a point for it, and the held-out log-likelihood a token of each tree on the way."""
+class GrownTree:
+    """A tree, its parameters, and the mean log-probability of a held-out token after each accepted split."""
 
     def __init__(self, tree: Tree, point: TreePoint) -> None:
         self.tree, self.point = tree, point
         self.scores: list[float] = []
 
 
-def grow(settings: TreeGrowth, corpus: MemoryCorpus, tree: Tree, start: TreePoint, rng: np.random.Generator) -> Grown:
-    """Fits to a part of the tokens and splits leaves; the other tokens decide which splits stay.
+def grow(
+    settings: TreeGrowth, corpus: MemoryCorpus, tree: Tree, start: TreePoint, rng: np.random.Generator
+) -> GrownTree:
+    """Fit to a part of the tokens and split leaves; the held-out tokens decide which splits are accepted.
 
-    Where there are too few tokens to hold any out, nothing speaks for a split, and the tree stays as it is.
+    The tree does not grow if there are too few tokens to hold some out.
     """
     held_out = split_tokens(corpus.by_doc, settings.seed, settings.held_out)[1]
     try:
-        training, mean_log = parted_tokens(corpus, held_out, _SMOOTHING)
+        training, mean_log = without_tokens(corpus, held_out, _SMOOTHING)
     except UnsupportedError:
-        return Grown(tree, start)
+        return GrownTree(tree, start)
 
     def fitted(tree: Tree, start: TreePoint) -> TreePoint:
         ended = advance_to_end(
@@ -230,43 +242,43 @@ def grow(settings: TreeGrowth, corpus: MemoryCorpus, tree: Tree, start: TreePoin
         return mean_log(point.theta, leaf_topics(point))
 
     point = fitted(tree, start)
-    grown = Grown(tree, point)
+    grown = GrownTree(tree, point)
     grown.scores.append(score(point))
-    refused: set[int] = set()
-    in_a_row = 0
-    while len(grown.tree.leaves) + _WAYS - 1 <= settings.max_leaves and in_a_row < settings.patience:
+    rejected: set[int] = set()
+    failures = 0
+    while len(grown.tree.leaves) + _CHILDREN - 1 <= settings.max_leaves and failures < settings.patience:
         masses = weighted_sum(training.weighted_totals, grown.point.theta)
-        open_leaves = [leaf for leaf in grown.tree.leaves if leaf not in refused]
-        if not open_leaves:
+        candidates = [leaf for leaf in grown.tree.leaves if leaf not in rejected]
+        if not candidates:
             break
-        leaf = max(open_leaves, key=lambda leaf: masses[grown.tree.leaves.index(leaf)])
-        tree = grown.tree.with_split(leaf, _WAYS)
+        leaf = max(candidates, key=lambda leaf: masses[grown.tree.leaves.index(leaf)])
+        tree = grown.tree.with_split(leaf, _CHILDREN)
         point = fitted(tree, _split(grown.tree, tree, leaf, grown.point, rng))
         value = score(point)
         if value > grown.scores[-1]:
             grown.tree, grown.point = tree, point
             grown.scores.append(value)
-            in_a_row = 0
+            failures = 0
         else:
-            refused.add(leaf)
-            in_a_row += 1
-    grown.point = _loosened(grown.point, grown.tree, corpus)
+            rejected.add(leaf)
+            failures += 1
+    grown.point = _smooth_start(grown.point, grown.tree, corpus)
     return grown
 
 
-def _loosened(point: TreePoint, tree: Tree, corpus: MemoryCorpus) -> TreePoint:
-    """The point with a little of every leaf and of every word: a word that was only held out has none yet."""
-    theta, words = point.theta * (1 - _SPLIT_SMOOTHING), point.node_word * (1 - _SPLIT_SMOOTHING)
-    theta[:, : len(tree.leaves)] += _SPLIT_SMOOTHING / len(tree.leaves)
-    speaking = np.flatnonzero(tree.speakers.any(axis=0))
-    words[:, speaking] += (_SPLIT_SMOOTHING * corpus.unigram)[:, np.newaxis].astype(words.dtype)
+def _smooth_start(point: TreePoint, tree: Tree, corpus: MemoryCorpus) -> TreePoint:
+    """Mix a little of every leaf and word into a point: words that were only held out have probability zero in it."""
+    theta, words = point.theta * (1 - _SMOOTHING), point.node_word * (1 - _SMOOTHING)
+    theta[:, : len(tree.leaves)] += _SMOOTHING / len(tree.leaves)
+    emitting = np.flatnonzero(tree.speakers.any(axis=0))
+    words[:, emitting] += (_SMOOTHING * corpus.unigram)[:, np.newaxis].astype(words.dtype)
     return TreePoint(theta, columns_to_one(words), point.leaf_node)
 
 
 def _split(old: Tree, new: Tree, leaf: int, point: TreePoint, rng: np.random.Generator) -> TreePoint:
-    """The point of the tree with new leaves: equal parts of the old one's weights, half of its words."""
-    born = [node for node in new.leaves if node >= len(old.parents)]
-    origin = [old.leaves.index(leaf if node in born else node) for node in new.leaves]
+    """Return the point after a split: new leaves share the weights of the old one and emit half of the words."""
+    new_leaves = [node for node in new.leaves if node >= len(old.parents)]
+    origin = [old.leaves.index(leaf if node in new_leaves else node) for node in new.leaves]
     theta = point.theta[:, origin]
     shares = np.zeros((padded_width(len(new.leaves)), padded_width(len(new.parents))))
     shares[: len(origin), : len(old.parents)] = point.leaf_node[origin, : len(old.parents)]
@@ -274,8 +286,8 @@ def _split(old: Tree, new: Tree, leaf: int, point: TreePoint, rng: np.random.Gen
     words[:, : len(old.parents)] = point.node_word[:, : len(old.parents)]
     own: Array = words[:, leaf] if leaf not in new.silent else words[:, old.path(leaf)].sum(axis=1)
     for position, node in enumerate(new.leaves):
-        if node in born:
-            theta[:, position] /= len(born)
+        if node in new_leaves:
+            theta[:, position] /= len(new_leaves)
             words[:, node] = columns_to_one((own * rng.standard_exponential(own.size))[:, np.newaxis])[:, 0]
             shares[position] /= 2
             shares[position, node] = 0.5
