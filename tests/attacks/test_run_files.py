@@ -20,14 +20,14 @@ from polyseme import PLSA, HierarchicalPLSA
 from polyseme.errors import InputError, ModelFileError, ShardError
 from polyseme.io import checks as untrusted
 from polyseme.io import parquet
-from polyseme.io.models import digest_of
+from polyseme.io.tensors import digest_of, map_npy
 from polyseme.retrieval import SearchIndex
 from polyseme.runs import folder as fields
 from polyseme.runs import open_run
 from polyseme.runs.documents import VECTORIZER_FILE
 from polyseme.runs.write import write_about
 from polyseme.scale import open_shards, write_shards
-from polyseme.solvers.checkpoints import Checkpoint, Written, read_checkpoint, write_checkpoint
+from polyseme.solvers.checkpoints import Checkpoint, CheckpointContent, read_checkpoint, write_checkpoint
 from polyseme.text import Vectorizer
 
 BACKTRACKS = r"(?:\w+\s?)+$"
@@ -330,7 +330,7 @@ NPY = {
 def test_a_damaged_npy_file(tmp_path, content):
     (tmp_path / "x.npy").write_bytes(content)
     with pytest.raises(ValueError, match=r"not a .npy file|its size|unknown type"):
-        untrusted.map_npy(tmp_path / "x.npy")
+        map_npy(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_a_damaged_npy_file(tmp_path, content):
 )  # fmt: skip
 def test_a_whole_npy_file(tmp_path, array):
     np.save(tmp_path / "x.npy", array)
-    found = untrusted.map_npy(tmp_path / "x.npy")
+    found = map_npy(tmp_path / "x.npy")
     np.testing.assert_array_equal(found, array)
     assert found.dtype == array.dtype
     assert not found.size or not found.flags.writeable
@@ -721,7 +721,7 @@ def test_a_checkpoint_with_a_right_digest_and_a_wrong_content(tmp_path, change):
     found = read_checkpoint(path, fit)
     change(found.arrays)
     write_checkpoint(path, fit, found)
-    with pytest.raises(ModelFileError, match="remove it to begin anew"):
+    with pytest.raises(ModelFileError, match="remove it to start again"):
         model.fit(X)
 
 
@@ -729,6 +729,6 @@ def test_a_checkpoint_with_a_right_digest_and_a_wrong_content(tmp_path, change):
 def test_a_checkpoint_with_wrong_folders(tmp_path, monkeypatch, folders):
     with monkeypatch.context() as patch:
         patch.setattr("polyseme.solvers.checkpoints.json.dumps", lambda _: folders)
-        write_checkpoint(tmp_path / "x", "fit", Written({}, {}))
+        write_checkpoint(tmp_path / "x", "fit", CheckpointContent({}, {}))
     with pytest.raises(ModelFileError, match="is damaged"):
         read_checkpoint(tmp_path / "x", "fit")

@@ -1,15 +1,15 @@
-"""One writer at a time, also while the last one is just leaving."""
+"""Locks: one writer at a time, also while the previous holder removes the lock file."""
 
 import os
 
 import pytest
 
 from polyseme import InputError
-from polyseme.io import files as locks
+from polyseme.io import files
 from polyseme.io.files import locked, only_writer
 
 
-def test_a_second_writer_is_told_to_wait(tmp_path):
+def test_a_second_writer_gets_an_error(tmp_path):
     with (
         only_writer(tmp_path, "fit"),
         pytest.raises(InputError, match="in use by another fit: wait for it to end, or use a copy"),
@@ -21,20 +21,20 @@ def test_a_second_writer_is_told_to_wait(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("by_another", [False, True])
-def test_a_lock_on_a_file_that_was_just_removed_does_not_count(tmp_path, monkeypatch, by_another):
-    """The last holder removes the file between the opening and the locking here; another may have made it anew."""
-    path, lock, tries = tmp_path / "lock", locks._lock, []
+@pytest.mark.parametrize("recreated", [False, True])
+def test_a_lock_on_a_file_that_was_just_removed_is_acquired_again(tmp_path, monkeypatch, recreated):
+    """The previous holder removes the file after it was opened here; another process may have created a new one."""
+    path, lock, tries = tmp_path / "lock", files._lock, []
 
     def late(handle):
         if not tries:
             path.unlink()
-            if by_another:
+            if recreated:
                 path.touch()
         tries.append(handle)
         lock(handle)
 
-    monkeypatch.setattr(locks, "_lock", late)
+    monkeypatch.setattr(files, "_lock", late)
     with locked(path, "busy."):
         assert len(tries) == 2
         assert os.path.samestat(path.stat(), os.fstat(tries[-1]))

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import polyseme
 from polyseme import PLSA, InputError, ModelFileError, UnsupportedError
 from polyseme.priors import Decorrelation, Dirichlet
-from polyseme.solvers.checkpoints import Checkpoint, Written, read_checkpoint, write_checkpoint
+from polyseme.solvers.checkpoints import Checkpoint, CheckpointContent, read_checkpoint, write_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,8 @@ def test_a_model_file_does_not_name_the_checkpoint(X, tmp_path):
 def test_a_checkpoint_leads_to_no_folder_but_those_beside_it(tmp_path, folder):
     path = tmp_path / "checkpoint.safetensors"
     numbers = {"numbers": {"passes": np.array(1.0)}}
-    write_checkpoint(path, "fit", Written(numbers, {"theta": "theta-x"}))
+    write_checkpoint(path, "fit", CheckpointContent(numbers, {"theta": "theta-x"}))
     assert read_checkpoint(path, "fit").folders == {"theta": "theta-x"}
-    write_checkpoint(path, "fit", Written(numbers, {"theta": folder}))
-    with pytest.raises(ModelFileError, match="names folders that no fit writes"):
+    write_checkpoint(path, "fit", CheckpointContent(numbers, {"theta": folder}))
+    with pytest.raises(ModelFileError, match="contains invalid folder names"):
         read_checkpoint(path, "fit")

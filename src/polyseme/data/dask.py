@@ -37,15 +37,13 @@ from polyseme.data.shard_files import (
     Entry,
     Manifest,
     MappedShard,
-    bytes_of,
-    npy_header,
     open_shard,
     write_shard,
 )
 from polyseme.data.shard_writer import checked_counts, complete, dtype_of
 from polyseme.errors import InputError, MissingExtraError, ShardError
-from polyseme.io.checks import map_npy
 from polyseme.io.files import only_writer, write_atomically
+from polyseme.io.tensors import bytes_of, map_npy, npy_header
 from polyseme.kernels import Array, Floats
 
 WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": 0, "MALLOC_TRIM_THRESHOLD_": 1 << 46, "MALLOC_ARENA_MAX": 1}

@@ -32,16 +32,15 @@ from polyseme.data.shard_files import (
     WORD_TOTALS,
     Manifest,
     MappedShard,
-    bytes_of,
     check_size,
-    npy_header,
     open_shard,
     read_checked,
     read_manifest,
 )
 from polyseme.errors import ShardError
-from polyseme.io.checks import TEXT, list_of, map_npy, parse_json
+from polyseme.io.checks import TEXT, list_of, parse_json
 from polyseme.io.files import flush_to_disk, only_writer, write_atomically
+from polyseme.io.tensors import bytes_of, map_npy, npy_header
 from polyseme.kernels import Array, Floats
 
 FIT_FOLDER = "fit"

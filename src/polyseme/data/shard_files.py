@@ -29,16 +29,15 @@ from polyseme.io.checks import (
     number,
     object_with,
     one_of,
-    parse_json,
     read_json,
     whole_number,
 )
 from polyseme.io.files import write_atomically
+from polyseme.io.tensors import arrays_in, safetensors_parts
 from polyseme.kernels import Array, Floats, SparseCounts, counts_fault
 
 FORMAT_VERSION = 1
 MANIFEST, WORD_TOTALS, VOCABULARY = "manifest.json", "word_totals.npy", "vocabulary.json"
-_KINDS = {"F32": np.float32, "F64": np.float64, "I32": np.int32}
 _MOST = np.iinfo(np.int32).max
 _FIELDS = {
     "name": TEXT,
@@ -142,7 +141,7 @@ def write_shard(folder: Path, number: int, counts: SparseCounts) -> Entry:
         "word_values": by_word.values,
     }
     name = f"shard-{number:06d}.safetensors"
-    entry = write_checked(folder / name, _safetensors(arrays))
+    entry = write_checked(folder / name, safetensors_parts(arrays))
     return replace(entry, documents=counts.n_docs, nonzeros=int(counts.values.size), tokens=float(totals.sum()))
 
 
@@ -186,7 +185,7 @@ def open_shard(folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n
     """The shard as a corpus of its own, after its digest is found to be right; `dtype` is that of the factors."""
     content = read_checked(folder, entry)
     try:
-        arrays = _arrays(content)
+        arrays = arrays_in(content)
         shape, transposed = (entry.documents, n_words), (n_words, entry.documents)
         by_word = _csr(arrays, "word_", transposed, entry.nonzeros, dtype)
         counts = _csr(arrays, "", shape, entry.nonzeros, dtype, by_word)
@@ -207,7 +206,12 @@ def _csr(
     transpose: SparseCounts | None = None,
 ) -> SparseCounts:
     indptr, indices, values = (arrays[prefix + name] for name in ("indptr", "indices", "values"))
-    if indptr.dtype != np.int32 or indices.dtype != np.int32 or indices.shape != (nonzeros,):
+    if (
+        indptr.dtype != np.int32
+        or indices.dtype != np.int32
+        or values.dtype.kind != "f"
+        or indices.shape != (nonzeros,)
+    ):
         raise ValueError("its arrays do not fit the manifest")
     fault = counts_fault(indptr, indices, values, shape)
     if fault is not None:
@@ -219,44 +223,3 @@ def _csr(
 def _mapped(folder: Path, entry: Entry) -> Array:
     check_size(folder, entry)
     return np.memmap(folder / entry.name, dtype=np.uint8, mode="r") if entry.size else np.empty(0, dtype=np.uint8)
-
-
-def _safetensors(arrays: dict[str, Array]) -> list[Any]:
-    """The parts of a safetensors file: without a copy of the arrays, which safetensors' own writer would make."""
-    names = {np.dtype(kind): name for name, kind in _KINDS.items()}
-    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
-    header: dict[str, Any] = {}
-    end = 0
-    for name, array in ordered:
-        header[name] = {
-            "dtype": names[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [end, end + array.nbytes],
-        }
-        end += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(len(text) + 8) % 64)  # arrays begin with a cache line
-    return [len(text).to_bytes(8, "little"), text, *(bytes_of(array) for _, array in ordered)]
-
-
-def bytes_of(array: Array) -> memoryview:
-    """The memory of an array, as a file holds it."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _arrays(content: memoryview) -> dict[str, Array]:
-    """The arrays of a safetensors file, where they lie."""
-    length = int.from_bytes(content[:8], "little")
-    header = parse_json(bytes(content[8 : 8 + length]))
-    arrays = {}
-    for name, about in header.items():
-        begin, end = (8 + length + int(offset) for offset in about["data_offsets"])
-        arrays[name] = np.frombuffer(content[begin:end], dtype=_KINDS[about["dtype"]]).reshape(about["shape"])
-    return arrays
-
-
-def npy_header(rows: Array) -> bytes:
-    """The header of numpy.save, a multiple of 64 bytes."""
-    text = repr({"descr": rows.dtype.str, "fortran_order": False, "shape": rows.shape}).encode()
-    text += b" " * (-(len(text) + 11) % 64) + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text

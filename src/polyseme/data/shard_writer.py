@@ -20,8 +20,6 @@ from polyseme.data.shard_files import (
     VOCABULARY,
     WORD_TOTALS,
     Manifest,
-    bytes_of,
-    npy_header,
     open_shard,
     read_manifest,
     write_checked,
@@ -29,6 +27,7 @@ from polyseme.data.shard_files import (
 )
 from polyseme.errors import InputError
 from polyseme.io.files import only_writer
+from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import checked_sparse
 from polyseme.utils import check_range
 

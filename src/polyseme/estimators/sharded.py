@@ -13,10 +13,11 @@ from polyseme.core.fold_in import fold_in
 from polyseme.core.model import Model
 from polyseme.core.statistics import DocumentSums, document_sums
 from polyseme.data.disk import DiskCorpus, remove_unused
-from polyseme.data.shard_files import MappedShard, bytes_of, npy_header
+from polyseme.data.shard_files import MappedShard
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import factor_dtype, model_from_parameters, set_vocabulary
 from polyseme.io.files import umask
+from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import Array, Floats, weighted_sum
 from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import keep_word_documents, tempered

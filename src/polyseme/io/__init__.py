@@ -1,1 +1,1 @@
-"""Reading and writing of files."""
+"""Reading and writing files."""

@@ -1,4 +1,4 @@
-"""Reads JSON and NumPy files that may be damaged or hostile, and checks the fields in them.
+"""Parsing of JSON files that may be damaged or hostile, and checks of their fields.
 
 The functions raise ValueError with a reason; callers add the name of the file and raise their own type of error.
 """
@@ -13,18 +13,11 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-MOST_BYTES = 1 << 30
-"""of a JSON file; a vocabulary of ten million words has a fifth of it"""
-MOST_NESTED = 32
+MAX_BYTES = 1 << 30
+"""Largest JSON file. A vocabulary of ten million words takes a fifth of it."""
+MAX_DEPTH = 32
+"""Deepest nesting of a JSON file."""
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_NPY_MAGIC = b"\x93NUMPY\x01\x00"
-_NPY_HEADER = re.compile(
-    rb"\{'descr': '([<>|]?[biuf][0-9])', 'fortran_order': (False|True), "
-    rb"'shape': \(((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?)\),? *\} *\n"
-)
 _short = Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
 
@@ -33,28 +26,30 @@ _short.maxstring = _short.maxother = _short.maxlong = 60
 
 
 def parse_json(text: str | bytes, *, infinite: bool = False) -> Any:
-    """The content of a JSON text. Values that JSON does not define, or that have two meanings, are errors.
+    """Return the content of a JSON text. Raise ValueError for values that JSON does not define and for repeated names.
 
-    infinite : whether NaN and Infinity, which Python's json writes, are numbers.
+    infinite : whether NaN and Infinity, which Python's json writes, are allowed.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8")
-    refused: dict[str, Any] = {} if infinite else {"parse_constant": _refuse_constant, "parse_float": _finite}
+    hooks: dict[str, Any] = {} if infinite else {"parse_constant": _raise_for_constant, "parse_float": _finite}
     try:
-        content = json.loads(text, object_pairs_hook=_without_repeated_names, **refused)
+        content = json.loads(text, object_pairs_hook=_without_repeated_names, **hooks)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    _refuse_deep(content)
+    _check_depth(content)
     if _ESCAPED_SURROGATE.search(text):
-        json.dumps(content, ensure_ascii=False).encode("utf-8")  # UnicodeEncodeError, a ValueError, for half a pair
+        json.dumps(content, ensure_ascii=False).encode(
+            "utf-8"
+        )  # raises UnicodeEncodeError, a ValueError, for an unpaired surrogate
     return content
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises OSError or ValueError."""
+    """Return the JSON object in a file. Raise OSError or ValueError."""
     check_regular(path)
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"it is larger than {MOST_BYTES >> 30} GiB")
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES >> 30} GiB")
     content = parse_json(path.read_bytes())
     if not isinstance(content, dict):
         raise ValueError("it is not a JSON object")
@@ -62,16 +57,16 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def check_regular(path: Path) -> None:
-    """Raises OSError for a missing file, and ValueError for a folder, a pipe or a device, which could block or not end.
+    """Raise OSError for a missing file, and ValueError for a folder, a pipe or a device, which could block.
 
-    A missing file and one that cannot be read are told apart by the message of the operating system.
+    The message of the operating system says whether the file is missing or cannot be read.
     """
     path.stat()
     if not path.is_file():
         raise ValueError("it is not a regular file")
 
 
-def _refuse_constant(name: str) -> Any:
+def _raise_for_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number in JSON")
 
 
@@ -89,9 +84,9 @@ def _without_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _refuse_deep(content: Any) -> None:
+def _check_depth(content: Any) -> None:
     level = [content]
-    for _ in range(MOST_NESTED):
+    for _ in range(MAX_DEPTH):
         level = [
             inner
             for outer in level
@@ -108,13 +103,14 @@ def _refuse_deep(content: Any) -> None:
 
 
 class Check(NamedTuple):
-    """What a value must be."""
+    """A condition on a value."""
 
     holds: Callable[[Any], bool]
     wanted: str
-    """the same in words, after "must be" """
+    """The condition in words, after "must be"."""
 
     def require(self, name: str, value: Any) -> None:
+        """Raise ValueError unless the condition holds."""
         if not self.holds(value):
             raise ValueError(f"{name} must be {self.wanted}, got {_short.repr(value)}")
 
@@ -122,7 +118,10 @@ class Check(NamedTuple):
 def check_fields(
     data: Any, table: Mapping[str, Check], *, required: Collection[str] = (), others: bool = False
 ) -> None:
-    """Checks each field of an object by a table. others : whether it may have fields that the table does not have."""
+    """Raise ValueError unless the fields of an object pass the checks of a table.
+
+    others : whether the object may have fields that the table does not have.
+    """
     if not isinstance(data, dict):
         raise ValueError("it is not a JSON object")
     missing = [name for name in required if name not in data]
@@ -136,7 +135,7 @@ def check_fields(
 
 
 def whole_number(least: int, most: int) -> Check:
-    """An integer; true and false are none."""
+    """Return a check for an integer; true and false do not pass."""
 
     def holds(value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
@@ -145,7 +144,7 @@ def whole_number(least: int, most: int) -> Check:
 
 
 def number(least: float, most: float) -> Check:
-    """An integer or a floating number, not NaN."""
+    """Return a check for an integer or a floating number, not NaN."""
 
     def holds(value: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
@@ -154,19 +153,19 @@ def number(least: float, most: float) -> Check:
 
 
 def one_of(*values: str) -> Check:
-    """One of some texts."""
+    """Return a check for one of some strings."""
     return Check(lambda value: isinstance(value, str) and value in values, "one of " + ", ".join(map(repr, values)))
 
 
 def either(*checks: Check) -> Check:
-    """What passes at least one of several checks."""
+    """Return a check that passes if one of several checks passes."""
     return Check(
         lambda value: any(check.holds(value) for check in checks), " or ".join(check.wanted for check in checks)
     )
 
 
 def list_of(check: Check, *, most: int | None = None, distinct: bool = False) -> Check:
-    """A list of such entries, at most so many. distinct : whether none may occur twice; only for strings."""
+    """Return a check for a list. distinct : whether repeated entries are refused (only for hashable entries)."""
 
     def holds(value: Any) -> bool:
         return (
@@ -181,7 +180,7 @@ def list_of(check: Check, *, most: int | None = None, distinct: bool = False) ->
 
 
 def mapping_to(check: Check) -> Check:
-    """An object with any names and such values."""
+    """Return a check for an object with any names and values that pass a check."""
 
     def holds(value: Any) -> bool:
         return isinstance(value, dict) and all(map(check.holds, value.values()))
@@ -190,7 +189,7 @@ def mapping_to(check: Check) -> Check:
 
 
 def object_with(table: Mapping[str, Check], *, required: Collection[str] = ()) -> Check:
-    """An object whose fields pass a table; it may have others."""
+    """Return a check for an object whose fields pass a table; it may have other fields."""
 
     def holds(value: Any) -> bool:
         try:
@@ -203,44 +202,14 @@ def object_with(table: Mapping[str, Check], *, required: Collection[str] = ()) -
 
 
 NULL = Check(lambda value: value is None, "null")
-"""what JSON calls null"""
+"""null."""
 FLAG = Check(lambda value: isinstance(value, bool), "true or false")
-"""a truth value"""
+"""true or false."""
 NOT_A_NUMBER = Check(lambda value: isinstance(value, float) and value != value, "NaN")
-"""the floating number NaN"""
+"""The floating number NaN."""
 TEXT = Check(lambda value: isinstance(value, str), "a text")
-"""any string"""
+"""Any string."""
 OBJECT = Check(lambda value: isinstance(value, dict), "an object")
-"""any JSON object"""
+"""Any JSON object."""
 COUNT = whole_number(0, 2**63 - 1)
-"""a whole number that fits 64 bits"""
-
-
-# arrays
-
-
-def map_npy(path: Path) -> npt.NDArray[Any]:
-    """The array in a .npy file, mapped read-only. Raises OSError or ValueError.
-
-    The header must be as NumPy writes it, of a boolean, an integer or a floating type, and the file must end where the
-    array ends. (numpy.load evaluates the header as a Python literal, and raises many types of errors for damaged ones.)
-    """
-    check_regular(path)
-    with path.open("rb") as file:
-        start = file.read(len(_NPY_MAGIC) + 2)
-        length = int.from_bytes(start[len(_NPY_MAGIC) :], "little")
-        found = _NPY_HEADER.fullmatch(file.read(length))
-    if not start.startswith(_NPY_MAGIC) or found is None:
-        raise ValueError("it is not a .npy file of numbers")
-    try:
-        dtype = np.dtype(found[1].decode())
-    except TypeError:
-        raise ValueError("its numbers are of an unknown type") from None
-    shape = tuple(int(size) for size in found[3].split(b",") if size.strip())
-    offset, size = len(start) + length, math.prod(shape) * dtype.itemsize
-    if path.stat().st_size != offset + size:
-        raise ValueError("its size does not match its header")
-    if size == 0:
-        return np.empty(shape, dtype)
-    order: Any = "F" if found[2] == b"True" else "C"
-    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order).view(np.ndarray)
+"""A non-negative whole number of at most 63 bits."""

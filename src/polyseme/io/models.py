@@ -1,11 +1,11 @@
-"""Model files: safetensors with a format version, the parameters and a digest. No pickle, nothing executed.
+"""Model files: safetensors with a format version, the parameters and a digest.
 
-Tensors hold the fitted arrays; the metadata of the file is one JSON text (`polyseme`) with everything else.
+The tensors are the fitted arrays. The metadata has one JSON object (`polyseme`) with everything else, and the digest.
+There is no pickle, and nothing in a file is executed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_safetensors
 from sklearn.base import BaseEstimator
 
 from polyseme.core.tree import as_tree
@@ -38,10 +36,11 @@ from polyseme.io.checks import (
     parse_json,
     whole_number,
 )
-from polyseme.io.files import write_atomically
+from polyseme.io.tensors import digest_of, read_safetensors, write_safetensors
 from polyseme.kernels import Array
 
 FORMAT_VERSION = 1
+"""Version of the model files that this version of polyseme writes."""
 _HEADER = {
     "class": TEXT,
     "parameters": OBJECT,
@@ -49,7 +48,7 @@ _HEADER = {
     "history": list_of(TEXT, distinct=True),
     "nested": mapping_to(OBJECT),
 }
-"""of an estimator in the header of a file, and of those within it"""
+"""Fields of an estimator in the header of a file, and of the estimators inside it."""
 _PARAMETERS = {
     "callback": NULL,
     "checkpoint": NULL,
@@ -62,7 +61,7 @@ _PARAMETERS = {
     "verbose": either(FLAG, COUNT),
     "dtype": either(NULL, one_of("float32", "float64")),
 }
-"""of any estimator; `save` leaves out callback and checkpoint, which from a file could name any function or path"""
+"""Parameters of all estimators. `save` omits callback and checkpoint, which could name any function or path."""
 _KEY, _DIGEST = "polyseme", "digest"
 _HISTORY = "history_."
 
@@ -77,19 +76,19 @@ _REQUIRED = {
     "RealTopicModel": ("model_", "components_", "shift_"),
     "TensorPLSA": ("topic_weights_", "shape_"),
 }
-"""attributes without which a fitted estimator cannot work"""
+"""Attributes that a fitted estimator must have."""
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
-    """Writes a fitted estimator to `path`, atomically: a crash or a full disk leaves the old file as it was."""
-    described, tensors = _taken_apart(model, "")
+    """Write a fitted estimator to a file, atomically: after a crash or on a full disk the old file is unchanged."""
+    described, tensors = _to_header(model, "")
     header = {"format_version": FORMAT_VERSION, "library_version": version("polyseme"), **described}
     text = json.dumps(header)
-    write_atomically(path, to_safetensors(tensors, metadata={_KEY: text, _DIGEST: digest_of(text, tensors)}))
+    write_safetensors(path, tensors, {_KEY: text, _DIGEST: digest_of(text, tensors)})
 
 
 class ModelContents(NamedTuple):
-    """An estimator taken apart; attributes that are estimators are Parts again."""
+    """Class name, parameters and fitted attributes of an estimator; nested estimators are ModelContents too."""
 
     class_name: str
     parameters: dict[str, Any]
@@ -97,20 +96,18 @@ class ModelContents(NamedTuple):
 
 
 def read(path: str | PathLike[str]) -> ModelContents:
-    """Class name, parameters and fitted attributes of a model file, checked against its digest."""
+    """Return the contents of a model file, after a check of its digest."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {path}.")
     try:
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata, tensors = read_safetensors(path)
         text, found = metadata[_KEY], metadata[_DIGEST]
         header = parse_json(text, infinite=True)
         check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
     except KeyError:
         raise ModelFileError(f"{path} is not a polyseme model.") from None
-    except (SafetensorError, OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelFileError(f"{path} is damaged or is not a polyseme model ({error}).") from None
     if header["format_version"] > FORMAT_VERSION:
         raise ModelFileError(
@@ -120,7 +117,7 @@ def read(path: str | PathLike[str]) -> ModelContents:
     if found != digest_of(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content; restore a copy, or fit again.")
     try:
-        return _put_together(header, tensors, "")
+        return _from_header(header, tensors, "")
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
 
@@ -128,46 +125,47 @@ def read(path: str | PathLike[str]) -> ModelContents:
 def restore(
     path: str | PathLike[str], classes: Mapping[str, Callable[..., Any]], objects: Mapping[str, Callable[..., Any]]
 ) -> Any:
-    """The estimator in a model file; `classes` names the estimators, `objects` the settings, that may be built."""
-    parts = read(path)
+    """Return the estimator in a model file. Only `classes` (estimators) and `objects` (settings) are built."""
+    contents = read(path)
     try:
-        return _built(parts, classes, {**objects, **classes}, Path(path))
+        return _build(contents, classes, {**objects, **classes}, Path(path))
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
 
 
-def _built(
-    parts: ModelContents,
+def _build(
+    contents: ModelContents,
     classes: Mapping[str, Callable[..., Any]],
     objects: Mapping[str, Callable[..., Any]],
     path: Path,
 ) -> Any:
-    if parts.class_name not in classes:
+    """Return the estimator with these contents, after checks of its parameters and attributes."""
+    if contents.class_name not in classes:
         raise ModelFileError(
-            f"{path} holds a {parts.class_name}, which this version of polyseme does not have: "
+            f"{path} holds a {contents.class_name}, which this version of polyseme does not have: "
             "use the one that wrote it."
         )
-    check_fields(parts.parameters, _PARAMETERS, others=True)
-    model = classes[parts.class_name](
-        **{name: _restored(value, objects, path) for name, value in parts.parameters.items()}
+    check_fields(contents.parameters, _PARAMETERS, others=True)
+    model = classes[contents.class_name](
+        **{name: _restored(value, objects, path) for name, value in contents.parameters.items()}
     )
-    missing = [name for name in _REQUIRED.get(parts.class_name, ()) if parts.attributes.get(name) is None]
+    missing = [name for name in _REQUIRED.get(contents.class_name, ()) if contents.attributes.get(name) is None]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
-    check_attributes(parts.attributes)
-    for name, value in parts.attributes.items():
+    check_attributes(contents.attributes)
+    for name, value in contents.attributes.items():
         computed = getattr(type(model), name, None) is not None  # a method or a property
         if not name.endswith("_") or name.startswith("_") or computed:
-            raise ValueError(f"{name!r} is not an attribute of a fitted {parts.class_name}")
+            raise ValueError(f"{name!r} is not an attribute of a fitted {contents.class_name}")
         if isinstance(value, ModelContents):
-            setattr(model, name, _built(value, classes, objects, path))
+            setattr(model, name, _build(value, classes, objects, path))
         else:
             setattr(model, name, value if name == "history_" else _restored(value, objects, path))
     return model
 
 
-def _taken_apart(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header of a fitted estimator and its tensors; those of an estimator within it carry its name as a prefix."""
+def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the tensors of a fitted estimator; names of nested tensors have a prefix."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
     tensors: dict[str, Array] = {}
     plain: dict[str, Any] = {}
@@ -176,8 +174,8 @@ def _taken_apart(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Arr
         if name == "history_":
             tensors.update({prefix + _HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
         elif isinstance(value, BaseEstimator):
-            _refuse_foreign(value)
-            nested[name], more = _taken_apart(value, f"{prefix}{name}.")
+            _check_own_class(value)
+            nested[name], more = _to_header(value, f"{prefix}{name}.")
             tensors.update(more)
         elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
             tensors[prefix + name] = np.ascontiguousarray(value)
@@ -195,12 +193,12 @@ def _taken_apart(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Arr
 
 
 def settings_of(model: Any) -> dict[str, Any]:
-    """The parameters of an estimator as JSON."""
+    """Return the parameters of an estimator as JSON values."""
     return {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()}
 
 
-def _put_together(header: dict[str, Any], tensors: dict[str, Array], prefix: str) -> ModelContents:
-    """Inverse of `_taken_apart`: the parts of an estimator from its header and tensors."""
+def _from_header(header: dict[str, Any], tensors: dict[str, Array], prefix: str) -> ModelContents:
+    """Inverse of `_to_header`: return the parameters and attributes of an estimator."""
     check_fields(header, _HEADER, required=("class", "parameters", "attributes", "history"), others=not prefix)
     attributes = dict(header["attributes"])
     for name in ("feature_names_in_", "vocabulary_"):
@@ -212,25 +210,15 @@ def _put_together(header: dict[str, Any], tensors: dict[str, Array], prefix: str
     if header["history"]:
         attributes["history_"] = {name: own[_HISTORY + name] for name in header["history"]}
     for name, inner in header.get("nested", {}).items():
-        attributes[name] = _put_together(inner, tensors, f"{prefix}{name}.")
+        attributes[name] = _from_header(inner, tensors, f"{prefix}{name}.")
     return ModelContents(header["class"], header["parameters"], attributes)
 
 
-def _refuse_foreign(model: Any) -> None:
+def _check_own_class(model: Any) -> None:
     if type(model).__module__.partition(".")[0] != "polyseme":
         raise UnsupportedError(
-            f"A {type(model).__name__} of another library cannot be saved: only polyseme's own models can."
+            f"A {type(model).__name__} of another library cannot be saved: only models of polyseme can."
         )
-
-
-def digest_of(text: str, tensors: dict[str, Array]) -> str:
-    """SHA-256 of a text and of arrays with their names, types and shapes."""
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        array = tensors[name]
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -238,14 +226,16 @@ def _plain(name: str, value: Any) -> Any:
         return value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise InputError(f"{name} of type {type(value).__name__} cannot be saved: give a plain value before saving.")
+    raise InputError(
+        f"{name} of type {type(value).__name__} cannot be saved: set it to a number, a string or None before saving."
+    )
 
 
 def _parameter(name: str, value: Any) -> Any:
-    """A parameter as JSON.
+    """Return a parameter as a JSON value.
 
-    What only steers a fit and has no plain form (a callback, a generator, a start, a checkpoint) is left out; an object
-    with settings (a solver, a prior) is kept as its class and its settings.
+    Parameters of the fit without a JSON form (callback, random generator, start, checkpoint) are omitted. An object
+    with settings (a solver, a prior) becomes its class name and its settings.
     """
     if name == "checkpoint":
         return None
@@ -256,11 +246,11 @@ def _parameter(name: str, value: Any) -> Any:
     if name == "dtype" and value is not None:
         return np.dtype(value).name
     if is_dataclass(value) and not isinstance(value, type):
-        kept = [field.name for field in fields(value) if field.compare]
-        settings = {name: _parameter(name, getattr(value, name)) for name in kept}
+        names = [field.name for field in fields(value) if field.compare]
+        settings = {name: _parameter(name, getattr(value, name)) for name in names}
         return {"object": type(value).__name__, "settings": settings}
     if isinstance(value, BaseEstimator):
-        _refuse_foreign(value)
+        _check_own_class(value)
         return {"object": type(value).__name__, "settings": settings_of(value)}
     if isinstance(value, Mapping):
         return {"mapping": [[_parameter(name, key), _parameter(name, item)] for key, item in value.items()]}
@@ -272,7 +262,7 @@ def _parameter(name: str, value: Any) -> Any:
 
 
 def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path) -> Any:
-    """The other way; `objects` names the classes that may be built."""
+    """Inverse of `_parameter`. Only classes in `objects` are built."""
     if isinstance(value, list):
         return [_restored(item, objects, path) for item in value]
     if not isinstance(value, dict):
@@ -288,7 +278,7 @@ def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path)
     return objects[value["object"]](**settings)
 
 
-# what a file may say of a fitted model
+# checks of fitted attributes
 
 _SHAPES = {
     "components_": "KW", "doc_topic_": "DK", "topic_weights_": "K", "doc_weights_": "D", "unigram_": "W",
@@ -299,11 +289,11 @@ _SHAPES = {
     "node_weights_": "N", "labels_": "D", "silent_": "S", "background_": "W", "word_documents_": "KW",
     "topic_documents_": "K", "document_frequency_": "W",
 }  # fmt: skip
-"""the axes of fitted arrays: documents, topics (or leaves), words, nodes and silent nodes"""
+"""Axes of fitted arrays: documents, topics (or leaves) K, words, nodes and silent nodes."""
 _DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), ("int64",)) | {"active_topics_": ("bool",)}
-"""types of their numbers; others are float32 or float64"""
+"""Types of fitted arrays; all others are float32 or float64."""
 _MAY_BE_PLAIN = ("doc_topic_prior_", "topic_word_prior_", "background_")
-"""arrays, or else None, a number or an object with settings"""
+"""Attributes that are an array, None, a number or an object with settings."""
 _NUMBER = number(-np.inf, np.inf)
 _SETTING = either(_NUMBER, object_with({"object": TEXT, "settings": OBJECT}, required=("object", "settings")))
 _PLAIN_FIELDS = {
@@ -314,20 +304,20 @@ _PLAIN_FIELDS = {
 }  # fmt: skip
 
 
-def _is_of_other_type(name: str, array: Array) -> bool:
+def _has_wrong_type(name: str, array: Array) -> bool:
     return array.dtype.name not in _DTYPES.get(name, ("float32", "float64"))
 
 
 def check_attributes(attributes: Mapping[str, Any]) -> None:
-    """Raises ValueError where fitted attributes have wrong types, or arrays shapes that do not fit together."""
+    """Raise ValueError if fitted attributes have wrong types, or shapes that do not fit together."""
     sizes: dict[str, int] = {}
     check_fields(dict(attributes), _PLAIN_FIELDS, others=True)
     for name, axes in _SHAPES.items():
         array = attributes.get(name)
         if array is None or (name in _MAY_BE_PLAIN and _SETTING.holds(array)):
             continue
-        if not isinstance(array, np.ndarray) or array.ndim != len(axes) or _is_of_other_type(name, array):
-            raise ValueError(f"{name} is of another type")
+        if not isinstance(array, np.ndarray) or array.ndim != len(axes) or _has_wrong_type(name, array):
+            raise ValueError(f"{name} has a wrong type or number of dimensions")
         for axis, size in zip(axes, array.shape, strict=True):
             if sizes.setdefault(axis, size) != size:
                 raise ValueError(f"the arrays do not fit together: {name} has {size} where others have {sizes[axis]}")
@@ -347,4 +337,4 @@ def check_attributes(attributes: Mapping[str, Any]) -> None:
             raise ValueError("node_names_ are not one for each node")
     for name, array in attributes.get("history_", {}).items():
         if array.ndim != 1 or array.dtype.kind not in "fi":
-            raise ValueError(f"the history of {name} is of another type")
+            raise ValueError(f"the history of {name} has a wrong type")

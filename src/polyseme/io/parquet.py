@@ -1,7 +1,8 @@
-"""Parquet files of a run: written whole, and read by polars in a child process.
+"""Parquet files: written atomically, and read by polars in a child process.
 
 A damaged Parquet file can make polars panic, or allocate so much memory that the process is aborted, which no exception
-handler can prevent. In a child process, with limits on memory and time where the system has them, this is one error.
+handler can prevent. In a child process, with limits on memory and time where the system supports them, this becomes an
+ordinary error.
 """
 
 from __future__ import annotations
@@ -66,33 +67,33 @@ for line in requests:
     answers.flush()
 """
 _HEAD = 9
-"""bytes before an answer: F for a frame or E for an error, and its size"""
-_SECONDS, _BYTES_A_SECOND = 60.0, 1e6
-"""the longest time to read a file: so many seconds, and more for a large one"""
+"""Bytes before an answer: F for a frame or E for an error, and its size."""
+_SECONDS, _BYTES_PER_SECOND = 60.0, 1e6
+"""Time limit to read a file: a constant, plus the size divided by a rate."""
 
 
 def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -> None:
-    """Writes a polars frame as a Parquet file, whole. A full disk raises OSError, which polars' own writer does not."""
+    """Write a polars frame to a Parquet file, atomically. A full disk raises OSError, unlike in polars."""
     content = io.BytesIO()
     frame.write_parquet(content, **options)
     write_atomically(path, [content.getbuffer()], flush=flush)
 
 
 def read_frame(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """The Parquet file as a polars frame, with these columns (None: all). Raises OSError or ValueError."""
+    """Return some columns of a Parquet file (None: all) as a polars frame. Raise OSError or ValueError."""
     with _ParquetProcess() as child:
         return child.read(path, columns)
 
 
 def read_frames(paths: Iterable[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """The same for several files, one after the other, by one child process."""
+    """Yield the frames of several files, read by one child process."""
     with _ParquetProcess() as child:
         for path in paths:
             yield child.read(path, columns)
 
 
 class _ParquetProcess:
-    """A process that reads Parquet files; it ends with the block."""
+    """A child process that reads Parquet files while the block runs."""
 
     def __enter__(self) -> _ParquetProcess:
         environment = {"POLARS_MAX_THREADS": "4", **os.environ, "RUST_BACKTRACE": "0"}
@@ -100,7 +101,7 @@ class _ParquetProcess:
             [get_executable(), "-I", "-S", "-c", _CHILD, json.dumps([os.path.abspath(place) for place in sys.path])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # what a panic prints
+            stderr=subprocess.DEVNULL,  # output of a panic
             env=environment,
         )
         return self
@@ -114,7 +115,7 @@ class _ParquetProcess:
 
         check_regular(path)
         size = path.stat().st_size
-        stop = Timer(_SECONDS + size / _BYTES_A_SECOND, self._process.kill)
+        stop = Timer(_SECONDS + size / _BYTES_PER_SECOND, self._process.kill)
         stop.start()
         try:
             kind, content = self._answer([str(path.absolute()), size, None if columns is None else list(columns)])
@@ -125,7 +126,7 @@ class _ParquetProcess:
         return pl.read_ipc(io.BytesIO(content))
 
     def _answer(self, request: list[Any]) -> tuple[bytes, bytes]:
-        """The kind of the answer, and its content."""
+        """Return the kind of the answer and its content."""
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None
         assert answers is not None

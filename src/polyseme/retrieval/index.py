@@ -18,13 +18,11 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_safetensors
 from sklearn.feature_extraction.text import CountVectorizer
 
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.checks import COUNT, OBJECT, TEXT, check_fields, list_of, mapping_to, number, parse_json
-from polyseme.io.files import write_atomically
+from polyseme.io.tensors import map_safetensors, write_safetensors
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import WordAmounts
 from polyseme.retrieval.queries import (
@@ -64,7 +62,6 @@ _NO_MATCH = "No document matches the query."
 
 FORMAT_VERSION = 1
 _METADATA_KEY = "polyseme_index"
-_DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 _SPACES = ("model", "average")
 _SPACE_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
 _SPACE_NUMBERS = ("sizes", "temperatures", "background_shares")
@@ -584,8 +581,7 @@ def write_index(index: SearchIndex, path: str | PathLike[str]) -> None:
     if scoring.lsi is not None:
         tensors |= {"lsi.basis": scoring.lsi.basis, "lsi.documents": scoring.lsi.documents}
         header["lsi"] = {"weighting": scoring.lsi.weighting}
-    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    write_atomically(path, to_safetensors(contiguous, metadata={_METADATA_KEY: json.dumps(header)}))
+    write_safetensors(path, tensors, {_METADATA_KEY: json.dumps(header)})
 
 
 def read_index(index_class: type[SearchIndex], path: str | PathLike[str], vectorizer: Any) -> SearchIndex:
@@ -601,16 +597,15 @@ def read_index(index_class: type[SearchIndex], path: str | PathLike[str], vector
 
 
 def _read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays by name. safetensors checks sizes and offsets before arrays are mapped."""
+    """Return the header and the arrays by name."""
     try:
-        with safe_open(path, framework="np") as file:
-            text = (file.metadata() or {}).get(_METADATA_KEY)
+        metadata, tensors = map_safetensors(path)
+        text = metadata.get(_METADATA_KEY)
         if text is None:
             raise ModelFileError(f"{path} is not a polyseme index.")
         header = parse_json(text)
         check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
-        tensors = _map_arrays(path)
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"{path} is damaged or is not a polyseme index ({error}).") from None
     if header["format_version"] > FORMAT_VERSION:
         raise ModelFileError(
@@ -618,20 +613,6 @@ def _read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             "update polyseme to read it."
         )
     return header, tensors
-
-
-def _map_arrays(path: Path) -> dict[str, Array]:
-    """Map the arrays of a safetensors file: 8 bytes with the length of a JSON table, the table, the data."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        table = parse_json(file.read(length))
-    table.pop("__metadata__", None)
-    memory = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
-    tensors = {}
-    for name, entry in table.items():
-        start, end = entry["data_offsets"]
-        tensors[name] = memory[start:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return tensors
 
 
 def _restore_index(

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 import polyseme
 from polyseme.errors import InputError, ModelFileError
-from polyseme.io.checks import map_npy
+from polyseme.io.tensors import map_npy
 from polyseme.kernels import Array
 from polyseme.runs.documents import (
     COLUMNS,

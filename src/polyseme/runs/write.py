@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from polyseme.data.disk import FIT_FOLDER
-from polyseme.data.shard_files import bytes_of, npy_header
 from polyseme.errors import InputError
 from polyseme.estimators.tables import largest, words_of_model
 from polyseme.io.checks import check_fields
 from polyseme.io.files import write_atomically
 from polyseme.io.parquet import write_frame
+from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import Array, Floats
 from polyseme.runs.documents import COLUMNS, DOCUMENTS_FILE, Counted, Names, Pieces, TextWriter, column_frame
 from polyseme.runs.folder import RUN, RUN_FILE, only_writer_of, whole_folder

@@ -8,7 +8,7 @@ References
 ----------
 T. Hofmann. Probabilistic latent semantic analysis. UAI 1999.
 E. Gaussier and C. Goutte. Relation between PLSA and NMF and implications. SIGIR 2005.
-L. Hong. A tutorial on probabilistic latent semantic analysis. arXiv:1212.3900, 2012. Equations 8-14 and 33-38.
+L. Hong. Probabilistic latent semantic analysis. Tutorial, Lehigh University, 2012. Equations 8-14 and 33-38.
 A. M. S. Ang and N. Gillis. Accelerating nonnegative matrix factorization algorithms using extrapolation. Neural
     Computation 31, 2019.
 """

@@ -1,7 +1,7 @@
-"""The state of a fit in a file, so that a fit that was killed goes on where it was.
+"""Checkpoints: the state of a fit in a file, from which a killed fit resumes.
 
-A checkpoint is a safetensors file: arrays of words, numbers, the history, and, of a fit in memory, thetas. Of a fit
-from shards it names the folders of files that its thetas are.
+A checkpoint is a safetensors file with arrays of words, numbers, the history and, for a fit in memory, theta. For a fit
+from shards it has the names of the folders with the files of theta instead.
 """
 
 from __future__ import annotations
@@ -18,39 +18,44 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_safetensors
 
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus
-from polyseme.data.shard_files import bytes_of
 from polyseme.errors import InputError, ModelFileError, ShardError
 from polyseme.io.checks import TEXT, mapping_to, parse_json
-from polyseme.io.files import write_atomically
-from polyseme.io.models import digest_of, settings_of
+from polyseme.io.models import settings_of
+from polyseme.io.tensors import bytes_of, digest_of, read_safetensors, write_safetensors
 from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.solvers.base import SavedFit, Snapshot
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
-"""of a fit from shards, in its folder"""
+"""Name of the checkpoint of a fit from shards, in its folder."""
 _FIT, _FOLDERS, _DIGEST = "polyseme_fit", "folders", "digest"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file, and the seconds between two writes of it, at least. The path is None for shards: it lies beside them."""
+    """Where and how often the state of a fit is stored.
+
+    Parameters
+    ----------
+    path : str, PathLike or None
+        File. None for a corpus on disk, whose checkpoint is stored beside the shards.
+    seconds : float, default=10.0
+        Least time between two writes.
+    """
 
     path: str | PathLike[str] | None
     seconds: float = 10.0
 
 
-class Written(NamedTuple):
-    """What a checkpoint file holds."""
+class CheckpointContent(NamedTuple):
+    """Content of a checkpoint file."""
 
     arrays: dict[str, dict[str, Array]]
-    """by part (docs, words, numbers, history) and name"""
+    """Arrays by part (docs, words, numbers, history) and name."""
     folders: dict[str, str]
-    """of thetas that are files"""
+    """Folder of each theta that is stored in files."""
 
     @property
     def history(self) -> dict[str, Array]:
@@ -61,54 +66,50 @@ class Written(NamedTuple):
         return {name: float(value) for name, value in self.arrays.get("numbers", {}).items()}
 
 
-def write_checkpoint(path: Path, fit: str, content: Written) -> None:
-    """Writes the file whole. fit : names the fit, so that another one is not mistaken for it."""
+def write_checkpoint(path: Path, fit: str, content: CheckpointContent) -> None:
+    """Write a checkpoint file, atomically. `fit` identifies the fit, so that no other fit resumes from the file."""
     tensors = {
-        f"{part}.{name}": np.asarray(array, order="C")
-        for part, arrays in content.arrays.items()
-        for name, array in arrays.items()
+        f"{part}.{name}": np.asarray(array) for part, arrays in content.arrays.items() for name, array in arrays.items()
     }
     folders = json.dumps(content.folders)
     metadata = {_FIT: fit, _FOLDERS: folders, _DIGEST: digest_of(fit + folders, tensors)}
-    write_atomically(path, to_safetensors(tensors, metadata=metadata))
+    write_safetensors(path, tensors, metadata)
 
 
-def read_checkpoint(path: Path, fit: str) -> Written | None:
-    """What `write_checkpoint` wrote; None where there is no file."""
+def read_checkpoint(path: Path, fit: str) -> CheckpointContent | None:
+    """Return what `write_checkpoint` wrote; None if there is no file."""
     if not path.exists():
         return None
     try:
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, OSError) as error:
-        raise ModelFileError(f"{path} is damaged ({error}): remove it to begin anew.") from None
+        metadata, tensors = read_safetensors(path)
+    except (ValueError, OSError) as error:
+        raise ModelFileError(f"{path} is damaged ({error}): remove it to start again.") from None
     if metadata.get(_FIT) != fit:
-        raise InputError(f"{path} is the checkpoint of another fit: remove it, or name another file.")
+        raise InputError(f"{path} is the checkpoint of another fit: remove it, or choose another path.")
     folders = metadata.get(_FOLDERS, "")
     if metadata.get(_DIGEST) != digest_of(fit + folders, tensors):
-        raise ModelFileError(f"{path} is damaged: its digest does not match: remove it to begin anew.")
+        raise ModelFileError(f"{path} is damaged: its digest does not match; remove it to start again.")
     try:
-        named = parse_json(folders)
-        mapping_to(TEXT).require("folders", named)
+        folder_names = parse_json(folders)
+        mapping_to(TEXT).require("folders", folder_names)
     except ValueError as error:
-        raise ModelFileError(f"{path} is damaged ({error}): remove it to begin anew.") from None
-    if any(Path(folder).name != folder or folder == ".." for folder in named.values()):
-        raise ModelFileError(f"{path} names folders that no fit writes: remove it to begin anew.")
+        raise ModelFileError(f"{path} is damaged ({error}): remove it to start again.") from None
+    if any(Path(folder).name != folder or folder == ".." for folder in folder_names.values()):
+        raise ModelFileError(f"{path} contains invalid folder names: remove it to start again.")
     arrays: dict[str, dict[str, Array]] = {}
     for name, array in tensors.items():
-        part, _, own = name.partition(".")
-        arrays.setdefault(part, {})[own] = array
-    return Written(arrays, named)
+        part, _, local_name = name.partition(".")
+        arrays.setdefault(part, {})[local_name] = array
+    return CheckpointContent(arrays, folder_names)
 
 
-def _check_state(path: Path, found: Written) -> None:
-    """Raises ModelFileError where the history or the numbers are not as a fit writes them."""
+def _check_state(path: Path, found: CheckpointContent) -> None:
+    """Raise ModelFileError unless the history and the numbers have the form that a fit writes."""
     history, numbers = found.history, found.arrays.get("numbers", {})
     lengths = {column.shape for column in history.values()}
-    whole = len(lengths) == 1 and all(len(shape) == 1 and shape[0] > 0 for shape in lengths)
-    if not (whole and {"iteration", "seconds"} <= set(history) and all(value.ndim == 0 for value in numbers.values())):
-        raise ModelFileError(f"{path} is not a state of a fit: remove it to begin anew.")
+    valid = len(lengths) == 1 and all(len(shape) == 1 and shape[0] > 0 for shape in lengths)
+    if not (valid and {"iteration", "seconds"} <= set(history) and all(value.ndim == 0 for value in numbers.values())):
+        raise ModelFileError(f"{path} has no valid history: remove it to start again.")
 
 
 def _numbers(state: Snapshot) -> dict[str, Array]:
@@ -119,19 +120,19 @@ def _numbers(state: Snapshot) -> dict[str, Array]:
 
 
 def name_of_fit(estimator: Any, counts: SparseCounts, weights: Floats | None) -> str:
-    """A digest of all that decides where a fit goes: its parameters and its data."""
-    free = ("n_jobs", "verbose")
-    settings = {name: value for name, value in settings_of(estimator).items() if name not in free}
-    # a count is the same whatever type its place is written in
-    places = {"indptr": counts.indptr.astype(np.int64), "indices": counts.indices.astype(np.int64)}
-    tensors = {**places, "values": counts.values}
+    """Return a digest of everything that determines the result of a fit: parameters and data."""
+    ignored = ("n_jobs", "verbose")
+    settings = {name: value for name, value in settings_of(estimator).items() if name not in ignored}
+    # The type of the indices does not change the data.
+    indices = {"indptr": counts.indptr.astype(np.int64), "indices": counts.indices.astype(np.int64)}
+    tensors = {**indices, "values": counts.values}
     if weights is not None:
         tensors["weights"] = weights
     return digest_of(json.dumps([type(estimator).__name__, counts.n_words, settings]), tensors)
 
 
 class FileCheckpointStore:
-    """Writes the state of a fit in memory to a checkpoint now and then; `fit` names it."""
+    """Store of a fit in memory: one checkpoint file. `fit` identifies the fit."""
 
     def __init__(self, path: str | PathLike[str], seconds: float, fit: str) -> None:
         self._path = Path(path)
@@ -147,12 +148,12 @@ class FileCheckpointStore:
         docs, words = (found.arrays.get(part, {}) for part in ("docs", "words"))
         return SavedFit(Snapshot(docs, words, found.numbers), found.history)
 
-    def offer(self, iteration: int, kept: Callable[[], SavedFit]) -> None:
+    def offer(self, iteration: int, saved: Callable[[], SavedFit]) -> None:
         if time.monotonic() - self._written < self._seconds:
             return
-        state, history = kept()
+        state, history = saved()
         arrays = {"docs": state.docs, "words": state.words, "numbers": _numbers(state), "history": history}
-        write_checkpoint(self._path, self._fit, Written(arrays, {}))
+        write_checkpoint(self._path, self._fit, CheckpointContent(arrays, {}))
         self._written = time.monotonic()
 
 
@@ -160,7 +161,7 @@ class FileCheckpointStore:
 
 
 class ThetaFiles(Protocol):
-    """theta in files."""
+    """theta, stored in files."""
 
     folder: Path
 
@@ -168,28 +169,28 @@ class ThetaFiles(Protocol):
     def let_go(self) -> None: ...
 
 
-class ShardedSource(Corpus, Protocol):
-    """A corpus whose factors can be put on disk."""
+class ShardedCorpus(Corpus, Protocol):
+    """A corpus whose factors can be stored on disk."""
 
     work: Path | None
 
-    def working_in(self, name: str) -> ShardedSource: ...
+    def working_in(self, name: str) -> ShardedCorpus: ...
     def saved(self, theta: Any) -> ThetaFiles: ...
     def restored(self, folder: Path) -> Any: ...
     def resident(self, phi: Array) -> Any: ...
 
 
 class ShardSettings(NamedTuple):
-    """What, beside the model, the solver and the start, makes two fits from shards the same."""
+    """What identifies a fit from shards, in addition to the model, the solver and the start."""
 
     data: str
-    """digest of the counts"""
+    """Digest of the counts."""
     max_iter: int
     tol: float
 
 
 def name_of_shard_fit(solver: Any, model: Model, phi: Array, settings: ShardSettings) -> str:
-    """What tells a fit from shards from all others: its solver, model and start, the data, and when it ends."""
+    """Return a digest of everything that determines the result of a fit from shards."""
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         described = f"{solver!r} {model!r} {settings!r} {phi.dtype} {phi.shape}"
     digest = hashlib.sha256(described.encode())
@@ -198,13 +199,14 @@ def name_of_shard_fit(solver: Any, model: Model, phi: Array, settings: ShardSett
 
 
 class ShardCheckpointStore:
-    """Writes the state of a fit from shards beside them, and removes what no state needs any more.
+    """Store of a fit from shards: a checkpoint file and folders of theta beside the shards.
 
-    Made before the fit writes anything: what lies in its folder and belongs to no state is removed.
-    every : iterations between two states; seconds : where they have passed, a state is written earlier (None: never).
+    Created before the fit writes anything, and removes files in the folder that do not belong to the stored state.
+    every : iterations between two writes.
+    seconds : time after which a state is written earlier. None: never.
     """
 
-    def __init__(self, corpus: ShardedSource, fit: str, every: int, seconds: float | None) -> None:
+    def __init__(self, corpus: ShardedCorpus, fit: str, every: int, seconds: float | None) -> None:
         assert corpus.work is not None
         self._corpus, self._fit, self._every, self._seconds = corpus, fit, every, seconds
         self._folder = corpus.work
@@ -215,9 +217,9 @@ class ShardCheckpointStore:
             self._found = read_checkpoint(self._path, fit)
         except ModelFileError as error:
             raise ShardError(str(error)) from None
-        kept = set() if self._found is None else {CHECKPOINT_FILE, *self._found.folders.values()}
+        needed = set() if self._found is None else {CHECKPOINT_FILE, *self._found.folders.values()}
         for other in self._folder.iterdir():
-            if other.name not in kept:
+            if other.name not in needed:
                 _remove(other)
 
     def load(self) -> SavedFit | None:
@@ -229,16 +231,16 @@ class ShardCheckpointStore:
         words = {name: self._corpus.resident(array) for name, array in arrays.get("words", {}).items()}
         return SavedFit(Snapshot(dict(self._files), words, self._found.numbers), self._found.history)
 
-    def offer(self, iteration: int, kept: Callable[[], SavedFit]) -> None:
+    def offer(self, iteration: int, saved: Callable[[], SavedFit]) -> None:
         overdue = self._seconds is not None and time.monotonic() - self._written >= self._seconds
         if iteration % self._every and not overdue:
             return
-        state, history = kept()
+        state, history = saved()
         files = {name: self._corpus.saved(theta) for name, theta in state.docs.items()}
         words = {name: self._corpus.topics(phi) for name, phi in state.words.items()}
         arrays = {"words": words, "numbers": _numbers(state), "history": history}
         folders = {name: theta.folder.name for name, theta in files.items()}
-        write_checkpoint(self._path, self._fit, Written(arrays, folders))
+        write_checkpoint(self._path, self._fit, CheckpointContent(arrays, folders))
         for theta in files.values():
             theta.keep()
         new = {theta.folder for theta in files.values()}
