@@ -1,4 +1,4 @@
-"""The progress of a fit: a bar of rich on a terminal, else plain lines; both on standard error."""
+"""Progress of a fit on standard error: a progress bar of rich on a terminal, else plain lines."""
 
 from __future__ import annotations
 
@@ -10,49 +10,53 @@ from contextlib import contextmanager
 from typing import Any
 
 Entry = dict[str, float]
+"""A row of the history."""
 Callback = Callable[[Entry], Any]
+"""Function that is called with each row of the history."""
 
 _LINE_EVERY = 10
+"""Iterations between two lines."""
 
 _bar = threading.Lock()
-"""held by the fit that shows a bar: a terminal has room for one"""
+"""Lock of the fit that shows a bar, because a terminal can show only one."""
 
 
 @contextmanager
 def fit_progress(verbose: int, max_iter: int, what: str, callback: Callback | None) -> Iterator[list[Callback]]:
-    """Gives a fit's listeners while the block runs: one that shows the progress unless verbose = 0, and the user's."""
-    others = [] if callback is None else [callback]
+    """Yield the listeners of a fit: the progress display, unless verbose is 0, and the callback of the user."""
+    user = [] if callback is None else [callback]
     if not verbose:
-        yield others
+        yield user
         return
     console = _terminal()
     if console is None or not _bar.acquire(blocking=False):
         lines = _Lines(max_iter, what)
         try:
-            yield [lines, *others]
+            yield [lines, *user]
         finally:
             lines.end()
         return
     try:
-        with _shown_bar(console, verbose, max_iter, what) as show:
-            yield [show, *others]
+        with _progress_bar(console, verbose, max_iter, what) as show:
+            yield [show, *user]
     finally:
         _bar.release()
 
 
 def _terminal() -> Any:
-    """A console on standard error, if it is a terminal or a notebook that this process alone writes to; else None."""
+    """Return a console on standard error if it is a terminal or a notebook and this is the main process, else None."""
     try:
         from rich.console import Console
     except ImportError:
         return None
     console = Console(stderr=True)
-    alone = multiprocessing.parent_process() is None
-    return console if alone and (console.is_terminal or console.is_jupyter) else None
+    is_main = multiprocessing.parent_process() is None
+    return console if is_main and (console.is_terminal or console.is_jupyter) else None
 
 
 @contextmanager
-def _shown_bar(console: Any, verbose: int, max_iter: int, what: str) -> Iterator[Callback]:
+def _progress_bar(console: Any, verbose: int, max_iter: int, what: str) -> Iterator[Callback]:
+    """Show a bar while the block runs; yield the function that updates it."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -68,7 +72,7 @@ def _shown_bar(console: Any, verbose: int, max_iter: int, what: str) -> Iterator
 
 
 class _Lines:
-    """Prints a line every few iterations and one for the last."""
+    """Listener that prints a line every few iterations and one for the last."""
 
     def __init__(self, max_iter: int, what: str) -> None:
         self._max_iter, self._what = max_iter, what
@@ -76,16 +80,16 @@ class _Lines:
 
     def __call__(self, entry: Entry) -> None:
         if entry["iteration"] == 0:
-            self.end()  # of the start before
+            self.end()  # the last line of the previous start
         self._unprinted = entry
         if int(entry["iteration"]) % _LINE_EVERY == 0:
             self.end()
 
     def end(self) -> None:
-        """Prints the last entry, unless it was printed."""
+        """Print the last entry, unless it is already printed."""
         if self._unprinted is not None:
             done = f"{self._what} {int(self._unprinted['iteration'])}/{self._max_iter}"
-            # One write, since other threads may print too.
+            # A single write, because other threads may print too.
             sys.stderr.write(f"{done}: {_state(self._unprinted)}\n")
             self._unprinted = None
 

@@ -1,4 +1,4 @@
-"""Corpora larger than memory, and fits on a cluster: shards on disk that `PLSA` takes in place of an array."""
+"""Corpora larger than memory, and fits on a cluster: shards on disk, for `PLSA` in place of an array."""
 
 from __future__ import annotations
 
@@ -12,16 +12,25 @@ from polyseme.errors import InputError, ShardError
 
 
 def open_shards(folder: str | PathLike[str], *, cluster: Any = None, checkpoint_every: int = 5) -> DiskCorpus:
-    """The shards in a folder, for `PLSA.fit`, `PLSA.transform` and, one after the other, for `PLSA.partial_fit`.
+    """Open a folder of shards for `PLSA.fit` and `PLSA.transform`; iterate over it for `PLSA.partial_fit`.
+
+    The same shards give the same bits in this process and on any cluster.
 
     Parameters
     ----------
-    cluster : None to visit them in this process; "local" for a Dask cluster of this machine that lives as long as the
-        fit, with a worker process for each core, or a number of them; the address of a Dask scheduler, a
-        `distributed.Client` or a cluster object. Workers must see the folder by the same name. The same shards give the
-        same bits on any of them.
-    checkpoint_every : iterations after which the state of a fit is put on disk; the same fit goes on from there after
-        a crash.
+    folder : str or PathLike
+        Folder that `write_shards` or `write_dask_shards` wrote.
+    cluster : str, int, Client, cluster or None, default=None
+        None: this process. "local" or a number: worker processes on this machine (one per core, or this many), which
+        end with the fit. Otherwise the address of a Dask scheduler, a `distributed.Client` or a cluster object; all
+        workers must see the folder under the same name.
+    checkpoint_every : int, default=5
+        Iterations between two checkpoints of a fit. The same fit resumes from the last one after a crash.
+
+    Returns
+    -------
+    DiskCorpus
+        The corpus.
     """
     if checkpoint_every < 1:
         raise InputError(f"checkpoint_every must be at least 1, got {checkpoint_every!r}.")

@@ -235,7 +235,7 @@ def test_what_it_cannot_do_is_said():
         with pytest.raises(UnsupportedError, match="solver='online'"):
             PLSA(**SETTINGS, solver="online", **settings).fit(TRAIN)
         assert not hasattr(PLSA(**SETTINGS, **settings), "partial_fit")
-    with pytest.raises(UnsupportedError, match="looks at all"):
+    with pytest.raises(UnsupportedError, match="priors that couple documents"):
         PLSA(**SETTINGS, solver="online", doc_topic_prior=TopicSelection(0.1)).fit(TRAIN)
     for wrong in ({"batch_size": 0}, {"doc_steps": 0}, {"decay": 0.5}, {"offset": 1.0}):
         with pytest.raises(InputError, match="StepwiseEM: "):

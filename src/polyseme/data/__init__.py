@@ -1,1 +1,1 @@
-"""Counts in memory, in files and on Dask workers."""
+"""Corpora of counts: in memory, on disk and on Dask workers."""

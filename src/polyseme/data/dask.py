@@ -1,13 +1,10 @@
-"""A client of a Dask cluster: one that is there, or worker processes of this machine for as long as they are needed.
+"""A corpus on disk whose shards are processed by the workers of a Dask cluster, and shards from Dask collections.
 
-Shards at the workers of a Dask cluster.
-
-Every step is a pure task with a key of its own, so that what a lost worker had is computed again, elsewhere, with the
-same bits: a visit of each shard, the fixed tree that adds up their statistics (stats.py), and the step of the topics.
-theta stays at the workers. Every few iterations it is written to files and read back, so that what must be computed
-again, and what the scheduler must remember, does not grow with the iterations. One thread in each task's kernel.
-
-From Dask collections to shards: every partition becomes a shard, written by the worker that has it.
+Every step is a pure task with its own key: the E-step of each shard, the nodes of the fixed tree that adds up the
+statistics, and the M-step. If a worker is lost, its results are computed again on another worker, with the same bits.
+theta stays on the workers. Every few iterations it is written to files and read back, so that the number of tasks that
+must be repeated, and that the scheduler must remember, does not grow with the iterations. The kernel of a task uses one
+thread.
 """
 
 from __future__ import annotations
@@ -47,15 +44,15 @@ from polyseme.io.tensors import bytes_of, map_npy, npy_header
 from polyseme.kernels import Array, Floats
 
 WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": 0, "MALLOC_TRIM_THRESHOLD_": 1 << 46, "MALLOC_ARENA_MAX": 1}
-"""has the C library of Linux keep the memory that a worker frees: a worker makes arrays of the same sizes again and
-again, and to touch memory that is new can take, on a virtual machine, as long as the visit that fills it"""
+"""Settings of the C library on Linux that keep freed memory in the process. A worker allocates arrays of the same sizes
+again and again, and on a virtual machine the first access to new memory can take as long as the E-step."""
 _LOOPBACK = "127.0.0.1"
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": 100,
-    # What workers do beside their tasks takes a twentieth of a machine all of whose cores are at work.
+    # Profiling and ticks take 5% of the time if all cores are busy.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
-    # distributed opens an HTTP port even without a dashboard: it must serve no logs, counts or controls.
+    # distributed opens an HTTP port even without a dashboard. It must not serve logs, counts or controls.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     **{f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in WORKER_ENVIRONMENT.items()},
@@ -64,23 +61,23 @@ _SETTINGS = {
 
 @contextmanager
 def connected(cluster: Any) -> Iterator[Any]:
-    """A client of anything that `ClusterShards` takes for a cluster; what this makes ends with the block."""
+    """Yield a client of a cluster as in `open_shards`; a client or cluster that is created here ends with the block."""
     try:
         import distributed as library
     except ImportError:
         raise MissingExtraError("A fit on a cluster", "dask") from None
-    distributed: Any = library  # has no types
+    distributed: Any = library  # distributed has no type annotations
     if isinstance(cluster, distributed.Client):
         yield cluster
         return
     if isinstance(cluster, str) and cluster != "local" and ":" not in cluster:
         raise InputError(
-            "cluster must be 'local', a number of workers of this machine, the address of a scheduler or a client, "
+            "cluster must be 'local', a number of worker processes, the address of a scheduler or a client, "
             f"got {cluster!r}."
         )
     if cluster == "local" or isinstance(cluster, int):
         n_workers = None if cluster == "local" else cluster
-        with _workers_here(distributed, n_workers) as here, distributed.Client(here) as client:
+        with _local_cluster(distributed, n_workers) as local, distributed.Client(local) as client:
             yield client
         return
     with distributed.Client(cluster) as client:
@@ -88,11 +85,11 @@ def connected(cluster: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _workers_here(distributed: Any, n_workers: int | None) -> Iterator[Any]:
-    """Starts this many worker processes of one thread each; one for each core if None.
+def _local_cluster(distributed: Any, n_workers: int | None) -> Iterator[Any]:
+    """Start worker processes of one thread each, one per core if `n_workers` is None.
 
-    A worker runs whatever code it is sent. Therefore all ports are on the loopback interface and demand the temporary
-    certificate that this function makes, and files that workers spill, which they unpickle, are in a private folder.
+    A worker runs any code that it receives. Therefore all ports are on the loopback interface and require the temporary
+    certificate that this function creates, and files that workers spill and unpickle are in a private folder.
     """
     import dask.system
 
@@ -132,24 +129,19 @@ def _workers_here(distributed: Any, n_workers: int | None) -> Iterator[Any]:
             },
             security=security,
             silence_logs=logging.WARNING,
-        ) as here,
+        ) as local,
     ):
-        yield here
+        yield local
 
 
-_GENERATIONS_KEPT = 6
+_MAX_GENERATIONS = 6
 _RETRIES = 100
-_SHARDS_OPEN = 64
-_LINKS_OF_A_CHAIN = 32
+_MAX_OPEN_SHARDS = 64
+_CHAIN_LENGTH = 32
 
 
 class ClusterShards(DiskCorpus):
-    """Shards that the workers of a cluster visit; `open_shards(folder, cluster=...)` makes it.
-
-    cluster : "local" for worker processes of this machine, one for each core, that live as long as a fit, or a number
-        of them; the address of a scheduler; a `distributed.Client` or a cluster object. All workers must see the
-        folder by the same name.
-    """
+    """A corpus on disk for the workers of a cluster; returned by `open_shards(folder, cluster=...)`."""
 
     def __init__(self, folder: str | PathLike[str], cluster: Any, *, checkpoint_every: int = 5) -> None:
         super().__init__(Path(folder).resolve(), checkpoint_every=checkpoint_every)
@@ -166,7 +158,7 @@ class ClusterShards(DiskCorpus):
 
 
 class ShardRef(NamedTuple):
-    """Where a worker finds a shard."""
+    """Location of a shard, for a worker."""
 
     folder: Path
     entry: Entry
@@ -176,7 +168,7 @@ class ShardRef(NamedTuple):
 
 @dataclass(eq=False)
 class FutureRows:
-    """theta: a future for each shard, and the files that they were read from, if any."""
+    """theta as one future per shard, and the files that they were read from, if any."""
 
     futures: list[Any]
     generation: Generation | None = None
@@ -197,20 +189,20 @@ class FutureRows:
 
 @dataclass(eq=False)
 class FutureWords:
-    """phi: a future."""
+    """phi as a future."""
 
     future: Any
 
 
 @dataclass
 class DaskSource(ShardFolder):
-    """Shards, each visited by whichever worker the scheduler chooses; the same bits for any."""
+    """A corpus on disk whose shards are processed by Dask workers. The bits do not depend on the worker."""
 
     client: Any = None
     _token: str = field(init=False, default_factory=lambda: uuid.uuid4().hex[:8])
     _tasks: int = field(init=False, default=0)
-    _looks: int = field(init=False, default=0)
-    _recent: deque[Generation] = field(init=False, default_factory=lambda: deque(maxlen=_GENERATIONS_KEPT))
+    _em_steps: int = field(init=False, default=0)
+    _recent: deque[Generation] = field(init=False, default_factory=lambda: deque(maxlen=_MAX_GENERATIONS))
 
     # tasks
 
@@ -219,13 +211,13 @@ class DaskSource(ShardFolder):
         return ShardRef(self.shards.folder, manifest.shards[number], manifest.words, self.dtype.name)
 
     def _submit(self, function: Callable[..., Any], *arguments: Any, **place: Any) -> Any:
-        """A task."""
+        """Submit a task with its own key."""
         self._tasks += 1
         key = f"polyseme-{function.__name__.strip('_')}-{self._token}-{self._tasks}"
         return self.client.submit(function, *arguments, key=key, **place)
 
-    def _places(self) -> list[dict[str, Any]]:
-        """Where each shard is best visited: neighbors at one worker."""
+    def _preferred_workers(self) -> list[dict[str, Any]]:
+        """Return the preferred worker of each shard: neighbors share a worker."""
         workers = sorted(self.client.nthreads())
         if not workers:
             return [{}] * self.n_shards
@@ -233,23 +225,23 @@ class DaskSource(ShardFolder):
         return [{"workers": [worker], "allow_other_workers": True} for worker in chosen]
 
     def _per_shard(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """function(ref, *arguments) of each shard; an argument that is a list has one item for each shard."""
+        """Submit function(ref, *arguments) for each shard; an argument that is a list has one item per shard."""
         tasks = []
-        for i, place in enumerate(self._places()):
+        for i, place in enumerate(self._preferred_workers()):
             own = [item[i] if isinstance(item, list) else item for item in arguments]
             tasks.append(self._submit(function, self._ref(i), *own, **place))
         return tasks
 
-    def _added_up(self, stats: list[Any]) -> Any:
-        """The root of the tree of sums; a node is where its first shard is, which spares sums the way to a worker."""
-        level = list(zip(stats, self._places(), strict=True))
+    def _reduce(self, stats: list[Any]) -> Any:
+        """Submit the tree of sums and return its root. A node runs on the worker of its first shard."""
+        level = list(zip(stats, self._preferred_workers(), strict=True))
         while len(level) > 1:
             nodes = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
-            level = [(self._submit(_merged, *(child for child, _ in node), **node[0][1]), node[0][1]) for node in nodes]
+            level = [(self._submit(_sum, *(child for child, _ in node), **node[0][1]), node[0][1]) for node in nodes]
         return level[0][0]
 
     def _results(self, futures: list[Any]) -> list[Any]:
-        """Their results; a task whose workers died is tried again."""
+        """Return the results of futures; tasks whose workers died are repeated."""
         from distributed import KilledWorker
 
         for _ in range(_RETRIES):
@@ -260,47 +252,47 @@ class DaskSource(ShardFolder):
         return list(self.client.gather(futures))
 
     def _retry(self, keys: list[str]) -> None:
-        """`client.retry`, which raises KeyError where a failed task is one that only the scheduler remembers."""
+        """Do what `client.retry` does, without its KeyError for failed tasks that only the scheduler knows."""
         for key in self.client.sync(self.client.scheduler.retry, keys=keys, client=self.client.id):
             if key in self.client.futures:
                 self.client.futures[key].retry()
 
-    # what a fit asks for
+    # methods of Corpus
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        return self._results(self._per_shard(_mapped, function, list(range(self.n_shards)), arguments))
+        return self._results(self._per_shard(_call, function, list(range(self.n_shards)), arguments))
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """As `DiskSource.total`; the workers add, so that the client receives one sum."""
-        stats = self._per_shard(_mapped, function, list(range(self.n_shards)), arguments)
-        (found,) = self._results([self._added_up(stats)])
+        """Return the sum as `DiskSource.total`; the workers add, so the client receives one sum."""
+        stats = self._per_shard(_call, function, list(range(self.n_shards)), arguments)
+        (found,) = self._results([self._reduce(stats)])
         return found
 
     def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
-        """A chain of tasks; every few links the client has the state, so a lost worker costs no more than those."""
+        """Run a chain of tasks. The client receives the state every few tasks, so a lost worker repeats only these."""
         order = rng.permutation(self.n_shards).tolist()
-        for start in range(0, len(order), _LINKS_OF_A_CHAIN):
-            link = self._submit(_with_topics, self.resident(state.joint).future, state._replace(joint=np.empty(0)))
-            for number in order[start : start + _LINKS_OF_A_CHAIN]:
-                link = self._submit(_turn, self._ref(number), step, number, link)
-            (state,) = self._results([link])
+        for start in range(0, len(order), _CHAIN_LENGTH):
+            task = self._submit(_with_topics, self.resident(state.joint).future, state._replace(joint=np.empty(0)))
+            for number in order[start : start + _CHAIN_LENGTH]:
+                task = self._submit(_next_state, self._ref(number), step, number, task)
+            (state,) = self._results([task])
         return state
 
     def uniform(self, model: Model) -> FutureRows:
         return FutureRows(self._per_shard(_uniform, model))
 
     def rows(self, function: Callable[[Shard], Array]) -> FutureRows:
-        return FutureRows(self._per_shard(_made, function))
+        return FutureRows(self._per_shard(_computed, function))
 
     def em_step(self, model: Model, theta: FutureRows, phi: FutureWords) -> EMStepResult:
-        if self._looks and self._looks % self.shards.checkpoint_every == 0:
+        if self._em_steps and self._em_steps % self.shards.checkpoint_every == 0:
             self._restart_lineage(phi, theta)
-        self._looks += 1
-        visits = self._per_shard(_visit, model, theta.futures, phi.future)
-        next_theta = [self._submit(_first, pair) for pair in visits]
-        stats = self._added_up([self._submit(_second, pair) for pair in visits])
-        del visits
-        done = self._submit(_finish, model, self.shards.folder, self.n_words, phi.future, stats)
+        self._em_steps += 1
+        results = self._per_shard(_e_step, model, theta.futures, phi.future)
+        next_theta = [self._submit(_first, pair) for pair in results]
+        stats = self._reduce([self._submit(_second, pair) for pair in results])
+        del results
+        done = self._submit(_m_step, model, self.shards.folder, self.n_words, phi.future, stats)
         next_phi, quality = self._submit(_first, done), self._submit(_second, done)
         del stats, done
         (found,) = self._results([quality])
@@ -313,14 +305,14 @@ class DaskSource(ShardFolder):
         step: tuple[Any, Any],
         last: tuple[Any, Any],
     ) -> tuple[FutureRows, FutureWords]:
-        if self._looks % self.shards.checkpoint_every == 0:
+        if self._em_steps % self.shards.checkpoint_every == 0:
             for theta, phi in {id(pair[0]): pair for pair in (step, last)}.values():
                 self._restart_lineage(phi, theta)
         theta = FutureRows(self._per_shard(_extrapolate_rows, model, extrapolate, step[0].futures, last[0].futures))
         return theta, FutureWords(self._submit(_extrapolate_words, extrapolate, step[1].future, last[1].future))
 
     def resident(self, phi: Array) -> FutureWords:
-        """phi from a file, which every worker can read again."""
+        """Return phi as a future that reads a file, which every worker can read again."""
         assert self.work is not None
         path = self.work / f"phi-{uuid.uuid4().hex[:8]}.npy"
         write_atomically(path, [npy_header(phi), bytes_of(phi)])
@@ -332,7 +324,7 @@ class DaskSource(ShardFolder):
         return np.asarray(self._results([phi.future])[0])
 
     def column_max(self, theta: FutureRows) -> Array:
-        return np.asarray(np.max(self._results(self._per_shard(_largest, theta.futures)), axis=0))
+        return np.asarray(np.max(self._results(self._per_shard(_column_max, theta.futures)), axis=0))
 
     def background_sums(self, model: Model, theta: FutureRows, phi: FutureWords) -> Floats:
         jobs = self._per_shard(_background, model, theta.futures, phi.future)
@@ -360,27 +352,29 @@ class DaskSource(ShardFolder):
         return FutureRows(self._per_shard(_rows_from, paths), generation)
 
     def _restart_lineage(self, phi: FutureWords, theta: FutureRows) -> None:
-        """From here on both come from files: what made them is forgotten."""
+        """Replace the futures of both by futures that read files, so that the scheduler forgets the earlier tasks."""
         if theta.generation is None:
             theta.generation = self._written(theta)
         theta.futures = self._read(theta.generation).futures
         phi.future = self.resident(self.topics(phi)).future
 
 
-# what workers do
+# tasks of the workers
 
 
-@lru_cache(maxsize=_SHARDS_OPEN)
+@lru_cache(maxsize=_MAX_OPEN_SHARDS)
 def _shard(ref: ShardRef) -> MappedShard:
     return open_shard(ref.folder, ref.entry, ref.n_words, np.dtype(ref.dtype), 1)
 
 
 class _WordTotals(NamedTuple):
+    """The part of a corpus that the M-step uses."""
+
     word_totals: Floats
     n_threads: int
 
 
-def _mapped(ref: ShardRef, function: Callable[..., Any], number: int, arguments: tuple[Any, ...]) -> Any:
+def _call(ref: ShardRef, function: Callable[..., Any], number: int, arguments: tuple[Any, ...]) -> Any:
     return function(number, _shard(ref), *arguments)
 
 
@@ -388,20 +382,20 @@ def _uniform(ref: ShardRef, model: Model) -> Array:
     return uniform_rows(model, ref.entry.documents, np.dtype(ref.dtype))
 
 
-def _made(ref: ShardRef, function: Callable[[Shard], Array]) -> Array:
+def _computed(ref: ShardRef, function: Callable[[Shard], Array]) -> Array:
     return function(_shard(ref))
 
 
-def _visit(ref: ShardRef, model: Model, theta: Array, phi: Array) -> tuple[Array, SufficientStatistics]:
-    visited = e_step(model, _shard(ref), theta, phi)
-    return visited.next_theta, visited.stats
+def _e_step(ref: ShardRef, model: Model, theta: Array, phi: Array) -> tuple[Array, SufficientStatistics]:
+    result = e_step(model, _shard(ref), theta, phi)
+    return result.next_theta, result.stats
 
 
 def _with_topics(joint: Array, state: StreamState) -> StreamState:
     return state._replace(joint=joint)
 
 
-def _turn(ref: ShardRef, step: StreamStep, number: int, state: StreamState) -> StreamState:
+def _next_state(ref: ShardRef, step: StreamStep, number: int, state: StreamState) -> StreamState:
     return step(number, _shard(ref), state._replace(joint=state.joint.copy()))
 
 
@@ -413,11 +407,11 @@ def _second(pair: tuple[Any, Any]) -> Any:
     return pair[1]
 
 
-def _merged(*stats: Any) -> Any:
+def _sum(*stats: Any) -> Any:
     return merged(stats)
 
 
-def _finish(model: Model, folder: Path, n_words: int, phi: Array, stats: SufficientStatistics) -> tuple[Array, Quality]:
+def _m_step(model: Model, folder: Path, n_words: int, phi: Array, stats: SufficientStatistics) -> tuple[Array, Quality]:
     totals = np.load(folder / "word_totals.npy", allow_pickle=False)
     return m_step(model, _WordTotals(totals, 1), phi, stats)
 
@@ -430,7 +424,7 @@ def _extrapolate_words(extrapolate: Extrapolate, new: Array, old: Array) -> Arra
     return columns_to_one(extrapolate(new, old))
 
 
-def _largest(ref: ShardRef, theta: Array) -> Array:
+def _column_max(ref: ShardRef, theta: Array) -> Array:
     return np.asarray(theta.max(axis=0))
 
 
@@ -462,19 +456,30 @@ def write_dask_shards(
     vocabulary: Iterable[str] | None = None,
     checkpoint_every: int = 5,
 ) -> DiskCorpus:
-    """Writes a Dask collection to shards, one for each partition, and opens them on the same cluster.
+    """Write a Dask collection to shards, one per partition, and open them on the same cluster.
 
     Parameters
     ----------
-    data : a bag of texts (with a vectorizer), an array of counts (documents x words; its blocks of rows are the
-        partitions), or a data frame of counts whose columns are the words.
-    folder : new or empty; all workers must see it by the same name.
-    cluster : as in `open_shards`.
-    vectorizer : counts the texts. If it is not fitted it is, by this process, which reads one partition after the
-        other; fit it on a sample first where that is too slow.
-    vocabulary : the words of an array, in the order of its columns.
-    """
+    data : dask Bag, Array or DataFrame
+        Bag of texts (with a vectorizer), array of counts (documents x words; its blocks of rows are the partitions), or
+        data frame of counts whose columns are the words.
+    folder : str or PathLike
+        New or empty folder, which all workers must see under the same name.
+    cluster : str, int, Client or cluster, default="local"
+        Cluster, as in `open_shards`.
+    vectorizer : Vectorizer or None, default=None
+        Vectorizer that counts the texts. If it is not fitted, this process fits it and reads one partition after the
+        other; fit it on a sample first if that is too slow.
+    vocabulary : iterable of str or None, default=None
+        Words in the order of the columns of an array.
+    checkpoint_every : int, default=5
+        Iterations between two checkpoints of a fit, as in `open_shards`.
 
+    Returns
+    -------
+    DiskCorpus
+        The corpus, for `PLSA.fit`.
+    """
     folder = Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder, "writer or fit"), connected(cluster) as client:
@@ -494,10 +499,10 @@ def write_dask_shards(
         written: list[tuple[Entry, int, str]] = client.gather(futures)
         words, dtypes = {found[1] for found in written}, {found[2] for found in written}
         if len(words) != 1:
-            raise InputError(f"The partitions have {sorted(words)} columns: all must have the same.")
+            raise InputError(f"data: the partitions must have the same number of columns, got {sorted(words)}.")
         dtype = "float64" if "float64" in dtypes else "float32"
         if len(dtypes) > 1:
-            raise InputError("Some partitions are float64 and some are not: give all the same dtype.")
+            raise InputError("data: some partitions are float64 and some are not: convert all to the same dtype.")
         entries = tuple(found[0] for found in written)
         manifest = Manifest(words.pop(), dtype, max(entry.nonzeros for entry in entries), entries)
         complete(folder, manifest, None if vocabulary is None else [str(word) for word in vocabulary])
@@ -505,12 +510,14 @@ def write_dask_shards(
 
 
 def _partitions(data: Any) -> list[Any]:
-    """The partitions as delayed objects; those of an array are blocks of whole rows."""
+    """Return the partitions as delayed objects; those of an array are blocks of complete rows."""
     if not hasattr(data, "to_delayed"):
-        raise InputError("data must be a Dask bag, array or data frame; for others use write_shards.")
+        raise InputError("data must be a Dask bag, array or data frame: use write_shards for other data.")
     if hasattr(data, "rechunk"):
         if data.ndim != 2:
-            raise InputError(f"An array of counts has two dimensions, documents and words, not {data.ndim}.")
+            raise InputError(
+                f"data: an array of counts must have two dimensions, documents and words, got {data.ndim}."
+            )
         data = data.rechunk({1: -1})
     return list(np.ravel(np.asarray(data.to_delayed(), dtype=object)))
 
@@ -521,7 +528,7 @@ def _texts(client: Any, parts: list[Any]) -> Iterator[Any]:
 
 
 def _write_partition(part: Any, folder: Path, number: int, vectorizer: Any) -> tuple[Entry, int, str]:
-    """A partition as a shard; what the manifest needs to know."""
+    """Write a partition as a shard. Return its description, the number of words and the type."""
     matrix = checked_counts(part if vectorizer is None else vectorizer.transform(part))
     dtype = dtype_of(matrix)
     counts = sparse_counts(matrix, np.dtype(dtype))

@@ -1,8 +1,8 @@
-"""Counts on disk, visited shard by shard: memory holds the topics, and of the documents one shard at a time.
+"""A corpus on disk, processed shard by shard: memory holds the topics, and the documents of one shard.
 
-theta is not an array here, but something that knows the rows of each shard: uniform, a folder with a file for each
-shard (a generation), or what lies further along the way from one generation to the next. Every visit writes the next
-generation; what nobody refers to anymore is removed.
+theta is not an array here, but an object that returns the rows of each shard: uniform rows, a folder with one file per
+shard (a generation), or an extrapolation of two of these. Every iteration writes the next generation. Generations
+without references are removed.
 """
 
 from __future__ import annotations
@@ -44,17 +44,18 @@ from polyseme.io.tensors import bytes_of, map_npy, npy_header
 from polyseme.kernels import Array, Floats
 
 FIT_FOLDER = "fit"
+"""Folder beside the shards for the files of fits."""
 
 
 class ShardRows(Protocol):
-    """theta: the rows of any shard."""
+    """theta as an object that returns the rows of a shard."""
 
     def of(self, number: int, shard: MappedShard) -> Array: ...
 
 
 @dataclass(frozen=True)
 class UniformRows:
-    """Every topic the same weight."""
+    """theta with equal weights of all topics."""
 
     model: Model
 
@@ -63,8 +64,8 @@ class UniformRows:
 
 
 @dataclass(frozen=True)
-class MadeRows:
-    """What a function makes of a shard."""
+class ComputedRows:
+    """theta from a function that computes the rows of a shard."""
 
     function: Callable[[Shard], Array]
 
@@ -74,7 +75,7 @@ class MadeRows:
 
 @dataclass(frozen=True)
 class ExtrapolatedRows:
-    """Further along the way from one theta to another, made when it is asked for."""
+    """Extrapolation of two thetas, computed when it is used."""
 
     model: Model
     extrapolate: Extrapolate
@@ -82,16 +83,17 @@ class ExtrapolatedRows:
     old: ShardRows
 
     def of(self, number: int, shard: MappedShard) -> Array:
-        longer = self.extrapolate(self.new.of(number, shard), self.old.of(number, shard))
-        return self.model.normalized_docs(longer, shard)
+        rows = self.extrapolate(self.new.of(number, shard), self.old.of(number, shard))
+        return self.model.normalized_docs(rows, shard)
 
 
 class Generation:
-    """theta as a folder of files, one for each shard, which is removed after the last reference, unless it is kept.
+    """theta as a folder with one file per shard.
 
-    No finalizer removes the folder: Python only prints an exception that is raised in a finalizer, so a Ctrl-C that
-    arrived during the removal would be lost. When a generation dies it is only noted, by a function that runs no Python
-    code; `remove_unused` removes its folder later.
+    The folder is removed after the last reference to this object is gone, unless `keep` was called. No finalizer
+    removes it: Python only prints an exception in a finalizer, so a Ctrl-C during the removal would be lost. Instead
+    the garbage collector appends the reference to a list, without running Python code, and `remove_unused` removes the
+    folder later.
     """
 
     def __init__(self, folder: Path, *, kept: bool = False) -> None:
@@ -106,16 +108,16 @@ class Generation:
         write_rows(self.path(number), rows, flush=flush)
 
     def flush(self) -> None:
-        """Has the files on the disk."""
+        """Flush the files to disk."""
         for path in [*self.folder.iterdir(), self.folder]:
             flush_to_disk(path)
 
     def keep(self) -> None:
-        """From now on the folder stays, also when this process ends."""
+        """Do not remove the folder, also when the process exits."""
         _removable.pop(weakref.ref(self), None)
 
     def let_go(self) -> None:
-        """From now on the folder is removed after the last reference, or when this process ends."""
+        """Remove the folder when this object is garbage-collected or the process exits."""
         _removable[weakref.ref(self, _unused.append)] = self.folder
 
     def path(self, number: int) -> Path:
@@ -128,30 +130,30 @@ _removing = threading.Lock()
 
 
 def remove_unused() -> None:
-    """Removes the folders of generations that nobody refers to anymore."""
+    """Remove the folders of generations without references."""
     with _removing:
         while _unused:
             if _unused[0] in _removable:
                 shutil.rmtree(_removable[_unused[0]], ignore_errors=True)
-                # Only now: after a Ctrl-C in rmtree the next call removes the rest of the folder.
+                # After rmtree, so that after a Ctrl-C in it the next call removes the rest of the folder.
                 del _removable[_unused[0]]
             _unused.popleft()
 
 
 @atexit.register
 def _remove_all() -> None:
-    """Removes all folders that are not kept."""
+    """Remove the folders of all generations that are not kept."""
     for folder in list(_removable.values()):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_rows(path: Path, rows: Array, *, flush: bool = False) -> None:
-    """Rows of theta as a .npy file, whole."""
+    """Write rows of theta to a .npy file, atomically."""
     write_atomically(path, [npy_header(rows), bytes_of(rows)], flush=flush)
 
 
 def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:
-    """Rows of theta, mapped."""
+    """Return rows of theta, mapped from a .npy file."""
     try:
         rows = map_npy(path)
     except (OSError, ValueError) as error:
@@ -162,9 +164,23 @@ def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:
 
 
 class DiskCorpus:
-    """A corpus on disk that `PLSA.fit` and `PLSA.transform` take in place of an array; `open_shards` makes it.
+    """A corpus on disk, for `PLSA.fit` and `PLSA.transform` in place of an array; returned by `open_shards`.
 
-    Iterating gives the counts of one shard after the other as scipy CSR, for `partial_fit`.
+    Iterating yields the counts of each shard as a SciPy CSR array, for `partial_fit`.
+
+    Parameters
+    ----------
+    folder : str or PathLike
+        Folder of shards.
+    checkpoint_every : int, default=5
+        Iterations between two checkpoints of a fit.
+
+    Attributes
+    ----------
+    folder : Path
+        Folder of shards.
+    manifest : Manifest
+        Names, sizes and digests of the files.
     """
 
     def __init__(self, folder: str | PathLike[str], *, checkpoint_every: int = 5) -> None:
@@ -172,21 +188,25 @@ class DiskCorpus:
         self.manifest: Manifest = read_manifest(self.folder)
         self.checkpoint_every = checkpoint_every
         if not self.manifest.complete:
-            raise ShardError(f"{self.folder} was not finished: run write_shards again to go on with it.")
+            raise ShardError(
+                f"{self.folder} is not complete: call write_shards again with the same documents to finish it."
+            )
         for entry in self.manifest.shards:
             check_size(self.folder, entry)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the numbers of documents and words."""
         return self.manifest.documents, self.manifest.words
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Return the type of the counts."""
         return np.dtype(self.manifest.dtype)
 
     @cached_property
     def vocabulary(self) -> list[str] | None:
-        """The words, if the shards were written with them."""
+        """Return the words in the order of the columns; None if the shards have no vocabulary."""
         if self.manifest.vocabulary is None:
             return None
         content = read_checked(self.folder, self.manifest.vocabulary)
@@ -203,26 +223,61 @@ class DiskCorpus:
             yield self.shard(number, self.dtype, 1).counts.matrix()
 
     def shard(self, number: int, dtype: np.dtype[Any], n_threads: int) -> MappedShard:
+        """Return a shard, mapped, after a check of its digest.
+
+        Parameters
+        ----------
+        number : int
+            Number of the shard, from 0.
+        dtype : numpy.dtype
+            Type of the factors.
+        n_threads : int
+            Number of threads of the kernels.
+
+        Returns
+        -------
+        MappedShard
+            Counts of the documents of the shard.
+        """
         return open_shard(self.folder, self.manifest.shards[number], self.manifest.words, dtype, n_threads)
 
     def corpus(self, dtype: np.dtype[Any], n_threads: int) -> Any:
-        """Where a fit finds the counts."""
+        """Return the corpus with the methods that a fit uses.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+            Type of the factors.
+        n_threads : int
+            Number of threads of the kernels.
+
+        Returns
+        -------
+        DiskSource
+            The corpus.
+        """
         return DiskSource(self, dtype, n_threads)
 
     def only_writer(self) -> AbstractContextManager[None]:
-        """For a fit, which writes beside the shards."""
+        """Return a context manager that holds the lock of the folder, because a fit writes beside the shards.
+
+        Returns
+        -------
+        context manager
+            Raises InputError on entry if another fit or writer holds the lock.
+        """
         return only_writer(self.folder, "fit")
 
 
 @dataclass
 class ShardFolder:
-    """What sources of shards share: sizes, totals, and the folder that a fit writes to."""
+    """Base class of `DiskSource` and `DaskSource`: sizes, totals, and the folder that a fit writes to."""
 
     shards: DiskCorpus
     dtype: np.dtype[Any]
     n_threads: int
     work: Path | None = None
-    """where generations of theta are written"""
+    """Folder for generations of theta."""
     _open: dict[int, MappedShard] = field(default_factory=dict, repr=False)
 
     in_memory: ClassVar[bool] = False
@@ -241,7 +296,7 @@ class ShardFolder:
 
     @cached_property
     def word_totals(self) -> Floats:
-        """n_w over all shards."""
+        """Return n_w over all shards."""
         entry = self.shards.manifest.word_totals
         path = self.shards.folder / WORD_TOTALS
         totals = None
@@ -252,7 +307,7 @@ class ShardFolder:
             except (OSError, ValueError) as error:
                 raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
         if totals is None or totals.shape != (self.n_words,) or totals.dtype != np.float64:
-            raise ShardError(f"{path} does not fit the manifest: write the shards again.")
+            raise ShardError(f"{path} does not match the manifest: write the shards again.")
         return np.asarray(totals)
 
     @property
@@ -261,11 +316,11 @@ class ShardFolder:
 
     @cached_property
     def totals(self) -> Floats:
-        """n_d of all documents."""
+        """Return n_d of all documents."""
         return np.concatenate([self.shard(number).totals for number in range(self.n_shards)])
 
     def shard(self, number: int) -> MappedShard:
-        """A shard, mapped; its digest is checked the first time."""
+        """Return a shard, mapped. Its digest is checked the first time."""
         if number not in self._open:
             self._open[number] = self.shards.shard(number, self.dtype, self.n_threads)
         return self._open[number]
@@ -274,16 +329,16 @@ class ShardFolder:
     def n_shards(self) -> int:
         return len(self.shards.manifest.shards)
 
-    # where a fit writes
+    # files of a fit
 
     def working_in(self, name: str) -> Self:
-        """The same corpus with a folder of its own for generations."""
+        """Return the same corpus with its own folder for generations."""
         work = self.shards.folder / FIT_FOLDER / name
         work.mkdir(parents=True, exist_ok=True)
         return replace(self, work=work)
 
     def forget(self) -> None:
-        """Removes all that fits have written, but for their results."""
+        """Remove the files of all fits."""
         shutil.rmtree(self.shards.folder / FIT_FOLDER, ignore_errors=True)
 
     def new_generation(self) -> Generation:
@@ -293,16 +348,16 @@ class ShardFolder:
 
 
 class DiskSource(ShardFolder):
-    """Shards, visited one after the other by the threads of this process."""
+    """A corpus on disk whose shards this process reads one after the other."""
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """function(number, shard, *arguments) of every shard."""
+        """Return function(number, shard, *arguments) of every shard."""
         return [function(number, self.shard(number), *arguments) for number in range(self.n_shards)]
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The sum of the statistics (stats.py) function(number, shard, *arguments) of all shards.
+        """Return the sum over all shards of the statistics function(number, shard, *arguments).
 
-        The function takes `memory`, an array that its word sums may use, or None.
+        The function takes a keyword `memory`, an array that its word sums may use, or None.
         """
         tree = ReductionTree[Any]()
         for number in range(self.n_shards):
@@ -310,7 +365,7 @@ class DiskSource(ShardFolder):
         return tree.total()
 
     def saved(self, theta: ShardRows) -> Generation:
-        """theta as files that outlive this process."""
+        """Return theta as files that are flushed to disk."""
         if isinstance(theta, Generation):
             theta.flush()
             return theta
@@ -322,7 +377,7 @@ class DiskSource(ShardFolder):
     def restored(self, folder: Path) -> Generation:
         return Generation(folder, kept=True)
 
-    # what a fit asks for
+    # methods of Corpus
 
     def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         for number in rng.permutation(self.n_shards).tolist():
@@ -333,16 +388,16 @@ class DiskSource(ShardFolder):
         return UniformRows(model)
 
     def rows(self, function: Callable[[Shard], Array]) -> ShardRows:
-        return MadeRows(function)
+        return ComputedRows(function)
 
     def em_step(self, model: Model, theta: ShardRows, phi: Array) -> EMStepResult:
-        """An iteration of EM: visits every shard, and writes the next generation."""
+        """Run an iteration of EM: the E-step of every shard, which writes the next generation, and the M-step."""
         generation, tree = self.new_generation(), ReductionTree[SufficientStatistics]()
         for number in range(self.n_shards):
             shard = self.shard(number)
-            visited = e_step(model, shard, theta.of(number, shard), phi, tree.spare())
-            generation.write(number, visited.next_theta)
-            tree.add(visited.stats)
+            result = e_step(model, shard, theta.of(number, shard), phi, tree.spare())
+            generation.write(number, result.next_theta)
+            tree.add(result.stats)
         next_phi, quality = m_step(model, self, phi, tree.total())
         return EMStepResult(theta, phi, generation, next_phi, quality)
 
@@ -352,18 +407,16 @@ class DiskSource(ShardFolder):
         return ExtrapolatedRows(model, extrapolate, step[0], last[0]), columns_to_one(extrapolate(step[1], last[1]))
 
     def resident(self, phi: Array) -> Array:
-        """phi as `look` takes it."""
+        """Return phi in the form that `em_step` takes."""
         return phi
 
     def topics(self, phi: Array) -> Array:
-        """phi as an array."""
         return phi
 
     def column_max(self, theta: ShardRows) -> Array:
         return np.max([theta.of(number, self.shard(number)).max(axis=0) for number in range(self.n_shards)], axis=0)
 
     def background_sums(self, model: Model, theta: ShardRows, phi: Array) -> Floats:
-        """See model.py; over all shards."""
         return np.sum(
             [
                 background_sums(model, self.shard(number), theta.of(number, self.shard(number)), phi)

@@ -1,8 +1,8 @@
-"""A corpus on disk: files of counts (shards), and a manifest that says what is in them.
+"""The format of a corpus on disk: files of counts (shards) and a manifest.
 
-A shard is a safetensors file with the CSR arrays of its documents, the same counts by word (so that a pass by word
-needs no transposing), and the documents' lengths. The manifest has each file's size and SHA-256; it is replaced after
-every shard that is written, so that it always describes whole files.
+A shard is a safetensors file with the CSR arrays of its documents, the same counts in word order (so that a pass over
+words needs no transpose), and the lengths of the documents. The manifest has the size and SHA-256 of each file. It is
+replaced after every shard that is written, so it always describes complete files.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ from polyseme.io.tensors import arrays_in, safetensors_parts
 from polyseme.kernels import Array, Floats, SparseCounts, counts_fault
 
 FORMAT_VERSION = 1
+"""Version of the shards that this version of polyseme writes."""
 MANIFEST, WORD_TOTALS, VOCABULARY = "manifest.json", "word_totals.npy", "vocabulary.json"
-_MOST = np.iinfo(np.int32).max
+_MAX_INT32 = np.iinfo(np.int32).max
 _FIELDS = {
     "name": TEXT,
     "size": COUNT,
     "sha256": TEXT,
-    "documents": whole_number(0, _MOST),
-    "nonzeros": whole_number(0, _MOST),
+    "documents": whole_number(0, _MAX_INT32),
+    "nonzeros": whole_number(0, _MAX_INT32),
     "tokens": number(0, 1e300),
 }
 _ENTRY = object_with(_FIELDS, required=_FIELDS)
 _MANIFEST = {
     "format_version": COUNT,
-    "words": whole_number(0, _MOST),
+    "words": whole_number(0, _MAX_INT32),
     "dtype": one_of("float32", "float64"),
     "shard_nonzeros": COUNT,
     "shards": list_of(_ENTRY),
@@ -62,7 +63,7 @@ _MANIFEST = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What the manifest says of a file."""
+    """Description of a file in the manifest."""
 
     name: str
     size: int
@@ -74,11 +75,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a folder of shards holds."""
+    """Content of a folder of shards."""
 
     words: int
     dtype: str
-    """of the counts: float32 or float64"""
+    """Type of the counts, float32 or float64."""
     shard_nonzeros: int
     shards: tuple[Entry, ...] = ()
     word_totals: Entry | None = None
@@ -96,7 +97,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """One that changes with any count."""
+        """Return a digest of all files, which changes with any count."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
@@ -104,7 +105,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a folder, checked."""
+    """Return the manifest of a folder. Raise ShardError if it is damaged."""
     path = folder / MANIFEST
     if not path.is_file():
         raise InputError(f"{folder} has no {MANIFEST}: write shards there with polyseme.scale.write_shards.")
@@ -118,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest:
             manifest = Manifest(**content)
             files = [*manifest.shards, manifest.word_totals, manifest.vocabulary]
             if any(entry is not None and Path(entry.name).name != entry.name for entry in files):
-                raise ValueError("names that no writer gives")
+                raise ValueError("a file name contains a folder")
             return manifest
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
@@ -126,8 +127,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def write_shard(folder: Path, number: int, counts: SparseCounts) -> Entry:
-    """Writes counts as one file, whole, and says what the manifest needs to know of it."""
-    if counts.values.size >= _MOST or counts.n_words >= _MOST:
+    """Write counts to a shard file, atomically. Return its description for the manifest."""
+    if counts.values.size >= _MAX_INT32 or counts.n_words >= _MAX_INT32:
         raise InputError("A shard must have fewer than 2^31 counts and words: choose a smaller shard_nonzeros.")
     by_word = counts.transposed(None)
     totals = counts.totals
@@ -146,7 +147,7 @@ def write_shard(folder: Path, number: int, counts: SparseCounts) -> Entry:
 
 
 def write_checked(path: Path, parts: Iterable[Any]) -> Entry:
-    """Writes a file whole; its name, size and digest."""
+    """Write a file from buffers, atomically. Return its name, size and digest."""
     parts = list(parts)
     digest = hashlib.sha256()
     for part in parts:
@@ -156,14 +157,17 @@ def write_checked(path: Path, parts: Iterable[Any]) -> Entry:
 
 
 def read_checked(folder: Path, entry: Entry) -> memoryview:
-    """The bytes of a file, mapped, after its size and its digest are found to be right."""
-    content: memoryview = _mapped(folder, entry).data
+    """Return the mapped bytes of a file, after a check of its size and digest."""
+    content: memoryview = _map(folder, entry).data
     if hashlib.sha256(content).hexdigest() != entry.sha256:
-        raise ShardError(f"{folder / entry.name} is damaged: its digest is not the manifest's; write the shards again.")
+        raise ShardError(
+            f"{folder / entry.name} is damaged: its digest differs from the manifest; write the shards again."
+        )
     return content
 
 
 def check_size(folder: Path, entry: Entry) -> None:
+    """Raise ShardError if a file is missing or does not have the size in the manifest."""
     path = folder / entry.name
     if not path.is_file():
         raise ShardError(f"{path} is missing: restore it, or write the shards again.")
@@ -174,7 +178,7 @@ def check_size(folder: Path, entry: Entry) -> None:
 
 
 class MappedShard(Shard):
-    """A shard, mapped: the operating system reads it when it is swept, and may forget it afterwards."""
+    """A shard in a memory-mapped file. The operating system loads its pages when needed and may drop them again."""
 
     def __init__(self, counts: SparseCounts, totals: Floats, n_threads: int) -> None:
         super().__init__(counts, None, n_threads)
@@ -182,16 +186,16 @@ class MappedShard(Shard):
 
 
 def open_shard(folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n_threads: int) -> MappedShard:
-    """The shard as a corpus of its own, after its digest is found to be right; `dtype` is that of the factors."""
+    """Return a shard, after a check of its digest. `dtype` is that of the factors."""
     content = read_checked(folder, entry)
     try:
-        arrays = arrays_in(content)
+        arrays = arrays_in(np.asarray(content))
         shape, transposed = (entry.documents, n_words), (n_words, entry.documents)
         by_word = _csr(arrays, "word_", transposed, entry.nonzeros, dtype)
         counts = _csr(arrays, "", shape, entry.nonzeros, dtype, by_word)
         totals = arrays["totals"]
         if totals.shape != (entry.documents,) or totals.dtype != np.float64 or not np.isfinite(totals).all():
-            raise ValueError("the documents' lengths do not fit the manifest")
+            raise ValueError("the lengths of the documents do not match the manifest")
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise ShardError(f"{folder / entry.name} is not a shard ({error}): write the shards again.") from None
     return MappedShard(counts, totals, n_threads)
@@ -205,6 +209,7 @@ def _csr(
     dtype: np.dtype[Any],
     transpose: SparseCounts | None = None,
 ) -> SparseCounts:
+    """Return counts from CSR arrays. Raise ValueError if the arrays are not valid."""
     indptr, indices, values = (arrays[prefix + name] for name in ("indptr", "indices", "values"))
     if (
         indptr.dtype != np.int32
@@ -212,7 +217,7 @@ def _csr(
         or values.dtype.kind != "f"
         or indices.shape != (nonzeros,)
     ):
-        raise ValueError("its arrays do not fit the manifest")
+        raise ValueError("its arrays do not match the manifest")
     fault = counts_fault(indptr, indices, values, shape)
     if fault is not None:
         raise ValueError(fault)
@@ -220,6 +225,6 @@ def _csr(
     return SparseCounts(indptr, indices, values.astype(dtype, copy=False), *shape, known)
 
 
-def _mapped(folder: Path, entry: Entry) -> Array:
+def _map(folder: Path, entry: Entry) -> Array:
     check_size(folder, entry)
     return np.memmap(folder / entry.name, dtype=np.uint8, mode="r") if entry.size else np.empty(0, dtype=np.uint8)

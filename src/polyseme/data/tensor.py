@@ -1,8 +1,8 @@
-"""Sparse counts of two or more ways in memory, swept in chunks of index tuples.
+"""Sparse tensors of counts in memory, swept in chunks of index tuples.
 
-One mode gives the columns of the kernel's matrix; its rows are the distinct tuples of all other modes. A row's operand
-is the product of those modes' factors, made for a chunk of tuples at a time: an array of all tuples x K could be as
-large as non-zeros x K.
+One mode gives the columns of the matrix for the kernel; the rows are the distinct tuples of all other modes. The
+operand of a row is the product of the factors of those modes. It is computed for one chunk of tuples at a time, because
+an array of all tuples x K could be as large as non-zeros x K.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ import scipy.sparse as sp
 from polyseme.kernels import Array, Floats, SparseCounts, inner, side_by_side
 
 _NUMBERS_AT_ONCE = 1 << 19
+"""Numbers in the operand of a chunk."""
 
 
 class Groups(NamedTuple):
     """Rows that share an index of one mode."""
 
     indices: Array
-    """the distinct indices"""
+    """Distinct indices."""
     members: sp.csr_array
-    """distinct indices x rows, ones where a row has the index"""
+    """Matrix (distinct indices x rows) with ones where a row has the index."""
 
     @classmethod
     def of(cls, indices: Array) -> Groups:
@@ -37,30 +38,35 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some tuples: their counts by column, and the groups of the tuples by each of the other modes."""
+    """Counts of some tuples (tuples x columns)."""
 
     tuples: dict[int, Array]
-    """the index of every tuple in each other mode"""
+    """Index of every tuple in each mode other than the column mode."""
     columns: Array
-    """the column mode's indices that occur here; the counts' columns are these, in this order"""
+    """Indices of the column mode that occur in the chunk, in the order of the columns of the counts."""
     counts: SparseCounts
 
     @cached_property
     def groups(self) -> dict[int, Groups]:
+        """Return the groups of tuples by mode."""
         return {mode: Groups.of(indices) for mode, indices in self.tuples.items()}
 
 
 class Swept(NamedTuple):
-    """What a sweep over all chunks gives."""
+    """Result of a sweep over all chunks."""
 
     expected: list[Floats]
-    """expected counts of each mode's items by topic (items x width)"""
+    """Expected counts of the items of each mode by topic (items x width)."""
     log: float
-    """sum x log q"""
+    """sum x log q."""
 
 
 class TensorCounts:
-    """coords : one array of indices a mode; values : the counts there, above zero, each tuple once."""
+    """A sparse tensor of counts.
+
+    coords : one array of indices per mode.
+    values : positive counts at these indices; each tuple occurs once.
+    """
 
     def __init__(self, coords: tuple[Array, ...], values: Array, shape: tuple[int, ...], n_threads: int = 1) -> None:
         self.coords, self.values, self.shape, self.n_threads = coords, values, shape, n_threads
@@ -76,19 +82,19 @@ class TensorCounts:
 
     @cached_property
     def totals(self) -> list[Floats]:
-        """The counts of each mode's items."""
+        """Return the total counts of the items of each mode."""
         x = self.values.astype(np.float64)
         sums = (np.bincount(index, x, minlength=size) for index, size in zip(self.coords, self.shape, strict=True))
         return [np.asarray(total, dtype=np.float64) for total in sums]
 
     @cached_property
     def column_mode(self) -> int:
-        """The mode without which the fewest distinct tuples are left."""
+        """Return the mode whose removal leaves the fewest distinct tuples."""
         modes = range(len(self.shape))
         return min(modes, key=lambda mode: count_tuples([self.coords[other] for other in modes if other != mode]))
 
     def chunks(self, width: int) -> list[Chunk]:
-        """The tuples, in pieces whose operands have about half a million numbers; kept for the next sweep."""
+        """Return the tuples in chunks whose operands have about half a million numbers; cached for the next sweep."""
         if self._chunks[0] != width:
             self._chunks = width, list(self._cut(max(1, _NUMBERS_AT_ONCE // width)))
         return self._chunks[1]
@@ -110,30 +116,32 @@ class TensorCounts:
             yield Chunk({mode: sorted_modes[mode][bounds[:-1]] for mode in others}, columns, counts)
 
     def sweep(self, weights: Floats, factors: list[Array]) -> Swept:
-        """The E-step at P(z) (width numbers) and P(item|z) of every mode (items x width).
+        """Run the E-step at P(z) (width numbers) and P(item|z) of every mode (items x width).
 
-        An item's numbers are divided by their largest, which cancels in the expected counts: products of several small
-        probabilities would leave the range of float32.
+        Each row of a factor is divided by its maximum, which cancels in the expected counts. Otherwise products of
+        several small probabilities could underflow in float32.
         """
         scales = [row_max(factor) for factor in factors]
         factors = [factor / scale[:, np.newaxis] for factor, scale in zip(factors, scales, strict=True)]
         chunks = self.chunks(weights.size)
         c = self.column_mode
-        many = len(chunks) > 1
+        several = len(chunks) > 1
         expected = [np.zeros(factor.shape) for factor in factors]
         log = sum(
             inner(totals, np.log(scale.astype(np.float64))) for totals, scale in zip(self.totals, scales, strict=True)
         )
 
-        def visit(chunk: Chunk) -> tuple[dict[int, Floats], Floats, float]:
+        def sweep_chunk(chunk: Chunk) -> tuple[dict[int, Floats], Floats, float]:
             A = operand(weights, factors, chunk.tuples)
             B = np.ascontiguousarray(factors[c][chunk.columns])
-            sums = chunk.counts.sweep(A, B, n_threads=1 if many else self.n_threads)
+            sums = chunk.counts.sweep(A, B, n_threads=1 if several else self.n_threads)
             by_tuple = np.multiply(A, sums.row_sums, dtype=np.float64)
             by_item = {mode: groups.members @ by_tuple for mode, groups in chunk.groups.items()}
             return by_item, B * sums.word_sums, float(sums.logs.sum())
 
-        for chunk, (by_item, by_column, part) in zip(chunks, side_by_side(visit, chunks, self.n_threads), strict=True):
+        for chunk, (by_item, by_column, part) in zip(
+            chunks, side_by_side(sweep_chunk, chunks, self.n_threads), strict=True
+        ):
             for mode, sums in by_item.items():
                 expected[mode][chunk.groups[mode].indices] += sums
             expected[c][chunk.columns] += by_column
@@ -141,25 +149,25 @@ class TensorCounts:
         return Swept(expected, log)
 
     def release(self) -> None:
-        """Lets go of the chunks."""
+        """Free the cached chunks."""
         self._chunks = (0, [])
 
 
 def row_max(rows: Array) -> Array:
-    """The largest number of each row; one for a row of zeros."""
-    most = rows.max(axis=1)
-    return np.asarray(np.where(most > 0, most, 1), dtype=rows.dtype)
+    """Return the maximum of each row; one for a row of zeros."""
+    maximum = rows.max(axis=1)
+    return np.asarray(np.where(maximum > 0, maximum, 1), dtype=rows.dtype)
 
 
 def operand(weights: Floats, factors: list[Array], tuples: dict[int, Array]) -> Array:
-    """P(z) times the product of P(item|z) over a tuple's items (tuples x width)."""
+    """Return P(z) times the product of P(item|z) over the items of each tuple (tuples x width)."""
     parts: Iterable[Array] = (factors[mode][indices] for mode, indices in tuples.items())
     product = reduce(np.multiply, parts)
     return np.multiply(product, weights.astype(product.dtype))
 
 
 def new_tuples(sorted_modes: list[Array]) -> Array:
-    """Where a new tuple starts in sorted ones."""
+    """Return the positions of the first occurrence of each tuple in sorted tuples."""
     if not sorted_modes[0].size:
         return np.zeros(0, dtype=np.int64)
     changed = np.logical_or.reduce([np.diff(indices) != 0 for indices in sorted_modes])
@@ -167,6 +175,6 @@ def new_tuples(sorted_modes: list[Array]) -> Array:
 
 
 def count_tuples(modes: list[Array]) -> int:
-    """How many distinct tuples there are."""
+    """Return the number of distinct tuples."""
     order = np.lexsort(modes)
     return int(new_tuples([indices[order] for indices in modes]).size)

@@ -91,20 +91,20 @@ def map_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
             metadata = file.metadata() or {}
     except SafetensorError as error:
         raise ValueError(str(error)) from None
-    return metadata, arrays_in(np.memmap(path, dtype=np.uint8, mode="r").data)
+    return metadata, arrays_in(np.memmap(path, dtype=np.uint8, mode="r"))
 
 
-def arrays_in(content: memoryview) -> dict[str, Array]:
-    """Return the arrays of a safetensors file whose bytes are in memory or mapped, without a copy."""
-    length = int.from_bytes(content[:8], "little")
-    header = parse_json(bytes(content[8 : 8 + length]))
+def arrays_in(content: Array) -> dict[str, Array]:
+    """Return the arrays of a safetensors file from its bytes (an array of uint8, possibly mapped), without a copy."""
+    length = int.from_bytes(content[:8].tobytes(), "little")
+    header = parse_json(content[8 : 8 + length].tobytes())
     header.pop("__metadata__", None)
     arrays = {}
     for name, entry in header.items():
         start, end = (8 + length + int(offset) for offset in entry["data_offsets"])
         if entry["dtype"] not in _DTYPES:
             raise ValueError(f"{name} is of the type {entry['dtype']}")
-        arrays[name] = np.frombuffer(content[start:end], dtype=_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        arrays[name] = content[start:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
     return arrays
 
 
