@@ -1,4 +1,4 @@
-"""Every solver through PLSA: starts, names, objects, settings."""
+"""Every solver in PLSA: starts, names, objects, settings."""
 
 import warnings
 
@@ -29,7 +29,7 @@ from solver_problems import (
     worst_fall,
 )
 
-# through PLSA
+# fits of PLSA
 
 
 @EVERY
@@ -47,9 +47,9 @@ def test_every_start_works(name, init):
 
 @EVERY
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_n_init_keeps_the_best_objective(name):
+def test_n_init_selects_the_best_objective(name):
     if name in HOLDING_OUT:
-        pytest.skip("judged by its held-out score: see tests/solvers/test_tempered.py")
+        pytest.skip("selected by its held-out score: see tests/solvers/test_tempered.py")
     ends = []
 
     def listen(entry):
@@ -76,7 +76,7 @@ def test_document_weights_through_plsa(name):
 
 
 @EVERY
-def test_one_iteration_is_one_iteration(name):
+def test_max_iter_one_runs_one_iteration(name):
     with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
         model = PLSA(K, solver=name, random_state=0, max_iter=1, tol=0).fit(X)
     assert model.n_iter_ == 1
@@ -86,7 +86,7 @@ def test_one_iteration_is_one_iteration(name):
 
 
 @EVERY
-def test_no_iteration_beyond_the_last(name):
+def test_no_iteration_runs_after_max_iter(name):
     theta, phi = padded(START[0], np.float64), padded(START[1].T, np.float64)
     for max_iter in (1, 2, 7):
         end = run_to_end(SOLVERS[name](), Model(K), corpus_of(X), theta, phi, max_iter=max_iter, tol=0, listeners=[])
@@ -101,7 +101,7 @@ def test_no_iteration_beyond_the_last(name):
 
 @EVERY
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_name_is_the_solver_with_its_default_settings(name):
+def test_a_name_selects_the_solver_with_default_settings(name):
     by_name, by_object = (
         PLSA(K, solver=solver, random_state=0, max_iter=8).fit(X) for solver in (name, SOLVERS[name]())
     )
@@ -123,14 +123,14 @@ def test_a_name_is_the_solver_with_its_default_settings(name):
     ids=repr,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_settings_of_a_solver_object_count(solver):
+def test_settings_of_a_solver_object_apply(solver):
     chosen, default = (PLSA(K, solver=s, random_state=0, max_iter=8, tol=0).fit(X) for s in (solver, type(solver)()))
     assert not np.array_equal(chosen.components_, default.components_)
     assert clone(chosen).solver == solver
 
 
 @EVERY
-def test_solvers_are_values(name):
+def test_solvers_are_hashable_and_immutable(name):
     solver = SOLVERS[name]()
     assert solver == SOLVERS[name]()
     assert hash(solver) == hash(SOLVERS[name]())
@@ -140,7 +140,7 @@ def test_solvers_are_values(name):
 
 
 @pytest.mark.parametrize("name", ["scd", "nmf", "normalized-nmf", "plsi"])
-def test_a_solver_refuses_a_model_it_cannot_raise(name):
+def test_a_solver_refuses_a_model_it_cannot_fit(name):
     with pytest.raises(UnsupportedError, match="plain maximum likelihood") as error:
         begin(SOLVERS[name](), X, START, temperature=0.8)
     message = str(error.value)
@@ -151,7 +151,7 @@ def test_a_solver_refuses_a_model_it_cannot_raise(name):
 
 
 @pytest.mark.parametrize("name", ["auto", "em", "accelerated-em"])
-def test_the_others_take_a_tempered_model(name):
+def test_em_solvers_fit_a_tempered_model(name):
     beta = 0.8
     seen = path(begin(SOLVERS[name](), X, START, temperature=beta), 60)
     assert worst_fall(seen) <= 1e-12
@@ -171,7 +171,7 @@ def test_the_others_take_a_tempered_model(name):
     ],
     ids=repr,
 )
-def test_settings_that_make_no_sense_are_refused(solver):
+def test_invalid_settings_are_refused(solver):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         with pytest.raises(InputError) as error:
@@ -181,10 +181,10 @@ def test_settings_that_make_no_sense_are_refused(solver):
 
 
 @pytest.mark.parametrize("solver", ["simplex", "EM", 3, None, EM])
-def test_what_is_no_solver_is_refused(solver):
+def test_invalid_solvers_are_refused(solver):
     with pytest.raises(InputError, match="solver must be"):
         PLSA(2, solver=solver).fit(X)
 
 
-def test_scd_and_auto_are_the_same_where_nothing_forbids_it():
+def test_auto_selects_scd_for_plain_likelihood():
     assert type(begin(SOLVERS["auto"](), X, START)) is type(begin(SCD(), X, START))

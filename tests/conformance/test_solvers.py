@@ -1,4 +1,4 @@
-"""What every solver promises, and where it ends, run over all of them: a new one in SOLVERS joins by itself."""
+"""Properties of every solver in SOLVERS: objective, factors, weights, threads, optimum, residual."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float6
 
 
 PROBLEMS = {
-    "themes": lambda: (X, START),
+    "topics": lambda: (X, START),
     "noise": lambda: (oracles.random_counts(1, 30, 20, 0.2), oracles.random_factors(2, 30, 20, 5)),
     "large counts": lambda: (oracles.random_counts(3, 20, 15) * 1e7, oracles.random_factors(4, 20, 15, 3)),
     "fractions": lambda: (oracles.random_counts(5, 20, 15) * 0.037, oracles.random_factors(6, 20, 15, 3)),
@@ -51,7 +51,7 @@ PROBLEMS = {
 
 @EVERY
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_objective_never_falls(name, problem):
+def test_the_objective_never_decreases(name, problem):
     data, start = PROBLEMS[problem]()
     seen = path(begin(SOLVERS[name](), data, start), 120)
     assert np.isfinite([report.objective for _, report in seen]).all()
@@ -69,7 +69,7 @@ def test_the_report_describes_the_point(name, weighted):
     weights = np.random.default_rng(3).uniform(0.5, 2, len(X)) if weighted else None
     run = begin(SOLVERS[name](), X, START, weights=weights)
     data = X
-    if name in HOLDING_OUT:  # they report on what they fit
+    if name in HOLDING_OUT:  # the report describes the tokens that are fitted
         counts = corpus_of(X).by_doc
         data = np.zeros_like(X)
         data[np.nonzero(X)] = split_tokens(counts, HeldOutTempered().seed, HeldOutTempered().held_out)[0]
@@ -80,13 +80,13 @@ def test_the_report_describes_the_point(name, weighted):
         if name in TEMPERED:
             free_energy = mean_log_likelihood(data, theta**beta, phi**beta, weights) / beta
             assert run.report.objective == pytest.approx(free_energy, abs=1e-11)
-        else:  # the Poisson one is at most that, and the same where the documents have their own scale
+        else:  # the Poisson objective is at most the likelihood, and equal if s_d = n_d
             assert run.report.objective <= run.report.log_likelihood + 1e-12
         run.advance()
 
 
 @EVERY
-def test_the_likelihood_and_the_objective_end_alike_at_beta_one(name):
+def test_the_objective_converges_to_the_likelihood_at_beta_one(name):
     run = begin(SOLVERS[name](), X, START)
     while run.model.temperature != 1.0 and name != "tempered":
         run.advance()
@@ -118,14 +118,14 @@ def test_factors_are_distributions(name, dtype):
 
 
 @EVERY
-def test_the_padding_stays_empty(name):
+def test_the_padding_stays_zero(name):
     run = advanced(begin(SOLVERS[name](), X, START), 5)
     assert not run.theta[:, K:].any()
     assert not run.phi[:, K:].any()
 
 
 @EVERY
-def test_a_solver_leaves_its_start_alone(name):
+def test_a_solver_does_not_change_its_start(name):
     theta, phi = padded(START[0], np.float64), padded(START[1].T, np.float64)
     before = theta.copy(), phi.copy()
     advanced(SOLVERS[name]().begin(Model(K), corpus_of(X), theta, phi), 5)
@@ -136,7 +136,7 @@ def test_a_solver_leaves_its_start_alone(name):
 @EVERY
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_topics_without_documents_are_still_distributions(name):
-    """components_ promises rows that sum to one; with more topics than words some die."""
+    """Rows of components_ sum to one, also for topics that lose all documents."""
     for seed in range(5):
         data = oracles.random_counts(seed, 6, 7, 0.5)
         model = PLSA(13, solver=name, random_state=seed, max_iter=30, dtype=np.float64).fit(data)
@@ -148,7 +148,7 @@ def test_topics_without_documents_are_still_distributions(name):
 
 @EVERY
 @pytest.mark.parametrize("weighted", [False, True])
-def test_dense_is_sparse(name, weighted):
+def test_dense_and_sparse_counts_give_the_same_fit(name, weighted):
     weights = np.random.default_rng(4).uniform(0.5, 2, len(X)) if weighted else None
     sparse, dense = (
         advanced(begin(SOLVERS[name](), X, START, layout=layout, weights=weights), 15)
@@ -176,7 +176,7 @@ def test_weights_are_repeated_rows(name, least, seed):
 
 
 @EVERY
-def test_equal_weights_are_no_weights(name):
+def test_equal_weights_change_nothing(name):
     plain = advanced(begin(SOLVERS[name](), X, START), 10)
     weighted = advanced(begin(SOLVERS[name](), X, START, weights=np.full(len(X), 3.0)), 10)
     assert weighted.report.objective == pytest.approx(plain.report.objective, abs=1e-11)
@@ -221,8 +221,8 @@ def test_one_topic_is_the_unigram(name):
 
 
 @EVERY
-def test_two_themes_without_a_common_word_are_found_exactly(name):
-    """The one optimum: every document has one topic, and no model is more likely."""
+def test_two_topics_without_a_common_word_are_found_exactly(name):
+    """In the only optimum every document has one topic."""
     data = blocks()
     run = optimum(name, data, oracles.random_factors(1, *data.shape, 2))
     theta, phi = factors(run)
@@ -237,7 +237,7 @@ def test_two_themes_without_a_common_word_are_found_exactly(name):
 @EVERY_PLAIN
 @pytest.mark.parametrize("seed", range(3))
 def test_exactly_factorable_counts_are_reproduced(name, seed):
-    """KL = 0 has many factors and one product: all solvers reach it, to 1e-8 nats per token."""
+    """The product at KL = 0 is unique: all solvers reach it, to 1e-8 nats per token."""
     data, _ = factorable(seed, 15, 12, 2)
     run = optimum(name, data, oracles.random_factors(1, *data.shape, 2))
     theta, phi = factors(run)
@@ -247,10 +247,10 @@ def test_exactly_factorable_counts_are_reproduced(name, seed):
 
 @EVERY_PLAIN
 @pytest.mark.parametrize("seed", [3, 4, 6])
-def test_two_mixed_themes_have_the_same_optimum_for_all(name, seed):
-    """Two clear themes in every document: all solvers end within 1e-8 nats per token of each other.
+def test_all_solvers_reach_the_same_optimum_on_two_mixed_topics(name, seed):
+    """All solvers end within 1e-8 nats per token of each other.
 
-    The seeds are of corpora where all reach one optimum from this start; on others they end in different ones.
+    With these seeds all reach the same optimum; with others they end in different ones.
     """
     data = oracles.mixed_counts(seed, 25, 15, 2, tokens=200)
     start = oracles.random_factors(1, *data.shape, 2)
@@ -263,7 +263,7 @@ def test_two_mixed_themes_have_the_same_optimum_for_all(name, seed):
 
 @EVERY_PLAIN
 @pytest.mark.parametrize("iterations", [1, 5, 30])
-def test_the_residual_bounds_what_either_side_could_gain(name, iterations):
+def test_the_residual_bounds_the_gain_from_either_factor(name, iterations):
     data = oracles.mixed_counts(2, 20, 15, 3)
     run = advanced(begin(SOLVERS[name](), data, oracles.random_factors(3, 20, 15, 3)), iterations)
     theta, phi = factors(run)
@@ -275,10 +275,10 @@ def test_the_residual_bounds_what_either_side_could_gain(name, iterations):
 
 
 @EVERY_PLAIN
-@pytest.mark.parametrize("problem", ["themes", "blocks", "factorable", "one topic"])
+@pytest.mark.parametrize("problem", ["topics", "blocks", "factorable", "one topic"])
 def test_the_residual_is_small_at_the_optimum(name, problem):
     data = {
-        "themes": lambda: oracles.mixed_counts(3, 25, 15, 2, tokens=200),
+        "topics": lambda: oracles.mixed_counts(3, 25, 15, 2, tokens=200),
         "blocks": blocks,
         "factorable": lambda: factorable(0, 15, 12, 2)[0],
         "one topic": lambda: oracles.random_counts(20, 15, 12),
@@ -291,7 +291,7 @@ def test_the_residual_is_small_at_the_optimum(name, problem):
 
 @EVERY
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_tol_is_what_a_fit_stops_at(name):
+def test_a_fit_stops_at_tol(name):
     loose, tight = (
         PLSA(3, solver=name, random_state=0, tol=tol, max_iter=400, dtype=np.float64).fit(X) for tol in (0.1, 1e-4)
     )

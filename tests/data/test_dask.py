@@ -1,4 +1,4 @@
-"""Fits on a Dask cluster: the bits of a fit from disk, whatever the workers, and whatever happens to them."""
+"""Fits on a Dask cluster: the same bits as from disk, for any number of workers and after faults."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def shards(tmp_path):
 
 @pytest.fixture(scope="module")
 def client():
-    """Two workers that are threads of this process."""
+    """Yield a client with two workers that are threads of this process."""
     cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
     with cluster, distributed.Client(cluster) as client:
         yield client
@@ -77,7 +77,7 @@ def test_workers_give_the_bits_of_one_process(shards, client, settings):
     assert not (shards.folder / FIT_FOLDER).exists()
 
 
-def test_a_pass_online_is_a_chain_of_tasks_that_begins_again_every_few_shards(shards, client, monkeypatch):
+def test_an_online_pass_is_a_chain_of_tasks_that_restarts_every_few_shards(shards, client, monkeypatch):
     import polyseme.data.dask as at_workers
 
     settings = {**SETTINGS, "solver": "online", "max_iter": 2}
@@ -108,7 +108,7 @@ def test_the_graph_stays_bounded(shards, client):
     assert max(sizes[8:]) <= 1.3 * max(sizes[:8])
 
 
-def test_an_interrupted_fit_goes_on_at_workers_and_on_disk(shards, client):
+def test_an_interrupted_fit_resumes_on_workers_and_on_disk(shards, client):
     whole = PLSA(**SETTINGS).fit(shards)
 
     class Stop(Exception):
@@ -124,13 +124,13 @@ def test_an_interrupted_fit_goes_on_at_workers_and_on_disk(shards, client):
     same_bits(PLSA(**SETTINGS).fit(open_shards(shards.folder, checkpoint_every=2)), whole)
 
 
-def test_topics_alone_can_start_it(shards, client):
+def test_a_fit_can_start_from_topics_alone(shards, client):
     online = PLSA(**{**SETTINGS, "max_iter": 1}, solver="online").fit(shards)
     settings = {**SETTINGS, "max_iter": 2, "init": (None, online.components_)}
     same_bits(PLSA(**settings).fit(shards), PLSA(**settings).fit(open_shards(shards.folder, cluster=client)))
 
 
-def test_a_damaged_shard_is_named(shards, client):
+def test_a_damaged_shard_raises_an_error_with_the_file(shards, client):
     path = shards.folder / shards.manifest.shards[1].name
     content = bytearray(path.read_bytes())
     content[-1] ^= 4
@@ -161,7 +161,7 @@ def test_collections_become_shards(tmp_path, client):
 
 
 class Frame:
-    """What a dask data frame is to us: names of columns, and partitions that are pandas frames."""
+    """Stand-in for a Dask data frame: column names, and partitions that are pandas frames."""
 
     def __init__(self, frame, npartitions):
         self.columns = frame.columns
@@ -182,7 +182,7 @@ def test_a_frame_becomes_shards(tmp_path, client, of_dask):
     np.testing.assert_array_equal(sp.vstack(list(shards)).toarray(), frame.to_numpy())
 
 
-def test_the_cluster_must_be_one(shards):
+def test_an_invalid_cluster_is_refused(shards):
     with pytest.raises(InputError, match="cluster must be"):
         PLSA(**SETTINGS).fit(open_shards(shards.folder, cluster="nowhere"))
     with pytest.raises(InputError, match="at least one worker"):
@@ -191,7 +191,7 @@ def test_the_cluster_must_be_one(shards):
         open_shards(shards.folder, checkpoint_every=0)
 
 
-def test_workers_of_this_machine_keep_their_memory_and_end_with_the_block():
+def test_local_workers_keep_freed_memory_and_end_with_the_block():
     with connected(2) as client:
         found = client.run(lambda: ({name: os.environ.get(name) for name in WORKER_ENVIRONMENT}, os.getpid()))
         assert len(found) == 2
@@ -202,7 +202,7 @@ def test_workers_of_this_machine_keep_their_memory_and_end_with_the_block():
             os.kill(pid, 0)
 
 
-def test_the_embedded_cluster_gives_the_same_bits(shards):
+def test_a_local_cluster_gives_the_same_bits(shards):
     settings = {**SETTINGS, "max_iter": 3}
     same_bits(PLSA(**settings).fit(shards), PLSA(**settings).fit(open_shards(shards.folder, cluster="local")))
 
@@ -210,22 +210,22 @@ def test_the_embedded_cluster_gives_the_same_bits(shards):
 # faults: worker processes
 
 
-def fit_under(shards, client, solver, trouble, delay):
-    """A fit during whose fourth iteration, after a delay, `trouble(pid)` comes over a worker; and whether it came."""
-    struck = []
+def fit_under(shards, client, solver, fault, delay):
+    """Run a fit, and call `fault(pid)` for a worker in its fourth iteration. Return the model and the affected processes."""
+    affected = []
 
-    def strike():
+    def cause_fault():
         pids = [nanny.pid for nanny in client.cluster.workers.values() if getattr(nanny, "pid", None)]
-        struck.append(pids[len(pids) // 2])
-        trouble(struck[0])
+        affected.append(pids[len(pids) // 2])
+        fault(affected[0])
 
     def callback(entry):
         if entry["iteration"] == 3:
-            threading.Timer(delay, strike).start()
+            threading.Timer(delay, cause_fault).start()
 
     model = PLSA(**SETTINGS, solver=solver, callback=callback)
     model.fit(open_shards(shards.folder, cluster=client, checkpoint_every=4))
-    return model, struck
+    return model, affected
 
 
 def kill(pid):
@@ -238,7 +238,7 @@ def pause(pid):
     os.kill(pid, signal.SIGCONT)
 
 
-TROUBLES = [
+FAULTS = [
     *[("em", 100, kill, 0.01 + 0.03 * attempt) for attempt in range(10)],
     ("em", 0, kill, 0.05),
     ("em", 3, pause, 0.05),
@@ -248,9 +248,9 @@ TROUBLES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("solver", "allowed", "trouble", "delay"), TROUBLES)
-def test_no_trouble_with_a_worker_changes_a_bit(shards, solver, allowed, trouble, delay):
-    """Killed ten times; killed where the scheduler gives a task up at once; a slow one."""
+@pytest.mark.parametrize(("solver", "allowed", "fault", "delay"), FAULTS)
+def test_faults_of_a_worker_change_no_bit(shards, solver, allowed, fault, delay):
+    """Workers are killed, also if the scheduler allows no failures, or are slow."""
     import dask
 
     whole = PLSA(**SETTINGS, solver=solver).fit(shards)
@@ -259,8 +259,8 @@ def test_no_trouble_with_a_worker_changes_a_bit(shards, solver, allowed, trouble
         processes(2) as cluster,
         distributed.Client(cluster) as client,
     ):
-        model, struck = fit_under(shards, client, solver, trouble, delay)
-    assert struck
+        model, affected = fit_under(shards, client, solver, fault, delay)
+    assert affected
     same_bits(whole, model)
 
 

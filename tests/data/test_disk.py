@@ -1,4 +1,4 @@
-"""Shards on disk: what is written is what is read, fits are those of memory, and no fault goes unnoticed."""
+"""Shards on disk: reading returns what was written, fits equal those in memory, and damage is noticed."""
 
 import errno
 import json
@@ -59,18 +59,18 @@ def same_bits(one, other):
         assert np.array_equal(one.history_[column], other.history_[column]), column
 
 
-# what is written
+# files
 
 
 def test_shards_hold_the_counts(shards):
     assert shards.shape == X.shape
     assert len(shards.manifest.shards) > FAN_IN + 1
     assert (sp.vstack(list(shards)) != X).nnz == 0
-    source = shards.source(np.dtype(np.float64), 1)
-    np.testing.assert_array_equal(source.totals, X.sum(axis=1))
-    np.testing.assert_array_equal(source.word_totals, X.sum(axis=0))
-    for number in range(source.n_shards):
-        counts = source.shard(number).by_doc
+    corpus = shards.corpus(np.dtype(np.float64), 1)
+    np.testing.assert_array_equal(corpus.totals, X.sum(axis=1))
+    np.testing.assert_array_equal(corpus.word_totals, X.sum(axis=0))
+    for number in range(corpus.n_shards):
+        counts = corpus.shard(number).by_doc
         known = counts.transposed(None)
         counts.release()
         again = counts.transposed(None)
@@ -79,14 +79,14 @@ def test_shards_hold_the_counts(shards):
 
 
 @pytest.mark.parametrize("cuts", [[], [1, 2, 150], list(range(0, 300, 7))])
-def test_how_the_stream_is_cut_changes_no_file(shards, tmp_path, cuts):
+def test_the_chunks_of_the_stream_change_no_file(shards, tmp_path, cuts):
     edges = [0, *cuts, X.shape[0]]
     chunks = (X[a:b] for a, b in pairwise(edges))
     other = write_shards(chunks, tmp_path / "other", shard_nonzeros=400)
     assert other.manifest == shards.manifest
 
 
-def test_empty_documents_and_long_ones_have_their_place(tmp_path):
+def test_empty_and_long_documents_stay_in_order(tmp_path):
     counts = np.zeros((6, 40))
     counts[2], counts[4, :3] = 1, 1
     shards = write_shards([counts[:1], counts[1:]], tmp_path / "s", shard_nonzeros=10)
@@ -97,7 +97,7 @@ def test_empty_documents_and_long_ones_have_their_place(tmp_path):
     np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1, rtol=1e-6)
 
 
-def test_texts_are_counted_on_the_way(tmp_path):
+def test_texts_are_counted_by_a_vectorizer(tmp_path):
     text = pytest.importorskip("polyseme.text")
     texts = [f"red green blue {'moon' if i % 3 else 'sun'}" for i in range(50)]
     shards = write_shards(texts, tmp_path / "s", vectorizer=text.Vectorizer(), shard_nonzeros=40)
@@ -119,7 +119,7 @@ def test_texts_are_counted_on_the_way(tmp_path):
         ([np.full((2, 3), np.nan)], "finite"),
     ],
 )
-def test_what_is_no_corpus_is_refused(tmp_path, chunks, message):
+def test_invalid_documents_are_refused(tmp_path, chunks, message):
     with pytest.raises(InputError, match=message):
         write_shards(chunks, tmp_path / "s")
 
@@ -129,11 +129,11 @@ def test_a_finished_folder_is_not_written_again(shards):
         write_shards([X], shards.folder)
 
 
-# the same fit
+# fits
 
 
 @pytest.mark.parametrize("solver", ["em", "accelerated-em", "auto", "tempered"])
-def test_disk_fits_as_memory_does(shards, solver):
+def test_a_fit_from_disk_equals_a_fit_in_memory(shards, solver):
     from_disk = PLSA(**SETTINGS, solver=solver).fit(shards)
     in_memory = PLSA(**SETTINGS, solver="accelerated-em" if solver == "auto" else solver).fit(X)
     for name in ("components_", "doc_topic_", "topic_weights_", "doc_weights_", "unigram_", "log_likelihood_"):
@@ -152,7 +152,7 @@ def test_background_and_priors(shards):
         np.testing.assert_allclose(getattr(from_disk, name), getattr(in_memory, name), rtol=1e-10, atol=1e-12)
 
 
-def test_statistics_are_those_of_memory(shards):
+def test_statistics_equal_those_in_memory(shards):
     from polyseme.core.model import Model, e_step
     from polyseme.kernels import padded
 
@@ -160,9 +160,9 @@ def test_statistics_are_those_of_memory(shards):
     theta, phi = oracles.random_factors(1, X.shape[0], 60, 4)
     theta, phi = padded(theta, np.float64), padded(phi.T, np.float64)
     whole = e_step(model, MemoryCorpus(counts_of(X, np.dtype(np.float64))), theta, phi).stats
-    source, tree, start = shards.source(np.dtype(np.float64), 2), ReductionTree(), 0
-    for number in range(source.n_shards):
-        shard = source.shard(number)
+    corpus, tree, start = shards.corpus(np.dtype(np.float64), 2), ReductionTree(), 0
+    for number in range(corpus.n_shards):
+        shard = corpus.shard(number)
         tree.add(e_step(model, shard, theta[start : start + shard.n_docs], phi).stats)
         start += shard.n_docs
     total = tree.total()
@@ -178,7 +178,7 @@ def test_threads_change_no_bit(tmp_path, dtype):
     same_bits(*fits)
 
 
-def test_what_needs_all_documents_is_refused(shards):
+def test_models_and_solvers_that_need_all_documents_are_refused(shards):
     refused = [
         ({"solver": "scd"}, "needs all counts in memory: for shards use 'auto'"),
         ({"solver": "annealed"}, "needs all counts in memory"),
@@ -206,7 +206,7 @@ def flip(path, position):
     path.write_bytes(content)
 
 
-def test_a_flipped_bit_is_named_and_refused(shards):
+def test_a_flipped_bit_raises_an_error_with_the_file(shards):
     path = shards.folder / shards.manifest.shards[2].name
     for position in (9, path.stat().st_size // 2, -1):
         flip(path, position)
@@ -216,7 +216,7 @@ def test_a_flipped_bit_is_named_and_refused(shards):
     PLSA(**SETTINGS).fit(open_shards(shards.folder))
 
 
-def test_a_short_or_missing_shard_is_named(shards):
+def test_a_short_or_missing_shard_raises_an_error_with_the_file(shards):
     path = shards.folder / shards.manifest.shards[1].name
     os.truncate(path, path.stat().st_size - 1)
     with pytest.raises(ShardError, match=r"shard-000001.*bytes"):
@@ -245,7 +245,7 @@ def test_a_damaged_manifest_is_refused(shards, tmp_path):
 
 
 def full_disk_after(monkeypatch, writes):
-    """os.replace works so often, and then the disk is full."""
+    """Make os.replace work a number of times and then fail as on a full disk."""
     left, replace = [writes], os.replace
 
     def failing(*arguments):
@@ -257,7 +257,7 @@ def full_disk_after(monkeypatch, writes):
     monkeypatch.setattr(files.os, "replace", failing)
 
 
-def test_writing_goes_on_after_a_full_disk(shards, tmp_path, monkeypatch):
+def test_writing_continues_after_a_full_disk(shards, tmp_path, monkeypatch):
     folder = tmp_path / "other"
     with monkeypatch.context() as patch:
         full_disk_after(patch, 6)
@@ -273,7 +273,7 @@ def test_writing_goes_on_after_a_full_disk(shards, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("solver", ["em", "accelerated-em"])
 @pytest.mark.parametrize("every", [1, 5])
-def test_a_fit_goes_on_after_a_full_disk(shards, solver, every, monkeypatch):
+def test_a_fit_resumes_after_a_full_disk(shards, solver, every, monkeypatch):
     whole = PLSA(**SETTINGS, solver=solver).fit(shards)
     with monkeypatch.context() as patch:
         full_disk_after(patch, 9 * (len(shards.manifest.shards) + 2))
@@ -291,10 +291,10 @@ class Stop(Exception):
 
 @pytest.mark.parametrize("solver", ["em", "accelerated-em", "tempered"])
 @pytest.mark.parametrize("stops", [(3,), (2, 7, 11)])
-def test_an_interrupted_fit_goes_on_with_the_same_bits(shards, solver, stops, monkeypatch):
+def test_an_interrupted_fit_resumes_with_the_same_bits(shards, solver, stops, monkeypatch):
     whole = PLSA(**SETTINGS, solver=solver).fit(shards)
     shards = open_shards(shards.folder, checkpoint_every=2)
-    looks = count_looks(monkeypatch)
+    em_steps = count_em_steps(monkeypatch)
     for stop in stops:
 
         def callback(entry, stop=stop):
@@ -303,13 +303,13 @@ def test_an_interrupted_fit_goes_on_with_the_same_bits(shards, solver, stops, mo
 
         with pytest.raises(Stop):
             PLSA(**SETTINGS, solver=solver, callback=callback).fit(shards)
-    before = len(looks)
+    before = len(em_steps)
     same_bits(PLSA(**SETTINGS, solver=solver).fit(shards), whole)
     done = stops[-1] // 2 * 2
-    assert len(looks) - before == 1 + SETTINGS["max_iter"] - done
+    assert len(em_steps) - before == 1 + SETTINGS["max_iter"] - done
 
 
-def test_a_state_is_written_when_its_time_has_come(shards, monkeypatch):
+def test_a_checkpoint_is_written_after_the_given_time(shards, monkeypatch):
     whole = PLSA(**SETTINGS).fit(shards)
     shards = open_shards(shards.folder, checkpoint_every=100)
 
@@ -320,29 +320,29 @@ def test_a_state_is_written_when_its_time_has_come(shards, monkeypatch):
     seen = []
     with pytest.raises(Stop):
         PLSA(**SETTINGS, checkpoint=Checkpoint(None, 0), callback=callback).fit(shards)
-    looks = count_looks(monkeypatch)
+    em_steps = count_em_steps(monkeypatch)
     again = PLSA(**SETTINGS, callback=lambda entry: seen.append(entry["iteration"])).fit(shards)
     same_bits(again, whole)
-    assert len(looks) == 1 + 12 - 3
+    assert len(em_steps) == 1 + 12 - 3
     assert seen == list(range(4, 13))
     with pytest.raises(InputError, match="needs a path"):
         PLSA(**SETTINGS, checkpoint=Checkpoint(None)).fit(X)
 
 
-def count_looks(monkeypatch):
+def count_em_steps(monkeypatch):
     from polyseme.data.disk import DiskSource
 
-    looks, look = [], DiskSource.look
+    em_steps, em_step = [], DiskSource.em_step
 
     def counted(self, *arguments):
-        looks.append(1)
-        return look(self, *arguments)
+        em_steps.append(1)
+        return em_step(self, *arguments)
 
-    monkeypatch.setattr(DiskSource, "look", counted)
-    return looks
+    monkeypatch.setattr(DiskSource, "em_step", counted)
+    return em_steps
 
 
-def test_another_fit_does_not_take_the_state(shards):
+def test_another_fit_does_not_resume_from_the_checkpoint(shards):
     def callback(entry):
         if entry["iteration"] == 6:
             raise Stop
@@ -353,7 +353,7 @@ def test_another_fit_does_not_take_the_state(shards):
     same_bits(PLSA(**other).fit(shards), PLSA(**other).fit(shards))
 
 
-def test_two_fits_in_one_folder(shards):
+def test_two_fits_in_one_folder_are_refused(shards):
     def callback(entry):
         with pytest.raises(InputError, match="in use by another fit"):
             PLSA(**SETTINGS).fit(open_shards(shards.folder))
@@ -376,16 +376,16 @@ PLSA(4, random_state=0, tol=0.0, max_iter=12, callback=callback).fit(open_shards
 """
 
 
-def test_a_killed_fit_goes_on_with_the_same_bits(shards, monkeypatch):
+def test_a_killed_fit_resumes_with_the_same_bits(shards, monkeypatch):
     whole = PLSA(**SETTINGS).fit(shards)
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(shards.folder)], check=False)
     assert ended.returncode == -signal.SIGKILL
-    looks = count_looks(monkeypatch)
+    em_steps = count_em_steps(monkeypatch)
     same_bits(PLSA(**SETTINGS).fit(shards), whole)
-    assert len(looks) == 1 + 12 - 5
+    assert len(em_steps) == 1 + 12 - 5
 
 
-def test_a_state_that_is_damaged_is_named(shards):
+def test_a_damaged_checkpoint_raises_an_error_with_the_file(shards):
     def callback(entry):
         if entry["iteration"] == 6:
             raise Stop
@@ -400,20 +400,20 @@ def test_a_state_that_is_damaged_is_named(shards):
             PLSA(**SETTINGS).fit(shards)
 
 
-# what takes no shards
+# estimators and functions that do not support shards
 
 OTHERS = [LDA(2), LSA(2), HierarchicalPLSA(), CorrelatedTopicModel(2), TensorPLSA(2), RealTopicModel()]
 
 
 @pytest.mark.parametrize("estimator", OTHERS, ids=lambda estimator: type(estimator).__name__)
-def test_other_estimators_refuse_shards_and_say_what_to_do(estimator, shards):
+def test_other_estimators_refuse_shards(estimator, shards):
     sentence = f"{type(estimator).__name__} takes no shards, which are for PLSA's fit and transform: give the counts of"
     with pytest.raises(UnsupportedError, match=sentence):
         clone(estimator).fit(shards)
 
 
-def test_what_takes_no_shards_refuses_them_at_once(shards, monkeypatch):
-    looks = count_looks(monkeypatch)
+def test_functions_without_support_for_shards_refuse_them_before_any_work(shards, monkeypatch):
+    em_steps = count_em_steps(monkeypatch)
     with pytest.raises(UnsupportedError, match=r"fit PLSA to them, and take its to_nmf\(\)"):
         NMF(2).fit(shards)
     with pytest.raises(UnsupportedError, match="NMF takes no shards"):
@@ -422,6 +422,6 @@ def test_what_takes_no_shards_refuses_them_at_once(shards, monkeypatch):
     for method in (model.partial_fit, model.perplexity, model.score, choose_n_topics):
         with pytest.raises(UnsupportedError, match="one shard after the other"):
             method(shards)
-    assert not looks
+    assert not em_steps
     nmf = PLSA(**SETTINGS).fit(shards).to_nmf()
     np.testing.assert_allclose(nmf.doc_factor_.sum(axis=1), X.sum(axis=1), rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Model files: everything comes back, any damage is noticed, and a failed write leaves the old file."""
+"""Model files: loading restores everything, damage is noticed, and a failed write keeps the old file."""
 
 import json
 import os
@@ -26,7 +26,7 @@ WORDS = ["ant", "bee", "über", "水", 'quote"d', "back\\slash", "a b", "", "zin
 
 @pytest.fixture(scope="module")
 def model():
-    """Small, with numbers that JSON writes with an exponent, and words beyond ASCII."""
+    """Return a small model with numbers that JSON writes with an exponent, and with words beyond ASCII."""
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=WORDS)
     return PLSA(2, random_state=0, max_iter=5, tol=1e-9).fit(table)
@@ -50,7 +50,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_everything_comes_back(tmp_path, dtype, layout):
+def test_loading_restores_everything(tmp_path, dtype, layout):
     data = layout(X.astype(dtype))
     model = PLSA(2, random_state=np.int64(3), tol=np.float64(0.01), dtype=dtype).fit(data)
     model.save(tmp_path / "model")
@@ -69,7 +69,7 @@ def test_everything_comes_back(tmp_path, dtype, layout):
     assert loaded.get_params() == {**model.get_params(), "dtype": np.dtype(dtype).name}
 
 
-def test_feature_names_come_back(model, path):
+def test_loading_restores_feature_names(model, path):
     loaded = polyseme.load(path)
     assert list(loaded.feature_names_in_) == WORDS
     assert loaded.feature_names_in_.dtype == object
@@ -88,7 +88,7 @@ def test_a_loaded_model_can_be_saved_and_fitted_again(model, path, tmp_path):
     assert np.array_equal(loaded.components_, model.components_)
 
 
-def test_parameters_without_a_plain_form_are_left_out(tmp_path):
+def test_parameters_without_a_json_form_are_omitted(tmp_path):
     start = oracles.random_factors(1, *X.shape, 2)
     model = PLSA(2, init=start, random_state=np.random.RandomState(0), callback=lambda entry: None, max_iter=3).fit(X)
     model.save(tmp_path / "model")
@@ -149,7 +149,7 @@ def test_a_flipped_bit_anywhere_is_noticed(path):
 
 
 def test_a_flipped_bit_in_any_byte_of_the_header_is_noticed(path):
-    """Also those that change the spelling alone: bit 5 makes 1e-09 into 1E-09, bit 0 the last of 17 digits another."""
+    """Also bits that change only the spelling: bit 5 turns 1e-09 into 1E-09, bit 0 changes the last of 17 digits."""
     content = path.read_bytes()
     assert b"1e-09" in content
     unnoticed = []
@@ -166,24 +166,24 @@ def test_a_flipped_bit_in_any_byte_of_the_header_is_noticed(path):
     assert not unnoticed
 
 
-def test_a_flipped_bit_of_the_numbers_is_called_damage(path):
+def test_a_flipped_bit_in_the_arrays_is_reported_as_damage(path):
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     assert "damaged: its digest does not match" in refused(path, bytes(content))
 
 
-def test_a_file_cut_short_is_noticed(path):
+def test_a_truncated_file_is_noticed(path):
     content = path.read_bytes()
     header = header_length(content)
     for length in (0, 1, 7, 8, 9, 100, header - 1, header, header + 1, len(content) - 8, len(content) - 1):
         assert "damaged" in refused(path, content[:length])
 
 
-def test_a_file_with_something_behind_it_is_noticed(path):
+def test_a_file_with_extra_bytes_is_noticed(path):
     assert "damaged" in refused(path, path.read_bytes() + b"\0")
 
 
-def test_random_bytes_are_no_model(tmp_path):
+def test_random_bytes_are_refused(tmp_path):
     rng = np.random.default_rng(3)
     for length in (10, 100, 5000):
         assert "not a polyseme model" in refused(tmp_path / "noise", rng.bytes(length))
@@ -194,13 +194,13 @@ FOREIGN_TEXTS = ["no JSON", "[1, 2]", "3", "null", "{}", '{"digest": "x"}', '{"d
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"other": "thing"}, *({"polyseme": text} for text in FOREIGN_TEXTS)])
-def test_a_foreign_safetensors_file_is_no_model(tmp_path, metadata):
+def test_other_safetensors_files_are_refused(tmp_path, metadata):
     save_file({"components_": np.ones((2, 3))}, tmp_path / "foreign", metadata=metadata)
     with pytest.raises(ModelFileError, match=r"foreign .*(is not a polyseme model|damaged)"):
         polyseme.load(tmp_path / "foreign")
 
 
-def test_a_newer_format_says_to_update(model, tmp_path, monkeypatch):
+def test_a_newer_format_is_refused_with_advice_to_update(model, tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "FORMAT_VERSION", storage.FORMAT_VERSION + 1)
     model.save(tmp_path / "newer")
     monkeypatch.undo()
@@ -208,7 +208,7 @@ def test_a_newer_format_says_to_update(model, tmp_path, monkeypatch):
         polyseme.load(tmp_path / "newer")
 
 
-def test_a_class_of_another_version_is_named(tmp_path):
+def test_an_unknown_class_is_named(tmp_path):
     class DeepPLSA(PLSA):
         pass
 
@@ -224,8 +224,8 @@ def test_a_missing_file(tmp_path):
         polyseme.load(tmp_path)
 
 
-def test_the_file_runs_no_code(path):
-    """A pickle would start with its protocol; here the header is JSON, the rest numbers."""
+def test_a_file_contains_no_pickle(path):
+    """A pickle starts with its protocol; this file has a JSON header and numbers."""
     content = path.read_bytes()
     header = json.loads(content[8 : header_length(content)])
     parts = json.loads(header.pop("__metadata__")["polyseme"])
@@ -235,7 +235,7 @@ def test_the_file_runs_no_code(path):
     assert {tensor["dtype"] for tensor in header.values()} <= {"F32", "F64", "I64", "BOOL"}
 
 
-# atomic
+# atomic writes
 
 
 @pytest.mark.parametrize("function", ["replace", "fsync"])
@@ -263,7 +263,7 @@ def test_a_failed_first_write_leaves_nothing(model, tmp_path, monkeypatch, funct
     assert not list(tmp_path.iterdir())
 
 
-def test_a_whole_file_replaces_the_old_one(path):
+def test_a_complete_file_replaces_the_old_one(path):
     PLSA(3, random_state=1, max_iter=2).fit(X).save(path)
     assert polyseme.load(path).n_components == 3
     assert list(path.parent.iterdir()) == [path]
@@ -274,7 +274,7 @@ def test_saving_in_a_folder_that_does_not_exist(model, tmp_path):
         model.save(tmp_path / "nowhere" / "model")
 
 
-# the first version, for ever
+# files of the first version
 
 DATA = Path(__file__).parents[1] / "files"
 
@@ -293,7 +293,7 @@ def test_a_file_of_version_1_loads():
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_a_file_of_version_1_transforms_as_it_did():
-    """As good as then, document by document, within what folding in promises, and to the eye the same."""
+    """The likelihood of every document is as high, within the tolerance of folding in, and the weights are similar."""
     expected = np.load(DATA / "plsa_v1_expected.npz")
     model = polyseme.load(DATA / "plsa_v1.safetensors")
     documents, phi = expected["documents"].astype(np.float64), model.components_.astype(np.float64)

@@ -1,4 +1,4 @@
-"""EM against its formulas: iterates, both formulations, the bound, the likelihood that never falls, the residual."""
+"""EM compared with its formulas: iterates, both formulations, the bound, the likelihood, the residual."""
 
 import numpy as np
 import pytest
@@ -15,14 +15,14 @@ from polyseme.solvers import EM
 
 
 def em_run(X, theta, phi, *, layout=np.asarray, dtype=np.float64, weights=None, temperature=1.0):
-    """EM at the start (theta, phi = K x words)."""
-    source = MemoryCorpus(counts_of(layout(X), np.dtype(dtype)), weights)
+    """Return a run of EM from theta and phi (K x words)."""
+    corpus = MemoryCorpus(counts_of(layout(X), np.dtype(dtype)), weights)
     model = Model(len(phi), temperature)
-    return EM().begin(model, source, padded(theta, dtype), padded(phi.T, dtype))
+    return EM().begin(model, corpus, padded(theta, dtype), padded(phi.T, dtype))
 
 
 def factors(run):
-    """theta and phi (K x words) of a run, without the padding."""
+    """Return theta and phi (K x words) of a run, without the padding."""
     K = run.model.n_topics
     return run.theta[:, :K], run.phi[:, :K].T
 
@@ -69,7 +69,7 @@ def test_both_formulations_have_the_same_iterates():
         close(joint.sum(), 1)
 
 
-def test_token_by_token_em_is_term_em():
+def test_em_per_token_equals_em_per_count():
     X = oracles.random_counts(5, 8, 10)
     theta, phi = oracles.random_factors(6, 8, 10, 3)
     run = em_run(X, theta, phi)
@@ -80,7 +80,7 @@ def test_token_by_token_em_is_term_em():
         close(factors(run)[1], phi)
 
 
-def test_the_bound_is_tight_at_the_posterior_and_below_elsewhere():
+def test_the_bound_is_tight_at_the_posterior_and_lower_elsewhere():
     X = oracles.random_counts(7, 6, 8, density=0.6)
     rng = np.random.default_rng(8)
     for seed in range(10):
@@ -96,7 +96,7 @@ def test_the_bound_is_tight_at_the_posterior_and_below_elsewhere():
             close(oracles.bound(X, theta, phi, other), value - divergence)
 
 
-def test_the_m_step_is_the_best_point_of_the_bound():
+def test_the_m_step_maximizes_the_bound():
     X = oracles.random_counts(9, 6, 8, density=0.6)
     theta, phi = oracles.random_factors(10, 6, 8, 3)
     q = oracles.posterior(theta, phi)
@@ -113,7 +113,7 @@ def test_the_m_step_is_the_best_point_of_the_bound():
 
 
 @pytest.mark.parametrize("beta", [0.5, 0.9])
-def test_tempered_iterates_raise_their_own_objective(beta):
+def test_tempered_iterates_increase_the_free_energy(beta):
     X = oracles.random_counts(11, 20, 15)
     theta, phi = oracles.random_factors(12, 20, 15, 3)
     run = em_run(X, theta, phi, layout=sp.csr_array, temperature=beta)
@@ -131,7 +131,7 @@ def test_tempered_iterates_raise_their_own_objective(beta):
 
 @st.composite
 def problems(draw):
-    """Counts and a start: zero rows and columns, K = 1, K > words, counts up to 1e9, whole or not."""
+    """Return counts and a start: zero rows and columns, K = 1, K > words, counts up to 1e9, integers or not."""
     n_docs, n_words = draw(st.integers(1, 15)), draw(st.integers(1, 15))
     K = draw(st.one_of(st.just(1), st.integers(2, 6), st.integers(n_words + 1, n_words + 20)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -158,7 +158,7 @@ SCALES = {
 
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(problems())
-def test_the_likelihood_never_falls(problem):
+def test_the_likelihood_never_decreases(problem):
     X, (theta, phi), is_sparse = problem
     run = em_run(X, theta, phi, layout=sp.csr_array if is_sparse else np.asarray)
     values = [run.report.log_likelihood]
@@ -171,14 +171,14 @@ def test_the_likelihood_never_falls(problem):
     close(theta.sum(axis=1), X.any(axis=1))
     assert not phi[:, ~X.any(axis=0)].any()
     assert np.isfinite(values).all()
-    # Where one word is all there is, P(w|d) is 1 up to its last bits, and so is its log 0.
+    # With a single word P(w|d) is 1 up to rounding, so its log is 0 up to rounding.
     last_bits = 16 * np.finfo(np.float64).eps
     assert np.min(np.diff(values) + 1e-12 * np.abs(values[:-1])) >= -last_bits
     close(values[-1], oracles.log_likelihood(X, theta, phi) / X.sum())
 
 
 def gap_of_float32(X, K):
-    """Nats per token between float32 and float64 after 50 iterations from the same start."""
+    """Return the difference between float32 and float64 after 50 iterations, in nats per token."""
     theta = np.full((X.shape[0], K), 1.0 / K)
     phi = oracles.normalized(np.random.default_rng(13).standard_exponential((K, X.shape[1])))
     runs = [em_run(X, theta, phi, layout=sp.csr_array, dtype=dtype) for dtype in (np.float32, np.float64)]
@@ -205,7 +205,7 @@ def test_float32_stays_with_float64_on_real_counts(real_counts):
 
 @LAYOUTS
 @pytest.mark.parametrize(("seed", "iterations"), [(17, 0), (18, 3), (19, 200)])
-def test_the_residual_bounds_what_either_side_could_gain(layout, seed, iterations):
+def test_the_residual_bounds_the_gain_from_either_factor(layout, seed, iterations):
     X = oracles.mixed_counts(16, 12, 10, 3, tokens=30)
     theta, phi = oracles.random_factors(seed, 12, 10, 3)
     run = em_run(X, theta, phi, layout=layout)
@@ -215,7 +215,7 @@ def test_the_residual_bounds_what_either_side_could_gain(layout, seed, iteration
 
 
 @LAYOUTS
-def test_the_residual_sees_zeros_that_em_cannot_leave(layout):
+def test_the_residual_includes_zeros_that_em_cannot_increase(layout):
     X = oracles.mixed_counts(16, 12, 10, 3, tokens=30)
     theta, phi = oracles.random_factors(20, 12, 10, 3)
     theta[:6] = [1, 0, 0]
@@ -227,7 +227,7 @@ def test_the_residual_sees_zeros_that_em_cannot_leave(layout):
 
 
 def assert_bounds_the_gains(run, X):
-    """Re-optimizes each side alone, by the oracle; returns what both gain, in nats per token."""
+    """Optimize each factor alone with the oracle; return both gains in nats per token."""
     theta, phi = factors(run)
     here = oracles.log_likelihood(X, theta, phi)
     by_docs = oracles.log_likelihood(X, oracles.fold_in(X, phi, steps=3000), phi) - here
@@ -257,7 +257,7 @@ def test_weights_are_repeated_documents():
     close(factors(weighted)[1], factors(repeated)[1])
 
 
-def test_a_weightless_document_changes_nothing_even_with_words_of_its_own():
+def test_a_document_of_weight_zero_changes_nothing_even_with_unique_words():
     X = np.array([[4, 3, 0, 0, 0], [5, 2, 0, 1, 0], [0, 0, 3, 4, 0], [0, 1, 0, 0, 7.0]])
     theta, phi = oracles.random_factors(24, 4, 5, 2)
     phi[:, 4] = 0
@@ -274,8 +274,8 @@ def test_a_weightless_document_changes_nothing_even_with_words_of_its_own():
 @pytest.mark.parametrize("times", [1, 1e9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @LAYOUTS
-def test_a_word_that_no_topic_has_is_not_taken_for_the_optimum(layout, dtype, times):
-    """Its probability is zero, so the likelihood is minus infinity, and everything could still be gained."""
+def test_a_word_of_probability_zero_is_not_an_optimum(layout, dtype, times):
+    """The likelihood is minus infinity, so the residual must be infinite."""
     X = times * np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4.0]]).repeat(500, axis=0)
     theta = np.full((1500, 2), 0.5)
     phi = np.array([[0.5, 0.5, 0, 0], [0.4, 0.6, 0, 0]])
@@ -287,7 +287,7 @@ def test_a_word_that_no_topic_has_is_not_taken_for_the_optimum(layout, dtype, ti
 @pytest.mark.parametrize("times", [1, 1e9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @LAYOUTS
-def test_a_word_that_no_topic_has_leaves_the_topics_proper(layout, dtype, times):
+def test_topics_stay_normalized_with_a_word_of_probability_zero(layout, dtype, times):
     X = times * np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4.0]]).repeat(500, axis=0)
     theta = np.full((1500, 2), 0.5)
     phi = np.array([[0.5, 0.5, 0, 0], [0.4, 0.6, 0, 0]])
@@ -297,7 +297,7 @@ def test_a_word_that_no_topic_has_leaves_the_topics_proper(layout, dtype, times)
 
 
 def test_nmf_and_em_have_the_same_fixed_points():
-    """Gaussier and Goutte 2005: a converged NMF, rescaled, is a point that EM leaves where it is."""
+    """Gaussier and Goutte 2005: a converged NMF, rescaled, is a fixed point of EM."""
     X = oracles.mixed_counts(25, 12, 10, 2)
     W, H = oracles.random_factors(26, 12, 10, 2)
     for _ in range(5000):

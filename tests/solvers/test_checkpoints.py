@@ -1,4 +1,4 @@
-"""A fit that was cut goes on from its checkpoint to the same bits."""
+"""A killed fit resumes from its checkpoint with the same bits."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("iteration", [1, 2, 9, 20])
-def test_a_killed_fit_ends_as_an_undisturbed_one(name, iteration, X, tmp_path):
+def test_a_killed_fit_resumes_with_the_same_bits(name, iteration, X, tmp_path):
     settings = {"n_components": 4, "random_state": 3, "max_iter": 25, "tol": 0.0, **CASES[name]}
     with pytest.warns(match="max_iter"):
         whole = PLSA(**settings).fit(X)
@@ -53,7 +53,7 @@ def test_a_killed_fit_ends_as_an_undisturbed_one(name, iteration, X, tmp_path):
         resumed = PLSA(
             **settings, checkpoint=Checkpoint(path, 0), callback=lambda entry: seen.append(entry["iteration"])
         ).fit(X)
-    assert seen[0] == max(iteration - 1, 0) + (iteration > 1)  # the first iteration that was not kept
+    assert seen[0] == max(iteration - 1, 0) + (iteration > 1)  # the first iteration after the checkpoint
     for attribute in ("components_", "doc_topic_", "topic_weights_"):
         np.testing.assert_array_equal(getattr(resumed, attribute), getattr(whole, attribute))
     assert resumed.n_iter_ == whole.n_iter_
@@ -62,7 +62,7 @@ def test_a_killed_fit_ends_as_an_undisturbed_one(name, iteration, X, tmp_path):
     assert (np.diff(resumed.history_["seconds"]) >= 0).all()
 
 
-def test_a_finished_fit_is_not_begun_again(X, tmp_path):
+def test_a_finished_fit_does_not_iterate_again(X, tmp_path):
     path = tmp_path / "fit.safetensors"
     first = PLSA(3, random_state=0, checkpoint=Checkpoint(path, 0), max_iter=500).fit(X)
     seen = []
@@ -72,7 +72,7 @@ def test_a_finished_fit_is_not_begun_again(X, tmp_path):
     np.testing.assert_array_equal(first.components_, again.components_)
 
 
-def test_another_fits_checkpoint_is_refused(X, tmp_path):
+def test_the_checkpoint_of_another_fit_is_refused(X, tmp_path):
     path = tmp_path / "fit.safetensors"
     PLSA(3, random_state=0, checkpoint=Checkpoint(path, 0), max_iter=500).fit(X)
     for other, data in (
@@ -92,23 +92,23 @@ def test_another_fits_checkpoint_is_refused(X, tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [{"n_init": 2}, {"random_state": None}])
-def test_a_fit_that_cannot_be_repeated_has_no_checkpoint(wrong, X, tmp_path):
+def test_a_fit_that_cannot_be_repeated_cannot_have_a_checkpoint(wrong, X, tmp_path):
     with pytest.raises(InputError, match="one fit"):
         PLSA(3, **{"random_state": 0, **wrong}, checkpoint=tmp_path / "x").fit(X)
 
 
-def test_solvers_without_checkpoints_say_so(X, tmp_path):
+def test_a_solver_that_cannot_be_resumed_refuses_a_checkpoint(X, tmp_path):
     with pytest.raises(UnsupportedError, match="checkpoint"):
         PLSA(3, solver="plsi", random_state=0, checkpoint=tmp_path / "x").fit(X)
 
 
-def test_a_model_file_does_not_name_the_checkpoint(X, tmp_path):
+def test_a_model_file_does_not_contain_the_path_of_the_checkpoint(X, tmp_path):
     PLSA(3, random_state=0, checkpoint=tmp_path / "x", max_iter=500).fit(X).save(tmp_path / "m.safetensors")
     assert polyseme.load(tmp_path / "m.safetensors").checkpoint is None
 
 
 @pytest.mark.parametrize("folder", ["../elsewhere", "/elsewhere", "a/b", ".."])
-def test_a_checkpoint_leads_to_no_folder_but_those_beside_it(tmp_path, folder):
+def test_a_checkpoint_refers_only_to_folders_beside_it(tmp_path, folder):
     path = tmp_path / "checkpoint.safetensors"
     numbers = {"numbers": {"passes": np.array(1.0)}}
     write_checkpoint(path, "fit", CheckpointContent(numbers, {"theta": "theta-x"}))

@@ -1,4 +1,4 @@
-"""Coordinate ascent on what breaks it: tiny sparse problems by the thousand, zeros that must come back, its optimum."""
+"""Coordinate ascent on difficult problems: small sparse counts, wrong zeros, optimality conditions."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ SHAPES = {
 
 
 def small_problem(kind, seed):
-    """Sparse counts of at most 12 x 12 and a positive start, K from one to more than there are words."""
+    """Return sparse counts of at most 12 x 12 and a positive start; K can exceed the number of words."""
     rng = np.random.default_rng([list(SHAPES).index(kind), seed])
     n_docs, n_words = rng.integers(1, 13, 2)
     X = oracles.random_counts(rng.integers(2**32), n_docs, n_words, rng.choice([0.1, 0.3, 0.6, 1.0]))
@@ -49,27 +49,27 @@ def small_problem(kind, seed):
 
 
 def test_the_likelihood_of_a_float32_point_is_exact():
-    """Late iterations gain about 1e-8 nats per token: an error of that size decides whether a point is kept."""
+    """Late iterations gain about 1e-8 nats per token: such an error would decide whether a point is accepted."""
     rng = np.random.default_rng(0)
-    source = corpus_of(rng.integers(1, 5, (40, 30)), dtype=np.float32)
+    corpus = corpus_of(rng.integers(1, 5, (40, 30)), dtype=np.float32)
     point = Unnormalized(*(padded(rng.random(shape), np.float32) for shape in ((40, 3), (30, 3))))
     docs, words = (factor.astype(np.float64) for factor in point)
-    by_document = source.totals * np.log((docs @ words.T).sum(axis=1))
-    assert log_likelihood(source, 0.0, point) == pytest.approx(-by_document.sum() / source.tokens, rel=1e-14)
+    by_document = corpus.totals * np.log((docs @ words.T).sum(axis=1))
+    assert log_likelihood(corpus, 0.0, point) == pytest.approx(-by_document.sum() / corpus.tokens, rel=1e-14)
 
 
 @DTYPES
 @pytest.mark.parametrize("seed", range(4))
-def test_no_row_falls_where_counts_span_many_orders(dtype, seed):
-    """Subtracting nearly all of q leaves rounding error: a word must not lose its only topic to it."""
+def test_no_row_decreases_if_counts_span_many_orders_of_magnitude(dtype, seed):
+    """Subtracting nearly all of q leaves a rounding error, which must not remove the only topic of a word."""
     rng = np.random.default_rng(seed)
     decades = 9 if dtype == np.float32 else 14
     X = oracles.random_counts(seed, 40, 30, 0.4) * 10.0 ** rng.uniform(-decades, decades, (40, 30))
-    source, K = corpus_of(X, dtype=dtype), 4
+    corpus, K = corpus_of(X, dtype=dtype), 4
     theta, phi = oracles.random_factors(seed, 40, 30, K)
-    docs, words = from_plsa(source, padded(theta, dtype), padded(phi.T, dtype))
+    docs, words = from_plsa(corpus, padded(theta, dtype), padded(phi.T, dtype))
     for _ in range(5):
-        for counts, factor, fixed in ((source.by_doc, docs, words), (source.by_word, words, docs)):
+        for counts, factor, fixed in ((corpus.by_doc, docs, words), (corpus.by_word, words, docs)):
             u = column_sums(fixed)[:K]
             before = poisson_rows(counts, factor, fixed, u)
             counts.improve_rows(factor, fixed, u, passes=2, n_threads=1)
@@ -78,7 +78,7 @@ def test_no_row_falls_where_counts_span_many_orders(dtype, seed):
 
 
 def poisson_rows(counts, factor, fixed, u):
-    """sum x log q - sum u factor of each row, in float64."""
+    """Return sum x log q - sum u factor of each row, in float64."""
     x = counts.matrix().toarray().astype(np.float64)
     q = factor.astype(np.float64) @ fixed.T.astype(np.float64)
     with np.errstate(divide="ignore"):
@@ -89,7 +89,7 @@ def poisson_rows(counts, factor, fixed, u):
 @DTYPES
 @pytest.mark.parametrize("kind", SHAPES)
 def test_small_sparse_problems(kind, dtype):
-    """250 of each kind, 2000 in all: finite, no probability of zero at a non-zero, no fall, true likelihoods."""
+    """2000 problems: finite values, positive probabilities of non-zeros, no decrease, correct likelihoods."""
     tolerance = 1e-10 if dtype == np.float64 else 1e-4
     for seed in range(250):
         X, start = small_problem(kind, seed)
@@ -115,8 +115,8 @@ def test_small_sparse_problems(kind, dtype):
 @pytest.mark.parametrize(
     ("kind", "seed", "dtype"), [("tiny", 367, np.float32), ("tiny", 105, np.float64), ("huge", 302, np.float64)]
 )
-def test_extrapolation_does_not_let_the_scales_run_away(kind, seed, dtype):
-    """Scale that moves from the words to the documents does not change the product; lengthened, it did so for ever.
+def test_extrapolation_does_not_make_the_scales_diverge(kind, seed, dtype):
+    """Scale that moves from the words to the documents does not change the product; extrapolating it would never end.
 
     Words shrank and documents grew a hundredfold at every iteration, until one was zero and the likelihood +inf.
     """
@@ -131,8 +131,8 @@ def test_extrapolation_does_not_let_the_scales_run_away(kind, seed, dtype):
     assert mean_log_likelihood(X, theta, phi) == pytest.approx(run.report.log_likelihood, abs=1e-4)
 
 
-def test_where_it_is_exhausted_plain_steps_gain_nothing():
-    """A plain step raises the Poisson likelihood; that is PLSA's only where the documents have their own scale."""
+def test_plain_steps_gain_nothing_after_the_run_is_exhausted():
+    """A plain step increases the Poisson likelihood, which is that of PLSA only if s_d = n_d."""
     for kind, seed in [("huge", 48), ("tiny", 114), *((kind, seed) for kind in SHAPES for seed in range(20))]:
         X, start = small_problem(kind, seed)
         run = advanced(begin(SCD(), X, start), 300)
@@ -142,8 +142,8 @@ def test_where_it_is_exhausted_plain_steps_gain_nothing():
 
 
 @DTYPES
-def test_every_half_step_raises_its_own_objective(dtype):
-    """sum x log q - sum u theta of every single row, whatever the fixed side: no row pays for another."""
+def test_every_half_step_increases_the_objective_of_every_row(dtype):
+    """sum x log q - sum u theta of every row increases, for any fixed factor."""
     for seed in range(60):
         X, (theta, phi) = small_problem(list(SHAPES)[seed % 4], seed)
         counts = corpus_of(X, dtype=dtype).by_doc
@@ -160,16 +160,16 @@ def test_every_half_step_raises_its_own_objective(dtype):
 
 
 def row_values(X, docs, words, u):
-    """sum x log q and sum u theta of every row, in float64."""
+    """Return sum x log q and sum u theta of every row, in float64."""
     docs, words = (factor[:, : len(u)].astype(np.float64) for factor in (docs, words))
     return (X * np.log(np.where(X > 0, docs @ words.T, 1))).sum(axis=1), docs @ u
 
 
-# zeros that must come back
+# wrong zeros
 
 
 def two_themes():
-    """Documents of two themes, six of each and three mixed."""
+    """Return counts of two topics: six documents of each and three mixed ones."""
     rng = np.random.default_rng(0)
     phi = np.array([[0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0], [0, 0, 0, 0.1, 0.2, 0.2, 0.2, 0.3]])
     theta = np.array([[1.0, 0]] * 6 + [[0, 1.0]] * 6 + [[0.5, 0.5]] * 3)
@@ -178,8 +178,8 @@ def two_themes():
 
 @DTYPES
 @pytest.mark.parametrize("side", ["documents", "words"])
-def test_zeros_that_should_not_be_come_back(side, dtype):
-    """EM keeps a zero for ever; coordinate ascent sees its slope and reaches the better optimum."""
+def test_wrong_zeros_become_positive(side, dtype):
+    """EM cannot change a zero; coordinate ascent uses its slope and reaches the better optimum."""
     X = two_themes()
     good = fit(SCD(), X, oracles.random_factors(1, *X.shape, 2), max_iter=300).run
     theta, phi = (factor.copy() for factor in factors(good))
@@ -208,8 +208,8 @@ def test_zeros_that_should_not_be_come_back(side, dtype):
 
 
 @DTYPES
-def test_a_word_that_its_document_gave_no_probability_comes_back(dtype):
-    """p = 0 at a non-zero: the likelihood is -inf there, and the first half-step must leave it."""
+def test_a_word_of_probability_zero_gets_a_positive_one(dtype):
+    """p = 0 at a non-zero makes the likelihood -inf; the first half-step must change it."""
     X = oracles.mixed_counts(3, 8, 6, 2)
     theta, phi = oracles.random_factors(1, *X.shape, 2)
     X[0, 0] = 3
@@ -227,7 +227,7 @@ def test_a_word_that_its_document_gave_no_probability_comes_back(dtype):
 
 @DTYPES
 def test_a_rare_word_of_a_document_keeps_its_probability(dtype):
-    """A count of a ten-millionth of its document, in a topic of its own: cancellation must not take it away."""
+    """A count of a ten-millionth of its document, in a topic of its own, must not be lost by cancellation."""
     X = np.array([[3.0, 1.0, 2e-7], [1.0, 4.0, 0.0], [0.0, 1.0, 5.0], [0.0, 0.0, 6.0]])
     for seed in range(20):
         run = begin(SCD(), X, oracles.random_factors(seed, *X.shape, 3), dtype=dtype)
@@ -239,7 +239,7 @@ def test_a_rare_word_of_a_document_keeps_its_probability(dtype):
             assert ((theta @ phi)[X > 0] > 0).all(), seed
 
 
-def test_zeros_that_should_be_are_exact():
+def test_zeros_of_the_optimum_are_exact():
     X = two_themes()
     theta, phi = factors(fit(SCD(), X, oracles.random_factors(1, *X.shape, 2), max_iter=300).run)
     assert np.count_nonzero(phi == 0) >= 7
@@ -260,7 +260,7 @@ OPTIMA = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("solver", [SCD(), SCD(extrapolate=False), SCD(passes=1), SCD(passes=6)], ids=repr)
 @pytest.mark.parametrize("problem", ["themes", "noise", "two themes", "factorable"])
-def test_its_end_satisfies_the_optimality_conditions(problem, solver, weighted):
+def test_the_result_satisfies_the_optimality_conditions(problem, solver, weighted):
     """g <= u everywhere and g = u where the factor is positive (Karush, Kuhn, Tucker), to 1e-6."""
     X, K = OPTIMA[problem]()
     weights = np.random.default_rng(8).uniform(0.5, 2, len(X)) if weighted else None
@@ -285,15 +285,15 @@ def test_extrapolation_and_passes_do_not_move_the_optimum(problem, dtype):
 
 
 @pytest.mark.parametrize("problem", OPTIMA)
-def test_it_is_at_least_as_good_as_em_after_as_many_iterations(problem):
-    """Not a theorem; but where it fails on these five, something is wrong."""
+def test_it_is_at_least_as_good_as_em_after_the_same_number_of_iterations(problem):
+    """This is not a theorem, but a failure on these problems indicates an error."""
     X, K = OPTIMA[problem]()
     start = oracles.random_factors(1, *X.shape, K)
     scd, em = (fit(solver, X, start, max_iter=40).run.report.log_likelihood for solver in (SCD(), EM()))
     assert scd >= em - 1e-3
 
 
-def test_float32_ends_where_float64_does():
+def test_float32_ends_near_float64():
     for problem in ("themes", "two themes", "factorable"):
         X, K = OPTIMA[problem]()
         start = oracles.random_factors(1, *X.shape, K)
@@ -312,7 +312,7 @@ def test_the_scale_of_the_counts_does_not_matter(dtype, scale):
     )
 
 
-def test_an_exhausted_run_stays_where_it_is():
+def test_an_exhausted_run_does_not_move():
     X = two_themes()
     run = fit(SCD(), X, oracles.random_factors(1, *X.shape, 2), max_iter=500).run
     assert run.exhausted
@@ -323,7 +323,7 @@ def test_an_exhausted_run_stays_where_it_is():
 
 
 def test_a_real_corpus(real_counts):
-    """AP, 300 documents, both dtypes: no fall, and more likely than EM after twice as many iterations."""
+    """AP, 300 documents, both dtypes: no decrease, and a higher likelihood than EM after twice as many iterations."""
     X = real_counts("counts/ap_blei.npz")[:300].toarray().astype(np.float64)
     X = X[:, X.any(axis=0)]
     start = oracles.random_factors(0, *X.shape, 10)
@@ -342,7 +342,7 @@ Newsgroups (words in at least 10 documents) with K = 20."""
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_default_reaches_it(real_counts, real_file):
+def test_the_default_solver_reaches_the_known_likelihood(real_counts, real_file):
     X = real_counts("perf/newsgroups_df10.npz")
     start = np.load(real_file("perf/newsgroups_df10_k20_start.npz"))
 

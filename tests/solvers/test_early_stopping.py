@@ -1,4 +1,4 @@
-"""Early stopping: held-out words end a fit, its best point is kept, and nothing of it depends on threads or chance."""
+"""Early stopping: held-out tokens end a fit, the result is the best point, and threads change no bit."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ START = oracles.random_factors(3, *X.shape, 12)
 
 
 def parts(X, share=0.1, seed=0):
-    """(seen, held out) as dense arrays."""
+    """Return the seen and the held-out counts as dense arrays."""
     counts = corpus_of(X).by_doc
     return [counts.with_values(values).matrix().toarray() for values in split_tokens(counts, seed, share)]
 
@@ -38,7 +38,7 @@ def naive_score(seen, held_out, theta, phi, eps=0.01):
 
 
 @pytest.mark.parametrize("solver", [EM(), Tempered(0.9), None], ids=["em", "tempered", "auto"])
-def test_the_best_point_is_kept_and_the_scores_are_those_of_a_naive_loop(solver):
+def test_the_result_is_the_best_point_and_scores_equal_a_naive_loop(solver):
     seen, held_out = parts(X)
     run = begin(EarlyStopping(solver=solver, patience=4), X, START)
     plain = begin(solver or polyseme.solvers.Auto(), seen, START)
@@ -59,7 +59,7 @@ def test_the_best_point_is_kept_and_the_scores_are_those_of_a_naive_loop(solver)
 
 
 def test_patience_waits_for_the_first_improvement():
-    """At a low temperature topics that begin nearly alike get worse at first."""
+    """At a low temperature topics that are nearly equal at the start get worse first."""
     corpus = synthetic_corpus(300, n_topics=20, n_words=600, length=60, random_state=3).counts()
     model = PLSA(40, random_state=0, solver=Tempered(0.8), max_iter=100, early_stopping=EarlyStopping(patience=2))
     model.fit(corpus)
@@ -109,7 +109,7 @@ def test_folds_of_documents_are_folded_in():
     assert run.held_out[3] == pytest.approx(np.mean(means), rel=1e-8)
 
 
-def test_it_cures_overfitting():
+def test_early_stopping_prevents_overfitting():
     new = synthetic_corpus(500, n_topics=4, n_words=200, length=50, random_state=1).counts()[150:]
     plain = PLSA(30, solver="em", random_state=0, max_iter=300, tol=1e-4).fit(X)
     early = PLSA(30, solver="em", random_state=0, max_iter=300, tol=1e-4, early_stopping=True).fit(X)
@@ -136,7 +136,7 @@ def test_the_same_bits_for_any_number_of_threads_and_any_layout(settings):
     np.testing.assert_allclose(dense.held_out_, fits[0].held_out_, atol=1e-9)
 
 
-def test_max_iter_and_ctrl_c_keep_the_best_point_too():
+def test_max_iter_and_ctrl_c_give_the_best_point_too():
     full = PLSA(12, solver="em", random_state=0, early_stopping=EarlyStopping(patience=20)).fit(X)
     best = int(np.argmax(full.held_out_))
     assert best + 20 == full.n_iter_
@@ -198,7 +198,7 @@ def test_nmf_stops_early_too():
         ),
     ],
 )
-def test_bad_settings_get_one_sentence(settings, error, sentence):
+def test_wrong_settings_raise_one_sentence(settings, error, sentence):
     with pytest.raises(error) as caught:
         PLSA(2, random_state=0, early_stopping=settings).fit(X)
     assert str(caught.value).startswith(sentence)
@@ -211,7 +211,7 @@ def test_too_few_tokens_to_hold_out():
         PLSA(1, random_state=0, early_stopping=EarlyStopping(folds=2, by="documents")).fit(2 * np.eye(2))
 
 
-# scikit-learn's own search
+# grid search of scikit-learn
 
 
 def texts():

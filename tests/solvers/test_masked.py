@@ -1,4 +1,4 @@
-"""Fits with hidden entries: the formulas written out, a likelihood that never falls, predictions without bias."""
+"""Fits with hidden entries: naive formulas, a likelihood that never decreases, unbiased predictions."""
 
 import numpy as np
 import pytest
@@ -35,13 +35,13 @@ def dense(mask, shape):
 
 def fitted(X, mask, iterations, *, extrapolate, seed=0, dtype=np.float64):
     theta, phi = oracles.random_factors(seed, *X.shape, K)
-    source = MemoryCorpus(split_hidden(sparse_counts(sp.csr_array(X), np.dtype(dtype)), mask)[0])
+    corpus = MemoryCorpus(split_hidden(sparse_counts(sp.csr_array(X), np.dtype(dtype)), mask)[0])
     theta, phi = padded(theta, dtype), padded(phi.T, dtype)
-    return fit_seen(source, mask, theta, phi, max_iter=iterations, tol=0.0, extrapolate=extrapolate)
+    return fit_seen(corpus, mask, theta, phi, max_iter=iterations, tol=0.0, extrapolate=extrapolate)
 
 
 def naive_steps(X, hidden, W, H, steps):
-    """One factor after the other, over the entries that are not hidden, and their Poisson likelihood."""
+    """Update one factor after the other over the visible entries; return them and the Poisson likelihood."""
     seen, values = ~hidden, []
     for _ in range(steps):
         Q = W @ H
@@ -55,7 +55,7 @@ def naive_steps(X, hidden, W, H, steps):
 
 
 @EVERY_MASK
-def test_a_mask_is_what_it_hides(kind):
+def test_sums_of_a_mask_equal_those_of_a_dense_mask(kind):
     mask, hidden = MASKS[kind]()
     rng = np.random.default_rng(1)
     words, docs = rng.random((30, 4)), rng.random((40, 4))
@@ -64,7 +64,7 @@ def test_a_mask_is_what_it_hides(kind):
     np.testing.assert_allclose(mask.sums_over_docs(docs), hidden.T @ docs, rtol=1e-12)
 
 
-def test_diagonal_masks_hide_every_entry_once_and_each_row_and_column_alike():
+def test_diagonal_masks_hide_every_entry_once_and_equally_often_per_row_and_column():
     masks = [dense(mask, X.shape) for mask in diagonal_masks(*X.shape, 5, 0)]
     assert (np.sum(masks, axis=0) == 1).all()
     for mask in masks:
@@ -87,7 +87,7 @@ def test_iterates_are_those_of_the_formula(kind):
 @EVERY_MASK
 @pytest.mark.parametrize("extrapolate", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_likelihood_never_falls(kind, extrapolate, seed):
+def test_the_likelihood_never_decreases(kind, extrapolate, seed):
     fit = fitted(X, MASKS[kind]()[0], 150, extrapolate=extrapolate, seed=seed)
     objective = fit.history["objective"]
     assert (np.diff(objective) >= -1e-12 * np.abs(objective[1:])).all()
@@ -99,7 +99,7 @@ def test_extrapolation_is_faster():
     assert longer.history["objective"][-1] > plain.history["objective"][-1]
 
 
-def test_a_mask_that_hides_nothing_is_no_mask():
+def test_an_empty_mask_changes_nothing():
     free = fit_masked(X, np.zeros_like(X), K, tol=1e-5, max_iter=2000)
     plain = PLSA(K, solver="em", random_state=0, tol=1e-5, max_iter=2000, n_init=1, init=_as_pair(free)).fit(X)
     assert free.log_likelihood == pytest.approx(plain.log_likelihood_, abs=1e-4)
@@ -111,7 +111,7 @@ def _as_pair(fit):
     return fit.doc_factor / fit.doc_factor.sum(axis=1, keepdims=True) + 1e-9, fit.components + 1e-9
 
 
-def test_what_is_hidden_does_not_count():
+def test_hidden_counts_do_not_change_the_fit():
     hidden = random_mask(X.shape)
     other = np.where(hidden, 77.0, X)
     fits = [fit_masked(data, hidden, K, max_iter=30) for data in (X, other)]
@@ -119,7 +119,7 @@ def test_what_is_hidden_does_not_count():
 
 
 def drawn(seed, n_docs=1500, n_words=300, length=120.0):
-    """Counts of a known model: x ~ Poisson(n_d theta phi)."""
+    """Return counts of a known model: x ~ Poisson(n_d theta phi)."""
     rng = np.random.default_rng(seed)
     theta, phi = rng.dirichlet(np.full(4, 0.3), n_docs), rng.dirichlet(np.full(n_words, 0.2), 4)
     return rng.poisson(rng.gamma(4, length / 4, n_docs)[:, np.newaxis] * (theta @ phi)).astype(np.float32)
@@ -157,7 +157,7 @@ def test_the_same_bits_for_any_number_of_threads():
     assert np.array_equal(one.doc_factor, two.doc_factor)
 
 
-def test_documents_and_words_that_are_hidden_altogether():
+def test_documents_and_words_without_visible_entries():
     hidden = np.zeros(X.shape, dtype=bool)
     hidden[3], hidden[:, 7] = True, True
     fit = fit_masked(X, hidden, K)
@@ -173,7 +173,7 @@ def test_documents_and_words_that_are_hidden_altogether():
         (np.ones(X.shape), "There is nothing to fit: every count is hidden or zero."),
     ],
 )
-def test_bad_masks_get_one_sentence(hidden, sentence):
+def test_wrong_masks_raise_one_sentence(hidden, sentence):
     with pytest.raises(InputError, match=sentence):
         fit_masked(X, hidden, K)
 
@@ -189,6 +189,6 @@ def test_too_many_folds_of_entries():
         cross_validate(PLSA(2), X, by="entries", n_folds=31)
 
 
-def test_groups_are_all_there_is():
+def test_a_diagonal_mask_hides_the_entries_of_its_diagonal():
     mask = DiagonalMask(np.array([0, 1]), np.array([0, 1, 0]), 2, 1)
     assert dense(mask, (2, 3)).tolist() == [[False, True, False], [True, False, True]]

@@ -1,4 +1,4 @@
-"""Stepwise EM: its formula, streams, warm starts, and what it is worth."""
+"""Stepwise EM: formula, streams, warm starts, and quality after one pass."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ SETTINGS = {"n_components": 5, "random_state": 0}
 
 
 def naive_stream(data, joint, settings, size):
-    """The formula, dense and plain: joint is words x K."""
+    """Return the result of the formula with dense arrays; joint is words x K."""
     seen = 0
     for start in range(0, len(data), size):
         batch = data[start : start + size]
@@ -42,7 +42,7 @@ def naive_stream(data, joint, settings, size):
 
 
 @pytest.mark.parametrize("settings", [StepwiseEM(), StepwiseEM(offset=2.0, decay=0.6, doc_steps=3)])
-def test_the_stream_is_the_formula(settings):
+def test_a_stream_follows_the_formula(settings):
     data = oracles.random_counts(0, 40, 25)
     data = data[data.sum(axis=1) > 0]
     start = oracles.random_factors(1, 2, 25, 3)[1].T / 3
@@ -53,7 +53,7 @@ def test_the_stream_is_the_formula(settings):
     assert stream.joint.sum() == pytest.approx(1)
 
 
-def test_a_blend_is_a_running_mean_also_after_many_steps():
+def test_a_running_mean_is_exact_after_many_steps():
     rng = np.random.default_rng(0)
     plain = rng.random((6, 16))
     blend = RunningMean(plain.copy())
@@ -74,7 +74,7 @@ def test_a_blend_is_a_running_mean_also_after_many_steps():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_taken_and_added_are_numpys_for_any_number_of_threads(dtype):
+def test_taking_and_adding_rows_equals_numpy_for_any_number_of_threads(dtype):
     rng = np.random.default_rng(1)
     table, factors = rng.random((900, 32)).astype(dtype), rng.random(32)
     rows = rng.permutation(900)[:700]
@@ -97,31 +97,31 @@ def test_rows_taken_and_added_are_numpys_for_any_number_of_threads(dtype):
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("temperature", [1.0, 0.8])
-def test_steps_of_em_row_by_row_are_those_of_sweeps(share, temperature):
+def test_em_steps_per_row_equal_em_steps_by_sweeps(share, temperature):
     data = oracles.random_counts(5, 30, 20)
     phi = oracles.random_factors(6, 2, 20, 3)[1].T
     background = FixedBackground(share, np.full(20, 1 / 20), False) if share else None
     model = Model(3, temperature=temperature, background=background)
-    source = MemoryCorpus(counts_of(sp.csr_array(data), np.dtype(np.float64)))
+    corpus = MemoryCorpus(counts_of(sp.csr_array(data), np.dtype(np.float64)))
     B = model.word_operand(padded(phi, np.float64, model.n_columns))
-    theta = source.uniform(model)
+    theta = corpus.uniform(model)
     for _ in range(6):
         A = model.doc_operand(theta)
-        row_sums = source.row_sums(A, B)
+        row_sums = corpus.row_sums(A, B)
         row_sums[:, 3:] = 0
-        theta = improve_docs(model, source, theta, A, row_sums)
+        theta = improve_docs(model, corpus, theta, A, row_sums)
     filled = data.sum(axis=1) > 0
-    found = source.by_doc.em_steps(B, 3, 6, n_threads=2, background=share, temperature=temperature)
+    found = corpus.by_doc.em_steps(B, 3, 6, n_threads=2, background=share, temperature=temperature)
     np.testing.assert_allclose(found[filled], theta[filled, :3], rtol=1e-10)
 
 
-def test_one_pass_is_worth_many_sweeps():
+def test_one_pass_is_as_good_as_several_sweeps():
     online = PLSA(**SETTINGS, solver="online", max_iter=1).fit(TRAIN)
     batch = PLSA(**SETTINGS, solver="em", max_iter=20, tol=0).fit(TRAIN)
     assert online.completion_perplexity(TEST) < 1.03 * batch.completion_perplexity(TEST)
 
 
-def test_the_batch_solver_finishes_from_there():
+def test_a_batch_solver_continues_from_the_online_topics():
     online = PLSA(**SETTINGS, solver="online", max_iter=1).fit(TRAIN)
     finished = PLSA(**SETTINGS, solver="em", init=(None, online.components_), max_iter=5, tol=0).fit(TRAIN)
     assert finished.history_["log_likelihood"][0] == pytest.approx(online.log_likelihood_, rel=1e-12)
@@ -130,7 +130,7 @@ def test_the_batch_solver_finishes_from_there():
     assert finished.log_likelihood_ > afresh.log_likelihood_
 
 
-def test_threads_change_no_bit_and_seeds_do():
+def test_threads_change_no_bit_but_seeds_do():
     def components(n_jobs=1, seed=0):
         return PLSA(**SETTINGS, solver=StepwiseEM(seed=seed), max_iter=2, n_jobs=n_jobs).fit(TRAIN).components_
 
@@ -138,7 +138,7 @@ def test_threads_change_no_bit_and_seeds_do():
     assert not np.array_equal(components(seed=0), components(seed=1))
 
 
-def test_shards_have_the_same_stream(tmp_path):
+def test_shards_give_the_same_stream(tmp_path):
     shards = write_shards([TRAIN], tmp_path / "one", shard_nonzeros=10**6)
     from_disk = PLSA(**SETTINGS, solver="online", max_iter=2).fit(shards)
     several = write_shards([TRAIN], tmp_path / "several", shard_nonzeros=3000)
@@ -147,7 +147,7 @@ def test_shards_have_the_same_stream(tmp_path):
     assert cut.completion_perplexity(TEST) == pytest.approx(from_disk.completion_perplexity(TEST), rel=0.05)
 
 
-def test_an_interrupted_pass_begins_again(tmp_path):
+def test_an_interrupted_pass_starts_again(tmp_path):
     shards = write_shards([TRAIN], tmp_path / "s", shard_nonzeros=5000, checkpoint_every=1)
     whole = PLSA(**SETTINGS, solver="online", max_iter=4, tol=0).fit(shards)
 
@@ -188,7 +188,7 @@ def test_a_stream_of_documents():
     assert len(model.topics()) == 5
 
 
-def test_a_stream_goes_on_after_a_fit_and_after_a_file(tmp_path):
+def test_partial_fit_continues_after_a_fit_and_after_loading(tmp_path):
     parts = [TRAIN[i : i + 300] for i in range(0, 1200, 300)]
     whole = streamed(parts)
     first = streamed(parts[:2])
@@ -205,7 +205,7 @@ def test_a_stream_goes_on_after_a_fit_and_after_a_file(tmp_path):
     assert not hasattr(fitted, "doc_topic_")
 
 
-def test_words_may_come_late():
+def test_words_may_first_occur_in_a_later_batch():
     early, late = TRAIN[:600].tolil(), TRAIN[600:]
     early[:, 60:] = 0
     model = streamed([sp.csr_array(early), late, late])
@@ -215,14 +215,14 @@ def test_words_may_come_late():
     assert (fitted.components_[:, 60:].sum(axis=0) > 0).all()
 
 
-def test_a_background_of_its_own():
+def test_the_background_of_a_stream():
     unigram = np.asarray(TRAIN.sum(axis=0)).ravel() / TRAIN.sum()
     model = streamed([TRAIN[:600], TRAIN[600:]], background=Background(0.3, tuple(unigram)))
     assert model.background_weight_ == 0.3
     assert model.completion_perplexity(TEST) < model.completion_report(TEST).unigram_perplexity
 
 
-def test_weights_count():
+def test_document_weights_apply():
     weights = np.ones(1200)
     weights[::2] = 0
     weighted = PLSA(**SETTINGS, solver=StepwiseEM(batch_size=100)).partial_fit(TRAIN, sample_weight=weights)
@@ -230,7 +230,7 @@ def test_weights_count():
     assert weighted.n_documents_seen_ == 600
 
 
-def test_what_it_cannot_do_is_said():
+def test_unsupported_models_and_wrong_settings_are_refused():
     for settings in ({"topic_word_prior": 1.1}, {"background": JointBackground(0.1)}):
         with pytest.raises(UnsupportedError, match="solver='online'"):
             PLSA(**SETTINGS, solver="online", **settings).fit(TRAIN)
@@ -244,7 +244,7 @@ def test_what_it_cannot_do_is_said():
         PLSA(**SETTINGS, init=(None, np.ones((2, 3)))).fit(TRAIN)
 
 
-def test_the_empty_and_the_few():
+def test_empty_documents_and_tiny_corpora():
     model = PLSA(2, random_state=0, solver="online", max_iter=2).fit(np.array([[0, 0, 0], [1, 0, 2]]))
     np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-6)
     model.partial_fit(np.array([[0, 0, 1]]))

@@ -1,4 +1,4 @@
-"""Tempered EM at a fixed beta, against formulas written out; settings of all tempered solvers; held-out tempering."""
+"""Tempered EM at a fixed beta, settings of all tempered solvers, and the schedules with held-out tokens."""
 
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from polyseme.core.model import Model
 from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.base import run_to_end
 from polyseme.solvers.initialize import named_start, random_topics
-from solver_problems import advanced, begin, corpus_of, factors, mean_log_likelihood
+from solver_problems import advanced, begin, corpus_of, factors, mean_log_likelihood, path, worst_fall
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -54,7 +54,7 @@ def test_iterates_are_those_of_the_formula(beta, layout):
 
 
 @BETAS
-def test_the_objective_is_the_free_energy_and_never_falls(beta):
+def test_the_objective_is_the_free_energy_and_never_decreases(beta):
     run = begin(Tempered(beta), X, START)
     objectives = []
     for step in range(60):
@@ -66,15 +66,15 @@ def test_the_objective_is_the_free_energy_and_never_falls(beta):
 
 
 @BETAS
-def test_the_likelihood_beside_it_is_the_true_one(beta):
+def test_the_reported_likelihood_is_that_of_the_point(beta):
     run = begin(Tempered(beta), X, START)
     for _ in range(10):
         assert run.report.log_likelihood == pytest.approx(mean_log_likelihood(X, *factors(run)), abs=1e-12)
         run.advance()
 
 
-def test_the_likelihood_may_fall_where_the_free_energy_rises():
-    """From the optimum of the likelihood, a lower beta leads away."""
+def test_the_likelihood_can_decrease_while_the_free_energy_increases():
+    """A lower beta leads away from the optimum of the likelihood."""
     best = advanced(begin(EM(), X, START), 300)
     run = advanced(begin(Tempered(0.7), X, factors(best)), 50)
     assert run.report.log_likelihood < best.report.log_likelihood - 1e-3
@@ -82,7 +82,7 @@ def test_the_likelihood_may_fall_where_the_free_energy_rises():
 
 
 def test_a_lower_beta_smooths():
-    """The lower beta, the higher the entropy of P(z|d), until all topics are one.
+    """A lower beta gives a higher entropy of P(z|d), until all topics are equal.
 
     From one beta to the next it rises by 0.14 to 0.7 nats on twelve corpora.
     """
@@ -128,7 +128,7 @@ def test_folding_in_uses_the_fitted_beta(beta, layout):
 
 
 def naive_fold_in(X, phi, beta, steps=1000):
-    """Many tempered steps of the weights alone, from uniform ones."""
+    """Run many tempered steps of the weights, from uniform ones."""
     theta = np.full((len(X), len(phi)), 1 / len(phi))
     for _ in range(steps):
         theta = oracles.tempered_step(X, theta, phi, beta)[0]
@@ -149,7 +149,7 @@ def test_the_likelihood_of_a_fit_is_that_of_its_attributes():
     assert model.log_likelihood_ == pytest.approx(naive, abs=1e-10)
 
 
-# settings that make no sense
+# invalid settings
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_the_likelihood_of_a_fit_is_that_of_its_attributes():
     ],
     ids=repr,
 )
-def test_settings_that_make_no_sense(solver, words):
-    """Refused before the first iteration, in one sentence."""
+def test_invalid_settings_are_refused(solver, words):
+    """The error is raised before the first iteration and is one sentence."""
     seen = []
     with pytest.raises(InputError, match=words) as error:
         PLSA(3, solver=solver, random_state=0, max_iter=30, callback=seen.append).fit(X)
@@ -195,12 +195,12 @@ TRAIN, NEW = SHORT[:60], SHORT[60:]
 
 
 def uniform_start(X, K, seed):
-    """What PLSA starts from."""
+    """Return the start of PLSA."""
     return np.full((len(X), K), 1 / K), random_topics(corpus_of(X), K, np.random.default_rng(seed)).T
 
 
 def held_out_score(X, settings, weights=None):
-    """The naive mean log-probability of the held-out tokens, as a function of theta and phi."""
+    """Return a function of theta and phi: the mean log-probability of a held-out token, computed naively."""
     counts = corpus_of(X).by_doc
     observed, held_out = (
         counts.with_values(part).matrix().toarray() for part in split_tokens(counts, settings.seed, settings.held_out)
@@ -219,7 +219,7 @@ def held_out_score(X, settings, weights=None):
 
 @pytest.mark.parametrize("settings", [HeldOutTempered(), HeldOutTempered(held_out=0.3, shrink=0.8, seed=5)], ids=repr)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_schedule_keeps_the_best_point(settings, weighted):
+def test_the_schedule_returns_the_best_point(settings, weighted):
     weights = np.random.default_rng(3).uniform(0.5, 2, len(TRAIN)) if weighted else None
     score = held_out_score(TRAIN, settings, weights)
     run = begin(settings, TRAIN, uniform_start(TRAIN, 8, 0), weights=weights)
@@ -238,7 +238,7 @@ def test_the_schedule_keeps_the_best_point(settings, weighted):
     assert all(after == before or after == before * settings.shrink for before, after in pairwise(betas[:-1]))
 
 
-def test_the_schedule_only_sees_the_tokens_it_does_not_hold_out():
+def test_the_schedule_fits_only_tokens_that_are_not_held_out():
     settings = HeldOutTempered()
     run = begin(settings, TRAIN, uniform_start(TRAIN, 8, 0))
     counts = corpus_of(TRAIN).by_doc
@@ -251,7 +251,7 @@ def test_the_schedule_only_sees_the_tokens_it_does_not_hold_out():
 
 @pytest.mark.parametrize("K", [8, 15])
 def test_the_schedule_does_not_overfit(K):
-    """Short documents and too many topics: new documents are predicted better than by EM run to its end."""
+    """With short documents and too many topics, new documents are predicted better than by converged EM."""
     em = PLSA(K, solver="em", max_iter=300, tol=0, random_state=0).fit(TRAIN)
     tempered = PLSA(K, solver="held-out-tempered", max_iter=1000, random_state=0).fit(TRAIN)
     assert tempered.converged_
@@ -262,7 +262,7 @@ def test_the_schedule_does_not_overfit(K):
 
 
 def test_one_bad_step_does_not_end_the_schedule():
-    """From some starts the held-out score dips before it climbs: by 2e-4 here, then up by 0.4."""
+    """From some starts the held-out score decreases before it increases: by 2e-4 here, then by 0.4."""
     settings = HeldOutTempered()
     start = uniform_start(TRAIN, 8, 1460070019)
     score = held_out_score(TRAIN, settings)
@@ -273,8 +273,8 @@ def test_one_bad_step_does_not_end_the_schedule():
     assert score(*factors(run)) > beginning + 0.3
 
 
-def test_n_init_keeps_the_best_held_out_score():
-    """Free energies at different betas do not compare: F grows as beta falls."""
+def test_n_init_selects_the_best_held_out_score():
+    """Free energies at different betas cannot be compared: F increases as beta decreases."""
     settings = HeldOutTempered()
     score = held_out_score(TRAIN, settings)
     for seed in (0, 8):
@@ -283,20 +283,20 @@ def test_n_init_keeps_the_best_held_out_score():
             score(*factors(advanced(begin(settings, TRAIN, uniform_start(TRAIN, 8, start)), 1000)))
             for start in [seeds.randint(np.iinfo(np.int32).max) for _ in range(4)]
         )
-        # what PLSA keeps, recognized by its topics
+        # the start that PLSA selects, recognized by its topics
         model = PLSA(8, solver=settings, n_init=4, random_state=seed, max_iter=1000, dtype=np.float64).fit(TRAIN)
         seeds = np.random.RandomState(seed)
-        kept = [
+        selected = [
             score(*factors(run))
             for start in [seeds.randint(np.iinfo(np.int32).max) for _ in range(4)]
             for run in [advanced(begin(settings, TRAIN, uniform_start(TRAIN, 8, start)), 1000)]
             if np.allclose(factors(run)[1], model.components_, atol=1e-12)
         ]
-        assert kept == [pytest.approx(best, abs=1e-12)]
+        assert selected == [pytest.approx(best, abs=1e-12)]
 
 
 def test_weights_are_repeated_documents_in_the_schedule():
-    """Equal documents are split alike, so the held-out tokens are the same."""
+    """Equal documents have the same held-out tokens."""
     repeats = np.random.default_rng(0).integers(1, 4, len(TRAIN))
     options = {"solver": "held-out-tempered", "random_state": 0, "max_iter": 300, "dtype": np.float64}
     weighted = PLSA(5, **options).fit(TRAIN, sample_weight=repeats)
@@ -305,7 +305,7 @@ def test_weights_are_repeated_documents_in_the_schedule():
     np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
 
 
-def test_nothing_to_hold_out():
+def test_too_few_tokens_to_hold_out_are_refused():
     for tiny in (np.array([[0.0, 2.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])):
         with pytest.raises(UnsupportedError, match="too few tokens") as error:
             PLSA(2, solver=HeldOutTempered(held_out=0.001)).fit(tiny)
@@ -345,6 +345,37 @@ def test_further_tries_find_a_beta_below_one_without_gain():
     assert plain.run.model.temperature == 1.0
     assert further.run.model.temperature < 0.8
     assert further.quality > plain.quality + 0.01
+
+
+def test_the_objective_of_further_tries_never_decreases_at_a_constant_beta():
+    reports = path(begin(HeldOutTempered(patience=2, tries=2), X, START), 200)
+    assert len({beta for beta, _ in reports}) > 3
+    assert worst_fall(reports) <= 1e-12
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_threads_change_no_bit_of_further_tries(dtype):
+    counts = oracles.random_counts(11, 700, 300, 0.03)
+    start = oracles.random_factors(12, *counts.shape, 5)
+    solver = HeldOutTempered(patience=1, tries=2)
+    one, *others = (advanced(begin(solver, counts, start, n_threads=n, dtype=dtype), 20) for n in (1, 2, 3))
+    for other in others:
+        assert other.report == one.report
+        assert np.array_equal(other.theta, one.theta)
+        assert np.array_equal(other.phi, one.phi)
+
+
+def test_weights_are_repeated_documents_in_further_tries():
+    repeats = np.random.default_rng(2).integers(1, 4, len(X))
+    theta, phi = START
+    solver = HeldOutTempered(patience=2, tries=2)
+    weighted = begin(solver, X, START, weights=repeats.astype(np.float64))
+    repeated = begin(solver, np.repeat(X, repeats, axis=0), (np.repeat(theta, repeats, axis=0), phi))
+    for _ in range(40):
+        assert weighted.report.objective == pytest.approx(repeated.report.objective, abs=1e-9)
+        np.testing.assert_allclose(weighted.phi, repeated.phi, atol=1e-8)
+        weighted.advance()
+        repeated.advance()
 
 
 def test_tries_must_not_be_negative():

@@ -1,4 +1,4 @@
-"""Annealing: topics split as beta rises, stage by stage."""
+"""Annealing: topics separate as beta increases, stage by stage."""
 
 from itertools import pairwise
 
@@ -27,8 +27,8 @@ PLANTED = {K: oracles.mixed_counts(K, 60, 30, K, tokens=150) for K in (3, 5)}
 
 
 @pytest.mark.parametrize("K", PLANTED)
-def test_topics_split_as_beta_rises(K):
-    """From one topic at a low beta to all that were planted at one; once split, they stay."""
+def test_topics_separate_as_beta_increases(K):
+    """One topic at a low beta becomes all true topics at beta = 1; their number never decreases."""
     solver = Annealed(start=0.3, stages=8, steps=15)
     model = PLSA(K, solver=solver, random_state=0, max_iter=300, dtype=np.float64).fit(PLANTED[K])
     betas, distinct = model.annealing_.T
@@ -39,7 +39,7 @@ def test_topics_split_as_beta_rises(K):
     assert model.temperature_ == 1.0
 
 
-def test_annealing_ends_as_likely_as_plain_em():
+def test_annealing_ends_with_the_likelihood_of_em():
     for K, counts in PLANTED.items():
         annealed, plain = (
             PLSA(K, solver=solver, random_state=0, max_iter=500, tol=1e-3, dtype=np.float64).fit(counts)
@@ -60,7 +60,7 @@ def test_each_stage_has_its_steps_and_its_beta():
     assert all(isinstance(distinct, int) for _, distinct in run.stages)
 
 
-def test_within_a_stage_the_free_energy_never_falls():
+def test_the_free_energy_never_decreases_within_a_stage():
     run = begin(Annealed(start=0.4, stages=5, steps=8), X, START)
     seen = [(run.model.temperature, run.report.objective)]
     for _ in range(60):
@@ -85,7 +85,7 @@ def test_a_fit_does_not_stop_before_the_last_stage():
     assert len(model.annealing_) == 4
 
 
-def test_falling_betas_are_inverse_annealing():
+def test_decreasing_betas_are_inverse_annealing():
     model = PLSA(4, solver=Annealed(start=1.0, stop=0.5, stages=6), random_state=0, max_iter=200).fit(X)
     betas, distinct = model.annealing_.T
     np.testing.assert_allclose(betas, np.linspace(1, 0.5, 6))
@@ -95,8 +95,8 @@ def test_falling_betas_are_inverse_annealing():
     np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1, rtol=1e-5)
 
 
-def test_without_noise_topics_that_fell_together_stay_together():
-    """Why there is noise: equal topics get equal counts for ever."""
+def test_equal_topics_stay_equal_without_noise():
+    """Without noise equal topics get equal counts in every iteration."""
     phi = np.tile(START[1][:1], (4, 1))
     uniform = np.full((len(X), 4), 0.25)
     still = advanced(begin(Annealed(noise=0.0), X, (uniform, phi)), 200)
@@ -118,7 +118,7 @@ def test_one_stage_is_tempered_em():
     np.testing.assert_allclose(annealed.phi, tempered.phi, atol=1e-14)
 
 
-def test_an_interrupted_annealing_tells_the_stages_it_finished():
+def test_an_interrupted_annealing_has_the_stages_it_finished():
     model = PLSA(4, solver=Annealed(steps=10), random_state=0, max_iter=25).fit(X)
     assert model.annealing_.shape == (2, 2)
     assert PLSA(4, solver=Annealed(steps=10), random_state=0, max_iter=3).fit(X).annealing_.shape == (0, 2)
@@ -131,7 +131,7 @@ def test_the_stages_are_saved(tmp_path):
     assert np.array_equal(polyseme.load(tmp_path / "model").annealing_, model.annealing_)
 
 
-def test_fitting_again_forgets_the_annealing():
+def test_another_fit_removes_the_stages():
     model = PLSA(4, solver="annealed", random_state=0, max_iter=30).fit(X)
     model.set_params(solver="em").fit(X)
     assert not hasattr(model, "annealing_")

@@ -1,4 +1,4 @@
-"""Variational Bayes: its special functions, its steps against a naive form, its bound never falls; learned priors."""
+"""Variational Bayes: special functions, steps compared with a naive form, a bound that never decreases, priors."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def expected_logs(rows):
 
 
 def naive_bound(X, gamma, lambda_, alpha, eta, weights=None):
-    """E log p - E log q, term by term (Blei, Ng and Jordan 2003, eq. 15), with the best q(z); lambda K x words."""
+    """Return E log p - E log q by term (Blei, Ng and Jordan 2003, eq. 15), with the best q(z); lambda is K x words."""
     weights = np.ones(len(X)) if weights is None else weights
     log_theta, log_phi = expected_logs(gamma), expected_logs(lambda_)
     joint = np.exp(log_theta[:, :, np.newaxis] + log_phi)
@@ -47,7 +47,7 @@ def naive_bound(X, gamma, lambda_, alpha, eta, weights=None):
 
 
 def divergence(rows, prior, logs):
-    """KL(Dirichlet(row) || Dirichlet(prior)) of every row."""
+    """Return KL(Dirichlet(row) || Dirichlet(prior)) of every row."""
     return (
         gammaln(rows.sum(axis=1)) - gammaln(rows).sum(axis=1) - gammaln(prior.sum()) + gammaln(prior).sum()
         + ((rows - prior) * logs).sum(axis=1)
@@ -55,17 +55,17 @@ def divergence(rows, prior, logs):
 
 
 def naive_step(X, gamma, lambda_, alpha, eta):
-    """gamma and lambda from q(z) at the old ones."""
+    """Return gamma and lambda from q(z) at the old ones."""
     joint = np.exp(expected_logs(gamma)[:, :, np.newaxis] + expected_logs(lambda_))
     expected = X[:, np.newaxis, :] * joint / joint.sum(axis=1, keepdims=True)
     return alpha + expected.sum(axis=2), eta + expected.sum(axis=0)
 
 
 def begun(solver, *, K=4, dtype=np.float64, kinds=(GIVEN, GIVEN), weights=None, layout=sp.csr_array, n_threads=1):
-    source = corpus_of(X, dtype=dtype, layout=layout, weights=weights, n_threads=n_threads)
+    corpus = corpus_of(X, dtype=dtype, layout=layout, weights=weights, n_threads=n_threads)
     priors = Priors(Concentration(np.full(K, 0.3), kinds[0]), Concentration(np.full(X.shape[1], 0.2), kinds[1]))
     theta, phi = oracles.random_factors(1, *X.shape, K)
-    return solver.begin(source, priors, padded(theta, dtype), padded(phi.T, dtype), np.random.default_rng(0))
+    return solver.begin(corpus, priors, padded(theta, dtype), padded(phi.T, dtype), np.random.default_rng(0))
 
 
 # special functions
@@ -95,34 +95,34 @@ def test_word_operands_are_those_of_scipy(isa, dtype, rtol, floor):
 @pytest.mark.parametrize("isa", USABLE)
 @pytest.mark.parametrize(("dtype", "rtol", "floor"), [(np.float64, 1e-13, 1e-200), (np.float32, 5e-5, 1e-18)])
 def test_document_operands_are_those_of_scipy(isa, dtype, rtol, floor):
-    """float32: exp(psi(x)) of a small x is good to about eps / x, and it is as good as nothing."""
+    """float32: the relative error of exp(psi(x)) for small x is about eps / x, but the value is negligible."""
     rng = np.random.default_rng(1)
-    source = corpus_of(X, dtype=dtype)
+    corpus = corpus_of(X, dtype=dtype)
     alpha = rng.uniform(0.005, 2, 21)
     expected = rng.gamma(0.05, 30, (len(X), 21))
     B = padded(rng.random((X.shape[1], 21)), dtype)
     n = padded(expected, dtype)
-    docs = improve_documents(source.by_doc, B, alpha, n, totals=source.totals, steps=0, tol=0, n_threads=2, isa=isa)
+    docs = improve_documents(corpus.by_doc, B, alpha, n, totals=corpus.totals, steps=0, tol=0, n_threads=2, isa=isa)
     gamma = alpha + expected
     logs = expected_logs(gamma)
     reference = np.maximum(np.exp(logs - logs.max(axis=1, keepdims=True)), floor)
     np.testing.assert_allclose(docs.operand[:, :21], reference, rtol=rtol)
-    terms = source.totals * logs.max(axis=1) - divergence(gamma, alpha, logs)
+    terms = corpus.totals * logs.max(axis=1) - divergence(gamma, alpha, logs)
     np.testing.assert_allclose(docs.terms, terms, rtol=1e-12 if dtype == np.float64 else 1e-5)
     np.testing.assert_allclose(docs.log_sums, logs.sum(axis=0), rtol=1e-12 if dtype == np.float64 else 1e-6)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.floats(1e-6, 1e8), min_size=2, max_size=20))
-def test_any_parameters_give_finite_operands(parameters):
-    """Also where exp(psi(x)) is far below the least number there is."""
+def test_operands_are_finite_for_any_parameters(parameters):
+    """Even if exp(psi(x)) is far below the smallest floating-point number."""
     row = np.array([parameters])
     K = row.shape[1]
     for dtype in (np.float32, np.float64):
-        source = corpus_of(np.ones((1, 3)), dtype=dtype)
+        corpus = corpus_of(np.ones((1, 3)), dtype=dtype)
         n = padded(np.zeros((1, K)), dtype)
         B = padded(np.ones((3, K)), dtype)
-        docs = improve_documents(source.by_doc, B, row[0], n, totals=source.totals, steps=0, tol=0, n_threads=1)
+        docs = improve_documents(corpus.by_doc, B, row[0], n, totals=corpus.totals, steps=0, tol=0, n_threads=1)
         assert docs.operand[0, :K].max() == pytest.approx(1, rel=1e-6)
         assert docs.operand[0, :K].min() > 0
         assert np.isfinite(docs.terms).all()
@@ -133,7 +133,7 @@ def test_any_parameters_give_finite_operands(parameters):
 
 @pytest.mark.parametrize("layout", [sp.csr_array, np.asarray])
 def test_an_iteration_without_document_steps_is_the_naive_one(layout):
-    """gamma and lambda both from the old q(z); the bound is that of the point."""
+    """Both gamma and lambda come from the old q(z); the bound is that of the point."""
     run = begun(Variational(doc_steps=0, refresh=0, extrapolate=False), layout=layout)
     alpha, eta = np.full(4, 0.3), np.full(X.shape[1], 0.2)
     theta, phi = oracles.random_factors(1, *X.shape, 4)
@@ -149,12 +149,12 @@ def test_an_iteration_without_document_steps_is_the_naive_one(layout):
 def test_document_steps_are_naive_ones():
     rng = np.random.default_rng(2)
     lambda_, alpha = rng.gamma(2, 3, (4, X.shape[1])), np.array([0.1, 0.2, 0.4, 0.8])
-    source = corpus_of(X)
+    corpus = corpus_of(X)
     wide = padded(lambda_.T, np.float64)
     wide[:, 4:] = 1
     words = word_operands(wide, np.ones(X.shape[1]), topic_sums(wide, 4), n_threads=1)
     n = padded(X.sum(axis=1, keepdims=True) * np.full(4, 0.25), np.float64)
-    improve_documents(source.by_doc, words.operand, alpha, n, totals=source.totals, steps=7, tol=0, n_threads=1)
+    improve_documents(corpus.by_doc, words.operand, alpha, n, totals=corpus.totals, steps=7, tol=0, n_threads=1)
     gamma = alpha + X.sum(axis=1, keepdims=True) * np.full(4, 0.25)
     for _ in range(7):
         gamma, _ = naive_step(X, gamma, lambda_, alpha, 1.0)
@@ -179,26 +179,26 @@ def test_inference_is_a_fixed_point_and_reports_the_bound():
 @pytest.mark.parametrize("doc_steps", [0, 1, 5])
 @pytest.mark.parametrize("refresh", [0, 4])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_plain_step_never_lowers_the_bound(kinds, doc_steps, refresh, weighted):
-    """Looked at step by step: a run would refuse a step that falls."""
+def test_a_plain_step_never_decreases_the_bound(kinds, doc_steps, refresh, weighted):
+    """Step by step, because a run would refuse a step that decreases the bound."""
     weights = np.random.default_rng(4).integers(1, 4, len(X)).astype(np.float64) if weighted else None
     solver = Variational(doc_steps=doc_steps, refresh=refresh, extrapolate=False)
     run = begun(solver, kinds=kinds, weights=weights)
-    look, bounds = run._good, [run._good.bound]
+    point, bounds = run._good, [run._good.bound]
     for _ in range(80):
         run._iteration += 1
-        look = run._evaluate(look.next_lambda, look.next_expected, look.next_priors)
-        bounds.append(look.bound)
+        point = run._evaluate(point.next_lambda, point.next_expected, point.next_priors)
+        bounds.append(point.bound)
     assert (np.diff(bounds) / np.abs(bounds[1:])).min() >= -1e-12
     assert bounds[-1] > bounds[0]
-    learned = [prior.learned for prior in look.priors]
-    changed = [not np.allclose(new.values, old.values) for new, old in zip(look.priors, run.priors, strict=True)]
+    learned = [prior.learned for prior in point.priors]
+    changed = [not np.allclose(new.values, old.values) for new, old in zip(point.priors, run.priors, strict=True)]
     assert changed == learned
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kinds", [(GIVEN, GIVEN), (ASYMMETRIC, SYMMETRIC)])
-def test_a_run_never_falls_and_extrapolation_is_no_worse(dtype, kinds):
+def test_the_bound_of_a_run_never_decreases_and_extrapolation_is_no_worse(dtype, kinds):
     ends = []
     for extrapolate in (False, True):
         run = begun(Variational(extrapolate=extrapolate), dtype=dtype, kinds=kinds)
@@ -208,8 +208,8 @@ def test_a_run_never_falls_and_extrapolation_is_no_worse(dtype, kinds):
     assert ends[1] > ends[0] - 5e-3
 
 
-def test_the_bound_of_a_run_counts_weights_and_learned_priors():
-    """At gamma from the run's own document steps, which start from what the last iteration expected."""
+def test_the_bound_of_a_run_includes_weights_and_learned_priors():
+    """gamma comes from the document steps of the run, which start from the expected counts of the last iteration."""
     weights = np.random.default_rng(5).uniform(0.5, 2, len(X))
     run = begun(Variational(refresh=0, extrapolate=False), weights=weights, kinds=(ASYMMETRIC, SYMMETRIC))
     for _ in range(15):
@@ -229,15 +229,15 @@ def test_the_bound_of_a_run_counts_weights_and_learned_priors():
     assert np.ptp(alpha) > 0.01
 
 
-def test_documents_tried_afresh_only_gain():
-    """Started where each document has one topic only, which is a trap."""
-    source = corpus_of(X)
+def test_starting_documents_from_uniform_weights_only_improves_them():
+    """Start with a single topic per document, which small steps cannot leave."""
+    corpus = corpus_of(X)
     priors = Priors(Concentration(np.full(4, 0.02)), Concentration(np.full(X.shape[1], 0.2)))
     theta = padded(np.eye(4)[np.arange(len(X)) % 4], np.float64)
     phi = padded(oracles.random_factors(1, *X.shape, 4)[1].T, np.float64)
     ends = {}
     for refresh in (0, 4):
-        run = Variational(refresh=refresh).begin(source, priors, theta.copy(), phi, np.random.default_rng(0))
+        run = Variational(refresh=refresh).begin(corpus, priors, theta.copy(), phi, np.random.default_rng(0))
         for _ in range(40):
             run.advance()
         ends[refresh] = run.report.bound
@@ -248,7 +248,7 @@ def test_documents_tried_afresh_only_gain():
 
 
 def test_online_steps_follow_the_formula():
-    """Two batches of known documents, by hand."""
+    """Two batches of known documents, computed naively."""
     run = begun(OnlineVariational(batch_size=25, doc_steps=400, doc_tol=0.0))
     alpha, eta = np.full(4, 0.3), np.full(X.shape[1], 0.2)
     lambda_ = run.lambda_[:, :4].T.copy()
@@ -266,24 +266,24 @@ def test_online_steps_follow_the_formula():
 
 
 def test_one_batch_of_all_documents_with_rate_one_is_a_batch_step():
-    """decay = 1, offset = 1: the first step is lambda = eta + n, all old values forgotten."""
+    """decay = 1, offset = 1: the first step is lambda = eta + n, without the old values."""
     run = begun(OnlineVariational(batch_size=len(X), offset=1.0, decay=1.0, doc_steps=30, doc_tol=0.0))
     batch = begun(Variational(doc_steps=30, doc_tol=0.0, refresh=0, extrapolate=False))
-    source = corpus_of(X)
+    corpus = corpus_of(X)
     start = begun(OnlineVariational()).lambda_
     words = word_operands(start, np.full(X.shape[1], 0.2), topic_sums(start, 4), n_threads=1)
     n = padded(X.sum(axis=1, keepdims=True) * np.full(4, 0.25), np.float64)
     docs = improve_documents(
-        source.by_doc, words.operand, np.full(4, 0.3), n, totals=source.totals, steps=30, tol=0, n_threads=1
+        corpus.by_doc, words.operand, np.full(4, 0.3), n, totals=corpus.totals, steps=30, tol=0, n_threads=1
     )
-    swept = source.sweep(docs.operand, words.operand)
+    swept = corpus.sweep(docs.operand, words.operand)
     run.advance()
     np.testing.assert_allclose(run.lambda_, words.operand * swept.word_sums + 0.2, rtol=1e-9)
     assert batch.report.bound < run.report.bound + 1  # both are bounds of one corpus
 
 
 @pytest.mark.parametrize("kinds", [(GIVEN, GIVEN), (ASYMMETRIC, SYMMETRIC)])
-def test_online_passes_raise_the_bound(kinds):
+def test_online_passes_increase_the_bound(kinds):
     run = begun(OnlineVariational(batch_size=5), kinds=kinds, dtype=np.float32)
     bounds = []
     for _ in range(6):
@@ -312,7 +312,7 @@ def test_a_dirichlet_is_learned_from_its_logs(true, start):
     assert psi(m * a) - psi(a) + logs.mean() / 5000 == pytest.approx(0, abs=1e-6)
 
 
-def test_a_given_prior_stays():
+def test_a_given_prior_does_not_change():
     given_one = Concentration(np.array([0.1, 0.2]))
     assert given_one.improved(np.array([-1.0, -2.0]), 3) is given_one
     single = Concentration(np.array([0.1]), ASYMMETRIC)
