@@ -211,7 +211,7 @@ def test_a_local_cluster_gives_the_same_bits(shards):
 
 
 def fit_under(shards, client, solver, fault, delay):
-    """Run a fit, and call `fault(pid)` for a worker in its fourth iteration. Return the model and the affected processes."""
+    """Run a fit, and call `fault(pid)` for a worker in its fourth iteration. Return the model and the process ids."""
     affected = []
 
     def cause_fault():
