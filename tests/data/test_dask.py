@@ -87,11 +87,11 @@ def test_an_online_pass_is_a_chain_of_tasks_that_restarts_every_few_shards(shard
         chains.append(function.__name__)
         return submit(self, function, *arguments, **place)
 
-    monkeypatch.setattr(at_workers, "_LINKS_OF_A_CHAIN", 4)
+    monkeypatch.setattr(at_workers, "_CHAIN_LENGTH", 4)
     monkeypatch.setattr(at_workers.DaskSource, "_submit", counted)
     found = PLSA(**settings).fit(open_shards(shards.folder, cluster=client))
     n_shards = len(shards.manifest.shards)
-    assert chains.count("_turn") == 2 * n_shards
+    assert chains.count("_next_state") == 2 * n_shards
     assert chains.count("_with_topics") == 2 * -(-n_shards // 4)
     same_bits(found, PLSA(**settings).fit(shards))
 

@@ -202,9 +202,9 @@ def object_with(table: Mapping[str, Check], *, required: Collection[str] = ()) -
 
 
 NULL = Check(lambda value: value is None, "null")
-"""null."""
+"""The value null."""
 FLAG = Check(lambda value: isinstance(value, bool), "true or false")
-"""true or false."""
+"""The value true or false."""
 NOT_A_NUMBER = Check(lambda value: isinstance(value, float) and value != value, "NaN")
 """The floating number NaN."""
 TEXT = Check(lambda value: isinstance(value, str), "a text")

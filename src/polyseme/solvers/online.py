@@ -37,7 +37,7 @@ from polyseme.solvers.variational import (
 )
 
 START_VARIANCE = 0.1
-"""Variance of the noise in a random start. The first batches decide the topics, so these start more alike."""
+"""Variance of the noise in a random start. The first batches decide the topics, so these start more similar."""
 _MAX_BATCH, _MIN_BATCH, _BATCHES_PER_PASS = 1024, 16, 64
 
 
