@@ -32,7 +32,9 @@ from polyseme.kernels import checked_sparse
 from polyseme.utils import check_range
 
 _LEAST_NONZEROS = 1 << 22
+"""Least default number of non-zeros per shard."""
 _NONZEROS_A_WORD = 64
+"""Default number of non-zeros per shard and word."""
 _MAX_TEXTS, _MAX_CHARACTERS = 4096, 1 << 23
 """Limits of a batch of texts that is counted at once."""
 
