@@ -38,7 +38,7 @@ set to zero, so that zeros become exact."""
 def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) -> Floats:
     """Return the best rows for n = max(totals, 0), starting from the rows of `factor`.
 
-    A row without positive totals keeps its largest entry, among the entries with a probability in `factor`. Without
+    A row without positive totals keeps its largest entry, among the entries with a count or a probability. Without
     entropic weight, tied entries keep their proportions in `factor`.
     """
     counts = np.maximum(totals, 0)
