@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from cli_runner import TEXTS, run, write_folder, write_texts
 from polyseme import PLSA, ModelFileError
-from polyseme.cli.commands import fit as shards_command
+from polyseme.cli import fitting
 from polyseme.data import shard_writer as writing
 from polyseme.runs import documents as pieces
 from polyseme.runs import open_run
@@ -79,7 +79,7 @@ def test_topics_are_those_of_memory_by_the_same_solver(place: Path) -> None:
 
 
 def test_the_number_of_topics_is_chosen_by_a_sample(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards_command, "CHOSEN_FROM", 60)
+    monkeypatch.setattr(fitting, "CHOSEN_FROM", 60)
     result = run("fit", "lines.txt", "-o", "run", "--shards", "--no-page", "--max-iter", "3", cwd=place)
     assert result.exit_code == 0, result.output
     assert "It was chosen by 60 documents, drawn at random." in result.stderr
@@ -160,7 +160,7 @@ def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.M
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("polyseme.cli.commands.update.write_fitted_shards", full)
+    monkeypatch.setattr("polyseme.cli.updating.write_fitted_shards", full)
     assert "No space left" in run("update", "run", "new.txt", cwd=place).stderr
     same_files(place / "run", place / "wanted")
     assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run", "wanted"]

@@ -18,7 +18,8 @@ from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.runs import Counted
 from polyseme.runs.documents import COLUMNS, TextWriter, damaged, read_json
-from polyseme.runs.folder import COUNTED, FACTS, UNFINISHED_FILE
+from polyseme.runs.fields import COUNTED, FACTS
+from polyseme.runs.folder import UNFINISHED_FILE
 from polyseme.text import Document, Reader, Vectorizer, read
 from polyseme.text.readers.documents import REMARKS
 

@@ -1,7 +1,4 @@
-"""A folder that appears whole or not at all.
-
-The fields of a run's JSON files, and what each of them must be. Other fields are data that no code reads.
-"""
+"""Folders of runs: which folders are runs, and how a run is written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,24 +7,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 from polyseme.errors import InputError
-from polyseme.io.checks import (
-    COUNT,
-    FLAG,
-    NULL,
-    OBJECT,
-    TEXT,
-    Check,
-    either,
-    list_of,
-    mapping_to,
-    number,
-    object_with,
-    one_of,
-    whole_number,
-)
 from polyseme.io.files import flush_to_disk, locked, recover, take_place, umask
 
 RUN_FILE = "run.json"
@@ -111,56 +92,3 @@ def flush_all(folder: Path) -> None:
     for file in folder.rglob("*"):
         if file.is_file():
             flush_to_disk(file)
-
-
-_NUMBER = number(-1e300, 1e300)
-_PLAIN = either(NULL, FLAG, TEXT, _NUMBER)
-_TOPICS = whole_number(1, 2**31 - 1)
-
-
-def _is_topic(name: Any) -> bool:
-    return isinstance(name, str) and name.isdecimal() and len(name) < 10
-
-
-_ROW = mapping_to(_PLAIN)
-RUN = {
-    "format_version": whole_number(0, 2**31 - 1),
-    "written": TEXT,
-    "versions": mapping_to(TEXT),
-    "command": list_of(TEXT),
-    "inputs": list_of(TEXT),
-    "reading": OBJECT,
-    "counting": object_with({"language": either(NULL, TEXT)}),
-    "documents": COUNT,
-    "words": COUNT,
-    "tokens": COUNT,
-    "shards": COUNT,
-    "left_out": mapping_to(COUNT),
-    "problems": mapping_to(COUNT),
-    "seconds": mapping_to(_NUMBER),
-    "title": either(NULL, TEXT),
-    "page_text": one_of("excerpt", "full", "none"),
-    "model": object_with({"class": TEXT, "n_components": either(NULL, _TOPICS), "seed": either(NULL, COUNT)}),
-    "selection": object_with({"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS}),
-    "iterations": COUNT,
-    "converged": FLAG,
-    "interrupted": FLAG,
-    "topic_names": Check(
-        lambda value: mapping_to(TEXT).holds(value) and all(map(_is_topic, value)), "an object from topics to names"
-    ),
-    "stability": list_of(_NUMBER),
-    "edits": list_of(OBJECT),
-    "updates": list_of(OBJECT),
-}
-"""run.json"""
-COUNTED = {
-    "asked": object_with({"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}),
-    "facts": object_with(RUN),
-}
-"""counted.json, of a fit that is not finished"""
-FACTS = ("inputs", "reading", "counting", "documents", "words", "seconds")
-"""what counted.json must say of the documents"""
-CHOICE = {"n_topics": _TOPICS, "reason": TEXT, "rows": list_of(_ROW)}
-"""choice.json: the number of topics that was chosen"""
-FITTED = {"interrupted": FLAG, "seconds": number(0, 1e12)}
-"""fitted.json"""

@@ -39,7 +39,8 @@ from polyseme.runs.documents import (
     read_vectorizer,
     unique_ids,
 )
-from polyseme.runs.folder import RUN, RUN_FILE, SHARDS_FOLDER, check_is_run
+from polyseme.runs.fields import RUN
+from polyseme.runs.folder import RUN_FILE, SHARDS_FOLDER, check_is_run
 from polyseme.runs.topic_documents import Labels
 from polyseme.scale import DiskCorpus, open_shards
 from polyseme.text import Vectorizer

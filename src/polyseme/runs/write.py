@@ -27,7 +27,8 @@ from polyseme.io.parquet import write_frame
 from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import Array, Floats
 from polyseme.runs.documents import COLUMNS, DOCUMENTS_FILE, Counted, Names, Pieces, TextWriter, column_frame
-from polyseme.runs.folder import RUN, RUN_FILE, only_writer_of, whole_folder
+from polyseme.runs.fields import RUN
+from polyseme.runs.folder import RUN_FILE, only_writer_of, whole_folder
 from polyseme.runs.run import DOC_WEIGHTS, FORMAT_VERSION, MODEL_FILE, Run, open_run, without_documents
 from polyseme.runs.topic_documents import TopicModel, Typical, topic_documents
 from polyseme.scale import DiskCorpus

@@ -32,8 +32,8 @@ def demo(
     ] = Path("polyseme-demo"),
 ) -> None:
     """Fit topics on the docstrings of Python, numpy, scipy and scikit-learn, and show them."""
-    from polyseme.cli.console import topic_rows
     from polyseme.cli.fitting import check_number, end_if, fit_summary, fit_with_bar, print_topics, stopped_early
+    from polyseme.cli.topic_table import topic_rows
     from polyseme.estimators import PLSA
     from polyseme.runs import Counted, open_run, whole_folder
     from polyseme.runs.topic_documents import Labels

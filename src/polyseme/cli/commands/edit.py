@@ -42,8 +42,8 @@ def edit(
     """
     from sklearn.base import clone
 
-    from polyseme.cli.console import topic_rows
     from polyseme.cli.fitting import end_if, fit_with_bar, print_topics, rewrite
+    from polyseme.cli.topic_table import topic_rows
     from polyseme.runs import open_run
     from polyseme.runs.edits import Edits, apply_edits
 

@@ -31,7 +31,7 @@ def topics(
 
       polyseme topics letters-run --words 20 --json
     """
-    from polyseme.cli.console import topic_rows, topic_table
+    from polyseme.cli.topic_table import topic_rows, topic_table
     from polyseme.metrics import shown_words
     from polyseme.metrics.coherence import coherence_of
     from polyseme.runs import open_run
