@@ -94,11 +94,12 @@ def test_tables(folder: Path) -> None:
     result = run("evaluate", str(folder / "run"), "--words", "4")
     assert result.exit_code == 0, result.output
     for text in (
-        "By 60 documents (the run's own, which flatters the perplexities)", "perplexity, completion", "without topics",
+        "Evaluated on 60 documents (those of the fit, so perplexities are too low)", "perplexity, completion",
+        "without topics",
         "coherence, c_v", "of 4 words, in whole documents", "fitting topics", "2 of 2", "agreement, NMI", "1.000",
     ):  # fmt: skip
         assert text in result.stdout
-    assert "Judging ..." in result.stderr
+    assert "Evaluating ..." in result.stderr
     quiet = run("evaluate", str(folder / "run"), "-q")
     assert not quiet.stderr
 

@@ -17,9 +17,9 @@ from rich.console import Console
 import polyseme
 from cli_runner import FRUIT, TEXTS, run, write_folder
 from explorer_corpora import themed_parts
-from polyseme.cli import fitting as choosing
-from polyseme.cli.console import Rate
-from polyseme.cli.fitting import chosen_number, forget_choice
+from polyseme.cli import fitting
+from polyseme.cli.console import RateColumn
+from polyseme.cli.fitting import choose_once, remove_choice
 from polyseme.runs import open_run, whole_folder
 from polyseme.runs.write import harmless
 
@@ -260,19 +260,19 @@ def notes():
 
 def test_structure_is_found_once_and_kept_for_a_fit_that_goes_on(tmp_path, monkeypatch):
     counts, console = themed_parts().counts, notes()
-    number, choice = chosen_number(counts, tmp_path, console, seed=0, resume=False, quiet=False)
+    number, choice = choose_once(counts, tmp_path, console, seed=0, resume=False, quiet=False)
     assert number == choice["chosen"] == choice["n_topics"] > 1
     assert choice["structured"]
-    assert f"{choice['reason']} (-k says otherwise.)" in console.file.getvalue()
-    monkeypatch.setattr(choosing, "choose_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
-    assert chosen_number(counts, tmp_path, notes(), seed=0, resume=True, quiet=True) == (number, choice)
-    forget_choice(tmp_path)
+    assert f"{choice['reason']} (Use -k to set another number.)" in console.file.getvalue()
+    monkeypatch.setattr(fitting, "choose_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
+    assert choose_once(counts, tmp_path, notes(), seed=0, resume=True, quiet=True) == (number, choice)
+    remove_choice(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_few_documents_get_half_as_many_topics(tmp_path):
     counts = np.ones((7, 5))
-    number, choice = chosen_number(counts, tmp_path, notes(), seed=0, resume=False, quiet=True)
+    number, choice = choose_once(counts, tmp_path, notes(), seed=0, resume=False, quiet=True)
     assert number == 3
     assert "fewer than 20 documents" in choice["reason"]
 
@@ -281,4 +281,4 @@ def test_few_documents_get_half_as_many_topics(tmp_path):
     ("unit", "speed", "shown"), [("MB", 2.5e6, "2.5 MB/s"), ("MB", None, ""), ("", 2.5e6, "")]
 )  # fmt: skip
 def test_a_rate_is_shown_where_it_is_known_and_has_a_unit(unit, speed, shown):
-    assert str(Rate(unit, 1e6).render(SimpleNamespace(speed=speed))) == shown
+    assert str(RateColumn(unit, 1e6).render(SimpleNamespace(speed=speed))) == shown

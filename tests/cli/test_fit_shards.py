@@ -79,10 +79,10 @@ def test_topics_are_those_of_memory_by_the_same_solver(place: Path) -> None:
 
 
 def test_the_number_of_topics_is_chosen_by_a_sample(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "CHOSEN_FROM", 60)
+    monkeypatch.setattr(fitting, "SELECTION_SAMPLE", 60)
     result = run("fit", "lines.txt", "-o", "run", "--shards", "--no-page", "--max-iter", "3", cwd=place)
     assert result.exit_code == 0, result.output
-    assert "It was chosen by 60 documents, drawn at random." in result.stderr
+    assert "It was chosen with 60 documents, drawn at random." in result.stderr
     found = open_run(place / "run")
     assert found.about["selection"]["documents"] == 60
     assert found.about["selection"]["n_topics"] == found.model.n_components
@@ -169,15 +169,15 @@ def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.M
 def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from polyseme.solvers.ascent import EMRun
 
-    look, looks = EMRun._em_step, []
+    em_step, steps = EMRun._em_step, []
 
     def interrupted(self: Any, *arguments: Any) -> None:
-        looks.append(1)
-        if len(looks) == 6:
+        steps.append(1)
+        if len(steps) == 6:
             raise KeyboardInterrupt
-        look(self, *arguments)
+        em_step(self, *arguments)
 
-    monkeypatch.setattr(EMRun, "_look", interrupted)
+    monkeypatch.setattr(EMRun, "_em_step", interrupted)
     result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
     assert result.exit_code == 130, result.output
     found = open_run(place / "run")
@@ -202,11 +202,13 @@ def test_what_a_large_run_still_does(large: Path) -> None:
     (large / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
     assert [len(row["documents"]) for row in json.loads(before.stdout)] == [2, 2, 2]
     assert run("transform", "run", "new.txt", cwd=large).stdout.count("\n") == 6
-    judged = run("evaluate", "run", cwd=large)
-    assert "Judged by 40 of the run's documents, drawn at random." in judged.stderr
-    assert "By 40 documents" in judged.stdout
-    assert "By 5 documents" in run("evaluate", "run", "new.txt", cwd=large).stdout
-    assert "300 documents in both; 0 (0%) changed" in run("compare", "run", "run", cwd=large).stdout
+    evaluated = run("evaluate", "run", cwd=large)
+    assert "Evaluated on 40 of the run's documents, drawn at random." in evaluated.stderr
+    assert "Evaluated on 40 documents" in evaluated.stdout
+    assert "Evaluated on 5 documents" in run("evaluate", "run", "new.txt", cwd=large).stdout
+    assert (
+        "300 documents in both runs; 0 (0%) have another main topic" in run("compare", "run", "run", cwd=large).stdout
+    )
     assert run("explore", "run", "--text", "full", cwd=large).exit_code == 0
     assert "run (40 of 300 documents)" in (large / "run" / "explorer.html").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""``polyseme fit --shards`` killed in every step, stopped, and out of disk: it goes on to the same bits."""
+"""``polyseme fit --shards`` that is killed, interrupted or out of disk space resumes to the same bits."""
 
 import signal
 import subprocess
@@ -34,9 +34,9 @@ def test_a_second_fit_of_the_same_folder_is_refused(place: Path) -> None:
 
 KILLED = """
 import importlib, os, signal, sys
-from polyseme.runs import pieces
-from polyseme.scale import writing
-writing._LEAST_NONZEROS, writing._NONZEROS_A_WORD, pieces.DOCUMENTS_A_PIECE = 4000, 1, 70
+from polyseme.data import shard_writer
+from polyseme.runs import documents
+shard_writer._LEAST_NONZEROS, shard_writer._NONZEROS_A_WORD, documents.DOCUMENTS_A_PIECE = 4000, 1, 70
 module, name, calls = sys.argv[1].split(":")
 owner = importlib.import_module(module)
 *path, last = name.split(".")
@@ -63,7 +63,7 @@ PHASES = {
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_fit_killed_in_any_step_goes_on_to_the_same_bits(phase: str, place: Path, monkeypatch: Any) -> None:
+def test_a_fit_killed_in_any_step_resumes_to_the_same_bits(phase: str, place: Path, monkeypatch: Any) -> None:
     fitted(place, "--no-page")
     (place / "run").rename(place / "wanted")
     command = [sys.executable, "-c", KILLED, PHASES[phase], "fit", "lines.txt", *MODEL, "--shards", "--no-page"]
@@ -75,37 +75,37 @@ def test_a_fit_killed_in_any_step_goes_on_to_the_same_bits(phase: str, place: Pa
     if phase != "reading":
         (place / "lines.txt").unlink()  # what is left is in the folder
         other = run("fit", "lines.txt", *MODEL, "-k", "4", "--shards", "--resume", cwd=place)
-        assert "n_components: 3, now 4" in other.stderr
+        assert "-k: 3, now 4" in other.stderr
         mixed = run("fit", "lines.txt", *MODEL, "--resume", cwd=place)
-        assert "shards: True, now False" in mixed.stderr
-    written, looks = counted_calls(monkeypatch)
+        assert "--shards: True, now False" in mixed.stderr
+    written, steps = counted_calls(monkeypatch)
     fitted(place, "--no-page", "--resume")
     same_files(place / "run", place / "wanted")
     assert sorted(path.name for path in place.iterdir() if path.name != "lines.txt") == ["run", "wanted"]
     n_shards = len(open_run(place / "run").shards.manifest.shards)
     assert len(written) == n_shards - done
-    assert len(looks) == {"fitting": 1 + 12 - 5, "folding": 1 + 12 - 10, "writing": 0}.get(phase, 13)
+    assert len(steps) == {"fitting": 1 + 12 - 5, "folding": 1 + 12 - 10, "writing": 0}.get(phase, 13)
 
 
 def counted_calls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
-    """Grow with the shards that are written, and with the looks of a fit at all documents."""
+    """Return two lists that grow with each shard written and with each EM step over all shards."""
     from polyseme.data.disk import DiskSource
 
     written: list[int] = []
-    looks: list[int] = []
-    write_shard, look = writing.write_shard, DiskSource.look
+    steps: list[int] = []
+    write_shard, em_step = writing.write_shard, DiskSource.em_step
 
     def counted_write(*arguments: Any) -> Any:
         written.append(1)
         return write_shard(*arguments)
 
-    def counted_look(*arguments: Any) -> Any:
-        looks.append(1)
-        return look(*arguments)
+    def counted_step(*arguments: Any) -> Any:
+        steps.append(1)
+        return em_step(*arguments)
 
     monkeypatch.setattr(writing, "write_shard", counted_write)
-    monkeypatch.setattr(DiskSource, "look", counted_look)
-    return written, looks
+    monkeypatch.setattr(DiskSource, "em_step", counted_step)
+    return written, steps
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_a_fit_killed_at_random_moments_ends_with_the_same_bits(place: Path) -> 
 
 
 def stopped_at_the_third_shard(place: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Any:
-    """How the command ends if this comes while it writes; what it would have made else is in the folder wanted."""
+    """Run a fit that raises `error` at the third shard; the folder `wanted` holds the run of an undisturbed fit."""
     fitted(place, "--no-page")
     (place / "run").rename(place / "wanted")
     with monkeypatch.context() as patch:
@@ -145,7 +145,7 @@ def stopped_at_the_third_shard(place: Path, monkeypatch: pytest.MonkeyPatch, err
 def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = stopped_at_the_third_shard(place, monkeypatch, KeyboardInterrupt())
     assert result.exit_code == 130
-    assert "the same command with --resume goes on" in result.stderr
+    assert "the same command with --resume continues it" in result.stderr
     fitted(place, "--no-page", "--resume")
     same_files(place / "run", place / "wanted")
 

@@ -59,7 +59,7 @@ def test_topics_of_new_documents_as_csv_and_as_json_lines(place: Path) -> None:
     assert line[f"topic_{line['topic']}"] == line["share"] == pytest.approx(float(rows[0]["share"]))
     wrong = run("transform", "run", "new.jsonl", "-o", "x.xlsx", cwd=place)
     assert wrong.exit_code == 1
-    assert "end it with .csv, .parquet or .jsonl" in wrong.stderr
+    assert "must end with .csv, .parquet or .jsonl" in wrong.stderr
 
 
 # update

@@ -9,7 +9,7 @@ import pytest
 
 from cli_runner import run
 from polyseme import InputError
-from polyseme.cli.commands.select import default_picture, numbers_of
+from polyseme.cli.commands.select import default_plot, numbers_of
 from polyseme.datasets import synthetic_corpus
 
 
@@ -89,12 +89,12 @@ def test_errors_are_one_sentence(folder: Path) -> None:
     )
     result = run("select", "letters.txt", "--plot", "nowhere/choice.png", cwd=folder)
     assert result.exit_code == 1
-    assert "There is no folder nowhere to write the picture to: make it first." in result.stderr
+    assert "--plot: the folder nowhere does not exist." in result.stderr
     result = run("select", "letters.txt", "--plot", "choice.xyz", "-k", "2", "--runs", "1", *OPTIONS, cwd=folder)
     assert result.exit_code == 1
-    assert "polyseme: A picture cannot be written as 'xyz': use .png, .svg or .pdf." in result.stderr
+    assert "polyseme: --plot cannot write the format 'xyz': use .png, .svg or .pdf." in result.stderr
 
 
-def test_the_picture_is_named_after_the_input() -> None:
-    assert default_picture(["news.csv.gz"]) == Path("news-topics.png")
-    assert default_picture(["-"]) == Path("polyseme-topics.png")
+def test_the_plot_is_named_after_the_input() -> None:
+    assert default_plot(["news.csv.gz"]) == Path("news-topics.png")
+    assert default_plot(["-"]) == Path("polyseme-topics.png")

@@ -1,4 +1,4 @@
-"""The command line. Everything that prints or reads arguments lives here."""
+"""The command line `polyseme`. Only this package prints and reads arguments."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import sys
 
 from polyseme.errors import MissingExtraError
 
-_PARTS_OF_THE_EXTRA = ("typer", "rich")
+_PACKAGES_OF_THE_EXTRA = ("typer", "rich")
 
 
 def main() -> None:
-    """Run the command ``polyseme``; without its optional packages, say which extra brings them."""
+    """Run the command ``polyseme``. If typer or rich is not installed, name the extra that installs them."""
     try:
         from polyseme.cli.app import app
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _PARTS_OF_THE_EXTRA:
+        if error.name is None or error.name.partition(".")[0] not in _PACKAGES_OF_THE_EXTRA:
             raise
         print(MissingExtraError("The command line", "cli"), file=sys.stderr)
         raise SystemExit(1) from None

@@ -1,4 +1,4 @@
-"""``python -m polyseme.cli`` does what ``polyseme`` does."""
+"""Makes ``python -m polyseme.cli`` equal to ``polyseme``."""
 
 from polyseme.cli import main
 

@@ -1,4 +1,4 @@
-"""The commands and what they have in common: the version, help, and errors of one sentence."""
+"""The typer application: registers all commands, prints errors as one line and sets the exit code."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from polyseme.cli.commands.select import select
 from polyseme.cli.commands.topics import topics
 from polyseme.cli.commands.transform import transform
 from polyseme.cli.commands.update import update
-from polyseme.cli.console import FAILED, INTERRUPTED, in_options, print_error
+from polyseme.cli.console import FAILED, INTERRUPTED, print_error, with_option_names
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError
 
 
-class OneSentenceErrors(TyperGroup):
-    """Commands that answer bad arguments with a single sentence instead of a page of usage."""
+class CommandGroup(TyperGroup):
+    """Group of commands that prints an error as one line, without the usage text."""
 
     def main(
         self,
@@ -38,7 +38,7 @@ class OneSentenceErrors(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command; standing alone, turn whatever it raises into a sentence and an exit code."""
+        """Run a command; in standalone mode, turn errors into one line on standard error and an exit code."""
         run = partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra)
         if not standalone_mode:
             return run()
@@ -47,14 +47,14 @@ class OneSentenceErrors(TyperGroup):
         except typer.Abort:
             sys.exit(INTERRUPTED)
         except (InputError, ModelFileError, ShardError, MissingExtraError, OSError) as error:
-            print_error(in_options(str(error)))
+            print_error(with_option_names(str(error)))
             sys.exit(FAILED)
         except MemoryError as error:
             reason = f" ({error})" if str(error) else ""
-            print_error(f"There is not enough memory{reason}: use fewer topics or documents, or fit --shards.")
+            print_error(f"Out of memory{reason}: use a smaller -k, --sample, or polyseme fit --shards.")
             sys.exit(FAILED)
         except Exception as error:
-            # The class of usage errors moved between releases of typer: known here by what it can do.
+            # Releases of typer define usage errors in different modules; all of them have format_message.
             if not hasattr(error, "format_message"):
                 raise
             print_error(error.format_message())
@@ -63,7 +63,7 @@ class OneSentenceErrors(TyperGroup):
 
 
 app = typer.Typer(
-    cls=OneSentenceErrors,
+    cls=CommandGroup,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -72,8 +72,8 @@ for command in (demo, fit, topics, transform, search, select, evaluate, explore,
     app.command()(command)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"polyseme {version('polyseme')}")
         raise typer.Exit
 
@@ -85,6 +85,6 @@ def polyseme(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Topics of documents by probabilistic latent semantic analysis."""
+    """Find topics in documents with probabilistic latent semantic analysis (PLSA)."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

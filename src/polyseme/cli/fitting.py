@@ -1,10 +1,9 @@
-"""How a fit of ``polyseme fit`` ended: what its run says of it, and what the screen shows.
+"""Work of ``polyseme fit``, and what other commands that fit share with it.
 
-A fit under a progress bar, as commands do it.
-
-The number of topics of a fit that was asked for none.
-
-A run written anew in its own place, with what belongs to it.
+`fit_in_memory` holds all counts in memory. `fit_in_shards` is for documents that do not fit into memory: it reads the
+input once and writes its texts to files while it learns the words, counts the texts into shards, fits from the shards,
+and writes the files of the run piece by piece. After a kill, ``--resume`` continues from the last completed step and
+reaches the same bits.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyseme import PLSA, load
 from polyseme.cli.commands.explore import PAGE_FILE, write_explorer
-from polyseme.cli.console import INTERRUPTED, Console, Update, bar, in_words, versions
+from polyseme.cli.console import INTERRUPTED, Console, ProgressUpdate, pluralize, progress_bar, version_info
 from polyseme.cli.options import PageText
-from polyseme.cli.reading import Documents, Kept, learn_words
+from polyseme.cli.reading import FEW_DOCUMENTS, DocumentRecorder, FitSettings, learn_words
 from polyseme.cli.topic_table import TopicRow, more_topics, short_topic_table, topic_rows
 from polyseme.data.shard_files import MANIFEST, read_manifest
 from polyseme.errors import InputError
@@ -45,10 +44,17 @@ from polyseme.selection import choose_n_topics
 from polyseme.solvers.checkpoints import Checkpoint
 from polyseme.text import Vectorizer
 
+SELECTION_SAMPLE = 10_000
+"""Number of documents, drawn at random, with which a fit from shards chooses the number of topics."""
+_CHOICE_FILE = "choice.json"
+"""Stores the chosen number of topics in the work folder, for --resume."""
+_UPDATE_EVERY = 512
+"""Documents between two updates of the progress bar."""
+
 
 @dataclass(frozen=True)
-class Ended:
-    """What is left to print when the run is written."""
+class FitResult:
+    """What ``polyseme fit`` prints after the run is written."""
 
     rows: list[TopicRow]
     summary: str
@@ -58,63 +64,101 @@ class Ended:
     interrupted: bool
 
     def show(self, screen: Console, notes: Console, folder: Path, *, detected: bool) -> None:
-        """Print at most one screen. detected : whether the language was."""
+        """Print at most one screen. `detected` says whether the language was detected."""
         if self.language is not None and detected:
             notes.print(f"Language: {self.language} (detected; --language sets another).")
         if not self.converged and not self.interrupted:
-            notes.print(stopped_early(self.iterations))
+            notes.print(not_converged(self.iterations))
         print_topics(self.rows, screen, folder)
         screen.print(self.summary)
 
 
-def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
-    """The heaviest topics, a line each, and how to see the others."""
-    screen.print(short_topic_table(rows, screen.width))
-    if more := more_topics(rows, str(folder)):
-        screen.print(more)
-
-
-def stopped_early(iterations: int) -> str:
-    """For a fit that has not converged."""
-    return f"Stopped after {iterations} iterations, before convergence: a larger --max-iter makes the topics sharper."
-
-
-def about_fit(
-    documents: Documents,
-    facts: dict[str, Any],
-    model: Any,
-    choice: dict[str, Any],
+def fit_in_memory(
+    settings: FitSettings,
+    work: Path,
+    checkpoint: Checkpoint,
+    notes: Console,
     *,
     folder: Path,
-    page_text: str,
-    interrupted: bool,
-    seconds: float,
-) -> dict[str, Any]:
-    """What run.json says. facts : of the documents; choice : of the number of topics, if it was not given."""
-    return {
-        **versions(),
-        "command": ["polyseme", *sys.argv[1:]],
-        **facts,
-        "title": folder.resolve().name,
-        "page_text": page_text,
-        "model": {"class": "PLSA", **documents.fitting, "n_components": model.n_components},
-        **({"selection": choice} if choice else {}),
-        "iterations": model.n_iter_,
-        "converged": model.converged_,
-        "interrupted": interrupted,
-        "seconds": {**facts["seconds"], "fitting": round(seconds, 3)},
-    }
+    page: bool,
+    page_text: PageText,
+    resume: bool,
+    quiet: bool,
+) -> FitResult:
+    """Write the run into the folder `work`, which is then renamed to `folder`."""
+    counted, facts = settings.counted(work, notes, resume=resume, quiet=quiet)
+    choice: dict[str, Any] = {}
+    n_topics, seed = settings.fitting["n_components"], settings.fitting["seed"]
+    if n_topics is None:
+        n_topics, choice = choose_once(counted.counts, work, notes, seed=seed, resume=resume, quiet=quiet)
+    check_n_topics(n_topics, counted.counts.shape[0])
+    model = _estimator(settings, n_topics, checkpoint)
+    interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
+    about = _run_fields(
+        settings, facts, model, choice, folder=folder, page_text=page_text, interrupted=interrupted, seconds=seconds
+    )
+    write_fitted(work, model, counted, about)
+    remove_choice(work)
+    if page:
+        write_explorer(open_run(work), work / PAGE_FILE, page_text, notes, quiet=quiet)
+    rows = topic_rows(model, [counted.counts], counted.vocabulary, counted.names, Labels.of(counted.labels))
+    summary = "" if quiet else fit_summary(model, counted.counts, seconds)
+    return FitResult(rows, summary, counted.vectorizer.language_, model.n_iter_, model.converged_, interrupted)
+
+
+def fit_in_shards(
+    settings: FitSettings,
+    work: Path,
+    checkpoint: Checkpoint,
+    notes: Console,
+    *,
+    folder: Path,
+    page: bool,
+    page_text: PageText,
+    resume: bool,
+    quiet: bool,
+) -> FitResult:
+    """Write the run into the folder `work`, which is then renamed to `folder`."""
+    facts = (settings.load_facts(work) if resume else None) or _read_documents(settings, work, notes, quiet=quiet)
+    with _resume_hint(notes):
+        vectorizer = read_vectorizer(work)
+        shards = _count_shards(work, vectorizer, facts["documents"], notes, quiet=quiet)
+        facts = {**facts, "tokens": int(shards.manifest.tokens), "shards": len(shards.manifest.shards)}
+        choice: dict[str, Any] = {}
+        n_topics, seed = settings.fitting["n_components"], settings.fitting["seed"]
+        if n_topics is None:
+            sample = sampled_counts(shards, drawn_rows(shards.shape[0], SELECTION_SAMPLE, seed))
+            n_topics, choice = choose_once(sample, work, notes, seed=seed, resume=resume, quiet=quiet)
+            choice = {**choice, "documents": sample.shape[0]}
+            if sample.shape[0] < shards.shape[0] and not quiet:
+                notes.print(f"It was chosen with {sample.shape[0]:,} documents, drawn at random.")
+        check_n_topics(n_topics, shards.shape[0])
+        model, interrupted, seconds = _fit_once(settings, shards, n_topics, checkpoint, work, notes, quiet=quiet)
+        about = _run_fields(
+            settings, facts, model, choice, folder=folder, page_text=page_text, interrupted=interrupted, seconds=seconds
+        )
+        vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
+        write_fitted_shards(work, model, shards, about, vocabulary)
+        remove_choice(work)
+        if not settings.keep_texts:
+            Texts(work).remove()
+        run = open_run(work)
+        if page:
+            write_explorer(run, work / PAGE_FILE, page_text, notes, quiet=quiet)
+        rows = topic_rows(model, run.count_parts(), run.vocabulary, run.names, run.label_numbers)
+        summary = _shard_summary(model, shards, seconds)
+        return FitResult(rows, summary, facts["counting"]["language"], model.n_iter_, model.converged_, interrupted)
 
 
 def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False) -> tuple[bool, float]:
-    """Fits; returns whether Ctrl-C cut it short, and the seconds.
+    """Fit with a progress bar; return whether Ctrl-C stopped the fit, and the seconds it took.
 
-    After Ctrl-C the estimator holds the best model so far, or none, and then the interrupt goes on.
+    After Ctrl-C the estimator holds the best model so far. If there is none, KeyboardInterrupt is raised again.
     """
     start = time.perf_counter()
     interrupted = False
-    with bar(notes, "Fitting topics", unit="iterations", quiet=quiet) as update, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said in the command line's own words
+    with progress_bar(notes, "Fitting topics", unit="iterations", quiet=quiet) as update, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # not_converged says it in terms of options
 
         def show(entry: Mapping[str, float]) -> None:
             iteration, perplexity = entry["iteration"], exp(-entry["log_likelihood"])
@@ -132,70 +176,140 @@ def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False
     return interrupted, time.perf_counter() - start
 
 
-def end_if(interrupted: bool, notes: Console) -> None:
-    """After Ctrl-C: says what was written, and ends with the code of an interrupt."""
+def exit_if_interrupted(interrupted: bool, notes: Console) -> None:
+    """After Ctrl-C, say which topics were written and exit with the code of an interrupt."""
     if interrupted:
-        notes.print("Stopped early: these are the topics as far as they were fitted.")
+        notes.print("Stopped early: these are the topics of the last completed iteration.")
         raise typer.Exit(INTERRUPTED)
 
 
-def sizes_and_time(documents: int, words: int, tokens: float, iterations: int, seconds: float) -> str:
-    """One line about a fit."""
-    sizes = ", ".join((in_words(documents, "document"), in_words(words, "word"), in_words(round(tokens), "token")))
-    return f"{sizes}, {in_words(iterations, 'iteration')} in {seconds:.1f} seconds."
+def choose_once(
+    counts: Any, work: Path, notes: Console, *, seed: int, resume: bool, quiet: bool
+) -> tuple[int, dict[str, Any]]:
+    """Choose the number of topics, or load the stored choice; return it with the fields of run.json about it."""
+    path = work / _CHOICE_FILE
+    if resume and path.is_file():
+        choice = read_json(path, CHOICE, required=("n_topics", "reason"))
+    else:
+        choice = _choose(counts, notes, seed=seed, quiet=quiet)
+        write_atomically(path, json.dumps(choice).encode())
+    if not quiet:
+        notes.print(f"{choice['reason']} (Use -k to set another number.)")
+    return int(choice["n_topics"]), choice
+
+
+def remove_choice(work: Path) -> None:
+    """Remove the stored choice, which run.json contains by now."""
+    (work / _CHOICE_FILE).unlink(missing_ok=True)
+
+
+def check_n_topics(n_topics: int, n_documents: int) -> None:
+    """Raise InputError if there are more topics than documents."""
+    if n_topics > n_documents:
+        raise InputError(f"There are {n_documents:,} documents, too few for {n_topics:,} topics: choose a smaller -k.")
+
+
+def rewrite_run(
+    run: Run,
+    model: Any,
+    counted: Counted,
+    about: dict[str, Any],
+    texts: list[str] | None,
+    notes: Console,
+    *,
+    quiet: bool,
+) -> None:
+    """Replace a run by one with another model or other documents; write its page again if it has one."""
+    about = {name: value for name, value in about.items() if name not in ("format_version", "stability", "shards")}
+    sizes = {"documents": counted.counts.shape[0], "tokens": int(counted.counts.sum())}
+    with whole_folder(run.path, overwrite=True) as folder:
+        write_into(folder, model, counted, {**about, **sizes}, texts)
+        if (run.path / PAGE_FILE).is_file():
+            new = open_run(folder, trust_pattern=run.trust_pattern)
+            write_explorer(new, folder / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)
+
+
+def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
+    """Print one line for each of the heaviest topics, and the command that shows the others."""
+    screen.print(short_topic_table(rows, screen.width))
+    if more := more_topics(rows, str(folder)):
+        screen.print(more)
+
+
+def not_converged(iterations: int) -> str:
+    """Return the message about a fit that reached the maximum number of iterations."""
+    return f"Stopped after {iterations} iterations, before convergence: a larger --max-iter makes the topics sharper."
 
 
 def fit_summary(model: Any, counts: Any, seconds: float) -> str:
-    """Two lines: sizes and time, and perplexities."""
+    """Return two lines: sizes and time, and perplexities."""
     documents, words = counts.shape
     report = model.perplexity_report(counts)
     return (
-        f"{sizes_and_time(documents, words, report.tokens, model.n_iter_, seconds)}\n"
+        f"{_sizes_and_time(documents, words, report.tokens, model.n_iter_, seconds)}\n"
         f"Perplexity {report.perplexity:.1f}; without topics {report.unigram_perplexity:.1f}."
     )
 
 
-_CHOICE_FILE = "choice.json"
-"""keeps the choice for a fit that is killed later"""
-FEW_DOCUMENTS = 20
-"""with fewer, there are too few to hold any out"""
+def _shard_summary(model: Any, shards: DiskCorpus, seconds: float) -> str:
+    """Return the same two lines from the fitted attributes, without another pass over the shards."""
+    p = model.unigram_[model.unigram_ > 0]
+    return (
+        f"{_sizes_and_time(*shards.shape, shards.manifest.tokens, model.n_iter_, seconds)}\n"
+        f"Perplexity {model.training_perplexity_:.1f}; without topics {np.exp(-(p * np.log(p)).sum()):.1f}."
+    )
 
 
-def chosen_number(
-    counts: Any, work: Path, notes: Console, *, seed: int, resume: bool, quiet: bool
-) -> tuple[int, dict[str, Any]]:
-    """The number of topics, and what run.json says of how it was chosen."""
-    kept = work / _CHOICE_FILE
-    if resume and kept.is_file():
-        choice = read_json(kept, CHOICE, required=("n_topics", "reason"))
-    else:
-        choice = _choose(counts, notes, seed=seed, quiet=quiet)
-        write_atomically(kept, json.dumps(choice).encode())
-    if not quiet:
-        notes.print(f"{choice['reason']} (-k says otherwise.)")
-    return int(choice["n_topics"]), choice
+def _sizes_and_time(documents: int, words: int, tokens: float, iterations: int, seconds: float) -> str:
+    sizes = ", ".join((pluralize(documents, "document"), pluralize(words, "word"), pluralize(round(tokens), "token")))
+    return f"{sizes}, {pluralize(iterations, 'iteration')} in {seconds:.1f} seconds."
 
 
-def check_number(number: int, n_documents: int) -> None:
-    """Raises InputError for more topics than documents, which no documents can tell apart."""
-    if number > n_documents:
-        raise InputError(f"There are {n_documents:,} documents, too few for {number:,} topics: choose a smaller -k.")
+def _estimator(settings: FitSettings, n_topics: int, checkpoint: Checkpoint) -> PLSA:
+    """Return the estimator with the settings of the fit."""
+    fitting = settings.fitting
+    limit = {} if fitting["max_iter"] is None else {"max_iter": fitting["max_iter"]}
+    return PLSA(
+        n_topics, background=fitting["background"], random_state=fitting["seed"], checkpoint=checkpoint, **limit
+    )
 
 
-def forget_choice(work: Path) -> None:
-    """Removes the file, once run.json has what it says."""
-    (work / _CHOICE_FILE).unlink(missing_ok=True)
+def _run_fields(
+    settings: FitSettings,
+    facts: dict[str, Any],
+    model: Any,
+    choice: dict[str, Any],
+    *,
+    folder: Path,
+    page_text: str,
+    interrupted: bool,
+    seconds: float,
+) -> dict[str, Any]:
+    """Return the fields of run.json. `facts` are those about the documents, `choice` those about the choice of K."""
+    return {
+        **version_info(),
+        "command": ["polyseme", *sys.argv[1:]],
+        **facts,
+        "title": folder.resolve().name,
+        "page_text": page_text,
+        "model": {"class": "PLSA", **settings.fitting, "n_components": model.n_components},
+        **({"selection": choice} if choice else {}),
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "interrupted": interrupted,
+        "seconds": {**facts["seconds"], "fitting": round(seconds, 3)},
+    }
 
 
 def _choose(counts: Any, notes: Console, *, seed: int, quiet: bool) -> dict[str, Any]:
     n_documents = counts.shape[0]
     if n_documents < FEW_DOCUMENTS:
-        number = max(1, min(n_documents // 2, counts.shape[1]))
+        n_topics = max(1, min(n_documents // 2, counts.shape[1]))
         return {
-            "n_topics": number,
-            "reason": f"Number of topics: {number}. With fewer than {FEW_DOCUMENTS} documents none can be held out.",
+            "n_topics": n_topics,
+            "reason": f"Number of topics: {n_topics}. With fewer than {FEW_DOCUMENTS} documents none can be held out.",
         }
-    with bar(notes, "Choosing the number of topics", quiet=quiet) as update:
+    with progress_bar(notes, "Choosing the number of topics", quiet=quiet) as update:
         selection = choose_n_topics(counts, random_state=seed, progress=update)
     choice = selection.as_dict()
     if selection.structured:
@@ -207,174 +321,60 @@ def _choose(counts: Any, notes: Console, *, seed: int, quiet: bool) -> dict[str,
     }
 
 
-def rewrite(
-    run: Run,
-    model: Any,
-    counted: Counted,
-    about: dict[str, Any],
-    texts: list[str] | None,
-    notes: Console,
-    *,
-    quiet: bool,
-) -> None:
-    """Replaces a run by one with another model or other documents."""
-    about = {name: value for name, value in about.items() if name not in ("format_version", "stability", "shards")}
-    sizes = {"documents": counted.counts.shape[0], "tokens": int(counted.counts.sum())}
-    with whole_folder(run.path, overwrite=True) as folder:
-        write_into(folder, model, counted, {**about, **sizes}, texts)
-        if (run.path / PAGE_FILE).is_file():
-            new = open_run(folder, trust_pattern=run.trust_pattern)
-            write_explorer(new, folder / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)
-
-
-def fit_in_memory(
-    documents: Documents,
-    work: Path,
-    keep: Checkpoint,
-    notes: Console,
-    *,
-    folder: Path,
-    page: bool,
-    page_text: PageText,
-    resume: bool,
-    quiet: bool,
-) -> Ended:
-    """Makes the run in the folder `work`, which will be `folder`."""
-    counted, facts = documents.counted(work, notes, resume=resume, quiet=quiet)
-    asked = documents.fitting
-    choice: dict[str, Any] = {}
-    number = asked["n_components"]
-    if number is None:
-        number, choice = chosen_number(counted.counts, work, notes, seed=asked["seed"], resume=resume, quiet=quiet)
-    check_number(number, counted.counts.shape[0])
-    limit = {} if asked["max_iter"] is None else {"max_iter": asked["max_iter"]}
-    model = PLSA(number, background=asked["background"], random_state=asked["seed"], checkpoint=keep, **limit)
-    interrupted, seconds = fit_with_bar(model, counted.counts, notes, quiet=quiet)
-    about = about_fit(
-        documents, facts, model, choice, folder=folder, page_text=page_text, interrupted=interrupted, seconds=seconds
-    )
-    write_fitted(work, model, counted, about)
-    forget_choice(work)
-    if page:
-        write_explorer(open_run(work), work / PAGE_FILE, page_text, notes, quiet=quiet)
-    rows = topic_rows(model, [counted.counts], counted.vocabulary, counted.names, Labels.of(counted.labels))
-    summary = "" if quiet else fit_summary(model, counted.counts, seconds)
-    return Ended(rows, summary, counted.vectorizer.language_, model.n_iter_, model.converged_, interrupted)
-
-
-CHOSEN_FROM = 10_000
-"""documents, drawn at random, that the number of topics is chosen by"""
-_SHOW_EVERY = 512
-
-
-def fit_in_shards(
-    documents: Documents,
-    work: Path,
-    keep: Checkpoint,
-    notes: Console,
-    *,
-    folder: Path,
-    page: bool,
-    page_text: Any,
-    resume: bool,
-    quiet: bool,
-) -> Ended:
-    """Makes the run in the folder `work`, which will be `folder`."""
-    facts = (documents.facts_in(work) if resume else None) or _read_in(documents, work, notes, quiet=quiet)
-    with _kept_if_stopped(notes):
-        vectorizer = read_vectorizer(work)
-        shards = _counted_shards(work, vectorizer, facts["documents"], notes, quiet=quiet)
-        facts = {**facts, "tokens": int(shards.manifest.tokens), "shards": len(shards.manifest.shards)}
-        choice: dict[str, Any] = {}
-        number, seed = documents.fitting["n_components"], documents.fitting["seed"]
-        if number is None:
-            sample = sampled_counts(shards, drawn_rows(shards.shape[0], CHOSEN_FROM, seed))
-            number, choice = chosen_number(sample, work, notes, seed=seed, resume=resume, quiet=quiet)
-            choice = {**choice, "documents": sample.shape[0]}
-            if sample.shape[0] < shards.shape[0] and not quiet:
-                notes.print(f"It was chosen by {sample.shape[0]:,} documents, drawn at random.")
-        check_number(number, shards.shape[0])
-        model, interrupted, seconds = _fitted(documents, shards, number, keep, work, notes, quiet=quiet)
-        about = about_fit(
-            documents,
-            facts,
-            model,
-            choice,
-            folder=folder,
-            page_text=page_text,
-            interrupted=interrupted,
-            seconds=seconds,
-        )
-        vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
-        write_fitted_shards(work, model, shards, about, vocabulary)
-        forget_choice(work)
-        if not documents.keep_texts:
-            Texts(work).remove()
-        run = open_run(work)
-        if page:
-            write_explorer(run, work / PAGE_FILE, page_text, notes, quiet=quiet)
-        rows = topic_rows(model, run.count_parts(), run.vocabulary, run.names, run.label_numbers)
-        summary = _summary(model, shards, seconds)
-        return Ended(rows, summary, facts["counting"]["language"], model.n_iter_, model.converged_, interrupted)
-
-
 @contextmanager
-def _kept_if_stopped(notes: Console) -> Iterator[None]:
+def _resume_hint(notes: Console) -> Iterator[None]:
+    """On Ctrl-C, say how to continue."""
     try:
         yield
     except KeyboardInterrupt:
-        notes.print("Stopped: what is done so far is kept; the same command with --resume goes on.")
+        notes.print("Stopped: the work so far is stored; the same command with --resume continues it.")
         raise
 
 
-def _read_in(documents: Documents, work: Path, notes: Console, *, quiet: bool) -> dict[str, Any]:
-    """Texts, and what is known of them, to files; the words to the vectorizer's."""
+def _read_documents(settings: FitSettings, work: Path, notes: Console, *, quiet: bool) -> dict[str, Any]:
+    """Write the texts and metadata of the documents and the fitted vectorizer to files; return the facts."""
     start = time.perf_counter()
-    reader, vectorizer = documents.reader(), documents.vectorizer()
-    kept = Kept(DocumentWriter(work), TextWriter(work))
-    learn_words(vectorizer.fit, reader, vectorizer, kept, notes, quiet=quiet)
+    reader, vectorizer = settings.reader(), settings.vectorizer()
+    recorder = DocumentRecorder(DocumentWriter(work), TextWriter(work))
+    learn_words(vectorizer.fit, reader, vectorizer, recorder, notes, quiet=quiet)
     write_vectorizer(work, vectorizer)
     flush_all(work)
     sizes = {"documents": reader.documents, "words": len(vectorizer.vocabulary_)}
-    return documents.keep_facts(work, reader, vectorizer, sizes, time.perf_counter() - start)
+    return settings.store_facts(work, reader, vectorizer, sizes, time.perf_counter() - start)
 
 
-def _counted_shards(work: Path, vectorizer: Vectorizer, n_documents: int, notes: Console, *, quiet: bool) -> DiskCorpus:
-    """The shards, which may be there already, all or some of them."""
+def _count_shards(work: Path, vectorizer: Vectorizer, n_documents: int, notes: Console, *, quiet: bool) -> DiskCorpus:
+    """Count the texts into shards; shards that exist already are not written again."""
     folder = work / SHARDS_FOLDER
     if (folder / MANIFEST).exists() and read_manifest(folder).complete:
         return open_shards(folder)
-    with bar(notes, "Writing shards", unit="documents", quiet=quiet) as update:
-        return write_shards(_passing(Texts(work), n_documents, update), folder, vectorizer=vectorizer)
+    with progress_bar(notes, "Writing shards", unit="documents", quiet=quiet) as update:
+        return write_shards(_with_progress(Texts(work), n_documents, update), folder, vectorizer=vectorizer)
 
 
-def _passing(texts: Texts, n_documents: int, update: Update) -> Iterator[str]:
+def _with_progress(texts: Texts, n_documents: int, update: ProgressUpdate) -> Iterator[str]:
     for number, text in enumerate(texts, start=1):
-        if number % _SHOW_EVERY == 0:
+        if number % _UPDATE_EVERY == 0:
             update(number, n_documents, f"{number:,} of {n_documents:,} documents")
         yield text
 
 
-def _fitted(
-    documents: Documents, shards: DiskCorpus, number: int, keep: Checkpoint, work: Path, notes: Console, *, quiet: bool
+def _fit_once(
+    settings: FitSettings,
+    shards: DiskCorpus,
+    n_topics: int,
+    checkpoint: Checkpoint,
+    work: Path,
+    notes: Console,
+    *,
+    quiet: bool,
 ) -> tuple[Any, bool, float]:
-    """The model, whether Ctrl-C cut its fit short, and the seconds; a fit that was done is not done again."""
+    """Fit, or load the model of a completed fit; return it, whether Ctrl-C stopped the fit, and the seconds."""
     if not (work / FITTED_FILE).is_file():
-        asked = documents.fitting
-        limit = {} if asked["max_iter"] is None else {"max_iter": asked["max_iter"]}
-        fitted = PLSA(number, background=asked["background"], random_state=asked["seed"], checkpoint=keep, **limit)
-        interrupted, seconds = fit_with_bar(fitted, shards, notes, quiet=quiet)
-        keep_model(work, fitted, shards)
-        ended = {"interrupted": interrupted, "seconds": round(seconds, 3)}
-        write_atomically(work / FITTED_FILE, json.dumps(ended).encode())
-    found = read_json(work / FITTED_FILE, FITTED, required=tuple(FITTED))
-    return with_documents(load(work / MODEL_FILE), shards), bool(found["interrupted"]), float(found["seconds"])
-
-
-def _summary(model: Any, shards: DiskCorpus, seconds: float) -> str:
-    """Two lines: sizes and time, and perplexities."""
-    p = model.unigram_[model.unigram_ > 0]
-    return (
-        f"{sizes_and_time(*shards.shape, shards.manifest.tokens, model.n_iter_, seconds)}\n"
-        f"Perplexity {model.training_perplexity_:.1f}; without topics {np.exp(-(p * np.log(p)).sum()):.1f}."
-    )
+        model = _estimator(settings, n_topics, checkpoint)
+        interrupted, seconds = fit_with_bar(model, shards, notes, quiet=quiet)
+        keep_model(work, model, shards)
+        result = {"interrupted": interrupted, "seconds": round(seconds, 3)}
+        write_atomically(work / FITTED_FILE, json.dumps(result).encode())
+    stored = read_json(work / FITTED_FILE, FITTED, required=tuple(FITTED))
+    return with_documents(load(work / MODEL_FILE), shards), bool(stored["interrupted"]), float(stored["seconds"])

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _existing_run(folder: str) -> str:
 
 
 def check_inputs(paths: list[str]) -> None:
-    """Raise InputError for a missing input. A command calls this before it imports what it computes with."""
+    """Raise InputError if an input does not exist. Commands call this before their slow imports."""
     places(paths)
 
 
@@ -35,7 +35,7 @@ RunFolder = Annotated[
 ]
 TrustPattern = Annotated[
     bool,
-    typer.Option("--trust-pattern", help="Accept any token pattern of the run: only for runs of people you trust."),
+    typer.Option("--trust-pattern", help="Accept any token pattern of the run. Only for runs you trust."),
 ]
 PageText = Literal["excerpt", "full", "none"]
 Format = Annotated[
@@ -63,7 +63,7 @@ Noise = Annotated[
     int, typer.Option("--noise", min=0, metavar="N", help="With --category: add N random other documents.")
 ]
 Uncategorized = Annotated[bool, typer.Option("--uncategorized", help="Keep articles of a dump without a category.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed of all random choices.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed of the random numbers.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
 Language = Annotated[
@@ -83,21 +83,32 @@ StopWords = Annotated[
 ]
 MinDf = Annotated[
     int,
-    typer.Option("--min-df", min=1, metavar="N", help="Leave out words of fewer than N documents (if there are 20)."),
+    typer.Option(
+        "--min-df",
+        min=1,
+        metavar="N",
+        help="Leave out words that occur in fewer than N documents. Not applied to fewer than 20 documents.",
+    ),
 ]
 MaxDf = Annotated[
     float,
-    typer.Option("--max-df", min=0.0, max=1.0, metavar="SHARE", help="Leave out words of a larger share of documents."),
+    typer.Option(
+        "--max-df",
+        min=0.0,
+        max=1.0,
+        metavar="SHARE",
+        help="Leave out words that occur in a larger share of the documents. Not applied to fewer than 20 documents.",
+    ),
 ]
 MaxIter = Annotated[
-    int | None, typer.Option("--max-iter", min=1, metavar="N", help="Most iterations of the fit.", show_default=False)
+    int | None, typer.Option("--max-iter", min=1, metavar="N", help="Maximum number of iterations.", show_default=False)
 ]
 
 
 def counting_settings(
     language: str, phrases: bool, keep_numbers: bool, stop_words: Path | None, min_df: int, max_df: float
 ) -> dict[str, Any]:
-    """The arguments of a Vectorizer that the options stand for, as plain data."""
+    """Return the arguments of Vectorizer that the options set, as JSON values."""
     return {
         "language": None if language == "none" else language,
         "phrases": phrases,
@@ -109,7 +120,7 @@ def counting_settings(
 
 
 def read_stop_words(path: Path) -> list[str]:
-    """The words of a UTF-8 text file, separated by white space."""
+    """Return the words of a UTF-8 text file, separated by white space."""
     try:
         return path.read_text(encoding="utf-8-sig").split()
     except OSError as error:

@@ -1,6 +1,7 @@
-"""Reading and counting documents under a progress bar, as commands do it.
+"""Documents of a command: reading and counting with a progress bar, and the settings of a fit.
 
-What a fit was asked for, and its documents: counted into its folder, or found there after a kill.
+`FitSettings.counted` reads and counts the documents of ``polyseme fit`` and records in the work folder what it did, so
+that ``--resume`` does not read them again.
 """
 
 from __future__ import annotations
@@ -13,39 +14,117 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from polyseme.cli.console import Console, Update, bar, in_options
+from polyseme.cli.console import Console, ProgressUpdate, progress_bar, with_option_names
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.runs import Counted
-from polyseme.runs.documents import COLUMNS, TextWriter, damaged, read_json
+from polyseme.runs.documents import COLUMNS, TextWriter, damaged, excerpt, read_json
 from polyseme.runs.fields import COUNTED, FACTS
 from polyseme.runs.folder import UNFINISHED_FILE
 from polyseme.text import Document, Reader, Vectorizer, read
 from polyseme.text.readers.documents import REMARKS
 
-EXCERPT_LENGTH = 300
 FEW_DOCUMENTS = 20
-"""in fewer documents than these, rare and frequent words are kept"""
-_SHOW_EVERY = 64
+"""With fewer documents, `min_df` and `max_df` are not applied and no documents are held out to choose K."""
+_UPDATE_EVERY = 64
+"""Documents between two updates of the progress bar."""
 _EXAMPLES = 3
+_OPTIONS = {
+    "inputs": "INPUT",
+    "n_components": "-k",
+    "categories": "--category",
+    "extra_stop_words": "--stop-words",
+    "keep_texts": "--texts",
+}
+"""Options whose names differ from those of the settings."""
 
 
-def excerpt(text: str) -> str:
-    """How a text begins, on one line."""
-    return " ".join(text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH]
+@dataclass(frozen=True)
+class FitSettings:
+    """Settings of ``polyseme fit``. Stored with an unfinished run, to compare them on ``--resume``."""
+
+    inputs: list[str]
+    reading: dict[str, Any]
+    """Arguments of `polyseme.text.read`."""
+    counting: dict[str, Any]
+    """Arguments of `Vectorizer`."""
+    fitting: dict[str, Any]
+    """n_components, background, seed and max_iter."""
+    keep_texts: bool
+    shards: bool
+    """Whether the counts are written to shards instead of being held in memory."""
+
+    def counted(self, work: Path, notes: Console, *, resume: bool, quiet: bool) -> tuple[Counted, dict[str, Any]]:
+        """Return the counted documents and the fields of run.json about them; with `resume`, load stored ones."""
+        facts = self.load_facts(work) if resume else None
+        if facts is not None:
+            return Counted.load(work), facts
+        start = time.perf_counter()
+        reader, vectorizer = self.reader(), self.vectorizer()
+        texts = TextWriter(work) if self.keep_texts else None
+        counted = fit_counts(reader, vectorizer, notes, texts=texts, quiet=quiet)
+        counted.save(work)
+        sizes = {
+            "documents": counted.counts.shape[0],
+            "words": counted.counts.shape[1],
+            "tokens": int(counted.counts.sum()),
+        }
+        return counted, self.store_facts(work, reader, vectorizer, sizes, time.perf_counter() - start)
+
+    def reader(self) -> Reader:
+        return read(self.inputs, **self.reading)
+
+    def vectorizer(self) -> Vectorizer:
+        return Vectorizer(**self.counting)
+
+    def load_facts(self, work: Path) -> dict[str, Any] | None:
+        """Return what `store_facts` wrote, None if there is nothing; raise InputError if the settings differ."""
+        if not (work / UNFINISHED_FILE).is_file():
+            return None
+        found = read_json(work / UNFINISHED_FILE, COUNTED, required=tuple(COUNTED))
+        _check_facts(found["facts"], work / UNFINISHED_FILE)
+        if found["asked"] != self._as_json():
+            difference = _first_difference(found["asked"], self._as_json())
+            raise InputError(
+                f"--resume: the interrupted fit had other settings ({difference}). "
+                "Repeat its command with --resume, or start again without --resume."
+            )
+        facts: dict[str, Any] = found["facts"]
+        return facts
+
+    def store_facts(
+        self, work: Path, reader: Reader, vectorizer: Vectorizer, sizes: dict[str, int], seconds: float
+    ) -> dict[str, Any]:
+        """Write the fields of run.json about the documents. From here on --resume does not read them again."""
+        facts = {
+            "inputs": self.inputs,
+            "reading": self.reading,
+            "counting": {**self.counting, "language": vectorizer.language_},
+            **sizes,
+            "left_out": dict(reader.dropped),
+            "problems": dict(reader.problems.counts),
+            "seconds": {"reading": round(seconds, 3)},
+        }
+        write_atomically(work / UNFINISHED_FILE, json.dumps({"asked": self._as_json(), "facts": facts}).encode())
+        return facts
+
+    def _as_json(self) -> dict[str, Any]:
+        """Return the fields as they are after writing and reading JSON, where tuples are lists."""
+        settings: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return settings
 
 
-class Rows(Protocol):
-    """What is kept of each document."""
+class RowWriter(Protocol):
+    """Receiver of the metadata of documents."""
 
     def add(self, row: Sequence[Any]) -> None:
-        """row : a value for each of COLUMNS."""
+        """Add a document, with one value for each of COLUMNS."""
 
     def close(self) -> None: ...
 
 
-class Columns:
-    """Rows in memory."""
+class ColumnLists:
+    """Metadata of documents in memory, one list for each of COLUMNS."""
 
     def __init__(self) -> None:
         self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
@@ -59,22 +138,21 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Keeps what there is to keep of documents while their texts pass by."""
+class DocumentRecorder:
+    """Records the metadata and, if wanted, the texts of documents while they are counted."""
 
-    rows: Rows
+    rows: RowWriter
     texts: TextWriter | None = None
 
-    def passing(self, documents: Iterable[Document], reader: Reader, update: Update) -> Iterator[str]:
-        """The texts of the documents, one by one."""
+    def record(self, documents: Iterable[Document], reader: Reader, update: ProgressUpdate) -> Iterator[str]:
+        """Record each document, then yield its text."""
         total = reader.total_bytes
         for number, document in enumerate(documents, start=1):
             label = "; ".join(document.labels) or None
-            about = (document.id, document.title, label, document.time, document.source, excerpt(document.text))
-            self.rows.add(about)
+            self.rows.add((document.id, document.title, label, document.time, document.source, excerpt(document.text)))
             if self.texts is not None:
                 self.texts.add(document.text)
-            if number % _SHOW_EVERY == 0:
+            if number % _UPDATE_EVERY == 0:
                 update(reader.bytes_read, total, f"{number:,} documents, {reader.bytes_read / 1e6:,.0f} MB")
             yield document.text
         self.rows.close()
@@ -82,12 +160,25 @@ class Kept:
             self.texts.close()
 
 
-def count_anew(
+def fit_counts(
     reader: Reader, vectorizer: Vectorizer, notes: Console, *, texts: TextWriter | None = None, quiet: bool = False
 ) -> Counted:
-    """Learns the words of the documents and counts them."""
-    rows = Columns()
-    counts = learn_words(vectorizer.fit_transform, reader, vectorizer, Kept(rows, texts), notes, quiet=quiet)
+    """Read the documents, learn their words and count them."""
+    rows = ColumnLists()
+    recorder = DocumentRecorder(rows, texts)
+    counts = learn_words(vectorizer.fit_transform, reader, vectorizer, recorder, notes, quiet=quiet)
+    return Counted(counts, rows.columns, vectorizer)
+
+
+def transform_counts(
+    reader: Reader, vectorizer: Vectorizer, notes: Console, *, texts: TextWriter | None = None, quiet: bool = False
+) -> Counted:
+    """Read the documents and count the words that a fitted vectorizer knows."""
+    rows = ColumnLists()
+    with progress_bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
+        counts = vectorizer.transform(DocumentRecorder(rows, texts).record(reader, reader, update))
+    if not quiet:
+        print_problems(reader, notes)
     return Counted(counts, rows.columns, vectorizer)
 
 
@@ -95,144 +186,60 @@ def learn_words(
     learn: Callable[[Iterator[str]], Any],
     reader: Reader,
     vectorizer: Vectorizer,
-    kept: Kept,
+    recorder: DocumentRecorder,
     notes: Console,
     *,
     quiet: bool,
 ) -> Any:
-    """What `learn`, a method of the vectorizer, gives for the texts.
+    """Return the result of `learn`, which is `fit` or `fit_transform` of the vectorizer, for the texts of the reader.
 
-    The limits on rare and frequent words (`min_df`, `max_df`) are for many documents: a few are counted without.
+    With fewer than FEW_DOCUMENTS documents all words are counted, whatever `min_df` and `max_df` are.
     """
-    with bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
+    with progress_bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
         documents = iter(reader)
         first = list(islice(documents, FEW_DOCUMENTS))
         if len(first) < FEW_DOCUMENTS:
             vectorizer.set_params(min_df=1, max_df=1.0)
         try:
-            learned = learn(kept.passing(chain(first, documents), reader, update))
+            learned = learn(recorder.record(chain(first, documents), reader, update))
         except InputError:
             raise
-        except ValueError as error:  # scikit-learn's own, when no word is left
+        except ValueError as error:  # scikit-learn raises it when no word is left
             reason = str(error).rstrip(".")
             raise InputError(f"The documents have no words to count: {reason}; try --min-df 1 --max-df 1.") from None
     if not quiet:
-        show_problems(reader, notes)
+        print_problems(reader, notes)
     return learned
 
 
-def count_as_before(
-    reader: Reader, vectorizer: Vectorizer, notes: Console, *, texts: TextWriter | None = None, quiet: bool = False
-) -> Counted:
-    """Counts the words that a fitted vectorizer knows."""
-    rows = Columns()
-    with bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
-        counts = vectorizer.transform(Kept(rows, texts).passing(reader, reader, update))
-    if not quiet:
-        show_problems(reader, notes)
-    return Counted(counts, rows.columns, vectorizer)
-
-
-def show_problems(reader: Reader, notes: Console) -> None:
-    """Print what was left out, what could not be read, and what was read with a doubt; a few examples of each."""
+def print_problems(reader: Reader, notes: Console) -> None:
+    """Print which documents were left out, not read, or read with a warning, with a few examples of each kind."""
     if reader.dropped:
-        dropped = ", ".join(f"{why} ({count:,})" for why, count in reader.dropped.items())
+        dropped = ", ".join(f"{reason} ({count:,})" for reason, count in reader.dropped.items())
         notes.print(f"Left out: {dropped}.")
     for kind, count in reader.problems.counts.items():
         examples = [problem for problem in reader.problems if problem.kind == kind][:_EXAMPLES]
-        heading = "Read with a doubt" if kind in REMARKS else "Not read"
+        heading = "Read with a warning" if kind in REMARKS else "Not read"
         notes.print(f"{heading}: {kind} ({count:,})")
         for problem in examples:
-            notes.print(f"  {in_options(str(problem))}", soft_wrap=True)
+            notes.print(f"  {with_option_names(str(problem))}", soft_wrap=True)
         if count > len(examples):
             notes.print(f"  and {count - len(examples):,} more")
 
 
-@dataclass(frozen=True)
-class Documents:
-    """What a command says of its documents, and of the fit that they are for."""
-
-    inputs: list[str]
-    reading: dict[str, Any]
-    """arguments of `polyseme.text.read`"""
-    counting: dict[str, Any]
-    """arguments of `Vectorizer`"""
-    fitting: dict[str, Any]
-    """n_components, background, seed, max_iter"""
-    keep_texts: bool
-    shards: bool
-    """whether the counts go to files"""
-
-    def counted(self, work: Path, notes: Console, *, resume: bool, quiet: bool) -> tuple[Counted, dict[str, Any]]:
-        """The counted documents, and what run.json says of them. With `resume` they may be in the folder already."""
-        facts = self.facts_in(work) if resume else None
-        if facts is not None:
-            return Counted.load(work), facts
-        start = time.perf_counter()
-        reader, vectorizer = self.reader(), self.vectorizer()
-        texts = TextWriter(work) if self.keep_texts else None
-        counted = count_anew(reader, vectorizer, notes, texts=texts, quiet=quiet)
-        counted.save(work)
-        sizes = {
-            "documents": counted.counts.shape[0],
-            "words": counted.counts.shape[1],
-            "tokens": int(counted.counts.sum()),
-        }
-        return counted, self.keep_facts(work, reader, vectorizer, sizes, time.perf_counter() - start)
-
-    def reader(self) -> Reader:
-        return read(self.inputs, **self.reading)
-
-    def vectorizer(self) -> Vectorizer:
-        return Vectorizer(**self.counting)
-
-    def facts_in(self, work: Path) -> dict[str, Any] | None:
-        """What `keep_facts` put there; None if it did not, InputError if it was asked for something else."""
-        if not (work / UNFINISHED_FILE).is_file():
-            return None
-        found = read_json(work / UNFINISHED_FILE, COUNTED, required=tuple(COUNTED))
-        check_facts(found["facts"], work / UNFINISHED_FILE)
-        if found["asked"] != self._asked:
-            raise InputError(
-                f"The fit that was cut had other settings ({_difference(found['asked'], self._asked)}): "
-                "repeat its command with --resume, or begin anew without."
-            )
-        facts: dict[str, Any] = found["facts"]
-        return facts
-
-    def keep_facts(
-        self, work: Path, reader: Reader, vectorizer: Vectorizer, sizes: dict[str, int], seconds: float
-    ) -> dict[str, Any]:
-        """What run.json says of the documents; from now on a fit that is killed does not read them again."""
-        facts = {
-            "inputs": self.inputs,
-            "reading": self.reading,
-            "counting": {**self.counting, "language": vectorizer.language_},
-            **sizes,
-            "left_out": dict(reader.dropped),
-            "problems": dict(reader.problems.counts),
-            "seconds": {"reading": round(seconds, 3)},
-        }
-        write_atomically(work / UNFINISHED_FILE, json.dumps({"asked": self._asked, "facts": facts}).encode())
-        return facts
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        asked: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return asked
-
-
-def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """The first setting that differs."""
-    flat = [{**asked, **asked["reading"], **asked["counting"], **asked["fitting"]} for asked in (before, now)]
-    differing = [name for name in flat[1] if not isinstance(flat[1][name], dict) and flat[0].get(name) != flat[1][name]]
+def _first_difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Return the first setting that differs, with both values."""
+    before, now = ({**each, **each["reading"], **each["counting"], **each["fitting"]} for each in (old, new))
+    differing = [name for name in now if not isinstance(now[name], dict) and before.get(name) != now[name]]
     if not differing:
-        return "of another version"
-    return f"{differing[0]}: {flat[0].get(differing[0])}, now {flat[1][differing[0]]}"
+        return "of another version of polyseme"
+    name = differing[0]
+    option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
+    return f"{option}: {before.get(name)}, now {now[name]}"
 
 
-def check_facts(facts: dict[str, Any], path: Path) -> None:
-    """Raises ModelFileError if the file does not say all that the rest of the fit needs to know."""
+def _check_facts(facts: dict[str, Any], path: Path) -> None:
+    """Raise ModelFileError if a field is missing that the rest of the fit needs."""
     missing = [name for name in FACTS if name not in facts]
     if missing or "language" not in facts["counting"]:
         raise damaged(path, ValueError(f"{(missing or ['language'])[0]} is missing"))

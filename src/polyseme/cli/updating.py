@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from polyseme.cli.commands.explore import PAGE_FILE, write_explorer
-from polyseme.cli.console import Console, bar, in_words
-from polyseme.cli.fitting import fit_with_bar, rewrite
-from polyseme.cli.reading import Kept, count_as_before, show_problems
+from polyseme.cli.console import Console, pluralize, progress_bar
+from polyseme.cli.fitting import fit_with_bar, rewrite_run
+from polyseme.cli.reading import DocumentRecorder, print_problems, transform_counts
 from polyseme.data.shard_writer import append_to_shards
 from polyseme.kernels import Array
 from polyseme.runs import Counted, Run, open_run, whole_folder
@@ -55,7 +55,7 @@ def update_in_memory(
     old_texts = run.texts
     with TemporaryDirectory() as folder:
         writer = None if old_texts is None else TextWriter(Path(folder))
-        added = count_as_before(reader, run.vectorizer, notes, texts=writer, quiet=quiet)
+        added = transform_counts(reader, run.vectorizer, notes, texts=writer, quiet=quiet)
         texts = read_texts(Path(folder))
     rows = _new_rows(run.counted, added)
     if not len(rows):
@@ -69,7 +69,7 @@ def update_in_memory(
         interrupted, _ = fit_with_bar(model, counted.counts, notes, quiet=quiet)
     about = {**run.about, "updates": [*run.about.get("updates", []), {**entry, "documents": len(rows)}]}
     all_texts = None if old_texts is None or texts is None else [*old_texts, *(texts[row] for row in rows)]
-    rewrite(run, model, counted, about, all_texts, notes, quiet=quiet)
+    rewrite_run(run, model, counted, about, all_texts, notes, quiet=quiet)
     if not quiet:
         _print_report(run.model, added, rows, screen)
     return interrupted
@@ -117,12 +117,12 @@ def _append_shards(
     with whole_folder(run.path, overwrite=True) as work:
         has_texts = bool(Texts(run.path))
         _link_files(run.path, work)
-        kept = Kept(DocumentWriter(work, more=True), TextWriter(work, more=True) if has_texts else None)
-        with bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
-            texts = kept.passing(documents, documents.reader, update)
+        recorder = DocumentRecorder(DocumentWriter(work, more=True), TextWriter(work, more=True) if has_texts else None)
+        with progress_bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
+            texts = recorder.record(documents, documents.reader, update)
             shards = append_to_shards(texts, work / SHARDS_FOLDER, run.vectorizer)
         if not quiet:
-            show_problems(documents.reader, notes)
+            print_problems(documents.reader, notes)
         if not documents.n_added:
             raise NoNewDocuments
         old = run.model
@@ -187,9 +187,9 @@ def _print_report(model: Any, added: Counted, rows: Array, screen: Console) -> N
     )
     if without_words > UNKNOWN_SHARE * len(rows):
         screen.print(
-            f"{in_words(without_words, 'new document')} without any word of the run: polyseme fit learns new words."
+            f"{pluralize(without_words, 'new document')} without any word of the run: polyseme fit learns new words."
         )
 
 
 def _print_numbers(n_added: int, n_read: int, screen: Console) -> None:
-    screen.print(f"{in_words(n_added, 'document')} added; {n_read - n_added:,} already in the run.")
+    screen.print(f"{pluralize(n_added, 'document')} added; {n_read - n_added:,} already in the run.")

@@ -24,6 +24,7 @@ from polyseme.kernels import Array, single_threaded_blas
 from polyseme.metrics import coherence, distances, shown_words, topic_fit
 from polyseme.metrics.distances import classical_scaling
 from polyseme.metrics.words import LEAST_AMOUNT, RELEVANCE, WordAmounts
+from polyseme.runs.documents import excerpt
 
 MOST_PERIODS = 60
 _UNITS = (("Y", 10), ("Y", 1), ("M", 3), ("M", 1), ("D", 7), ("D", 1))
@@ -102,7 +103,6 @@ def _day(time: Any) -> date | None:
 
 FORMAT_VERSION = 1
 TEXTS = ("excerpt", "full", "none")
-EXCERPT_LENGTH = 300
 MOST_LABELS = 200
 CANDIDATES, LAMBDAS = 30, 21
 """words of a topic that the page shows, and steps of its slider for lambda"""
@@ -260,11 +260,6 @@ def _texts(parts: PageData, text: str) -> list[str]:
     if parts.excerpts is not None:
         return parts.excerpts
     return [excerpt(full) for full in parts.texts or ()]
-
-
-def excerpt(text: str) -> str:
-    """How a text begins, on one line."""
-    return " ".join(text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH]
 
 
 def _chunks(texts: list[str]) -> list[int]:

@@ -32,6 +32,7 @@ from polyseme.text import Vectorizer
 COUNTS_FILE, VECTORIZER_FILE, DOCUMENTS_FILE = "counts.safetensors", "vectorizer.json", "documents.parquet"
 COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
 """what a run knows of each document"""
+EXCERPT_LENGTH = 300
 
 
 @dataclass
@@ -79,6 +80,11 @@ class Counted:
 def document_names(titles: list[str | None], ids: list[str]) -> list[str]:
     """What a reader calls each document: its title, or else its id."""
     return [title or name for title, name in zip(titles, ids, strict=True)]
+
+
+def excerpt(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    return " ".join(text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH]
 
 
 def unique_ids(ids: list[str], sources: list[str | None]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``polyseme compare``: two runs, topics aligned."""
+"""``polyseme compare``: compares the topics of two runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 def compare(
     first: options.RunFolder,
     second: options.RunFolder,
-    words: Annotated[int, typer.Option("--words", "-w", min=1, help="Words of each topic that are compared.")] = 10,
+    words: Annotated[int, typer.Option("--words", "-w", min=1, help="Top words of each topic to compare.")] = 10,
     as_json: options.Json = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Compare two runs: topics aligned one to one, how much they overlap, what moved.
+    """Compare the topics of two runs.
 
-    Overlap is the share of probability that two topics give to the same words. Words with + are new in the second run,
-    words with - are only in the first.
+    Each topic of the first run is matched to at most one topic of the second, so that the total overlap is largest.
+    The overlap of two topics is 1 minus their total variation distance over the words of both runs. Words with - are
+    among the top words of the first topic only, words with + among those of the second only.
 
     Examples:
 
@@ -43,30 +44,30 @@ def compare(
         print_json(found.to_dict())
         return
     screen = Console()
-    screen.print(_table(found, *runs))
+    screen.print(_comparison_table(found, *runs))
     screen.print(
         f"{found.shared_words:,} words in both runs (of {found.first_words:,} and {found.second_words:,}).",
     )
     if found.shared_documents:
         moved = f"{len(found.moved):,} ({len(found.moved) / found.shared_documents:.0%})"
         screen.print(
-            f"{found.shared_documents:,} documents in both; {moved} changed their main topic.",
+            f"{found.shared_documents:,} documents in both runs; {moved} have another main topic.",
         )
 
 
-def _table(found: Comparison, first: Run, second: Run) -> Table:
+def _comparison_table(found: Comparison, first: Run, second: Run) -> Table:
     table = Table(header_style="bold", show_lines=True)
     for name in ("first", "second", "overlap", "weight"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("words", overflow="fold")
     for pair in found.pairs:
         weights = f"{pair.first_weight:.1%} → {pair.second_weight:.1%}"
-        cells = [_id(pair.first), _id(pair.second), f"{pair.overlap:.0%}", weights]
+        cells = [_topic_id(pair.first), _topic_id(pair.second), f"{pair.overlap:.0%}", weights]
         table.add_row(*cells, _words(pair, first, second))
     return table
 
 
-def _id(topic: int | None) -> str:
+def _topic_id(topic: int | None) -> str:
     return "-" if topic is None else str(topic)
 
 

@@ -1,4 +1,4 @@
-"""``polyseme edit``: topics as people want them."""
+"""``polyseme edit``: names, merges and removes topics of a run, and removes words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, now
+from polyseme.cli.console import Console, timestamp
 from polyseme.errors import InputError
 
 
@@ -19,20 +19,23 @@ def edit(
         typer.Option("--rename", metavar="TOPIC=NAME", help='Name a topic: "3=Space flight".'),
     ] = None,
     merge: Annotated[
-        list[str] | None, typer.Option("--merge", metavar="TOPICS", help="Make one topic of several: --merge 4,7.")
+        list[str] | None, typer.Option("--merge", metavar="TOPICS", help="Merge topics into one: --merge 4,7.")
     ] = None,
     drop: Annotated[list[int] | None, typer.Option("--drop", metavar="TOPIC", help="Remove a topic.")] = None,
-    ban: Annotated[list[str] | None, typer.Option("--ban", metavar="WORD", help="Remove a word everywhere.")] = None,
+    ban: Annotated[
+        list[str] | None, typer.Option("--ban", metavar="WORD", help="Remove a word from all topics and documents.")
+    ] = None,
     refine: Annotated[
-        bool, typer.Option("--refine", help="Then fit on from the edited topics, so that they settle again.")
+        bool, typer.Option("--refine", help="Afterwards fit again, starting from the edited topics.")
     ] = False,
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Name, merge and drop topics of a run, ban words, and let the topics settle again.
+    """Name, merge or remove topics of a run, or remove words.
 
-    All options can be repeated. Topics are named by their ids before the edit; after a merge or a drop the later ones
-    move up. The edits are kept in the run, and its files are written anew.
+    --rename, --merge, --drop and --ban can be repeated. Topics are given by their numbers before the edit; merging and
+    removing topics changes the numbers of the topics after them. The edited run replaces the run; run.json lists all
+    edits.
 
     Examples:
 
@@ -42,17 +45,20 @@ def edit(
     """
     from sklearn.base import clone
 
-    from polyseme.cli.fitting import end_if, fit_with_bar, print_topics, rewrite
+    from polyseme.cli.fitting import exit_if_interrupted, fit_with_bar, print_topics, rewrite_run
     from polyseme.cli.topic_table import topic_rows
     from polyseme.runs import open_run
     from polyseme.runs.edits import Edits, apply_edits
 
     opened, notes = open_run(run, trust_pattern=trust_pattern), Console(stderr=True)
     edits = Edits(
-        dict(_named(text) for text in rename or ()), [_group(text) for text in merge or ()], drop or (), ban or ()
+        dict(_parse_name(text) for text in rename or ()),
+        [_parse_topics(text) for text in merge or ()],
+        drop or (),
+        ban or (),
     )
     if not (edits.to_dict() or refine):
-        raise InputError("Nothing to edit: see polyseme edit --help")
+        raise InputError("Nothing to edit: use --rename, --merge, --drop, --ban or --refine.")
     model = opened.model
     edited = apply_edits(
         edits, model.components_, model.topic_weights_, opened.counts, opened.vocabulary, opened.topic_names
@@ -64,33 +70,33 @@ def edit(
         start = (model.doc_topic_, model.components_)
         model = clone(model).set_params(n_components=len(edited.components), init=start)
         interrupted, _ = fit_with_bar(model, edited.counts, notes, quiet=quiet)
-    entry: dict[str, Any] = {"when": now(), **edits.to_dict(), **({"refine": True} if refine else {})}
+    entry: dict[str, Any] = {"when": timestamp(), **edits.to_dict(), **({"refine": True} if refine else {})}
     about = {
         **opened.about,
         "topic_names": {str(topic): name for topic, name in edited.names.items()},
         "edits": [*opened.about.get("edits", []), entry],
     }
-    rewrite(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes, quiet=quiet)
+    rewrite_run(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes, quiet=quiet)
     if not quiet:
         rows = topic_rows(model, [edited.counts], opened.vocabulary, opened.names, opened.label_numbers, edited.names)
         print_topics(rows, Console(), opened.path)
-    end_if(interrupted, notes)
+    exit_if_interrupted(interrupted, notes)
 
 
-def _named(text: str) -> tuple[int, str]:
+def _parse_name(text: str) -> tuple[int, str]:
     topic, equals, name = text.partition("=")
     if not equals or not _is_topic(topic):
-        raise InputError(f'--rename needs a topic and a name, such as --rename "3=Space flight", not {text!r}.')
+        raise InputError(f'--rename must be a topic and a name, such as --rename "3=Space flight", got {text!r}.')
     return int(topic), name.strip()
 
 
 def _is_topic(text: str) -> bool:
-    """Whether int() takes it; str.isdigit is also true for characters such as "²", which int() does not take."""
+    """Return whether int() accepts the text; str.isdigit accepts "²", too, which int() does not."""
     return text.strip().isdecimal() and len(text.strip()) < 10
 
 
-def _group(text: str) -> list[int]:
+def _parse_topics(text: str) -> list[int]:
     parts = text.split(",")
     if not all(map(_is_topic, parts)):
-        raise InputError(f"--merge needs topics with commas between, such as --merge 4,7, not {text!r}.")
+        raise InputError(f"--merge must be topics separated by commas, such as --merge 4,7, got {text!r}.")
     return [int(part) for part in parts]

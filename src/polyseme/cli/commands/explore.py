@@ -1,4 +1,4 @@
-"""``polyseme explore``: one HTML page of a run."""
+"""``polyseme explore``: writes the explorer page of a run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, bar
+from polyseme.cli.console import Console, progress_bar
 
 if TYPE_CHECKING:
     from polyseme.runs import Run
 
 
 PAGE_FILE = "explorer.html"
-"""where a run keeps its page"""
+"""Name of the page in the run folder."""
 
 
 def explore(
@@ -68,22 +68,22 @@ def explore(
 
 
 def write_explorer(run: Run, path: Path, text: str, notes: Console, *, quiet: bool = False) -> int:
-    """Writes the page; returns its size in bytes."""
+    """Write the page; return its size in bytes."""
     from polyseme.explore import write_page
 
-    with bar(notes, "Writing the explorer page", quiet=quiet):
+    with progress_bar(notes, "Writing the explorer page", quiet=quiet):
         write_page(run.in_memory(), path, text)
     return path.stat().st_size
 
 
 def _with_stability(run: Run, n_samples: int, notes: Console, *, quiet: bool) -> Run:
-    """The run with a figure for each topic: how well bootstrap samples of the documents find it again."""
+    """Measure how stable each topic is in bootstrap samples of the documents; store the result in the run."""
     from sklearn.exceptions import ConvergenceWarning
 
     from polyseme.metrics import bootstrap_stability
     from polyseme.runs.write import change_about
 
-    with bar(notes, "Fitting samples", unit="fits", quiet=quiet) as update, warnings.catch_warnings():
+    with progress_bar(notes, "Fitting samples", unit="fits", quiet=quiet) as update, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = bootstrap_stability(
             run.model,

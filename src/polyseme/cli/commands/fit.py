@@ -1,4 +1,4 @@
-"""``polyseme fit``: from texts to a run folder."""
+"""``polyseme fit``: fits topics to texts and writes a run folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,13 @@ def fit(
     max_df: options.MaxDf = 0.5,
     background: Annotated[
         float,
-        typer.Option("--background", min=0.0, max=0.99, metavar="SHARE", help="Share of common words in each text."),
+        typer.Option(
+            "--background",
+            min=0.0,
+            max=0.99,
+            metavar="SHARE",
+            help="Share of each text that a background of common words explains.",
+        ),
     ] = 0.0,
     max_iter: options.MaxIter = None,
     keep_texts: Annotated[
@@ -87,8 +93,8 @@ def fit(
     if not resume:
         options.check_inputs(inputs)
 
-    from polyseme.cli.fitting import end_if, fit_in_memory, fit_in_shards
-    from polyseme.cli.reading import Documents
+    from polyseme.cli.fitting import exit_if_interrupted, fit_in_memory, fit_in_shards
+    from polyseme.cli.reading import FitSettings
     from polyseme.runs import whole_folder
     from polyseme.solvers.checkpoints import Checkpoint
 
@@ -99,22 +105,22 @@ def fit(
     }  # fmt: skip
     counting = options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df)
     fitting = {"n_components": k, "background": background, "seed": seed, "max_iter": max_iter}
-    documents = Documents(inputs, reading, counting, fitting, keep_texts, shards)
+    settings = FitSettings(inputs, reading, counting, fitting, keep_texts, shards)
     with whole_folder(folder, overwrite=overwrite, resume=resume) as work:
-        make = fit_in_shards if shards else fit_in_memory
-        keep = Checkpoint(None if shards else work / CHECKPOINT_FILE, checkpoint)
-        ended = make(
-            documents, work, keep, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
+        store = Checkpoint(None if shards else work / CHECKPOINT_FILE, checkpoint)
+        run_fit = fit_in_shards if shards else fit_in_memory
+        result = run_fit(
+            settings, work, store, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
         )
     if not quiet:
-        ended.show(screen, notes, folder, detected=language == "auto")
+        result.show(screen, notes, folder, detected=language == "auto")
     screen.print(f"Run: {folder}", soft_wrap=True)
     if page and not quiet:
         screen.print(f"Page to explore: {folder / PAGE_FILE}", soft_wrap=True)
-    end_if(ended.interrupted, notes)
+    exit_if_interrupted(result.interrupted, notes)
 
 
 def default_folder(inputs: list[str]) -> Path:
-    """Named after the input: news.csv.gz gives news-run, in the working directory."""
+    """Return the folder named after the first input: news.csv.gz gives news-run, in the working directory."""
     name = "" if inputs[0] == "-" else Path(inputs[0]).resolve().name
     return Path(f"{name.split('.')[0] or 'polyseme'}-run")

@@ -1,4 +1,4 @@
-"""``polyseme search``: the documents of a run that answer a query, and why."""
+"""``polyseme search``: finds documents of a run, and the words that explain each hit."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 INDEX_FILE = "search.safetensors"
-"""where a run keeps the models of plsi*"""
-REASONS_SHOWN = 6
-EXCERPT_SHOWN = 140
+"""File in the run folder that stores the models of plsi*."""
+WORDS_SHOWN = 6
+EXCERPT_WIDTH = 140
 LSI_DIMENSIONS = 128
-"""at most"""
+"""Largest number of dimensions of lsi."""
 
 
 def search(
@@ -69,13 +69,13 @@ def search(
     if as_json:
         print_json(results.to_dict())
     elif len(results):
-        Console().print(_table(results, opened))
+        Console().print(_hit_table(results, opened))
     else:
         Console().print(results.note)
 
 
 def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
-    """The index over a run's documents, with what the method needs."""
+    """Return the index of a run's documents, with the models that the method needs."""
     from polyseme.retrieval import SearchIndex
 
     saved = run.path / INDEX_FILE
@@ -97,33 +97,33 @@ def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
 
 
 def _saved_index(path: Path, run: Run) -> SearchIndex:
-    """The index that an earlier search stored in the run."""
+    """Load the index that an earlier search stored in the run."""
     from polyseme.retrieval import SearchIndex
 
     index = SearchIndex.load(path, vectorizer=run.vectorizer)
     if index.vocabulary != run.vocabulary or len(index.ids) != len(run.documents):
-        raise ModelFileError(f"{path} is of another run: remove it, and the next search writes a new one.")
+        raise ModelFileError(f"{path} belongs to another run: remove it, and the next search writes a new one.")
     return index.set_model(run.model)
 
 
-def _table(results: Results, run: Run) -> Table:
+def _hit_table(results: Results, run: Run) -> Table:
     excerpts: list[Any] = run.documents["excerpt"].to_list()
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", justify="right", style="cyan")
     table.add_column("score", justify="right")
     table.add_column("document, words that explain the score, beginning", overflow="fold")
     for hit in results:
-        says = Text(hit.title or hit.id, style="bold")
-        says.append(f"  {hit.id}\n" if hit.title and hit.title != hit.id else "\n", style="not bold dim")
-        says.append_text(_reasons(hit))
-        says.append(f"\n{shorten(excerpts[hit.row] or '', EXCERPT_SHOWN, placeholder=' …')}", style="not bold dim")
-        table.add_row(str(hit.rank), f"{hit.score:.3f}", says)
+        content = Text(hit.title or hit.id, style="bold")
+        content.append(f"  {hit.id}\n" if hit.title and hit.title != hit.id else "\n", style="not bold dim")
+        content.append_text(_words(hit))
+        content.append(f"\n{shorten(excerpts[hit.row] or '', EXCERPT_WIDTH, placeholder=' …')}", style="not bold dim")
+        table.add_row(str(hit.rank), f"{hit.score:.3f}", content)
     return table
 
 
-def _reasons(hit: Hit) -> Text:
+def _words(hit: Hit) -> Text:
     text = Text()
-    for reason in hit.words[:REASONS_SHOWN]:
-        word = reason.word if reason.in_document else f"({reason.word})"
-        text.append(f"{word} ", style="bold green" if reason.in_query else "not bold green")
+    for found in hit.words[:WORDS_SHOWN]:
+        word = found.word if found.in_document else f"({found.word})"
+        text.append(f"{word} ", style="bold green" if found.in_query else "not bold green")
     return text

@@ -1,4 +1,4 @@
-"""``polyseme select``: how many topics, by held-out documents."""
+"""``polyseme select``: chooses the number of topics with held-out documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, bar, print_json
+from polyseme.cli.console import Console, print_json, progress_bar
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from polyseme.selection import Selection
 
 
-_PICTURES = ("png", "svg", "pdf")
+_PLOT_FORMATS = ("png", "svg", "pdf")
 _RANGE = re.compile(r"(\d{1,9}):(\d{1,9})(?::(\d{1,9}))?")
 _LIST = re.compile(r"\s*\d{1,9}(\s*,\s*\d{1,9})*\s*")
-_MOST_NUMBERS = 1000
+_MAX_NUMBERS = 1000
 
 
 def select(
@@ -36,8 +36,10 @@ def select(
             "twice the square root of the number of documents.",
         ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Folds of the documents.")] = 5,
-    runs: Annotated[int, typer.Option("--runs", min=1, metavar="N", help="Folds that are held out in turn.")] = 2,
+    folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Number of folds of the documents.")] = 5,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, metavar="N", help="Number of folds that are held out in turn.")
+    ] = 2,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Plot to write, by default INPUT-topics.png.")
     ] = None,
@@ -77,44 +79,44 @@ def select(
     """
     options.check_inputs(inputs)
 
-    from polyseme.cli.fitting import check_number
-    from polyseme.cli.reading import count_anew
+    from polyseme.cli.fitting import check_n_topics
+    from polyseme.cli.reading import fit_counts
     from polyseme.plots import plot_selection
     from polyseme.selection import select_n_topics
     from polyseme.text import Vectorizer, read
 
     screen, notes = Console(), Console(stderr=True)
     numbers = numbers_of(k)
-    picture = plot or default_picture(inputs)
-    kind = picture.suffix.removeprefix(".").lower()
-    if kind not in _PICTURES:
-        raise InputError(f"A picture cannot be written as {kind!r}: use .png, .svg or .pdf.")
-    if not picture.parent.is_dir():
-        raise InputError(f"There is no folder {picture.parent} to write the picture to: make it first.")
+    path = plot or default_plot(inputs)
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in _PLOT_FORMATS:
+        raise InputError(f"--plot cannot write the format {kind!r}: use .png, .svg or .pdf.")
+    if not path.parent.is_dir():
+        raise InputError(f"--plot: the folder {path.parent} does not exist.")
     reader = read(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding, sample=sample,
         categories=category, noise=noise, uncategorized=uncategorized, seed=seed,
     )  # fmt: skip
     vectorizer = Vectorizer(**options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df))
-    counts = count_anew(reader, vectorizer, notes, quiet=quiet).counts
+    counts = fit_counts(reader, vectorizer, notes, quiet=quiet).counts
     if numbers is not None:
-        check_number(max(numbers), counts.shape[0])
-    with bar(notes, "Choosing the number of topics", quiet=quiet) as update:
+        check_n_topics(max(numbers), counts.shape[0])
+    with progress_bar(notes, "Choosing the number of topics", quiet=quiet) as update:
         found = select_n_topics(
             counts, numbers, n_folds=folds, folds_run=runs, refine=refine, random_state=seed, progress=update
         )
-    drawn = io.BytesIO()
-    plot_selection(found).figure.savefig(drawn, format=kind, dpi=150)
-    write_atomically(picture, drawn.getvalue())
+    image = io.BytesIO()
+    plot_selection(found).figure.savefig(image, format=kind, dpi=150)
+    write_atomically(path, image.getvalue())
     if as_json:
-        print_json({**found.as_dict(), "plot": str(picture)})
+        print_json({**found.as_dict(), "plot": str(path)})
         return
     screen.print(selection_table(found))
-    screen.print(f"{found.reason}\nPlot: {picture}")
+    screen.print(f"{found.reason}\nPlot: {path}")
 
 
 def numbers_of(text: str | None) -> list[int] | None:
-    """The numbers that -k asks for: a:b is about ten of them, a:b:step all, and a,b,c those."""
+    """Return the numbers of topics in the value of -k: about ten for a:b, all for a:b:step, or a list a,b,c."""
     from polyseme.selection import spread_values
 
     if text is None:
@@ -130,22 +132,25 @@ def numbers_of(text: str | None) -> list[int] | None:
         raise InputError("The step of -k must be at least 1.")
     else:
         steps = range(int(found[1]), int(found[2]) + 1, int(found[3]))
-        if len(steps) > _MOST_NUMBERS:
-            raise InputError(f"-k {text} holds {len(steps):,} numbers: choose a larger step, or none.")
+        if len(steps) > _MAX_NUMBERS:
+            raise InputError(f"-k {text} contains {len(steps):,} numbers: choose a larger step, or leave the step out.")
         numbers = list(steps)
     if not numbers or min(numbers) < 1:
-        raise InputError(f"-k {text} holds no number of topics: give a range of at least 1 that rises.")
+        raise InputError(f"-k {text} contains no number of topics: start at 1 or more, and end at a larger number.")
     return numbers
 
 
-def default_picture(inputs: list[str]) -> Path:
-    """Named after the input: news.csv.gz gives news-topics.png, in the working directory."""
+def default_plot(inputs: list[str]) -> Path:
+    """Return the file named after the first input: news.csv.gz gives news-topics.png, in the working directory."""
     name = "" if inputs[0] == "-" else Path(inputs[0]).resolve().name
     return Path(f"{name.split('.')[0] or 'polyseme'}-topics.png")
 
 
 def selection_table(found: Selection) -> Table:
-    """A row for each number of topics, with the chosen one marked. `behind` is in nats per token."""
+    """Return a table with a row for each number of topics and the chosen one marked.
+
+    `behind` is the difference to the best number in nats per token.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("topics", "perplexity", "±", "behind", "±", "npmi", "stability", "AIC", "BIC"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""``polyseme topics``: the topics of a run."""
+"""``polyseme topics``: shows the topics of a run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 def topics(
     run: options.RunFolder,
-    words: Annotated[int, typer.Option("--words", "-w", min=1, help="Words shown of each topic.")] = 10,
-    documents: Annotated[int, typer.Option("--documents", "-d", min=0, help="Documents shown of each topic.")] = 2,
+    words: Annotated[int, typer.Option("--words", "-w", min=1, help="Number of words of each topic to show.")] = 10,
+    documents: Annotated[
+        int, typer.Option("--documents", "-d", min=0, help="Number of documents of each topic to show.")
+    ] = 2,
     as_json: options.Json = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Show the topics of a run: weight, fit, coherence (NPMI), words, and the most typical documents.
+    """Show the topics of a run: weight, fit, coherence (NPMI), words and most typical documents.
 
     Examples:
 
@@ -46,7 +48,7 @@ def topics(
         opened.topic_names,
         n_words=words,
         n_documents=documents,
-        coherence=coherence_of(_together(opened, shown_words(opened.model))).topics,
+        coherence=coherence_of(_cooccurrence(opened, shown_words(opened.model))).topics,
     )
     if as_json:
         print_json([row.as_dict() for row in rows])
@@ -54,8 +56,8 @@ def topics(
         Console().print(topic_table(rows))
 
 
-def _together(run: Run, topic_words: Array) -> Cooccurrence:
-    """In how many documents of the run the words stand together."""
+def _cooccurrence(run: Run, topic_words: Array) -> Cooccurrence:
+    """Count the documents of the run that contain each pair of top words of a topic, over all parts of the counts."""
     from polyseme.metrics.coherence import cooccurrence_in_documents
 
     first, *others = (cooccurrence_in_documents(topic_words, counts) for counts in run.count_parts())

@@ -1,4 +1,4 @@
-"""``polyseme transform``: the topics of new documents."""
+"""``polyseme transform``: computes the topics of new documents with the topics of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, in_words, print_data
+from polyseme.cli.console import Console, pluralize, print_data
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 
@@ -23,7 +23,9 @@ def transform(
     inputs: options.Inputs,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="F", help="File: .csv, .parquet or .jsonl; else CSV is printed."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="File to write: .csv, .parquet or .jsonl. By default CSV is printed."
+        ),
     ] = None,
     format: options.Format = None,
     text: options.Text = None,
@@ -37,10 +39,10 @@ def transform(
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Find the topics of new documents: P(z|d) of each, by the topics of a run, which stay as they are.
+    """Compute the topic weights P(z|d) of new documents. The run does not change.
 
-    Columns: id, title, label, time, source, tokens (words that the run knows), topic (the main one), share (its
-    weight), topic_0, topic_1 ... A document without a known word gets the weights of the whole corpus.
+    Columns: id, title, label, time, source, tokens (number of words that the run knows), topic (the main topic), share
+    (its weight), topic_0, topic_1 ... A document without any known word gets the topic weights P(z) of the run.
 
     Examples:
 
@@ -51,7 +53,7 @@ def transform(
     options.check_inputs(inputs)
     kind = _kind(output, as_json)
 
-    from polyseme.cli.reading import count_as_before
+    from polyseme.cli.reading import transform_counts
     from polyseme.runs import open_run
     from polyseme.runs.documents import column_frame
     from polyseme.runs.write import with_topics
@@ -62,15 +64,15 @@ def transform(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
         uncategorized=uncategorized,
     )  # fmt: skip
-    counted = count_as_before(reader, opened.vectorizer, Console(stderr=True), quiet=quiet)
+    counted = transform_counts(reader, opened.vectorizer, Console(stderr=True), quiet=quiet)
     columns = {name: counted.columns[name] for name in TEXT_COLUMNS}
-    content = _written(with_topics(column_frame(columns), counted.tokens, opened.model.transform(counted.counts)), kind)
+    content = _encode(with_topics(column_frame(columns), counted.tokens, opened.model.transform(counted.counts)), kind)
     if output is None:
         print_data(content.decode())
         return
     write_atomically(output, content)
     if not quiet:
-        Console().print(f"{in_words(len(counted.names), 'document')} written to {output}.")
+        Console().print(f"{pluralize(len(counted.names), 'document')} written to {output}.")
 
 
 def _kind(output: Path | None, as_json: bool) -> str:
@@ -78,11 +80,11 @@ def _kind(output: Path | None, as_json: bool) -> str:
         return "jsonl" if as_json else "csv"
     kind = output.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
-        raise InputError(f"{output} names no kind of table: end it with .csv, .parquet or .jsonl.")
+        raise InputError(f"--output: {output} must end with .csv, .parquet or .jsonl.")
     return kind
 
 
-def _written(frame: Any, kind: str) -> bytes:
+def _encode(frame: Any, kind: str) -> bytes:
     import polars as pl
 
     from polyseme.runs.write import harmless

@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, now
+from polyseme.cli.console import Console, timestamp
 
 
 def update(
     run: options.RunFolder,
     inputs: options.Inputs,
     refine: Annotated[
-        bool, typer.Option("--refine", help="Fit on with all documents; else the topics stay as they are.")
+        bool,
+        typer.Option("--refine", help="Fit the topics again to all documents. By default the topics do not change."),
     ] = False,
     format: options.Format = None,
     text: options.Text = None,
@@ -27,10 +28,10 @@ def update(
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Add documents to a run: their topics are found, and the run's own topics stay, or are refined.
+    """Add documents to a run and compute their topic weights.
 
-    The words stay those of the run: words that it does not have are not counted, and a document that is in the run
-    already (the same id from the same file) is left out.
+    The vocabulary does not change: words that the run does not contain are not counted. Documents that are already in
+    the run (same id in the same file) are left out.
 
     Examples:
 
@@ -40,7 +41,7 @@ def update(
     """
     options.check_inputs(inputs)
 
-    from polyseme.cli.fitting import end_if
+    from polyseme.cli.fitting import exit_if_interrupted
     from polyseme.cli.updating import update_in_memory, update_shards
     from polyseme.runs import open_run
     from polyseme.runs.run import ShardedRun
@@ -52,9 +53,9 @@ def update(
         inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
         uncategorized=uncategorized,
     )  # fmt: skip
-    entry = {"when": now(), "inputs": inputs, "refine": refine}
+    entry = {"when": timestamp(), "inputs": inputs, "refine": refine}
     if isinstance(opened, ShardedRun):
         interrupted = update_shards(opened, reader, entry, screen, notes, quiet=quiet)
     else:
         interrupted = update_in_memory(opened, reader, entry, screen, notes, quiet=quiet)
-    end_if(interrupted, notes)
+    exit_if_interrupted(interrupted, notes)
