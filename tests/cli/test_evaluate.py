@@ -128,7 +128,7 @@ def test_coherence_in_windows(folder: Path) -> None:
     assert done.exit_code == 0, done.output
     refused = run("evaluate", str(folder / "bare"), "--windows", "-q")
     assert refused.exit_code == 1
-    assert "Windows need texts" in refused.stderr
+    assert "--windows needs texts" in refused.stderr
 
 
 def test_smoothing_is_the_unigrams_share(folder: Path) -> None:
@@ -148,9 +148,9 @@ def test_every_step_is_told(folder: Path) -> None:
         (("nowhere",), 1, "nowhere is not a run"),
         (("{run}", "{folder}/foreign.txt"), 1, "The documents have none of the words that the model knows"),
         (("{run}", "{folder}/missing.csv"), 1, "missing.csv"),
-        (("{run}", "--text", "body"), 1, "how to read INPUT, and there is none: name it, or leave them out."),
+        (("{run}", "--text", "body"), 1, "describe INPUT, and no INPUT is given: add it, or omit these options."),
         (("{run}", "--words", "1"), 2, "--words"),
-        (("{run}", "-", "--windows"), 1, "Windows need texts: give files as INPUT"),
+        (("{run}", "-", "--windows"), 1, "--windows needs texts: give files as INPUT"),
     ],
 )
 def test_bad_input(folder: Path, arguments: tuple[str, ...], code: int, sentence: str) -> None:

@@ -208,7 +208,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.Mon
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("polyseme.runs.write.write_fitted", full)
+    monkeypatch.setattr("polyseme.cli.fitting.write_fitted", full)
     result = run("fit", "docs", "-k", "2", "-o", "out", cwd=folder)
     assert result.exit_code == 1
     assert "No space left on device" in result.stderr

@@ -158,10 +158,10 @@ def test_a_word_without_a_topic_gets_its_share() -> None:
     ("arguments", "sentence"),
     [
         ((), "Nothing to edit"),
-        (("--rename", "Space"), "--rename needs a topic and a name"),
+        (("--rename", "Space"), "--rename must be a topic and a name"),
         (("--rename", "7=Space"), "There is no topic 7: the run has topics 0 to 2."),
         (("--merge", "1"), "Merging needs two topics"),
-        (("--merge", "a,b"), "--merge needs topics with commas"),
+        (("--merge", "a,b"), "--merge must be topics separated by commas"),
         (("--merge", "0,1", "--drop", "1"), "Topic 1 is merged or dropped twice"),
         (("--drop", "0", "--drop", "1", "--drop", "2"), "No topic would be left"),
         (("--ban", "nonsense"), "has no word 'nonsense'"),

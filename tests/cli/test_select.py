@@ -67,9 +67,9 @@ def test_ranges(text: str | None, numbers: list[int] | None) -> None:
     ("text", "sentence"),
     [
         ("60:5", "The range of numbers of topics is empty: 5 is less than 60."),
-        ("60:5:5", "-k 60:5:5 holds no number of topics"),
+        ("60:5:5", "-k 60:5:5: give numbers"),
         ("5:60:0", "The step of -k must be at least 1."),
-        ("0,2", "-k 0,2 holds no number of topics"),
+        ("0,2", "-k 0,2: give numbers"),
         ("many", "-k must be a range such as 5:60"),
         ("-3:5", "-k must be a range such as 5:60"),
     ],

@@ -17,8 +17,16 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from explorer_corpora import HOSTILE, hostile_parts, themed_parts, themed_texts
 from polyseme import LDA, LSA, NMF, PLSA, InputError
-from polyseme.explore import from_gensim, from_sklearn, page, page_data, pyldavis_arguments, show_page, write_page
-from polyseme.explore.packing import LOG_STEP, SHARES, packed_counts, packed_topics, packed_weights, varints
+from polyseme.explore import (
+    from_gensim,
+    from_sklearn,
+    page_data,
+    pyldavis_arguments,
+    render_page,
+    show_page,
+    write_page,
+)
+from polyseme.explore.packing import LOG_STEP, SHARE_STEPS, encode_varints, pack_counts, pack_topics, pack_weights
 from polyseme.explore.page import SCRIPTS
 from polyseme.explore.summary import periods
 from polyseme.metrics import coherence, shown_words
@@ -60,8 +68,8 @@ def sections(text):
 
 def test_varints():
     values = [0, 1, 127, 128, 300, 2**14, 2**31, 2**40]
-    assert unpacked_varints(varints(np.array(values))) == values
-    assert varints(np.array([], dtype=int)).size == 0
+    assert unpacked_varints(encode_varints(np.array(values))) == values
+    assert encode_varints(np.array([], dtype=int)).size == 0
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float64])
@@ -70,7 +78,7 @@ def test_counts_survive_packing(dtype):
     dense[:, 3] = 0
     if dtype is np.float64:
         dense[0, 0] = 0.75
-    packed = packed_counts(sp.csr_array(dense))
+    packed = pack_counts(sp.csr_array(dense))
     gaps = iter(unpacked_varints(packed["gaps"]))
     values = iter(unpacked_varints(packed["counts"]) if "counts" in packed else packed["amounts"])
     again = np.zeros_like(dense)
@@ -83,19 +91,19 @@ def test_counts_survive_packing(dtype):
 
 
 def test_probabilities_are_packed_closely(parts):
-    packed = packed_topics(parts.topic_word)
+    packed = pack_topics(parts.topic_word)
     again = np.zeros_like(parts.topic_word.T)
     rows = np.repeat(np.arange(len(again)), unpacked_varints(packed["topics_of_word"]))
     again[rows, packed["word_topics"]] = np.exp(-LOG_STEP * packed["word_logs"])
-    kept = again > 0
-    np.testing.assert_allclose(again[kept], parts.topic_word.T[kept], rtol=LOG_STEP / 2 + 1e-9)
+    stored = again > 0
+    np.testing.assert_allclose(again[stored], parts.topic_word.T[stored], rtol=LOG_STEP / 2 + 1e-9)
     most = np.broadcast_to(parts.topic_word.max(axis=0)[:, np.newaxis], again.shape)
-    assert (parts.topic_word.T[~kept] < 1e-6 * most[~kept]).all()
-    packed = packed_weights(parts.doc_topic)
+    assert (parts.topic_word.T[~stored] < 1e-6 * most[~stored]).all()
+    packed = pack_weights(parts.doc_topic)
     theta = np.zeros_like(parts.doc_topic)
     rows = np.repeat(np.arange(len(theta)), unpacked_varints(packed["topics_of_document"]))
-    theta[rows, packed["document_topics"]] = packed["document_shares"] / SHARES
-    np.testing.assert_allclose(theta, parts.doc_topic, atol=2 / SHARES)
+    theta[rows, packed["document_topics"]] = packed["document_shares"] / SHARE_STEPS
+    np.testing.assert_allclose(theta, parts.doc_topic, atol=2 / SHARE_STEPS)
 
 
 def test_the_map_keeps_distances_that_fit_a_plane():
@@ -114,20 +122,20 @@ def test_periods():
     assert periods(["x", None, ""]) is None
     years = periods([1999, "2003", None, 2001.0])
     assert years.names == ["1999", "2000", "2001", "2002", "2003"]
-    assert years.of.tolist() == [0, 4, -1, 2]
+    assert years.numbers.tolist() == [0, 4, -1, 2]
     decades = periods([f"{year}" for year in range(1800, 2000)])
     assert decades.names[0] == "1800s"
     assert len(decades.names) == 20
     months = periods([date(2020, 1, 3), "2020-11-30T10:00:00Z", np.datetime64("2021-02-01")])
     assert months.names[0] == "2020-01"
-    assert months.of.tolist() == [0, 10, 13]
+    assert months.numbers.tolist() == [0, 10, 13]
     days = periods(["2020-02-27", "2020/03/01", "2020-13-01"])
     assert days.names == ["2020-02-27", "2020-02-28", "2020-02-29", "2020-03-01"]
-    assert days.of.tolist() == [0, 3, -1]
+    assert days.numbers.tolist() == [0, 3, -1]
 
 
 def test_a_page_holds_what_its_parts_are(parts):
-    found = sections(page(parts, "full"))
+    found = sections(render_page(parts, "full"))
     core = found["core"]
     assert core["words"] == parts.vocabulary
     np.testing.assert_allclose(core["weights"], parts.topic_weights)
@@ -141,7 +149,7 @@ def test_texts_are_as_much_as_was_asked_for(parts):
     texts = {
         kind: [
             text
-            for name, section in sections(page(parts, kind)).items()
+            for name, section in sections(render_page(parts, kind)).items()
             if name[:5] == "texts"
             for text in section["texts"]
         ]
@@ -150,12 +158,12 @@ def test_texts_are_as_much_as_was_asked_for(parts):
     assert texts["full"] == parts.texts
     assert all(len(text) <= 300 for text in texts["excerpt"])
     assert texts["none"] == []
-    assert parts.texts[0] not in page(parts, "none")
+    assert parts.texts[0] not in render_page(parts, "none")
 
 
 def test_the_page_is_the_same_each_time_and_allows_its_own_script_alone(parts):
-    text = page(parts)
-    assert text == page(parts)
+    text = render_page(parts)
+    assert text == render_page(parts)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text).group(1)
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
@@ -169,7 +177,7 @@ def test_the_page_is_the_same_each_time_and_allows_its_own_script_alone(parts):
 
 
 def test_hostile_names_stay_in_their_blocks():
-    text = page(hostile_parts()[1], "full")
+    text = render_page(hostile_parts()[1], "full")
     outside = re.sub(r'<script type="application/octet-stream".*?</script>', "", text, flags=re.DOTALL)
     assert all(name not in outside for name in HOSTILE if "<" in name)
     assert text.count("<script") == len(sections(text)) + 1
@@ -178,7 +186,7 @@ def test_hostile_names_stay_in_their_blocks():
 def test_a_lone_surrogate_does_no_harm():
     counts = np.array([[1, 2], [2, 0]])
     model = PLSA(2, random_state=0).fit(counts)
-    text = page(model, "full", counts=counts, vocabulary=["a\ud800", "b"], texts=["\udfff x", "y"])
+    text = render_page(model, "full", counts=counts, vocabulary=["a\ud800", "b"], texts=["\udfff x", "y"])
     assert sections(text)["core"]["words"] == ["a?", "b"]
     text.encode()
 
@@ -186,7 +194,7 @@ def test_a_lone_surrogate_does_no_harm():
 def test_the_file_appears_whole(parts, tmp_path):
     path = tmp_path / "page.html"
     write_page(parts, path)
-    assert path.read_text(encoding="utf-8") == page(parts)
+    assert path.read_text(encoding="utf-8") == render_page(parts)
     with pytest.raises(InputError, match="text must be one of"):
         write_page(parts, path, text="some")
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
@@ -215,7 +223,7 @@ def test_every_topic_model_has_parts(make):
     np.testing.assert_allclose(made.topic_word.sum(axis=1), 1)
     np.testing.assert_allclose(made.doc_topic.sum(axis=1), 1, atol=1e-5)
     assert made.topic_weights.sum() == pytest.approx(1)
-    assert page(made)
+    assert render_page(made)
 
 
 def test_topics_of_scikit_learn():
@@ -278,10 +286,12 @@ REFUSED = {
     ),
     "not fitted": lambda p: page_data(PLSA(2), p.counts, p.vocabulary),
     "give vocabulary or vectorizer": lambda p: page_data(PLSA(2, random_state=0).fit(p.counts), p.counts),
-    "no topics of words": lambda p: page_data(LSA(2).fit(p.counts), p.counts, p.vocabulary),
-    "knows no documents": lambda p: page(PLSA(2, random_state=0).fit(p.counts)),
-    "has them already": lambda p: page(p, titles=["a"]),
-    "no full texts": lambda p: page(page_data(PLSA(2, random_state=0).fit(p.counts), p.counts, p.vocabulary), "full"),
+    "no distributions over words": lambda p: page_data(LSA(2).fit(p.counts), p.counts, p.vocabulary),
+    "needs documents: give counts=": lambda p: render_page(PLSA(2, random_state=0).fit(p.counts)),
+    "contains them already": lambda p: render_page(p, titles=["a"]),
+    "no full texts": lambda p: render_page(
+        page_data(PLSA(2, random_state=0).fit(p.counts), p.counts, p.vocabulary), "full"
+    ),
 }
 
 
@@ -311,7 +321,7 @@ def test_a_run_has_a_page(tmp_path):
     about = {"model": {"seed": 0}, "topic_names": {"1": "Bread"}, "selection": selection, "stability": [0.5, 0.25, 1]}
     write_run(tmp_path / "run", model, Counted(counts, columns, vectorizer), about, texts=texts)
     run = open_run(tmp_path / "run")
-    found = sections(page(run))
+    found = sections(render_page(run))
     assert found["core"]["title"] == "run"
     assert found["core"]["topic_names"] == {"1": "Bread"}
     assert found["core"]["selection"] == [{"k": 3, "perplexity": 9.5, "error": pytest.approx(0.95)}]
@@ -323,7 +333,7 @@ def test_a_run_has_a_page(tmp_path):
     assert found["core"]["facts"]["seed"] == 0
     assert found["texts0"]["texts"] == columns["excerpt"]
     assert found["documents"]["labels"] == ["harbour", "kitchen", "money", "music"]
-    assert sections(page(run, "full"))["texts0"]["texts"] == texts
+    assert sections(render_page(run, "full"))["texts0"]["texts"] == texts
 
 
 def test_a_fitted_model_shows_its_topics_in_a_notebook(parts):

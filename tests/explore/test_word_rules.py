@@ -15,7 +15,7 @@ REFUSED = {
     "a preprocessor written in Python": CountVectorizer(preprocessor=str.upper),
     "pieces of words, not of words": CountVectorizer(analyzer="char"),
     "a function written in Python": CountVectorizer(strip_accents=strip_accents_unicode),
-    "only Python's regular expressions know": CountVectorizer(token_pattern=r"\b\w+(?:-\w+)*\b"),
+    "needs Python's regular expressions": CountVectorizer(token_pattern=r"\b\w+(?:-\w+)*\b"),
     "not fitted, so its language is not known": Vectorizer(language="english"),
     "counted by a object, which runs in Python only": object(),
 }

@@ -1,4 +1,4 @@
-"""The explorer: one HTML page that shows a model, its words and its documents."""
+"""The explorer: one HTML page that shows a model with its words and documents."""
 
 from polyseme.explore.page import render_page, show_page, write_page
 from polyseme.explore.page_data import (
@@ -8,7 +8,6 @@ from polyseme.explore.page_data import (
     from_sklearn,
     page_data,
     pyldavis_arguments,
-    run_page_data,
 )
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "page_data",
     "pyldavis_arguments",
     "render_page",
-    "run_page_data",
     "show_page",
     "write_page",
 ]

@@ -1,4 +1,8 @@
-"""One self-contained HTML page: the explorer. No server, no network, nothing from the corpus is ever code."""
+"""The explorer page: one HTML file that needs no server and no network.
+
+The data are base64 in inert script elements, and a content security policy allows only the page's own script and
+style, so that no text of a corpus can run as code.
+"""
 
 from __future__ import annotations
 
@@ -10,35 +14,58 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
-from polyseme.errors import InputError
-from polyseme.explore.packing import packed_section
+from polyseme.explore.packing import pack_section
 from polyseme.explore.page_data import PageData, page_data, run_page_data
 from polyseme.explore.summary import Section, summarize
 from polyseme.io.files import write_atomically
+from polyseme.runs import Run
 
 SCRIPTS = (
     "data.js", "words.js", "folding.js", "corpus.js", "search.js", "dom.js", "export.js", "charts.js", "charts_more.js",
     "pieces.js", "view_topics.js", "view_topic.js", "view_documents.js", "view_document.js", "view_word.js",
     "view_search.js", "view_paste.js", "view_labels.js", "view_time.js", "view_tree.js", "view_fit.js", "app.js",
 )  # fmt: skip
-"""in this order they become one script"""
+"""Scripts of the page, in the order in which they are joined to one script."""
 
 
-def write_page(corpus: Any, path: str | PathLike[str], text: str = "excerpt", **parts: Any) -> None:
-    """Writes the explorer of a run, of `Parts`, or of a fitted model with its counts, to one HTML file.
+def write_page(model: Any, path: str | PathLike[str], text: str = "excerpt", **arguments: Any) -> None:
+    """Write the explorer page of a fitted model, a run or PageData to an HTML file.
 
-    text : "excerpt" (how each document begins), "full", or "none"; the counts of words are always in the page.
-    parts : for a fitted model, the arguments of `polyseme.explore.of_model`: counts, vocabulary, titles ...
+    The file is written atomically. It always contains the word counts of the documents.
 
-    The file appears whole or not at all.
+    Parameters
+    ----------
+    model : estimator, Run or PageData
+        What the page shows.
+    path : str or PathLike
+        File to write.
+    text : {"excerpt", "full", "none"}, default="excerpt"
+        How much of each document's text the page contains.
+    **arguments : object
+        Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
     """
-    write_atomically(path, render_page(corpus, text, **parts).encode())
+    write_atomically(path, render_page(model, text, **arguments).encode())
 
 
-def render_page(corpus: Any, text: str = "excerpt", **parts: Any) -> str:
-    """The text of the page that `write_page` writes."""
-    made = page_data_of(corpus, text, **parts)
-    first, *others = (_block(name, section) for name, section in summarize(made, text).items())
+def render_page(model: Any, text: str = "excerpt", **arguments: Any) -> str:
+    """Return the HTML of the page that `write_page` writes.
+
+    Parameters
+    ----------
+    model : estimator, Run or PageData
+        What the page shows.
+    text : {"excerpt", "full", "none"}, default="excerpt"
+        How much of each document's text the page contains.
+    **arguments : object
+        Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
+
+    Returns
+    -------
+    str
+        HTML of the page.
+    """
+    data = _as_page_data(model, text, arguments)
+    first, *others = (_block(name, section) for name, section in summarize(data, text).items())
     script, style = _script(), _asset("style.css")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data: blob:; "
@@ -46,7 +73,7 @@ def render_page(corpus: Any, text: str = "excerpt", **parts: Any) -> str:
     )
     filled = {
         "policy": html.escape(policy, quote=False),
-        "title": html.escape(made.title),
+        "title": html.escape(data.title),
         "style": style,
         "core": first,
         "others": "\n".join(others),
@@ -56,44 +83,53 @@ def render_page(corpus: Any, text: str = "excerpt", **parts: Any) -> str:
     return "".join(filled[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
 
-class Shown:
-    """A page in a notebook: the explorer in a frame of its own."""
+def show_page(model: Any, *, text: str = "excerpt", height: int = 800, **arguments: Any) -> NotebookPage:
+    """Show the explorer page in a notebook.
+
+    Parameters
+    ----------
+    model : estimator, Run or PageData
+        What the page shows.
+    text : {"excerpt", "full", "none"}, default="excerpt"
+        How much of each document's text the page contains.
+    height : int, default=800
+        Height of the frame in pixels.
+    **arguments : object
+        Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
+
+    Returns
+    -------
+    NotebookPage
+        Object that a notebook displays as the page.
+    """
+    return NotebookPage(render_page(model, text, **arguments), height)
+
+
+class NotebookPage:
+    """A page that a notebook displays in a frame."""
 
     def __init__(self, content: str, height: int) -> None:
         self.content = content
         self.height = height
 
     def _repr_html_(self) -> str:
-        inside = html.escape(self.content)
+        content = html.escape(self.content)
         return (
-            f'<iframe srcdoc="{inside}" width="100%" height="{self.height}" style="border:0" title="Explorer" '
+            f'<iframe srcdoc="{content}" width="100%" height="{self.height}" style="border:0" title="Explorer" '
             'sandbox="allow-scripts allow-downloads"></iframe>'
         )
 
 
-def show_page(corpus: Any, *, text: str = "excerpt", height: int = 800, **parts: Any) -> Shown:
-    """The explorer inline in a notebook; arguments as `write_page`'s."""
-    return Shown(render_page(corpus, text, **parts), height)
-
-
-def page_data_of(corpus: Any, text: str = "full", **parts: Any) -> PageData:
-    """Parts of whatever has them: Parts, a run, or a fitted model with counts."""
-    if isinstance(corpus, PageData):
-        made = corpus
-    elif hasattr(corpus, "documents") and hasattr(corpus, "model"):
-        made = run_page_data(corpus, texts=text == "full")
-    elif "counts" in parts:
-        return page_data(corpus, **parts)
-    else:
-        raise InputError("A fitted model alone knows no documents: give counts=, and vocabulary= or vectorizer=.")
-    if parts:
-        raise InputError(f"{', '.join(parts)}: these are for a fitted model; a run or Parts has them already.")
-    return made
+def _as_page_data(model: Any, text: str, arguments: dict[str, Any]) -> PageData:
+    """Return the data of the page; the full texts of a run are read only if the page contains them."""
+    if isinstance(model, Run) and not arguments:
+        return run_page_data(model, texts=text == "full")
+    return page_data(model, **arguments)
 
 
 def _block(name: str, section: Section) -> str:
-    """The element of a section; base64 has no character that could end it."""
-    packed = packed_section(section.values, section.arrays)
+    """Return the script element of a section; base64 has no character that could end the element."""
+    packed = pack_section(section.values, section.arrays)
     return f'<script type="application/octet-stream" id="{name}">{base64.b64encode(packed).decode()}</script>'
 
 
@@ -108,5 +144,5 @@ def _script() -> str:
 
 
 def _digest(content: str) -> str:
-    """The corpus expression that lets exactly this inline script or style through a content security policy."""
+    """Return the source expression of a content security policy that allows exactly this script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

@@ -1,7 +1,4 @@
-"""What an explorer page is made of, whichever library the topics come from.
-
-Topics of other libraries as parts of a page, and a page's parts as pyLDAvis takes them.
-"""
+"""Data of an explorer page, collected from a fitted model, a run, or a model of scikit-learn or gensim."""
 
 from __future__ import annotations
 
@@ -23,35 +20,96 @@ from polyseme.kernels import Array, Floats
 from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordAmounts, shown_words, tempered, topic_words, word_amounts
 from polyseme.retrieval.queries import checked_counts
-from polyseme.runs.topic_documents import TopicModel, Typical, topic_documents
+from polyseme.runs import Run
+from polyseme.runs.topic_documents import TopicDocuments, TopicModel, topic_documents
 
 _NODE_WORDS = 12
+"""Words of each node of a topic tree."""
 
 
 @dataclass(frozen=True)
 class Inference:
-    """How the page finds P(z|d) of a new text, with the topics fixed."""
+    """How the page computes P(z|d) of a new text, with the topics fixed.
+
+    Parameters
+    ----------
+    kind : {"likelihood", "variational"}, default="likelihood"
+        "likelihood" folds in as PLSA does; "variational" updates a Dirichlet posterior as LDA does.
+    temperature : float, default=1.0
+        Exponent of tempered EM.
+    background_share : float, default=0.0
+        Weight of the background distribution.
+    background : ndarray of shape (n_words,) or None, default=None
+        Background distribution P(w|B).
+    alpha : ndarray of shape (n_topics,) or None, default=None
+        Parameters of the Dirichlet prior on the topics of a document.
+    totals : ndarray of shape (n_topics,) or None, default=None
+        Sums over the words of the Dirichlet parameters of the topics.
+    note : str, default=""
+        How the page differs from the model's own ``transform``.
+    """
 
     kind: str = "likelihood"
-    """"likelihood" (folding in, as PLSA does) or "variational" (LDA)"""
     temperature: float = 1.0
     background_share: float = 0.0
     background: Floats | None = None
-    """P(w|B), one number a word"""
     alpha: Floats | None = None
-    """of LDA's Dirichlet prior, K numbers"""
     totals: Floats | None = None
-    """of LDA's topics: sum_w lambda_kw, K numbers"""
     note: str = ""
-    """what the page does otherwise than the model's own transform"""
 
 
 @dataclass(frozen=True)
 class PageData:
-    """Topics and documents: arrays and lists, checked to fit together.
+    """Topics and documents that a page shows, with consistent shapes.
 
-    topic_word : P(w|z), K x words. doc_topic : P(z|d), documents x K. counts : documents x words, CSR.
-    Lists that describe documents are as long as counts has rows, or None.
+    Parameters
+    ----------
+    topic_word : ndarray of shape (n_topics, n_words)
+        P(w|z).
+    doc_topic : ndarray of shape (n_documents, n_topics)
+        P(z|d).
+    counts : sparse array of shape (n_documents, n_words)
+        Word counts, CSR.
+    vocabulary : list of str
+        Word of each column.
+    model_name : str, default="topics"
+        Name of the model's class.
+    title : str, default="Topics"
+        Title of the page.
+    inference : Inference
+        How the page computes P(z|d) of a new text.
+    vectorizer : CountVectorizer or None, default=None
+        Vectorizer of the counts; the page counts new texts with its rules.
+    ids : list of str or None, default=None
+        Id of each document.
+    titles : list of str or None, default=None
+        Title of each document.
+    labels : list of list of str or None, default=None
+        Labels of each document.
+    times : list or None, default=None
+        Date or time of each document.
+    texts : list of str or None, default=None
+        Full text of each document.
+    excerpts : list of str or None, default=None
+        Beginning of each text; taken from `texts` if None.
+    topic_names : mapping of int to str
+        Names of topics.
+    history : mapping of str to array
+        Values per iteration, such as ``history_`` of an estimator.
+    facts : mapping of str to value
+        Facts about the fit by name, shown as they are.
+    selection : sequence of mapping, default=()
+        Results of the choice of the number of topics: k, perplexity and error.
+    selection_reason : str, default=""
+        Sentence that explains the choice.
+    chosen_size : int or None, default=None
+        Number of topics that was chosen.
+    measures : mapping of str to ndarray of shape (n_topics,)
+        More measures of the topics, such as stability.
+    tree : sequence of mapping, default=()
+        Nodes of a topic tree: name, parent (-1 for the root), topic (of a leaf), weight and columns of words.
+    amounts : WordAmounts or None, default=None
+        Expected numbers of documents per topic and word, by which words are ranked; computed from `counts` if None.
     """
 
     topic_word: Floats
@@ -71,26 +129,20 @@ class PageData:
     topic_names: Mapping[int, str] = field(default_factory=dict)
     history: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """figures of the fit by their names, for people to read"""
     selection: Sequence[Mapping[str, float]] = ()
-    """the choice of K: rows with k, perplexity and, if known, error"""
     selection_reason: str = ""
     chosen_size: int | None = None
     measures: Mapping[str, Floats] = field(default_factory=dict)
-    """more about each topic, K numbers by name, such as coherence and stability"""
     tree: Sequence[Mapping[str, Any]] = ()
-    """of topics in a tree: for each node its name, parent (-1: root), topic (of a leaf), weight and the columns of its
-    words"""
     amounts: WordAmounts | None = None
-    """expected documents by topic and word, which words are ranked by; None counts these documents"""
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.topic_word.shape
         n_docs = self.counts.shape[0]
         if self.doc_topic.shape != (n_docs, n_topics):
             raise InputError(
-                f"The model has P(z|d) of shape {self.doc_topic.shape}, but {n_docs} documents and {n_topics} topics: "
-                "give the counts that it was fitted to."
+                f"doc_topic has shape {self.doc_topic.shape}, but there are {n_docs} documents and {n_topics} topics: "
+                "give the counts that the model was fitted to."
             )
         if len(self.vocabulary) != n_words:
             raise InputError(f"vocabulary must have one name for each of the {n_words} words.")
@@ -101,18 +153,23 @@ class PageData:
 
     @property
     def tokens(self) -> Floats:
-        """n_d, the length of each document."""
+        """Number of tokens n_d of each document."""
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
 
     @property
     def doc_weights(self) -> Floats:
-        """P(d), by length."""
+        """P(d), proportional to the number of tokens."""
         tokens = self.tokens
         return tokens / tokens.sum() if tokens.sum() > 0 else np.full(tokens.size, 1 / max(tokens.size, 1))
 
+    @property
+    def topic_weights(self) -> Floats:
+        """P(z) of these documents."""
+        return symmetric_view(self.doc_topic, self.doc_weights).topic_weights
+
     @cached_property
     def word_documents(self) -> WordAmounts:
-        """What the words of the topics are ranked by: the model's own counts of documents, or those of this page."""
+        """Expected numbers of documents per topic and word: those of the model, or computed from `counts`."""
         if self.amounts is not None:
             return self.amounts
         counts = sparse_counts(self.counts, np.dtype(np.float64))
@@ -125,8 +182,19 @@ class PageData:
             "documents", topic_words(sums, len(self.topic_word)), sums.topics, sums.words, self.topic_word
         )  # fmt: skip
 
-    def typical_documents(self, n_documents: int) -> Typical:
-        """See runs/typical.py."""
+    def topic_documents(self, n_documents: int) -> TopicDocuments:
+        """Return the fit and the most typical documents of each topic.
+
+        Parameters
+        ----------
+        n_documents : int
+            Number of documents per topic.
+
+        Returns
+        -------
+        TopicDocuments
+            Result of `polyseme.runs.topic_documents.topic_documents`.
+        """
         background = self.inference.background
         model = TopicModel(
             self.topic_word, np.asarray(self.counts.sum(axis=0)).ravel() / max(self.tokens.sum(), 1.0), self.doc_topic,
@@ -140,15 +208,10 @@ class PageData:
         found = self.inference.background
         return None if found is None else FixedBackground(self.inference.background_share, found, False)
 
-    @property
-    def topic_weights(self) -> Floats:
-        """P(z) of these documents."""
-        return symmetric_view(self.doc_topic, self.doc_weights).topic_weights
-
 
 def page_data(
     model: Any,
-    counts: Any,
+    counts: Any = None,
     vocabulary: Sequence[str] | None = None,
     *,
     vectorizer: Any = None,
@@ -157,76 +220,267 @@ def page_data(
     labels: Sequence[Any] | None = None,
     times: Sequence[Any] | None = None,
     texts: Sequence[str] | None = None,
-    title: str = "Topics",
-    **more: Any,
+    title: str | None = None,
+    **fields: Any,
 ) -> PageData:
-    """Parts of a fitted polyseme model and the counts it was fitted to (or others of the same words).
+    """Collect the data of a page from a fitted model and its counts, or from a run.
 
-    vocabulary : the word of each column; by default those of the vectorizer or of the model.
-    vectorizer : what made the counts; with it the page counts new texts in the same way.
-    labels : a name for each document, several in a list, or None.
-    more : other fields of `Parts`.
+    Parameters
+    ----------
+    model : estimator, Run or PageData
+        Fitted topic model of polyseme, or a run (`polyseme.runs.open_run`). PageData is returned unchanged. A run and
+        PageData contain all data, so the other arguments are for an estimator only.
+    counts : array-like or sparse matrix of shape (n_documents, n_words), default=None
+        Counts that the model was fitted to, or counts of other documents with the same words.
+    vocabulary : sequence of str or None, default=None
+        Word of each column. By default that of the vectorizer or of the model.
+    vectorizer : CountVectorizer or None, default=None
+        Vectorizer of the counts; the page counts new texts with its rules.
+    ids : sequence or None, default=None
+        Id of each document.
+    titles : sequence or None, default=None
+        Title of each document.
+    labels : sequence or None, default=None
+        Label of each document, or a list of labels, or None.
+    times : sequence or None, default=None
+        Date or time of each document.
+    texts : sequence of str or None, default=None
+        Text of each document.
+    title : str or None, default=None
+        Title of the page. By default "Topics".
+    **fields : object
+        Other fields of PageData.
+
+    Returns
+    -------
+    PageData
+        Data of the page.
+
+    Raises
+    ------
+    InputError
+        If the arguments do not fit together.
     """
+    given = {
+        "counts": counts, "vocabulary": vocabulary, "vectorizer": vectorizer, "ids": ids, "titles": titles,
+        "labels": labels, "times": times, "texts": texts, "title": title, **fields,
+    }  # fmt: skip
+    if isinstance(model, Run | PageData):
+        names = [name for name, value in given.items() if value is not None]
+        if names:
+            raise InputError(f"{', '.join(names)}: for a fitted model only; a Run or PageData contains them already.")
+        return run_page_data(model) if isinstance(model, Run) else model
+    if counts is None:
+        raise InputError("A page of a fitted model needs documents: give counts=, and vocabulary= or vectorizer=.")
     words = column_words(model, vocabulary, vectorizer)
     matrix = checked_counts(counts, len(words), "counts")
-    topics, doc_topic, inference = _opened(model, matrix)
+    topics, doc_topic, inference = _fitted_arrays(model, matrix)
     return PageData(
-        topics, doc_topic, matrix, words, type(model).__name__, title, inference, vectorizer,
-        ids=strings(ids), titles=strings(titles), labels=label_lists(labels),
-        times=None if times is None else list(times), texts=strings(texts),
-        history=getattr(model, "history_", {}), facts=_facts(model), tree=_tree(model), amounts=_amounts(model), **more,
+        topics, doc_topic, matrix, words, type(model).__name__, "Topics" if title is None else title, inference,
+        vectorizer, ids=_as_strings(ids), titles=_as_strings(titles), labels=_as_label_lists(labels),
+        times=None if times is None else list(times), texts=_as_strings(texts),
+        history=getattr(model, "history_", {}), facts=_model_facts(model), tree=_tree_nodes(model),
+        amounts=_document_amounts(model), **fields,
     )  # fmt: skip
 
 
-def run_page_data(run: Any, *, texts: bool = True) -> PageData:
-    """Parts of a run folder (`polyseme.runs.open_run`), with the whole texts if it keeps them and they are wanted."""
+def run_page_data(run: Run, *, texts: bool = True) -> PageData:
+    """Collect the data of a page from a run. `texts` says whether to read the full texts, if the run has them."""
     frame, about = run.documents, run.about
     times = frame["time"].to_list()
-    parts = page_data(
+    data = page_data(
         run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=run.ids,
         titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None,
         texts=run.texts if texts else None,
         title=str(about.get("title") or run.path.resolve().name),
     )  # fmt: skip
     selection = about.get("selection") or {}
-    K = parts.topic_word.shape[0]
-    found = selection_rows(selection)
-    held_out = next((row["perplexity"] for row in found if row["k"] == K), None)
+    K = data.topic_word.shape[0]
+    rows = _selection_rows(selection)
+    held_out = next((row["perplexity"] for row in rows if row["k"] == K), None)
     stability = about.get("stability")
     return replace(
-        parts,
+        data,
         excerpts=[excerpt or "" for excerpt in frame["excerpt"].to_list()],
         topic_names=run.topic_names,
-        selection=found,
+        selection=rows,
         selection_reason=str(selection.get("reason", "")) if isinstance(selection, Mapping) else "",
         chosen_size=K,
-        facts={**parts.facts, **({"held-out perplexity": held_out} if held_out else {}), **_run_facts(about)},
+        facts={**data.facts, **({"held-out perplexity": held_out} if held_out else {}), **_run_facts(about)},
         measures={"stability": np.asarray(stability)} if isinstance(stability, list) and len(stability) == K else {},
     )
 
 
-def strings(values: Sequence[Any] | None) -> list[str] | None:
+def from_sklearn(
+    model: Any,
+    counts: Any,
+    vectorizer: Any = None,
+    *,
+    vocabulary: Sequence[str] | None = None,
+    titles: Sequence[Any] | None = None,
+    labels: Sequence[Any] | None = None,
+    times: Sequence[Any] | None = None,
+    texts: Sequence[str] | None = None,
+    title: str = "Topics",
+) -> PageData:
+    """Collect the data of a page from a topic model of scikit-learn.
+
+    The factors of NMF are rescaled: the rows of H sum to one and W takes their sums (Gaussier and Goutte, 2005).
+
+    Parameters
+    ----------
+    model : LatentDirichletAllocation, NMF or MiniBatchNMF
+        Fitted model.
+    counts : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts that the model was fitted to.
+    vectorizer : CountVectorizer or None, default=None
+        Vectorizer of the counts.
+    vocabulary : sequence of str or None, default=None
+        Word of each column. By default that of the vectorizer.
+    titles : sequence or None, default=None
+        Title of each document.
+    labels : sequence or None, default=None
+        Label of each document, or a list of labels, or None.
+    times : sequence or None, default=None
+        Date or time of each document.
+    texts : sequence of str or None, default=None
+        Text of each document.
+    title : str, default="Topics"
+        Title of the page.
+
+    Returns
+    -------
+    PageData
+        Data of the page.
+
+    References
+    ----------
+    - Gaussier, E. and Goutte, C. (2005). Relation between PLSA and NMF and implications. Proceedings of SIGIR, 601-602.
+    """
+    if not hasattr(model, "components_"):
+        raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
+    words = column_words(model, vocabulary, vectorizer)
+    matrix = checked_counts(counts, len(words), "counts")
+    weights = np.asarray(model.transform(counts))
+    if hasattr(model, "doc_topic_prior_"):  # LatentDirichletAllocation
+        lambda_ = np.asarray(model.components_, dtype=np.float64)
+        alpha = np.full(len(lambda_), float(model.doc_topic_prior_))
+        inference = Inference("variational", alpha=alpha, totals=lambda_.sum(axis=1))
+        topics, doc_topic = rows_to_one(lambda_), rows_to_one(weights)
+    elif np.min(model.components_) >= 0:
+        note = "New texts are folded in by likelihood (KL), not by this NMF's own transform."
+        topics, doc_topic, inference = _normalize_factors(weights, model.components_, note)
+    else:
+        raise InputError(f"{type(model).__name__} has negative weights of words: the page is for topic models.")
+    facts = {"iterations": int(model.n_iter_)} if hasattr(model, "n_iter_") else {}
+    return PageData(
+        topics, doc_topic, matrix, words, type(model).__name__, title, inference, vectorizer,
+        titles=_as_strings(titles), labels=_as_label_lists(labels), times=None if times is None else list(times),
+        texts=_as_strings(texts), facts=facts,
+    )  # fmt: skip
+
+
+def from_gensim(
+    model: Any,
+    corpus: Any,
+    *,
+    titles: Sequence[Any] | None = None,
+    labels: Sequence[Any] | None = None,
+    times: Sequence[Any] | None = None,
+    texts: Sequence[str] | None = None,
+    title: str = "Topics",
+) -> PageData:
+    """Collect the data of a page from an LdaModel of gensim.
+
+    Parameters
+    ----------
+    model : gensim.models.LdaModel
+        Fitted model.
+    corpus : iterable of list of (int, float)
+        Documents as gensim takes them: pairs of a word's number and its count.
+    titles : sequence or None, default=None
+        Title of each document.
+    labels : sequence or None, default=None
+        Label of each document, or a list of labels, or None.
+    times : sequence or None, default=None
+        Date or time of each document.
+    texts : sequence of str or None, default=None
+        Text of each document.
+    title : str, default="Topics"
+        Title of the page.
+
+    Returns
+    -------
+    PageData
+        Data of the page.
+    """
+    lambda_ = np.asarray(model.state.get_lambda(), dtype=np.float64)
+    words = [str(model.id2word[word]) for word in range(lambda_.shape[1])]
+    documents = [list(document) for document in corpus]
+    matrix = checked_counts(_gensim_counts(documents, len(words)), len(words), "corpus")
+    gamma, _ = model.inference(documents)
+    inference = Inference("variational", alpha=np.asarray(model.alpha, dtype=np.float64), totals=lambda_.sum(axis=1))
+    return PageData(
+        rows_to_one(lambda_), rows_to_one(np.asarray(gamma)), matrix, words, type(model).__name__, title, inference,
+        titles=_as_strings(titles), labels=_as_label_lists(labels), times=None if times is None else list(times),
+        texts=_as_strings(texts),
+    )  # fmt: skip
+
+
+def pyldavis_arguments(model: Any, counts: Any = None, vocabulary: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the arguments of ``pyLDAvis.prepare``.
+
+    Documents without words are left out, because pyLDAvis fails on them. Pass ``sort_topics=False`` to pyLDAvis as
+    well, to keep the numbers of the topics.
+
+    Parameters
+    ----------
+    model : estimator, Run or PageData
+        Fitted model, run, or data of a page.
+    counts : array-like or sparse matrix of shape (n_documents, n_words), default=None
+        Counts that the model was fitted to. Only for an estimator.
+    vocabulary : sequence of str or None, default=None
+        Word of each column. Only for an estimator.
+
+    Returns
+    -------
+    dict
+        Values of topic_term_dists, doc_topic_dists, doc_lengths, vocab and term_frequency.
+    """
+    data = page_data(model, counts, vocabulary)
+    filled = data.tokens > 0
+    return {
+        "topic_term_dists": rows_to_one(data.topic_word),
+        "doc_topic_dists": rows_to_one(np.asarray(data.doc_topic[filled], dtype=np.float64)),
+        "doc_lengths": data.tokens[filled],
+        "vocab": list(data.vocabulary),
+        "term_frequency": np.asarray(data.counts.sum(axis=0), dtype=np.float64).ravel(),
+    }
+
+
+def _as_strings(values: Sequence[Any] | None) -> list[str] | None:
     return None if values is None else ["" if value is None else str(value) for value in values]
 
 
-def label_lists(labels: Sequence[Any] | None) -> list[list[str]] | None:
-    """The labels of each document; "a; b", as a run keeps them, are two. None where no document has one."""
+def _as_label_lists(labels: Sequence[Any] | None) -> list[list[str]] | None:
+    """Return a list of labels for each document; "a; b", as runs store them, are two. None if there are no labels."""
     if labels is None:
         return None
     lists = [
-        [str(name) for name in value] if isinstance(value, list | tuple | set) else _names_in(value) for value in labels
+        [str(name) for name in value] if isinstance(value, list | tuple | set) else _split_labels(value)
+        for value in labels
     ]
     return lists if any(lists) else None
 
 
-def _names_in(value: Any) -> list[str]:
+def _split_labels(value: Any) -> list[str]:
     return [] if value is None else [name for name in str(value).split("; ") if name]
 
 
-def selection_rows(selection: Any) -> list[dict[str, float]]:
-    """The rows of a choice of K, as `Selection.as_dict` has them, with k, perplexity and error.
+def _selection_rows(selection: Any) -> list[dict[str, float]]:
+    """Return k, perplexity and error of the rows that `Selection.as_dict` wrote, sorted by k.
 
-    The error is one standard error of the difference to the best number.
+    The error is one standard error of the difference to the best number of topics.
     """
     rows = selection.get("rows", ()) if isinstance(selection, Mapping) else selection or ()
     found = []
@@ -239,8 +493,8 @@ def selection_rows(selection: Any) -> list[dict[str, float]]:
     return sorted(found, key=lambda row: row["k"])
 
 
-def _opened(model: Any, counts: Any) -> tuple[Floats, Array, Inference]:
-    """P(w|z), P(z|d) of the counts, and how new texts are folded in."""
+def _fitted_arrays(model: Any, counts: Any) -> tuple[Floats, Array, Inference]:
+    """Return P(w|z), P(z|d) of the counts, and how the page infers P(z|d) of new texts."""
     if not hasattr(model, "components_"):
         raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
     if hasattr(model, "doc_factor_"):  # NMF
@@ -248,9 +502,9 @@ def _opened(model: Any, counts: Any) -> tuple[Floats, Array, Inference]:
             model = model.to_plsa()
         else:
             W = model.transform(counts)
-            return of_nonnegative_factors(W, model.components_, "Texts are folded in by likelihood (KL).")
+            return _normalize_factors(W, model.components_, "New texts are folded in by likelihood (KL).")
     if not hasattr(model, "doc_topic_") or not hasattr(model, "topic_weights_"):
-        raise InputError(f"A {type(model).__name__} has no topics of words: the page is for PLSA, NMF and LDA.")
+        raise InputError(f"{type(model).__name__} has no distributions over words: the page is for PLSA, NMF and LDA.")
     doc_topic = model.doc_topic_ if len(model.doc_topic_) == counts.shape[0] else model.transform(counts)
     topics = rows_to_one(np.asarray(model.components_, dtype=np.float64))
     if hasattr(model, "topic_word_dirichlet_"):
@@ -270,8 +524,8 @@ def _opened(model: Any, counts: Any) -> tuple[Floats, Array, Inference]:
     )  # fmt: skip
 
 
-def of_nonnegative_factors(W: Array, H: Array, note: str) -> tuple[Floats, Floats, Inference]:
-    """W (documents x K) and H (K x words) as P(w|z) and P(z|d): rows of H to one, their sums moved into W."""
+def _normalize_factors(W: Array, H: Array, note: str) -> tuple[Floats, Floats, Inference]:
+    """Return P(w|z) and P(z|d) of W (documents x K) and H (K x words): rows of H sum to one, W takes their sums."""
     H = np.asarray(H, dtype=np.float64)
     sums = H.sum(axis=1)
     H = np.where(sums[:, np.newaxis] > 0, H, 1.0)
@@ -281,8 +535,8 @@ def of_nonnegative_factors(W: Array, H: Array, note: str) -> tuple[Floats, Float
     return rows_to_one(H), rows_to_one(mass), Inference(note=note)
 
 
-def _tree(model: Any) -> list[dict[str, Any]]:
-    """The nodes of a tree of topics; none for a model without one."""
+def _tree_nodes(model: Any) -> list[dict[str, Any]]:
+    """Return the nodes of a topic tree; an empty list for other models."""
     if not hasattr(model, "node_word_"):
         return []
     tree = model.tree_
@@ -300,13 +554,13 @@ def _tree(model: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _amounts(model: Any) -> WordAmounts | None:
-    """The document counts that the model keeps of its fit; None if it keeps none."""
+def _document_amounts(model: Any) -> WordAmounts | None:
+    """Return the expected numbers of documents per topic and word that the model stores; None if it has none."""
     found = word_amounts(model)
     return found if found.unit == "documents" else None
 
 
-def _facts(model: Any) -> dict[str, Any]:
+def _model_facts(model: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if hasattr(model, "n_iter_"):
         facts["iterations"] = int(model.n_iter_)
@@ -323,15 +577,15 @@ def _facts(model: Any) -> dict[str, Any]:
 
 
 def _run_facts(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What run.json says that a reader of the page would ask for."""
+    """Return the facts of run.json that the page shows."""
     facts: dict[str, Any] = {}
     model = about.get("model")
-    for corpus in (model if isinstance(model, Mapping) else {}, about):
+    for fields in (model if isinstance(model, Mapping) else {}, about):
         for key, name in (
             ("seed", "seed"), ("language", "language"), ("version", "polyseme"), ("polyseme", "polyseme"),
             ("held_out_perplexity", "held-out perplexity"), ("interrupted", "interrupted"),
         ):  # fmt: skip
-            value = corpus.get(key)
+            value = fields.get(key)
             if isinstance(value, str | int | float) and value is not False:
                 facts[name] = value
     counting = about.get("counting")
@@ -340,8 +594,8 @@ def _run_facts(about: Mapping[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def sparse_counts_of(corpus: Any, n_words: int) -> Any:
-    """Counts (documents x words) of a gensim corpus: lists of (word, count)."""
+def _gensim_counts(corpus: Any, n_words: int) -> Any:
+    """Return the counts (documents x words) of lists of (word, count)."""
     indptr, indices, data = [0], [], []
     for document in corpus:
         for word, count in document:
@@ -349,82 +603,3 @@ def sparse_counts_of(corpus: Any, n_words: int) -> Any:
             data.append(float(count))
         indptr.append(len(indices))
     return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_words))
-
-
-def from_sklearn(
-    model: Any,
-    counts: Any,
-    vectorizer: Any = None,
-    *,
-    vocabulary: Sequence[str] | None = None,
-    titles: Sequence[Any] | None = None,
-    labels: Sequence[Any] | None = None,
-    times: Sequence[Any] | None = None,
-    texts: Sequence[str] | None = None,
-    title: str = "Topics",
-) -> PageData:
-    """Parts of a fitted LatentDirichletAllocation, NMF or MiniBatchNMF of scikit-learn and its counts.
-
-    NMF's factors are rescaled: rows of H to sum one, their sums moved into W (Gaussier and Goutte 2005).
-    """
-    if not hasattr(model, "components_"):
-        raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
-    words = column_words(model, vocabulary, vectorizer)
-    matrix = checked_counts(counts, len(words), "counts")
-    weights = np.asarray(model.transform(counts))
-    if hasattr(model, "doc_topic_prior_"):  # LatentDirichletAllocation
-        lambda_ = np.asarray(model.components_, dtype=np.float64)
-        alpha = np.full(len(lambda_), float(model.doc_topic_prior_))
-        inference = Inference("variational", alpha=alpha, totals=lambda_.sum(axis=1))
-        topics, doc_topic = rows_to_one(lambda_), rows_to_one(weights)
-    elif np.min(model.components_) >= 0:
-        note = "New texts are folded in by likelihood (KL), not by this NMF's own transform."
-        topics, doc_topic, inference = of_nonnegative_factors(weights, model.components_, note)
-    else:
-        raise InputError(f"A {type(model).__name__} has negative weights of words: the page is for topic models.")
-    facts = {"iterations": int(model.n_iter_)} if hasattr(model, "n_iter_") else {}
-    return PageData(
-        topics, doc_topic, matrix, words, type(model).__name__, title, inference, vectorizer, titles=strings(titles),
-        labels=label_lists(labels), times=None if times is None else list(times), texts=strings(texts), facts=facts,
-    )  # fmt: skip
-
-
-def from_gensim(
-    model: Any,
-    corpus: Any,
-    *,
-    titles: Sequence[Any] | None = None,
-    labels: Sequence[Any] | None = None,
-    times: Sequence[Any] | None = None,
-    texts: Sequence[str] | None = None,
-    title: str = "Topics",
-) -> PageData:
-    """Parts of a gensim LdaModel and its corpus (an iterable of lists of (word, count))."""
-    lambda_ = np.asarray(model.state.get_lambda(), dtype=np.float64)
-    words = [str(model.id2word[word]) for word in range(lambda_.shape[1])]
-    documents = [list(document) for document in corpus]
-    matrix = checked_counts(sparse_counts_of(documents, len(words)), len(words), "corpus")
-    gamma, _ = model.inference(documents)
-    inference = Inference("variational", alpha=np.asarray(model.alpha, dtype=np.float64), totals=lambda_.sum(axis=1))
-    return PageData(
-        rows_to_one(lambda_), rows_to_one(np.asarray(gamma)), matrix, words, type(model).__name__, title, inference,
-        titles=strings(titles), labels=label_lists(labels), times=None if times is None else list(times),
-        texts=strings(texts),
-    )  # fmt: skip
-
-
-def pyldavis_arguments(model: Any, counts: Any = None, vocabulary: Sequence[str] | None = None) -> dict[str, Any]:
-    """The arguments of `pyLDAvis.prepare`: topic_term_dists, doc_topic_dists, doc_lengths, vocab, term_frequency.
-
-    model : a fitted model with its counts and vocabulary, or `Parts`. Documents without words are left out, since
-    pyLDAvis fails on them. Give `sort_topics=False` beside these, to keep the model's own topic numbers.
-    """
-    parts = model if isinstance(model, PageData) else page_data(model, counts, vocabulary)
-    kept = parts.tokens > 0
-    return {
-        "topic_term_dists": rows_to_one(parts.topic_word),
-        "doc_topic_dists": rows_to_one(np.asarray(parts.doc_topic[kept], dtype=np.float64)),
-        "doc_lengths": parts.tokens[kept],
-        "vocab": list(parts.vocabulary),
-        "term_frequency": np.asarray(parts.counts.sum(axis=0), dtype=np.float64).ravel(),
-    }

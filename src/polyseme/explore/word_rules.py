@@ -1,4 +1,4 @@
-"""The word rules of a vectorizer as plain data, so that a page counts texts as Python did."""
+"""Rules of a vectorizer as plain data, with which the page counts the words of new texts as Python does."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ _KIND_SHIFT = 24
 
 
 def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Values and arrays: `reason` is empty where the page can count as the vectorizer does.
+    """Return the rules as JSON values and arrays. `reason` says why the page cannot apply them; "" if it can.
 
-    Without a vectorizer, texts are split as scikit-learn's CountVectorizer does, and the words looked up in the
-    vocabulary; so does `SearchIndex`.
+    Without a vectorizer, texts are split as in scikit-learn's CountVectorizer, and the words looked up in the
+    vocabulary, as in `SearchIndex`.
     """
     if vectorizer is None:
-        return _plain("")
+        return _default_rules("")
     if not isinstance(vectorizer, CountVectorizer):
-        return _plain(f"The words were counted by a {type(vectorizer).__name__}, which runs in Python only.")
+        return _default_rules(f"The words were counted by a {type(vectorizer).__name__}, which runs in Python only.")
     language = getattr(vectorizer, "language_", None)
-    reason = _why_not(vectorizer, language)
+    reason = _unsupported(vectorizer, language)
     if reason:
-        return _plain(reason)
-    spoken = None if language is None else language_of(language)
-    splitting = splitting_of_scikit_learn(vectorizer) if spoken is None else splitting_of_language(vectorizer, spoken)
+        return _default_rules(reason)
+    rules = None if language is None else language_of(language)
+    splitting = splitting_of_scikit_learn(vectorizer) if rules is None else splitting_of_language(vectorizer, rules)
     if splitting.words is not None:
-        return _plain("The words were found by a pattern that only Python's regular expressions know.")
+        return _default_rules("The words were found by a pattern that needs Python's regular expressions.")
     forms, named = _forms(vectorizer)
     values = {
         "reason": "",
         "lowercase": bool(vectorizer.lowercase),
         "accents": vectorizer.strip_accents or "",
-        "marks": _combining() if vectorizer.strip_accents == "unicode" else [],
+        "marks": _combining_marks() if vectorizer.strip_accents == "unicode" else [],
         "language": language or "",
-        "normal": spoken is not None,
-        "dotless": spoken is not None and spoken.code == "tr",
-        "apostrophes": spoken is not None and "'" in spoken.joiners,
+        "normal": rules is not None,
+        "dotless": rules is not None and rules.code == "tr",
+        "apostrophes": rules is not None and "'" in rules.joiners,
         "binary": bool(vectorizer.binary),
         "runs": [int(size) for size in vectorizer.ngram_range],
         "stops": sorted(splitting.stops),
@@ -57,8 +57,8 @@ def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], 
     return values, _kinds(splitting.characters)
 
 
-def _why_not(vectorizer: CountVectorizer, language: str | None) -> str:
-    """Why a page cannot count texts as this vectorizer does; empty if it can."""
+def _unsupported(vectorizer: CountVectorizer, language: str | None) -> str:
+    """Return why the page cannot count texts as this vectorizer does; "" if it can."""
     if callable(vectorizer.analyzer):
         return "The words were found by an analyzer written in Python."
     if vectorizer.tokenizer is not None:
@@ -73,7 +73,7 @@ def _why_not(vectorizer: CountVectorizer, language: str | None) -> str:
     return "The vectorizer is not fitted, so its language is not known." if fitted and language is None else ""
 
 
-def _plain(reason: str) -> tuple[dict[str, Any], dict[str, Array]]:
+def _default_rules(reason: str) -> tuple[dict[str, Any], dict[str, Array]]:
     characters = by_pattern(_DEFAULT_PATTERN, True)
     assert characters is not None
     values = {
@@ -85,20 +85,20 @@ def _plain(reason: str) -> tuple[dict[str, Any], dict[str, Array]]:
     return values, _kinds(characters)
 
 
-def _combining() -> list[str]:
-    """What scikit-learn removes as an accent."""
+def _combining_marks() -> list[str]:
+    """Return the combining characters, which scikit-learn removes as accents."""
     return [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code))]
 
 
 def _forms(vectorizer: Any) -> tuple[list[str], list[str]]:
-    """Forms that count for another word, and that word; a form that is not here counts for itself."""
+    """Return the forms that are counted as another word, and these words; other forms are counted as themselves."""
     stem_of, shown = getattr(vectorizer, "forms_", {}), getattr(vectorizer, "shown_", {})
     pairs = sorted((form, shown[stem]) for form, stem in stem_of.items() if stem in shown and shown[stem] != form)
     return [form for form, _ in pairs], [name for _, name in pairs]
 
 
 def _kinds(characters: Characters) -> dict[str, Array]:
-    """The kind of every code point, as runs: where each begins, and of which kind it is."""
+    """Return the kind of every code point in run-length form: the start and the kind of each run."""
     kinds = (characters.table >> np.uint32(_KIND_SHIFT)).astype(np.uint8)
     starts = np.flatnonzero(np.diff(kinds, prepend=kinds[0] + 1))
     return {"kind_starts": starts.astype(np.uint32), "kinds": kinds[starts]}

@@ -49,7 +49,7 @@ class Labels(NamedTuple):
         return cls(names, place[found])
 
 
-class Typical(NamedTuple):
+class TopicDocuments(NamedTuple):
     """Of each topic."""
 
     fit: Floats
@@ -92,7 +92,7 @@ class TopicModel(NamedTuple):
 
 def topic_documents(
     model: TopicModel, counts: Iterable[Any], n_documents: int, labels: Labels | None = None
-) -> Typical:
+) -> TopicDocuments:
     """The fit, the typical documents and the labels of each topic.
 
     counts : documents x words, CSR, in one or more parts, in the order of the documents. Arrays of all documents have
@@ -113,7 +113,7 @@ def topic_documents(
     used = weights > 0
     scale = np.where(used, weights, 1.0)
     documents, scores = _typical_documents(model, counts, n_documents)
-    return Typical(
+    return TopicDocuments(
         np.where(used, fit / scale, 0.0),
         documents,
         scores,

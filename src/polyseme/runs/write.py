@@ -30,7 +30,7 @@ from polyseme.runs.documents import COLUMNS, DOCUMENTS_FILE, Counted, Names, Pie
 from polyseme.runs.fields import RUN
 from polyseme.runs.folder import RUN_FILE, only_writer_of, whole_folder
 from polyseme.runs.run import DOC_WEIGHTS, FORMAT_VERSION, MODEL_FILE, Run, open_run, without_documents
-from polyseme.runs.topic_documents import TopicModel, Typical, topic_documents
+from polyseme.runs.topic_documents import TopicDocuments, TopicModel, topic_documents
 from polyseme.scale import DiskCorpus
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -45,7 +45,7 @@ def harmless(cell: str) -> str:
 
 def topics_csv(
     model: Any,
-    found: Typical,
+    found: TopicDocuments,
     vocabulary: Sequence[str],
     documents: Sequence[str],
     topic_names: Mapping[str, str],

@@ -136,7 +136,7 @@ def numbers_of(text: str | None) -> list[int] | None:
             raise InputError(f"-k {text} contains {len(steps):,} numbers: choose a larger step, or leave the step out.")
         numbers = list(steps)
     if not numbers or min(numbers) < 1:
-        raise InputError(f"-k {text} contains no number of topics: start at 1 or more, and end at a larger number.")
+        raise InputError(f"-k {text}: give numbers of at least 1, and ranges that increase, such as 5:60:5.")
     return numbers
 
 
