@@ -1,4 +1,4 @@
-// Charts in SVG, drawn to the width they have and again when it changes.
+// Charts in SVG. They are drawn again when their width changes.
 
 // An element that holds draw(width) -> svg.
 function chart(draw) {
@@ -23,7 +23,7 @@ function canvas(width, height, label, interactive, ...children) {
   return s("svg.chart", { width, height, viewBox: `0 0 ${width} ${height}`, role: interactive ? "group" : "img", "aria-label": label }, ...children);
 }
 
-// A text cut to a width; `size` is the height of the font.
+// Cuts a text to a width; `size` is the height of the font.
 function cutText(text, width, size = 14) {
   const most = Math.max(3, Math.floor(width / (0.6 * size)));
   return text.length <= most ? text : text.slice(0, most - 1) + "…";
@@ -32,11 +32,11 @@ function cutText(text, width, size = 14) {
 // Rows of bars: [{label, href, value, shown, behind, classes, title}]; `behind` is a paler bar behind it.
 function bars(width, rows, { label, labelWidth = Math.min(190, width * 0.36), end = 62, most } = {}) {
   const [line, gap] = [26, 7];
-  const room = Math.max(20, width - labelWidth - end);
+  const barWidth = Math.max(20, width - labelWidth - end);
   const top = most ?? Math.max(...rows.map(({ value, behind }) => Math.max(value, behind ?? 0)), 1e-12);
   const drawn = rows.map((row, i) => {
     const y = i * line;
-    const size = (value) => Math.max(value > 0 ? 1.5 : 0, (room * value) / top);
+    const size = (value) => Math.max(value > 0 ? 1.5 : 0, (barWidth * value) / top);
     const name = s("text.label", { x: labelWidth - 10, y: y + 17, "text-anchor": "end" }, cutText(row.label, labelWidth - 10));
     const inside = [
       s("title", {}, row.title ?? `${row.label}: ${row.shown}`),
@@ -59,7 +59,7 @@ function topicMap(width, chosen = -1) {
   const biggest = Math.max(15, Math.min(width, height) * 0.085);
   const radius = (topic) => Math.max(9, biggest * Math.sqrt(model.weights[topic] / largestWeight));
   const margin = biggest + 6;
-  const places = apart(placesWithin(width, height, margin), radius, width, height);
+  const places = separate(placesWithin(width, height, margin), radius, width, height);
   const links = model.order.map((topic) => {
     const [[x, y], r] = [places[topic], radius(topic)];
     return s("a", { href: topicAddress(topic), "aria-label": topicTitle(topic), classes: topic === chosen ? "chosen" : "" },
@@ -81,8 +81,8 @@ function placesWithin(width, height, margin) {
     margin + rooms[i] / 2 + (Number.isFinite(scale) ? (axes[i][topic] - (low + high) / 2) * scale : 0)));
 }
 
-// Pushes circles that cover each other apart, a little at a time, within the frame.
-function apart(places, radius, width, height) {
+// Moves overlapping circles away from each other in small steps, within the frame.
+function separate(places, radius, width, height) {
   for (let round = 0; round < 60; round++) {
     let moved = false;
     for (let a = 0; a < places.length; a++) {

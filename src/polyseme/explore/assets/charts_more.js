@@ -31,10 +31,10 @@ function lines(width, { series, xs, names, label, format, height = 280, zero = f
   const x = (value) => left + (last > first ? ((value - first) / (last - first)) * (width - left - right) : (width - left - right) / 2);
   const y = (value) => height - below - ((value - low) / (high - low)) * (height - above - below);
   const levels = ticks(low, high);
-  const told = format ?? tickText(levels);
+  const formatTick = format ?? tickText(levels);
   const marks = levels.map((value) => [
     s("line.grid", { x1: left, x2: width - right, y1: y(value), y2: y(value) }),
-    s("text.tick", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, told(value)),
+    s("text.tick", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, formatTick(value)),
   ]);
   const every = Math.max(1, Math.ceil(size / Math.max(2, Math.floor((width - left) / 84))));
   const xMarks = names

@@ -42,8 +42,8 @@ async function unzipped(bytes) {
 
 const ARRAY_TYPES = { Uint8Array, Uint16Array, Uint32Array, Int32Array, Float32Array, Float64Array };
 
-// Sections stand behind the script but for core, so that the first view does not wait for them. One that is the last
-// element so far may still be half read.
+// All sections except core come after the script, so that the first view does not wait for them. The last element of
+// the document may still be incomplete while the browser loads the page.
 async function present(name) {
   if (document.getElementById(name)?.nextElementSibling || document.readyState !== "loading") return;
   await new Promise((done) => document.addEventListener("DOMContentLoaded", done, { once: true }));
@@ -61,13 +61,13 @@ async function read(name) {
   return { ...header.values, ...arrays };
 }
 
-// A section, read when it is first asked for.
+// Returns a section; it is decoded on first use.
 function section(name) {
   if (!sections.has(name)) sections.set(name, read(name));
   return sections.get(name);
 }
 
-// The whole numbers of varints.
+// Decodes varints.
 function fromVarints(bytes, size) {
   const numbers = new Uint32Array(size);
   let place = 0;

@@ -47,7 +47,7 @@ function decimal(value, digits = 3) {
   return Number.isFinite(value) ? value.toFixed(digits) : "–";
 }
 
-// Three or four digits that count, for figures of any size.
+// A number with three or four significant digits.
 function figureOf(value) {
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value !== "number") return String(value);
@@ -68,7 +68,7 @@ function say(message) {
   document.getElementById("status").textContent = message;
 }
 
-// What is said where there is nothing to show.
+// The message for a view or card without content.
 function empty(...message) {
   return h("p.empty", {}, ...message);
 }

@@ -24,7 +24,7 @@ function csv(rows) {
 
 const KEPT_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "font-family", "font-size", "font-weight", "text-anchor"];
 
-// A color as every program reads it; the browser says mixed colors in a newer way.
+// A color in a notation that all programs read; browsers return mixed colors in a newer one.
 const plainColors = new Map();
 function plainColor(value) {
   if (value === "none" || !value.includes("(") || value.startsWith("rgb")) return value;
@@ -37,7 +37,7 @@ function plainColor(value) {
   return plainColors.get(value);
 }
 
-// A copy of a chart that stands alone: styles as attributes, a ground of the page's color.
+// A copy of a chart for a file: styles as attributes, and a background of the page's color.
 function standalone(svg) {
   const copy = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")];

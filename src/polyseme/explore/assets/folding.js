@@ -6,17 +6,17 @@ const MOST_ROUNDS = 1000;
 
 // P(w|z) of some words as one matrix, words x topics, and the words that any topic has.
 function wordRows(topics, counts, K) {
-  const kept = [];
+  const known = [];
   counts.words.forEach((word, i) => {
-    if (topics.starts[word + 1] > topics.starts[word]) kept.push(i);
+    if (topics.starts[word + 1] > topics.starts[word]) known.push(i);
   });
-  const rows = new Float64Array(kept.length * K);
-  kept.forEach((place, row) => {
+  const rows = new Float64Array(known.length * K);
+  known.forEach((place, row) => {
     const word = counts.words[place];
     for (let i = topics.starts[word]; i < topics.starts[word + 1]; i++) rows[row * K + topics.columns[i]] = topics.values[i];
   });
-  const words = Uint32Array.from(kept, (place) => counts.words[place]);
-  const x = Float64Array.from(kept, (place) => counts.values[place]);
+  const words = Uint32Array.from(known, (place) => counts.words[place]);
+  const x = Float64Array.from(known, (place) => counts.values[place]);
   return { rows, words, x, total: x.reduce((sum, value) => sum + value, 0) };
 }
 
@@ -137,7 +137,7 @@ function foldByEM({ K, inference, background }, counts, known) {
   return theta;
 }
 
-// Words that the background alone knows count too.
+// Words that only the background contains are counted, too.
 function withBackground(known, counts, background, K) {
   const place = new Map(Array.from(known.words, (word, row) => [word, row]));
   const words = Array.from(counts.words).filter((word) => place.has(word) || background[word] > 0);

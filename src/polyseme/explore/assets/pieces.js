@@ -11,7 +11,7 @@ const topicAddress = (topic) => address("topic", topic);
 const documentAddress = (d) => address("document", d);
 const wordAddress = (word) => address("word", model.words[word]);
 
-// A topic's color goes by its weight; topics that share a color have other lines below their words.
+// Colors are given by the rank of a topic's weight; topics of the same color differ in the line below their words.
 function colorOf(topic) {
   if (topic < 0) return "none";
   const rank = model.rank[topic];
@@ -24,7 +24,7 @@ function topicName(topic) {
 }
 const topicTitle = (topic) => `Topic ${topic}: ${topicName(topic)}`;
 
-// The topic's own number on its color.
+// The number of the topic on its color.
 function chip(topic) {
   return h("span.chip", { classes: colorOf(topic) }, String(topic));
 }
@@ -78,8 +78,8 @@ function mixture(d) {
   const parts = [];
   for (let i = starts[d]; i < starts[d + 1]; i++) parts.push([columns[i], values[i]]);
   parts.sort((a, b) => b[1] - a[1]);
-  const told = parts.slice(0, 3).map(([topic, share]) => `topic ${topic} ${percent(share)}`).join(", ");
-  return h("span.mixture", { role: "img", "aria-label": told || "no topics", title: told },
+  const summary = parts.slice(0, 3).map(([topic, share]) => `topic ${topic} ${percent(share)}`).join(", ");
+  return h("span.mixture", { role: "img", "aria-label": summary || "no topics", title: summary },
     parts.slice(0, 12).map(([topic, share]) => h("span", { classes: colorOf(topic), style: { "flex-grow": share } })));
 }
 
@@ -133,8 +133,8 @@ function coloredText(text, theta) {
     if (!chosen.has(column)) chosen.set(column, likeliest(model, theta, column));
     const { topic, share } = chosen.get(column);
     if (topic >= 0) tokens.set(topic, (tokens.get(topic) ?? 0) + 1);
-    const told = topic < 0 ? "common language" : `topic ${topic}, ${percent(share)}`;
-    return h("span.w", { classes: colorOf(topic), title: told, data: { topic, word: column } }, piece);
+    const hint = topic < 0 ? "common language" : `topic ${topic}, ${percent(share)}`;
+    return h("span.w", { classes: colorOf(topic), title: hint, data: { topic, word: column } }, piece);
   });
   const body = h("div.text", { onclick: ({ target }) => target.dataset.word && go(wordAddress(Number(target.dataset.word))) }, spans);
   const buttons = [...tokens].sort((a, b) => b[1] - a[1]).slice(0, 10).map(([topic, n]) =>

@@ -47,7 +47,7 @@ function search(query, count, { without = -1, termWeight = TERM_WEIGHT, reasons 
 }
 
 // What gives, for a document, the words of query and document with what each adds to the score, weightiest first.
-// The latent half of a score is split evenly along the query and along the document: see retrieval/latent_scores.py.
+// The latent half of a score is split evenly along the query and along the document: see retrieval/scores.py.
 function explainer(query, theta, termWeight) {
   const vector = unitOf(theta);
   const evidence = evidenceOf(query, theta);

@@ -5,7 +5,7 @@ const AT_ONCE = 40;
 // A field that filters, and a list that grows.
 function browser({ label, settings, find, list, total, noun }) {
   const holder = h("div");
-  const told = h("p.quiet", { role: "status" });
+  const statusLine = h("p.quiet", { role: "status" });
   let shown = AT_ONCE;
   const field = h("input", { type: "search", id: "filter", value: settings.filter ?? "", autocomplete: "off",
     oninput: later(() => {
@@ -15,7 +15,7 @@ function browser({ label, settings, find, list, total, noun }) {
     }, 120) });
   function refresh() {
     const found = find(field.value.trim().toLowerCase(), shown);
-    told.textContent = found.all === total ? count(total, noun) : `${wholeNumber.format(found.all)} of ${count(total, noun)}`;
+    statusLine.textContent = found.all === total ? count(total, noun) : `${wholeNumber.format(found.all)} of ${count(total, noun)}`;
     holder.replaceChildren(found.items.length ? list(found.items) : empty(`No ${noun} has “${field.value.trim()}” in it.`),
       found.all > found.items.length ? h("button.more", { type: "button", onclick: () => {
         shown += 2 * AT_ONCE;
@@ -23,7 +23,7 @@ function browser({ label, settings, find, list, total, noun }) {
       } }, "Show more") : "");
   }
   refresh();
-  return h("div", {}, h("div.field", {}, h("label", { for: "filter" }, label), field), told, holder);
+  return h("div", {}, h("div.field", {}, h("label", { for: "filter" }, label), field), statusLine, holder);
 }
 
 function viewDocuments(_, settings) {

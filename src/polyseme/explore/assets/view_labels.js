@@ -28,8 +28,8 @@ function labelsOfTopic(topic) {
   return shares.map((row, label) => (all > 0 ? Math.min(1, (row[topic] * tokens[label]) / all) : 0));
 }
 
-// The words that set a label apart, as metrics.words_apart: the log of the ratio of their odds inside and outside, over
-// its standard error (Monroe, Colaresi and Quinn 2008), with a prior of 0.01 counts a word on the average.
+// The words that set a label apart, as metrics.distinctive_words: the log of the ratio of their odds inside and outside, over
+// its standard error (Monroe, Colaresi and Quinn 2008), with a prior of 0.01 counts per word on average.
 function wordsOfLabel(label, most) {
   const V = model.n_words;
   const [inside, totals] = [new Float64Array(V), new Float64Array(V)];

@@ -23,8 +23,8 @@ function topicsOverTime() {
 function viewTime(_, settings) {
   if (!corpus.periods) return notHere("The documents have no times.", "Give some when fitting, with --time.");
   const table = topicsOverTime();
-  const asked = (settings.topics ?? "").split(",").map(Number).filter((topic, i, all) => Number.isInteger(topic) && topic in table && all.indexOf(topic) === i);
-  const shown = new Set(settings.topics ? asked : model.order.slice(0, FIRST_SHOWN));
+  const chosen = (settings.topics ?? "").split(",").map(Number).filter((topic, i, all) => Number.isInteger(topic) && topic in table && all.indexOf(topic) === i);
+  const shown = new Set(settings.topics ? chosen : model.order.slice(0, FIRST_SHOWN));
   const holder = chart((width) => shown.size ? lines(width, {
     series: [...shown].map((topic) => ({ values: table[topic], classes: colorOf(topic), label: topicTitle(topic), tag: String(topic) })),
     names: corpus.periods, label: "Topics over time: share of each period’s tokens", format: percent, zero: true, height: 340,

@@ -1,15 +1,15 @@
 // All topics: the map, and a table to sort.
 
-const TOLD = {
+const DESCRIPTIONS = {
   coherence: "NPMI of its ten top words in whole documents: 0 as by chance, 1 always together",
   stability: "how well it is found again in other samples: 1 exactly",
 };
 
 function topicMeasures() {
   return [
-    { name: "weight", values: model.weights, told: "share of all words", shown: percent },
-    { name: "fit", values: model.fit, told: "how much of its own documents the topic carries", shown: (v) => percent(v) },
-    ...Object.entries(model.measures).map(([name, values]) => ({ name, values, told: TOLD[name] ?? name, shown: (v) => decimal(v, 2) })),
+    { name: "weight", values: model.weights, description: "share of all words", shown: percent },
+    { name: "fit", values: model.fit, description: "how much of its own documents the topic carries", shown: (v) => percent(v) },
+    ...Object.entries(model.measures).map(([name, values]) => ({ name, values, description: DESCRIPTIONS[name] ?? name, shown: (v) => decimal(v, 2) })),
   ];
 }
 
@@ -19,15 +19,15 @@ function viewTopics(_, settings) {
   const upwards = settings.order === "up";
   const keys = sort === "topic" ? Array.from(model.weights.keys()) : measures.find(({ name }) => name === sort).values;
   const topics = [...model.order].sort((a, b) => (upwards ? 1 : -1) * ((keys[a] ?? -Infinity) - (keys[b] ?? -Infinity)) || model.rank[a] - model.rank[b]);
-  const head = (name, told) => {
+  const head = (name, description) => {
     const now = sort === name;
     const order = now ? (upwards ? "" : "up") : name === "topic" ? "up" : "";
     return h("th", { scope: "col", role: "columnheader", "aria-sort": now ? (upwards ? "ascending" : "descending") : null, classes: name === "topic" ? "" : "number" },
-      h("a", { href: address("topics", undefined, { sort: name, order }), title: told, data: { keep: "scroll" } }, name, now ? (upwards ? " ↑" : " ↓") : ""));
+      h("a", { href: address("topics", undefined, { sort: name, order }), title: description, data: { keep: "scroll" } }, name, now ? (upwards ? " ↑" : " ↓") : ""));
   };
   const tops = measures.map(({ values }) => Math.max(...values.filter((v) => v !== null)));
   const table = h("table.topics", { role: "table" },
-    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head("topic", "the model's own number"), measures.map(({ name, told }) => head(name, told)))),
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head("topic", "the model's own number"), measures.map(({ name, description }) => head(name, description)))),
     h("tbody", { role: "rowgroup" }, topics.map((topic) => h("tr", { role: "row" },
       h("th", { scope: "row", role: "rowheader" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" "))),
       measures.map(({ values, shown, name }, i) => h("td.number", { role: "cell", data: { name } },

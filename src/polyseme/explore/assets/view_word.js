@@ -1,4 +1,4 @@
-// One word: the topics it lives in, the words beside it, the documents that use it.
+// One word: its topics, the words that occur with it, and the documents that use it.
 
 const LEAST_SENSE = 0.1;
 

@@ -4,7 +4,7 @@
 // of words are counted where the vectorizer did.
 
 const KIND = { separator: 0, space: 1, word: 2, spoiler: 3, gram: 4, joiner: 5, ignored: 6 };
-const BARRIER = null; // what stands on its two sides is no phrase
+const BARRIER = null; // words on its two sides do not form a phrase
 
 class WordRules {
   constructor(rules, words) {
