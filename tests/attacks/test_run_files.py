@@ -243,9 +243,9 @@ def test_fields_that_no_code_reads_are_left_alone(place):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("counted.json", {"asked": [], "facts": {}}),
+        ("counted.json", {"settings": [], "facts": {}}),
         ("counted.json", {"facts": {}}),
-        ("counted.json", {"asked": {"reading": {}, "counting": {}, "fitting": {}}, "facts": {"documents": "x"}}),
+        ("counted.json", {"settings": {"reading": {}, "counting": {}, "fitting": {}}, "facts": {"documents": "x"}}),
         ("choice.json", {"n_topics": "2", "reason": "x"}),
         ("choice.json", {"reason": "x"}),
     ],
@@ -271,8 +271,11 @@ def test_files_of_an_unfinished_fit(tmp_path, monkeypatch, name, content):
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (("topics", "run"), "its model has another number of words"),
-        (("search", "run", "fruit", "--method", "bm25"), "its counts are of other documents or words"),
+        (("topics", "run"), "its model has a different number of words"),
+        (
+            ("search", "run", "fruit", "--method", "bm25"),
+            "the shape of its counts does not match its documents and words",
+        ),
     ],
 )
 def test_a_vocabulary_of_another_run(place, command, says):
@@ -291,7 +294,7 @@ def test_documents_of_another_run(place):
 def test_texts_of_another_run(place):
     path = next((place / "run" / "texts").iterdir())
     pl.DataFrame({"text": ["one"]}).write_parquet(path)
-    with pytest.raises(ModelFileError, match="not one text for each document"):
+    with pytest.raises(ModelFileError, match="texts of documents are missing"):
         assert open_run(place / "run").texts
 
 
@@ -429,7 +432,7 @@ def test_a_vocabulary_of_shards_that_is_no_list_of_words(tmp_path):
 @pytest.mark.parametrize(
     ("frame", "says"),
     [
-        (pl.DataFrame({"id": ["a"]}), "no column 'title' of texts"),
+        (pl.DataFrame({"id": ["a"]}), "no column 'title' of strings"),
         (pl.DataFrame({name: [1] for name in ("id", "title", "label", "time", "source", "excerpt")}), "no column 'id'"),
         (
             pl.DataFrame({name: [None] for name in ("id", "title", "label", "time", "source", "excerpt")}),

@@ -1,4 +1,4 @@
-"""A real Chromium, shared by all browser tests; where it or playwright is absent they are skipped."""
+"""A Chromium that all browser tests share; they are skipped if it or playwright is not installed."""
 
 import shutil
 
@@ -23,7 +23,7 @@ def browser():
 
 
 class Opened:
-    """A page with all that it asked for and complained of."""
+    """A page with its network requests, errors and console messages."""
 
     def __init__(self, browser, path, fragment="", **context):
         self.context = browser.new_context(viewport={"width": 1000, "height": 800}, **context)
@@ -60,7 +60,7 @@ class Opened:
 
 @pytest.fixture(scope="session")
 def opened(browser):
-    """opened(path, fragment, **context): a page, closed at the end."""
+    """Return a function opened(path, fragment, **context) whose pages are closed at the end."""
     all_opened = []
 
     def opens(path, fragment="", **context):

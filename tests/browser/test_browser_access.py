@@ -1,4 +1,4 @@
-"""Accessibility: axe finds nothing serious in any view, light or dark."""
+"""Accessibility: axe finds no serious violation in any view, light or dark."""
 
 import pytest
 
@@ -9,7 +9,7 @@ FRAGMENTS = (
 
 
 RULES = {"light": {}, "dark": {"runOnly": ["color-contrast"]}}
-"""in the dark only the colors are others"""
+"""In the dark scheme only the colors differ."""
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def axe():
 
 
 def serious(page, options):
-    """What axe, which is in the page already, finds: (rule, elements) of serious and critical violations."""
+    """Return (rule, elements) of the serious and critical violations that axe finds in the page."""
     found = page.evaluate("options => axe.run(document, options)", {"resultTypes": ["violations"], **options})
     return [
         (violation["id"], [node["html"][:200] for node in violation["nodes"]])
@@ -39,7 +39,7 @@ def test_axe_finds_nothing_serious(opened, themes_file, axe, scheme):
         assert serious(shown.page, RULES[scheme]) == [], fragment
 
 
-def test_axe_sees_what_is_wrong(opened, themes_file, axe):
+def test_axe_finds_an_injected_violation(opened, themes_file, axe):
     page = opened(themes_file).page
     page.evaluate(axe.axe_script)
     page.evaluate("document.querySelector('.lead').style.color = '#ddd'")

@@ -1,4 +1,4 @@
-"""Search and pasted texts: the page gives the numbers that Python gives."""
+"""Search and pasted texts: the page computes the same numbers as Python."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ MODELS = {
 
 @pytest.fixture(scope="module", params=MODELS)
 def case(request, opened, tmp_path_factory):
-    """A fitted model, its parts, and its page."""
+    """Return a fitted model, the data of its page, and the page."""
     model = MODELS[request.param]()
     parts = themed_parts(model)
     path = tmp_path_factory.mktemp("numbers") / "page.html"
@@ -62,7 +62,7 @@ def test_pasted_texts_have_the_topics_that_transform_gives(case):
 
 @pytest.mark.parametrize("case", [name for name in MODELS if name != "variational"], indirect=True)
 def test_search_gives_the_scores_and_reasons_of_the_index(case):
-    """(SearchIndex folds queries in for PLSA only.)"""
+    """SearchIndex folds in queries for PLSA only."""
     model, parts, page = case
     index = SearchIndex(parts.counts, parts.vocabulary, vectorizer=parts.vectorizer).set_model(model)
     for query in QUERIES:
@@ -179,6 +179,6 @@ def test_counts_that_are_not_whole_numbers(opened, tmp_path):
 
 
 def test_forms_that_the_corpus_does_not_have_are_named(themes_page):
-    """The page has the table of the forms that were met, not the stemmer."""
+    """The page has the forms of the corpus, but not the stemmer."""
     themes_page.go("#/search/violins%20orchestras")
     assert "Not in the vocabulary: orchestras." in themes_page.text()

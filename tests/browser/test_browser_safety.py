@@ -1,4 +1,4 @@
-"""Nothing from a corpus becomes markup or code, and nothing leaves the page."""
+"""No text of a corpus becomes markup or code, and the page sends no requests."""
 
 import html
 
@@ -54,7 +54,7 @@ def test_hostile_names_are_shown_as_they_are(hostile):
 
 
 def test_the_policy_holds(hostile):
-    """Code that got into the page all the same would not run."""
+    """Injected code would not run."""
     page = hostile.page
     page.evaluate("""() => {
         const script = document.createElement("script");
@@ -88,7 +88,7 @@ def test_cells_of_a_table_are_no_formulas(hostile):
 
 
 def test_the_page_in_a_notebook(browser, themes):
-    """A frame with the page as its text: links stay inside, and nothing of the notebook is in reach."""
+    """The page is in a frame: links stay inside, and it cannot reach the notebook."""
     frame = show_page(themes, height=500)._repr_html_()
     page = browser.new_page()
     complaints = []

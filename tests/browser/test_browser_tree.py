@@ -1,4 +1,4 @@
-"""The tree of a hierarchical model, in a real browser: every node below its parent, with Python's words and numbers."""
+"""The tree of a hierarchical model in a browser: nodes, words and numbers are those of Python."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def tree_page(opened, tree_parts, tmp_path_factory):
     return opened(path)
 
 
-def test_every_node_stands_below_its_parent(tree_page, tree_model):
+def test_every_node_is_below_its_parent(tree_page, tree_model):
     tree_page.go("#/tree")
     assert "7 nodes, of which 4 leaves" in tree_page.text()
     parents = tree_page.page.eval_on_selector_all(

@@ -1,4 +1,4 @@
-"""Every view, in a real browser: it shows what it should, asks for nothing and complains of nothing."""
+"""Every view in a browser: its content, without network requests and console errors."""
 
 from dataclasses import replace
 
@@ -92,7 +92,7 @@ def test_words_of_a_text_have_the_topic_that_python_gives(themes_page, themes):
         assert themes.vectorizer.transform([text]).indices.tolist() == [word]
 
 
-def test_one_topic_of_a_text_can_be_picked_out(themes_page):
+def test_one_topic_of_a_text_can_be_highlighted(themes_page):
     themes_page.go("#/document/0")
     button = themes_page.page.locator(".pick").first
     button.click()
@@ -153,7 +153,7 @@ def test_charts_follow_the_width(themes_page):
     themes_page.page.set_viewport_size({"width": 1000, "height": 800})
 
 
-def test_what_is_shown_can_be_saved(themes_page, themes):
+def test_tables_and_charts_can_be_saved(themes_page, themes):
     themes_page.go("#/topics")
     page = themes_page.page
     with page.expect_download() as download:
@@ -176,7 +176,7 @@ def test_what_is_shown_can_be_saved(themes_page, themes):
     assert len(picture) > 5000
 
 
-def test_the_map_can_be_walked_with_the_keyboard(themes_page):
+def test_the_map_can_be_used_with_the_keyboard(themes_page):
     themes_page.go("#/topics")
     page = themes_page.page
     page.locator("svg.chart a").first.focus()
@@ -194,7 +194,7 @@ def test_time_remembers_the_chosen_topics(themes_page):
     assert themes_page.page.evaluate("location.hash").startswith("#/time?topics=1%2C3%2C")
 
 
-def test_words_that_set_a_label_apart_are_those_of_metrics(opened, themes, tmp_path):
+def test_distinctive_words_of_a_label_are_those_of_metrics(opened, themes, tmp_path):
     labels = [names[0] for names in themes.labels]
     path = tmp_path / "page.html"
     write_page(replace(themes, labels=[[name] for name in labels]), path)

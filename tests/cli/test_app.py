@@ -1,4 +1,4 @@
-"""The command line: the demo from end to end, and one sentence for whatever goes wrong."""
+"""The command line: ``polyseme demo``, interrupts, and errors of one line."""
 
 import json
 import sys
@@ -32,7 +32,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo on a corpus that takes no time to read."""
+    """Replace the corpus of the demo by a small one."""
     monkeypatch.setattr("polyseme.datasets.docstrings", lambda progress: SMALL_CORPUS)
     monkeypatch.setattr(demo, "MAX_DF", 1.0)
 
@@ -74,7 +74,7 @@ def test_demo_leaves_a_run_that_can_be_searched(small_corpus: None) -> None:
     assert all(hit["id"].startswith("mine.") for hit in hits)
 
 
-def test_interrupt_shows_what_was_fitted(small_corpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_demo_shows_the_topics_so_far(small_corpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = polyseme.PLSA.fit
 
     def interrupted_fit(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -89,7 +89,7 @@ def test_interrupt_shows_what_was_fitted(small_corpus: None, monkeypatch: pytest
     assert "Try next" not in result.stdout
 
 
-def test_interrupt_inside_the_fit(small_corpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_inside_the_fit_keeps_the_model(small_corpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt_at_the_second_iteration(log_likelihood: float) -> float:
         iterations.append(log_likelihood)
         if len(iterations) == 2:
@@ -103,7 +103,7 @@ def test_interrupt_inside_the_fit(small_corpus: None, monkeypatch: pytest.Monkey
     assert "topic  weight" in result.stdout
 
 
-def test_interrupt_before_there_is_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_before_the_fit_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(progress: object) -> None:
         raise KeyboardInterrupt
 
@@ -125,7 +125,7 @@ def test_interrupt_before_there_is_a_model(monkeypatch: pytest.MonkeyPatch) -> N
         ("no-such-command",),
     ],
 )
-def test_bad_arguments_get_one_sentence(arguments: tuple[str, ...]) -> None:
+def test_wrong_arguments_are_reported_in_one_line(arguments: tuple[str, ...]) -> None:
     result = here(*arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -171,7 +171,7 @@ def test_main_runs_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert capsys.readouterr().out.startswith("polyseme ")
 
 
-def test_topic_rows_read_the_model_correctly() -> None:
+def test_topic_rows_summarize_the_model() -> None:
     class Fitted:
         components_ = np.array([[0.1, 0.7, 0.2], [0.6, 0.1, 0.3]])
         topic_weights_ = np.array([0.25, 0.75])

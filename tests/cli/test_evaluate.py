@@ -1,4 +1,4 @@
-"""``polyseme evaluate``: the figures of a run, by its own documents and by others."""
+"""``polyseme evaluate``: measures on the documents of the run and on other documents."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def run(*arguments: str, **environment: str) -> Any:
 
 
 def lines(seed: int, n: int) -> list[str]:
-    """Texts of two themes, and now and then a word of the other."""
+    """Return texts of two themes, with some words of the other theme."""
     rng = np.random.default_rng(seed)
     texts = []
     for number in range(n):
@@ -34,7 +34,7 @@ def lines(seed: int, n: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over sixty labeled documents, and other documents beside it."""
+    """Return a folder with a run of sixty labeled documents, and other documents."""
     folder = tmp_path_factory.mktemp("evaluate")
     for name, seed, n in (("training", 0, 60), ("other", 1, 30)):
         rows = [f"{'fruit' if i % 2 else 'metal'},{line}" for i, line in enumerate(lines(seed, n))]
@@ -53,7 +53,7 @@ def as_json(*arguments: str) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
-def test_the_figures_are_those_of_the_functions(folder: Path) -> None:
+def test_the_measures_are_those_of_the_python_functions(folder: Path) -> None:
     found, opened = as_json(str(folder / "run")), open_run(folder / "run")
     model, counts = opened.model, opened.counts
     words = shown_words(model, 10)
@@ -78,7 +78,7 @@ def test_the_figures_are_those_of_the_functions(folder: Path) -> None:
     assert found["topics"][0]["words"] == [opened.vocabulary[word] for word in words[0]]
 
 
-def test_by_other_documents(folder: Path) -> None:
+def test_evaluation_on_other_documents(folder: Path) -> None:
     own = as_json(str(folder / "run"))
     found = as_json(str(folder / "run"), str(folder / "other.csv"), "--text", "body", "--label", "kind")
     assert (found["by"], found["documents"]) == ("documents given", 30)
@@ -131,12 +131,12 @@ def test_coherence_in_windows(folder: Path) -> None:
     assert "--windows needs texts" in refused.stderr
 
 
-def test_smoothing_is_the_unigrams_share(folder: Path) -> None:
+def test_smoothing_is_the_weight_of_the_unigram(folder: Path) -> None:
     found = as_json(str(folder / "run"), "--smoothing", "1")
     assert found["completion"]["perplexity"] == pytest.approx(found["completion"]["unigram_perplexity"])
 
 
-def test_every_step_is_told(folder: Path) -> None:
+def test_the_progress_bar_gets_every_step(folder: Path) -> None:
     opened, told = open_run(folder / "run"), []
     evaluate(opened.model, opened.counts, step=told.append)
     assert len(told) == STEPS == len(set(told))
@@ -153,7 +153,7 @@ def test_every_step_is_told(folder: Path) -> None:
         (("{run}", "-", "--windows"), 1, "--windows needs texts: give files as INPUT"),
     ],
 )
-def test_bad_input(folder: Path, arguments: tuple[str, ...], code: int, sentence: str) -> None:
+def test_errors_are_one_line(folder: Path, arguments: tuple[str, ...], code: int, sentence: str) -> None:
     given = [argument.format(run=folder / "run", folder=folder) for argument in arguments]
     result = run("evaluate", *given, "-q")
     assert result.exit_code == code, result.output

@@ -1,4 +1,4 @@
-"""``polyseme fit`` and ``polyseme topics``: from every kind of input to a run folder, and back."""
+"""``polyseme fit`` and ``polyseme topics``: runs from every kind of input, and the choice of the number of topics."""
 
 import csv
 import gzip
@@ -20,7 +20,7 @@ from explorer_corpora import themed_parts
 from polyseme.cli import fitting
 from polyseme.cli.console import RateColumn
 from polyseme.cli.fitting import choose_once, remove_choice
-from polyseme.runs import open_run, whole_folder
+from polyseme.runs import atomic_folder, open_run
 from polyseme.runs.write import harmless
 
 
@@ -58,7 +58,7 @@ def test_a_folder_becomes_a_run(finished: Path) -> None:
     assert not [path for path in finished.parent.iterdir() if path.suffix in (".part", ".old")]
 
 
-def test_the_run_gives_back_what_was_fitted(finished: Path) -> None:
+def test_open_run_returns_what_was_fitted(finished: Path) -> None:
     opened = open_run(finished)
     assert opened.counts.shape == (30, len(opened.vocabulary))
     again = opened.vectorizer.transform(
@@ -71,7 +71,7 @@ def test_the_run_gives_back_what_was_fitted(finished: Path) -> None:
     )
 
 
-def test_without_k_the_number_is_chosen_and_the_reason_kept(folder: Path) -> None:
+def test_without_k_the_number_is_chosen_and_the_reason_is_stored(folder: Path) -> None:
     result = run("fit", "docs", "-o", "out", "--max-df", "1", cwd=folder)
     assert result.exit_code == 0, result.output
     about = open_run(folder / "out").about
@@ -148,7 +148,7 @@ def test_tables_and_lines(name: str, write: Any, tmp_path: Path) -> None:
     assert open_run(tmp_path / "in-run").counts.shape[0] == 30
 
 
-def test_standard_input_holds_a_document_a_line(tmp_path: Path) -> None:
+def test_standard_input_has_one_document_per_line(tmp_path: Path) -> None:
     result = run("fit", "-", "-k", "2", "-q", cwd=tmp_path, stdin="\n".join(TEXTS))
     assert result.exit_code == 0, result.output
     assert result.stdout == "Run: polyseme-run\n"
@@ -171,7 +171,7 @@ def test_one_document_is_enough(tmp_path: Path) -> None:
         (("fit", "docs", "--language", "klingon"), "klingon"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(arguments: tuple[str, ...], sentence: str, folder: Path) -> None:
+def test_errors_are_one_line(arguments: tuple[str, ...], sentence: str, folder: Path) -> None:
     (folder / "empty").mkdir()
     (folder / "stop.txt").write_text("the and of", encoding="utf-8")
     result = run(*arguments, cwd=folder)
@@ -181,7 +181,7 @@ def test_what_cannot_be_done_is_one_sentence(arguments: tuple[str, ...], sentenc
     assert len(lines) == 1
 
 
-def test_a_run_is_not_overwritten_unasked(finished: Path, folder: Path) -> None:
+def test_a_run_is_overwritten_only_with_overwrite(finished: Path, folder: Path) -> None:
     before = (finished / "run.json").read_bytes()
     refused = run("fit", "docs", "-k", "3", "-o", "out", cwd=folder)
     assert refused.exit_code == 1
@@ -214,7 +214,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.Mon
     assert "No space left on device" in result.stderr
 
     def half_written() -> None:
-        with whole_folder(folder / "other") as new:
+        with atomic_folder(folder / "other") as new:
             (new / "half").write_text("half", encoding="utf-8")
             full()
 
@@ -242,7 +242,7 @@ def test_a_newer_or_broken_run_is_refused(finished: Path) -> None:
         open_run(finished)
 
 
-def test_cells_that_look_like_formulas_are_made_harmless() -> None:
+def test_cells_that_look_like_formulas_are_escaped() -> None:
     assert [harmless(cell) for cell in ("=1+1", "+1", "-1", "@x", "plain")] == ["'=1+1", "'+1", "'-1", "'@x", "plain"]
 
 
@@ -251,14 +251,14 @@ def test_a_run_can_be_moved(finished: Path, tmp_path: Path) -> None:
     assert run("topics", "elsewhere", cwd=tmp_path).exit_code == 0
 
 
-# the number of topics of a fit without -k, and the progress bar of the choice
+# Choice of the number of topics, and the progress bar
 
 
 def notes():
     return Console(file=io.StringIO(), width=1000)
 
 
-def test_structure_is_found_once_and_kept_for_a_fit_that_goes_on(tmp_path, monkeypatch):
+def test_the_number_of_topics_is_chosen_once_and_loaded_on_resume(tmp_path, monkeypatch):
     counts, console = themed_parts().counts, notes()
     number, choice = choose_once(counts, tmp_path, console, seed=0, resume=False, quiet=False)
     assert number == choice["chosen"] == choice["n_topics"] > 1
@@ -280,5 +280,5 @@ def test_few_documents_get_half_as_many_topics(tmp_path):
 @pytest.mark.parametrize(
     ("unit", "speed", "shown"), [("MB", 2.5e6, "2.5 MB/s"), ("MB", None, ""), ("", 2.5e6, "")]
 )  # fmt: skip
-def test_a_rate_is_shown_where_it_is_known_and_has_a_unit(unit, speed, shown):
+def test_a_rate_is_shown_if_it_is_known_and_has_a_unit(unit, speed, shown):
     assert str(RateColumn(unit, 1e6).render(SimpleNamespace(speed=speed))) == shown

@@ -1,4 +1,4 @@
-"""``polyseme fit --shards``: the run of a plain fit, from files; and runs too large for memory."""
+"""``polyseme fit --shards``: the same run as from memory, and runs that are too large for memory."""
 
 import json
 import shutil
@@ -29,10 +29,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# the same run
+# The same run as from memory
 
 
-def test_a_run_of_shards_has_what_a_plain_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
     monkeypatch.setattr(writing, "_LEAST_NONZEROS", 40)
     monkeypatch.setattr(pieces, "DOCUMENTS_A_PIECE", 7)
@@ -63,13 +63,13 @@ def test_a_run_of_shards_has_what_a_plain_run_has(tmp_path: Path, monkeypatch: p
     }
 
 
-def test_topics_are_those_of_memory_by_the_same_solver(place: Path) -> None:
+def test_topics_are_those_of_the_same_solver_in_memory(place: Path) -> None:
     found = fitted(place)
     assert len(found.shards.manifest.shards) > 3
     in_memory = PLSA(3, solver="accelerated-em", random_state=0, max_iter=12)
     with pytest.warns(match="max_iter"):
         in_memory.fit(found.counts)
-    # the counts are the same; float32 factors, added up in another order, part at the rounding of float32
+    # The counts are equal; float32 factors that are summed in another order differ by rounding.
     np.testing.assert_allclose(found.model.components_, in_memory.components_, rtol=2e-3, atol=1e-7)
     np.testing.assert_allclose(found.model.log_likelihood_, in_memory.log_likelihood_, rtol=1e-6)
     np.testing.assert_allclose(found.model.doc_topic_, found.model.transform(found.counts), atol=2e-4)
@@ -78,7 +78,7 @@ def test_topics_are_those_of_memory_by_the_same_solver(place: Path) -> None:
     np.testing.assert_array_equal(found.model.components_, again.components_)
 
 
-def test_the_number_of_topics_is_chosen_by_a_sample(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_topics_is_chosen_with_a_sample(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "SELECTION_SAMPLE", 60)
     result = run("fit", "lines.txt", "-o", "run", "--shards", "--no-page", "--max-iter", "3", cwd=place)
     assert result.exit_code == 0, result.output
@@ -114,7 +114,7 @@ def test_a_folder_that_spark_wrote(tmp_path: Path) -> None:
     assert found.texts == TEXTS * 2
 
 
-def test_a_run_that_fits_is_edited_and_searched_as_a_plain_one(place: Path) -> None:
+def test_a_small_run_of_shards_can_be_edited_and_searched(place: Path) -> None:
     fitted(place)
     assert run("search", "run", "waax", cwd=place).exit_code == 0
     assert run("edit", "run", "--rename", "1=One", cwd=place).exit_code == 0
@@ -123,13 +123,13 @@ def test_a_run_that_fits_is_edited_and_searched_as_a_plain_one(place: Path) -> N
 
 @pytest.mark.parametrize("refine", [(), ("--refine",)])
 @pytest.mark.parametrize("texts", [(), ("--no-texts",)])
-def test_more_documents_are_more_shards(refine: Any, texts: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_appends_shards(refine: Any, texts: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = fitted(place, *texts)
     parts, topics, old = len(before.shards.manifest.shards), before.model.components_, before.counts
     lines = (place / "lines.txt").read_text(encoding="utf-8").split("\n")
     (place / "new.txt").write_text("\n".join(lines[:100]), encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr(sharded, "MOST_NUMBERS", 10)  # no step may need all in memory
+        patch.setattr(sharded, "MAX_NUMBERS_IN_MEMORY", 10)  # no step may load all documents
         result = run("update", "run", "new.txt", *refine, cwd=place)
     assert result.exit_code == 0, result.output
     assert "100 documents added; 0 already in the run." in result.stdout
@@ -186,18 +186,18 @@ def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.Mo
     assert not (found.path / SHARDS_FOLDER / "fit").exists()
 
 
-# larger than memory
+# Runs that are too large for memory
 
 
 @pytest.fixture
 def large(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     fitted(place)
-    monkeypatch.setattr(sharded, "MOST_NUMBERS", 10)
-    monkeypatch.setattr(sharded, "SAMPLE", 40)
+    monkeypatch.setattr(sharded, "MAX_NUMBERS_IN_MEMORY", 10)
+    monkeypatch.setattr(sharded, "SAMPLE_SIZE", 40)
     return place
 
 
-def test_what_a_large_run_still_does(large: Path) -> None:
+def test_commands_that_work_for_a_large_run(large: Path) -> None:
     before = run("topics", "run", "--json", cwd=large)
     (large / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
     assert [len(row["documents"]) for row in json.loads(before.stdout)] == [2, 2, 2]
@@ -229,14 +229,14 @@ def test_a_sample_is_some_of_the_documents(large: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("search", "run", "waax"), ("edit", "run", "--drop", "1")])
-def test_what_a_large_run_cannot_do_is_one_sentence(command: tuple[str, ...], large: Path) -> None:
+def test_commands_that_need_memory_refuse_a_large_run(command: tuple[str, ...], large: Path) -> None:
     result = run(*command, cwd=large)
     assert result.exit_code == 1
-    assert "run has 300 documents in shards, too many to take into memory" in result.stderr
+    assert "run has 300 documents in shards, too many to load into memory" in result.stderr
     assert "polyseme fit --sample." in result.stderr
 
 
-def test_damage_is_named(place: Path) -> None:
+def test_a_damaged_file_is_named(place: Path) -> None:
     found = fitted(place)
     for name in ("shards/doc_topic.npy", "documents.parquet/000001.parquet"):
         path = found.path / name

@@ -13,7 +13,7 @@ import pytest
 from cli_runner import run, write_texts
 from polyseme.data import shard_writer as writing
 from polyseme.data.shard_files import read_manifest
-from polyseme.runs import open_run, whole_folder
+from polyseme.runs import atomic_folder, open_run
 from polyseme.runs.folder import SHARDS_FOLDER, work_folder
 from shard_runs import MODEL, fitted, make_small, same_files
 
@@ -26,7 +26,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_second_fit_of_the_same_folder_is_refused(place: Path) -> None:
-    with whole_folder(place / "run"):
+    with atomic_folder(place / "run"):
         result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
     assert result.exit_code == 1
     assert "being written by another polyseme" in result.stderr
@@ -43,12 +43,12 @@ owner = importlib.import_module(module)
 for part in path:
     owner = getattr(owner, part)
 plain, left = getattr(owner, last), [int(calls)]
-def deadly(*arguments, **more):
+def killing(*arguments, **more):
     left[0] -= 1
     if left[0] < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return plain(*arguments, **more)
-setattr(owner, last, deadly)
+setattr(owner, last, killing)
 sys.argv[1:] = sys.argv[2:]
 from polyseme.cli import main
 main()
@@ -73,7 +73,7 @@ def test_a_fit_killed_in_any_step_resumes_to_the_same_bits(phase: str, place: Pa
     done = len(read_manifest(work / SHARDS_FOLDER).shards) if phase != "reading" else 0
     assert done == {"reading": 0, "sharding": 2}.get(phase, done)
     if phase != "reading":
-        (place / "lines.txt").unlink()  # what is left is in the folder
+        (place / "lines.txt").unlink()  # the rest of the fit reads the work folder only
         other = run("fit", "lines.txt", *MODEL, "-k", "4", "--shards", "--resume", cwd=place)
         assert "-k: 3, now 4" in other.stderr
         mixed = run("fit", "lines.txt", *MODEL, "--resume", cwd=place)
@@ -153,6 +153,6 @@ def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: py
 def test_a_full_disk_keeps_the_shards_that_are_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = stopped_at_the_third_shard(place, monkeypatch, OSError(28, "No space left on device"))
     assert result.exit_code == 1
-    assert "No space left on device; the fit so far is kept: repeat the command with --resume." in result.stderr
+    assert "No space left on device; the work so far is stored: repeat the command with --resume." in result.stderr
     fitted(place, "--no-page", "--resume")
     same_files(place / "run", place / "wanted")

@@ -19,7 +19,7 @@ THEMES = {
     "kitchen": "The cook heats butter in a pan, adds onions and garlic, and stirs the soup with a spoon.",
 }
 SIZES = {"orchard": 18, "harbor": 12, "kitchen": 6}
-"""of different sizes, so that the order of the topics is certain"""
+"""Of different sizes, so that the order of the topics is certain."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def place(tmp_path_factory):
 
 
 def printed(place, *arguments):
-    """Standard output at 80 columns, with numbers as # and without spaces at the ends of lines."""
+    """Return standard output at 80 columns, with numbers as # and without spaces at the ends of lines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setattr("sys.argv", ["polyseme", *arguments])

@@ -1,4 +1,4 @@
-"""Runs live on: ``transform``, ``update``, ``edit`` and ``compare``."""
+"""Commands on a run: ``transform``, ``update``, ``edit``, ``explore`` and ``compare``."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ def new_lines(place: Path) -> None:
 # transform
 
 
-def test_new_documents_get_the_topics_that_python_gives_them(place: Path) -> None:
+def test_transform_gives_the_topics_of_the_python_method(place: Path) -> None:
     new_lines(place)
     result = run("transform", "run", "new.txt", "-o", "topics.parquet", cwd=place)
     assert result.exit_code == 0, result.output
@@ -86,7 +86,7 @@ def test_an_update_adds_documents_and_keeps_the_topics(place: Path) -> None:
     assert open_run(place / "run").counts.shape[0] == 33
 
 
-def test_a_refined_update_fits_on(place: Path) -> None:
+def test_update_with_refine_fits_again(place: Path) -> None:
     new_lines(place)
     before = open_run(place / "run").model
     assert run("update", "run", "new.txt", "--refine", "-q", cwd=place).exit_code == 0
@@ -99,7 +99,7 @@ def test_a_refined_update_fits_on(place: Path) -> None:
 # edit
 
 
-def test_names_are_kept_and_shown(place: Path) -> None:
+def test_names_are_stored_and_shown(place: Path) -> None:
     assert run("edit", "run", "--rename", "1=Space flight", "-q", cwd=place).exit_code == 0
     assert run("edit", "run", "--rename", "0= =SUM(A1)", "-q", cwd=place).exit_code == 0
     opened = open_run(place / "run")
@@ -114,7 +114,7 @@ def test_names_are_kept_and_shown(place: Path) -> None:
     assert open_run(place / "run").topic_names == {0: "=SUM(A1)"}
 
 
-def test_topics_are_merged_dropped_and_rid_of_words(place: Path) -> None:
+def test_topics_are_merged_and_removed_and_words_are_removed(place: Path) -> None:
     before = open_run(place / "run")
     banned = before.vocabulary.index("fruit")
     result = run("edit", "run", "--rename", "2=Last", "--merge", "0,1", "--ban", "fruit", cwd=place)
@@ -133,7 +133,7 @@ def test_topics_are_merged_dropped_and_rid_of_words(place: Path) -> None:
     assert run("search", "run", "copper", cwd=place).exit_code == 0
 
 
-def test_a_merged_topic_is_the_mean_by_weight() -> None:
+def test_a_merged_topic_is_the_weighted_mean() -> None:
     components = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
     weights = np.array([0.2, 0.6, 0.2])
     edited = apply_edits(Edits(merge=[[1, 0]]), components, weights, np.eye(3), list("abc"), {1: "b", 0: "a"})
@@ -160,14 +160,14 @@ def test_a_word_without_a_topic_gets_its_share() -> None:
         ((), "Nothing to edit"),
         (("--rename", "Space"), "--rename must be a topic and a name"),
         (("--rename", "7=Space"), "There is no topic 7: the run has topics 0 to 2."),
-        (("--merge", "1"), "Merging needs two topics"),
+        (("--merge", "1"), "--merge needs at least two topics"),
         (("--merge", "a,b"), "--merge must be topics separated by commas"),
         (("--merge", "0,1", "--drop", "1"), "Topic 1 is merged or dropped twice"),
-        (("--drop", "0", "--drop", "1", "--drop", "2"), "No topic would be left"),
+        (("--drop", "0", "--drop", "1", "--drop", "2"), "--drop would remove all topics"),
         (("--ban", "nonsense"), "has no word 'nonsense'"),
     ],
 )
-def test_an_edit_that_cannot_be_made_is_one_sentence(arguments: tuple[str, ...], sentence: str, once: Path) -> None:
+def test_errors_of_edit_are_one_line(arguments: tuple[str, ...], sentence: str, once: Path) -> None:
     before = (once / "run" / "run.json").read_bytes()
     result = run("edit", "run", *arguments, cwd=once)
     assert result.exit_code == 1, result.output
@@ -179,7 +179,7 @@ def test_an_edit_that_cannot_be_made_is_one_sentence(arguments: tuple[str, ...],
 # explore
 
 
-def test_the_page_is_written_anew_where_it_is_asked_for(place: Path) -> None:
+def test_explore_writes_the_page_again(place: Path) -> None:
     first = (place / "run" / "explorer.html").read_text(encoding="utf-8")
     assert "<title>run" in first
     assert run("edit", "run", "--rename", "0=Ore & metal", "-q", cwd=place).exit_code == 0
@@ -191,7 +191,7 @@ def test_the_page_is_written_anew_where_it_is_asked_for(place: Path) -> None:
     assert run("explore", "run", "--text", "some", cwd=place).exit_code == 2
 
 
-def test_the_stability_of_topics_is_kept_until_they_change(place: Path) -> None:
+def test_the_stability_of_topics_is_stored_until_they_change(place: Path) -> None:
     assert run("explore", "run", "--stability", "2", "-q", cwd=place).exit_code == 0
     found = open_run(place / "run").about["stability"]
     assert len(found) == 3
@@ -200,7 +200,7 @@ def test_the_stability_of_topics_is_kept_until_they_change(place: Path) -> None:
     assert "stability" not in open_run(place / "run").about
 
 
-def test_a_fit_without_texts_and_page_keeps_neither(once: Path) -> None:
+def test_a_fit_with_no_texts_and_no_page_writes_neither(once: Path) -> None:
     assert run("fit", "docs", "-k", "2", "-o", "bare", "--no-texts", "--no-page", "-q", cwd=once).exit_code == 0
     opened = open_run(once / "bare")
     assert opened.texts is None
@@ -211,7 +211,7 @@ def test_a_fit_without_texts_and_page_keeps_neither(once: Path) -> None:
 # compare
 
 
-def test_a_run_is_the_same_as_itself(once: Path) -> None:
+def test_a_run_compared_with_itself_does_not_differ(once: Path) -> None:
     found = json.loads(run("compare", "run", "run", "--json", cwd=once).stdout)
     assert [pair["first"] for pair in found["pairs"]] == [pair["second"] for pair in found["pairs"]]
     assert all(pair["overlap"] == pytest.approx(1) for pair in found["pairs"])

@@ -1,4 +1,4 @@
-"""``polyseme search``: documents, reasons, and answers when there is nothing to find."""
+"""``polyseme search``: hits with their words, all methods, and queries without a hit."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from polyseme.runs.documents import unique_ids
 
 @pytest.fixture(autouse=True)
 def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run over sixty lines of two themes; only some of the metal ones name copper."""
+    """Return a run of sixty lines of two themes; only some of the lines about metals mention copper."""
     monkeypatch.chdir(tmp_path)
     lines = [FRUIT if number % 3 else METAL if number % 2 else METAL.replace("copper", "tin") for number in range(60)]
     Path("in.txt").write_text("\n".join(lines), encoding="utf-8")
@@ -20,7 +20,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "run"
 
 
-def test_a_table_with_reasons() -> None:
+def test_the_table_shows_hits_with_their_words() -> None:
     result = here("search", "run", "copper", "-n", "12")
     assert result.exit_code == 0, result.output
     assert "iron is a metal" in result.stdout
@@ -66,13 +66,13 @@ def test_documents_like_a_document() -> None:
         (("search", "nowhere", "plums"), 1, "nowhere is not a run"),
     ],
 )
-def test_nothing_to_find(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+def test_queries_without_a_hit(arguments: tuple[str, ...], code: int, sentence: str) -> None:
     result = here(*arguments)
     assert result.exit_code == code, result.output
     assert sentence in result.stdout + result.stderr
 
 
-def test_ids_that_files_share_are_told_apart() -> None:
+def test_equal_ids_of_different_files_get_the_file_name() -> None:
     assert unique_ids(["1", "2"], ["a", "a"]) == ["1", "2"]
     assert unique_ids(["1", "1"], ["x/a", "x/b"]) == ["x/a:1", "x/b:1"]
     assert unique_ids(["1", "1", "b"], ["a", "a", "b"]) == ["a:1", "a:1#2", "b"]

@@ -1,4 +1,4 @@
-"""``polyseme select``: a range in, a table, a picture and a choice out."""
+"""``polyseme select``: the table, the plot and the choice of the number of topics."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from polyseme.datasets import synthetic_corpus
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: Any) -> Path:
-    """letters.txt: 200 documents of four themes, a line each."""
+    """Return a folder with letters.txt: 200 documents of four themes, one per line."""
     place = tmp_path_factory.mktemp("select")
     topics = np.random.default_rng(8).dirichlet(np.full(200, 0.05), 4)
     corpus = synthetic_corpus(200, topic_word=topics, length=60, random_state=8)
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: Any) -> Path:
 OPTIONS = ("--language", "none", "--max-df", "1")
 
 
-def test_the_number_is_chosen_with_a_table_and_a_picture(folder: Path) -> None:
+def test_select_prints_a_table_and_writes_a_plot(folder: Path) -> None:
     result = run("select", "letters.txt", "-k", "2:12", *OPTIONS, cwd=folder)
     assert result.exit_code == 0, result.output
     assert "> 4 " in result.output
@@ -35,7 +35,7 @@ def test_the_number_is_chosen_with_a_table_and_a_picture(folder: Path) -> None:
     assert not list(folder.glob("*.part"))
 
 
-def test_json_holds_the_whole_choice(folder: Path) -> None:
+def test_json_contains_the_whole_choice(folder: Path) -> None:
     result = run(
         "select", "letters.txt", "-k", "2,4,8", "--runs", "1", "--no-refine", "--plot", "choice.svg", "--json", "-q",
         *OPTIONS, cwd=folder,
@@ -74,13 +74,13 @@ def test_ranges(text: str | None, numbers: list[int] | None) -> None:
         ("-3:5", "-k must be a range such as 5:60"),
     ],
 )
-def test_ranges_that_make_no_sense(text: str, sentence: str) -> None:
+def test_wrong_ranges(text: str, sentence: str) -> None:
     with pytest.raises(InputError) as caught:
         numbers_of(text)
     assert str(caught.value).startswith(sentence)
 
 
-def test_errors_are_one_sentence(folder: Path) -> None:
+def test_errors_are_one_line(folder: Path) -> None:
     (folder / "few.txt").write_text("one line of words\nanother line of words\nwords again", encoding="utf-8")
     result = run("select", "few.txt", "-k", "2:3", *OPTIONS, cwd=folder)
     assert result.exit_code == 1

@@ -1,4 +1,4 @@
-"""From a model to a page: parts, packing, the map, periods, other libraries, and what is refused."""
+"""The explorer page: its data, packing, map, periods, models of other libraries, and errors."""
 
 import base64
 import gzip
@@ -51,7 +51,7 @@ def unpacked_varints(packed):
 
 
 def sections(text):
-    """The sections of a page, opened as data.js says."""
+    """Return the decoded sections of a page (see data.js)."""
     found = {}
     for name, content in re.findall(r'<script type="application/octet-stream" id="(\w+)">([^<]*)</script>', text):
         raw = gzip.decompress(base64.b64decode(content, validate=True))
@@ -90,7 +90,7 @@ def test_counts_survive_packing(dtype):
     np.testing.assert_array_equal(again, dense)
 
 
-def test_probabilities_are_packed_closely(parts):
+def test_packed_probabilities_are_close(parts):
     packed = pack_topics(parts.topic_word)
     again = np.zeros_like(parts.topic_word.T)
     rows = np.repeat(np.arange(len(again)), unpacked_varints(packed["topics_of_word"]))
@@ -134,7 +134,7 @@ def test_periods():
     assert days.numbers.tolist() == [0, 3, -1]
 
 
-def test_a_page_holds_what_its_parts_are(parts):
+def test_a_page_contains_its_data(parts):
     found = sections(render_page(parts, "full"))
     core = found["core"]
     assert core["words"] == parts.vocabulary
@@ -145,7 +145,7 @@ def test_a_page_holds_what_its_parts_are(parts):
     assert len(found["documents"]["periods"]) > 5
 
 
-def test_texts_are_as_much_as_was_asked_for(parts):
+def test_a_page_contains_as_much_text_as_requested(parts):
     texts = {
         kind: [
             text
@@ -161,7 +161,7 @@ def test_texts_are_as_much_as_was_asked_for(parts):
     assert parts.texts[0] not in render_page(parts, "none")
 
 
-def test_the_page_is_the_same_each_time_and_allows_its_own_script_alone(parts):
+def test_the_page_is_deterministic_and_allows_only_its_own_script(parts):
     text = render_page(parts)
     assert text == render_page(parts)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text).group(1)
@@ -183,7 +183,7 @@ def test_hostile_names_stay_in_their_blocks():
     assert text.count("<script") == len(sections(text)) + 1
 
 
-def test_a_lone_surrogate_does_no_harm():
+def test_a_lone_surrogate_becomes_a_question_mark():
     counts = np.array([[1, 2], [2, 0]])
     model = PLSA(2, random_state=0).fit(counts)
     text = render_page(model, "full", counts=counts, vocabulary=["a\ud800", "b"], texts=["\udfff x", "y"])
@@ -191,7 +191,7 @@ def test_a_lone_surrogate_does_no_harm():
     text.encode()
 
 
-def test_the_file_appears_whole(parts, tmp_path):
+def test_the_file_is_written_atomically(parts, tmp_path):
     path = tmp_path / "page.html"
     write_page(parts, path)
     assert path.read_text(encoding="utf-8") == render_page(parts)
@@ -207,7 +207,7 @@ def test_scripts_are_small_and_all_used():
     assert all(len((folder / name).read_text(encoding="utf-8").splitlines()) < 400 for name in names)
 
 
-def test_show_is_a_frame(parts):
+def test_show_page_returns_a_frame(parts):
     shown = show_page(parts, height=123)._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
     assert 'height="123"' in shown
@@ -215,7 +215,7 @@ def test_show_is_a_frame(parts):
 
 
 @pytest.mark.parametrize("make", [PLSA, LDA, NMF, lambda n, **k: NMF(n, loss="frobenius", **k)])
-def test_every_topic_model_has_parts(make):
+def test_every_topic_model_has_a_page(make):
     texts, *_ = themed_texts(40)
     counts = Vectorizer().fit_transform(texts)
     model = make(3, random_state=0).fit(counts)
@@ -245,7 +245,7 @@ def test_topics_of_scikit_learn():
 
 
 def test_topics_of_gensim():
-    """By the interface that gensim's LdaModel has, since gensim is not a dependency."""
+    """Uses an object with the interface of LdaModel, because gensim is not a dependency."""
     lambda_ = np.array([[3.0, 1.0, 0.5], [0.2, 2.0, 4.0]])
     corpus = [[(0, 2), (1, 1)], [(2, 5)], []]
     gamma = np.array([[3.0, 1.0], [0.5, 4.5], [1.0, 1.0]])
@@ -273,7 +273,7 @@ def test_arguments_of_pyldavis(parts):
 
 
 def test_new_counts_are_folded_in(parts):
-    """To the same bits as in the fit: the kernel folds in each document alone, whatever documents come with it."""
+    """The bits are those of the fit, because each document is folded in on its own."""
     model = PLSA(4, random_state=0, tol=1e-4).fit(parts.counts)
     made = page_data(model, parts.counts[:7], parts.vocabulary)
     np.testing.assert_array_equal(made.doc_topic, model.doc_topic_[:7])
@@ -296,7 +296,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_refused(parts, message):
+def test_wrong_arguments_are_refused(parts, message):
     with pytest.raises(
         InputError, match=message if message != "one name for each" else "must have a column for each|one name"
     ):

@@ -1,4 +1,4 @@
-"""The word rules that a page gets: those it can follow, and why it cannot follow others."""
+"""Word rules of a page: rules that it can apply, and the reasons why it cannot apply others."""
 
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer, strip_accents_unicode
@@ -22,7 +22,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_what_a_page_cannot_follow_it_says(reason):
+def test_rules_that_a_page_cannot_apply_have_a_reason(reason):
     vectorizer = REFUSED[reason]
     if type(vectorizer) is CountVectorizer:
         vectorizer.fit(TEXTS)
@@ -33,7 +33,7 @@ def test_what_a_page_cannot_follow_it_says(reason):
     assert [arrays[name].tolist() for name in arrays] == [plain_arrays[name].tolist() for name in arrays]
 
 
-def test_what_it_can_follow_comes_with_its_settings():
+def test_rules_contain_the_settings_of_the_vectorizer():
     vectorizer = CountVectorizer(strip_accents="unicode", lowercase=False, binary=True, stop_words=["of", "the"])
     values, _ = word_rules(vectorizer.fit(TEXTS), list(vectorizer.get_feature_names_out()))
     assert (values["reason"], values["lowercase"], values["binary"]) == ("", False, True)
@@ -43,7 +43,7 @@ def test_what_it_can_follow_comes_with_its_settings():
     assert values["stops"] == ["of", "the"]
 
 
-def test_stems_come_as_forms_and_the_words_they_count_for():
+def test_stems_are_pairs_of_a_form_and_the_word_it_counts_for():
     vectorizer = Vectorizer(language="english").fit(TEXTS)
     values, _ = word_rules(vectorizer, list(vectorizer.get_feature_names_out()))
     names = dict(zip(values["forms"], values["names"], strict=True))

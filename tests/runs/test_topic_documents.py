@@ -1,4 +1,4 @@
-"""Typical documents: what a topic explains best for its length, against a naive form."""
+"""Documents of topics, compared with a naive implementation."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,7 @@ import oracles
 from polyseme import PLSA
 from polyseme.core.factors import symmetric_view
 from polyseme.metrics import topic_fit
-from polyseme.runs import topic_documents as typical
-from polyseme.runs.topic_documents import Labels, TopicModel
+from polyseme.runs.topic_documents import Labels, TopicModel, row_hashes, topic_documents
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -17,7 +16,7 @@ K = 6
 
 
 def corpus(seed=0):
-    """Documents of very different lengths; the last ten repeat the first ten."""
+    """Return documents of very different lengths; the last ten are copies of the first ten."""
     rng = np.random.default_rng(seed)
     theta, phi = rng.dirichlet(np.full(K, 0.3), 200), rng.dirichlet(np.full(80, 0.1), K)
     X = np.array([rng.multinomial(size, p) for size, p in zip(rng.geometric(1 / 40, 200), theta @ phi, strict=True)])
@@ -26,7 +25,7 @@ def corpus(seed=0):
 
 
 def naive(model, X, n, ranked=10, most_topics=3):
-    """All scores at once; pairs are taken from the best on."""
+    """Return the documents of each topic and all scores, computed without blocks."""
     background = model.background_
     scores = oracles.explained_nats(
         X, model.doc_topic_, model.components_, model.unigram_, model.doc_background_, background
@@ -47,12 +46,12 @@ def naive(model, X, n, ranked=10, most_topics=3):
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 @pytest.mark.parametrize("background", [0.0, 0.3])
-def test_typical_documents_are_those_a_topic_explains_best(at_once, background, monkeypatch):
-    monkeypatch.setattr(typical, "_NUMBERS_AT_ONCE", at_once)
+def test_the_documents_of_a_topic_are_those_it_explains_best(at_once, background, monkeypatch):
+    monkeypatch.setattr("polyseme.runs.topic_documents._NUMBERS_PER_BLOCK", at_once)
     X = corpus()
     model = PLSA(K, background=background, random_state=0, dtype="float64", max_iter=50).fit(X)
     parts = [sp.csr_array(X[:70]), sp.csr_array(X[70:])]
-    found = typical.typical(TopicModel.of(model), parts, 4)
+    found = topic_documents(TopicModel.of(model), parts, 4)
     expected, scores = naive(model, X, 4)
     assert found.documents == expected
     for topic, rows in enumerate(expected):
@@ -63,12 +62,12 @@ def test_typical_documents_are_those_a_topic_explains_best(at_once, background, 
 def test_a_shorter_list_is_the_beginning_of_a_longer_one():
     X = corpus()
     model = PLSA(K, random_state=0).fit(X)
-    longer, shorter = (typical.typical(TopicModel.of(model), [sp.csr_array(X)], n).documents for n in (10, 2))
+    longer, shorter = (topic_documents(TopicModel.of(model), [sp.csr_array(X)], n).documents for n in (10, 2))
     assert [rows[:2] for rows in longer] == shorter
-    assert typical.typical(TopicModel.of(model), [sp.csr_array(X)], 0).documents == [[]] * K
+    assert topic_documents(TopicModel.of(model), [sp.csr_array(X)], 0).documents == [[]] * K
 
 
-def test_a_document_is_typical_of_at_most_three_topics_and_duplicates_of_none():
+def test_a_document_is_listed_for_at_most_three_topics_and_a_copy_for_none():
     rng = np.random.default_rng(1)
     n_docs = 30
     theta = np.full((n_docs, K), 1 / K)
@@ -76,7 +75,7 @@ def test_a_document_is_typical_of_at_most_three_topics_and_duplicates_of_none():
     X = np.tile(rng.integers(1, 5, 40), (n_docs, 1)).astype(float)
     X[:5] += np.eye(40)[:5]  # five documents and 25 copies of one more
     model = TopicModel(phi, X.sum(axis=0) / X.sum(), theta, X.sum(axis=1))
-    found = typical.typical(model, [sp.csr_array(X)], 10)
+    found = topic_documents(model, [sp.csr_array(X)], 10)
     rows = [row for documents in found.documents for row in documents]
     assert set(rows) <= set(range(6))
     assert max(rows.count(row) for row in rows) == 3
@@ -86,14 +85,14 @@ def test_a_topic_without_documents_has_none():
     X = corpus()
     model = PLSA(K, random_state=0).fit(X)
     model.doc_topic_[:, 2] = 0
-    found = typical.typical(TopicModel.of(model), [sp.csr_array(X)], 3)
+    found = topic_documents(TopicModel.of(model), [sp.csr_array(X)], 3)
     assert found.documents[2] == []
     assert found.fit[2] == 0
 
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 def test_fit_and_labels_block_by_block(at_once, monkeypatch):
-    monkeypatch.setattr(typical, "_NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr("polyseme.runs.topic_documents._NUMBERS_PER_BLOCK", at_once)
     rng = np.random.default_rng(0)
     theta = rng.dirichlet(np.ones(4), 300)
     theta[:, 2] = 0
@@ -101,7 +100,7 @@ def test_fit_and_labels_block_by_block(at_once, monkeypatch):
     lengths = rng.integers(1, 50, 300).astype(float)
     labels = [str(value) if value else None for value in rng.integers(0, 3, 300)]
     model = TopicModel(rng.dirichlet(np.ones(9), 4), np.full(9, 1 / 9), theta, lengths)
-    found = typical.typical(model, [], 0, Labels.of(labels))
+    found = topic_documents(model, [], 0, Labels.of(labels))
     view = symmetric_view(theta, lengths / lengths.sum())
     np.testing.assert_allclose(found.fit, topic_fit(theta, view.topic_doc) * (view.topic_weights > 0), atol=1e-15)
     for topic in range(4):
@@ -110,10 +109,10 @@ def test_fit_and_labels_block_by_block(at_once, monkeypatch):
             assert found.shares[topic, number] == pytest.approx(view.topic_doc[topic, mine].sum())
 
 
-def test_hashes_tell_rows_apart():
+def test_hashes_differ_for_different_rows():
     X = sp.random_array((3000, 50), density=0.05, format="csr", rng=np.random.default_rng(0))
     X.data = np.ceil(3 * X.data)
-    hashes = typical.row_hashes(X)
+    hashes = row_hashes(X)
     rows = np.unique(X.toarray(), axis=0)
     assert len(np.unique(hashes)) == len(rows) < 3000
-    np.testing.assert_array_equal(hashes[::-1], typical.row_hashes(sp.csr_array(X[::-1])))
+    np.testing.assert_array_equal(hashes[::-1], row_hashes(sp.csr_array(X[::-1])))

@@ -1,4 +1,4 @@
-"""A run folder is old or new, never between: kills, other writers, systems that cannot exchange names."""
+"""A run folder is the old or the new one, whatever happens: kills, other writers, systems without atomic exchange."""
 
 import hashlib
 import os
@@ -13,9 +13,9 @@ import pytest
 
 from cli_runner import write_texts
 from polyseme import InputError
-from polyseme.io import files as exchange
+from polyseme.io import files
 from polyseme.io.files import locked
-from polyseme.runs import open_run, whole_folder
+from polyseme.runs import atomic_folder, open_run
 from polyseme.runs.folder import CHECKPOINT_FILE, UNFINISHED_FILE, work_folder
 
 
@@ -32,12 +32,12 @@ FIT = ("fit", "lines.txt", "-k", "12", "-o", "run", "--checkpoint", "0", "-q", "
 
 
 @pytest.mark.slow
-def test_a_fit_killed_at_random_moments_is_whole_and_resumes_to_the_same_model(tmp_path):
+def test_a_fit_killed_at_random_moments_resumes_to_the_same_model(tmp_path):
     write_texts(tmp_path, 3000)
     start = time.monotonic()
     subprocess.run(command(*FIT), cwd=tmp_path, check=True)
     lasted = time.monotonic() - start
-    wanted, files = fingerprint(tmp_path / "run"), {path.name for path in (tmp_path / "run").iterdir()}
+    wanted, names = fingerprint(tmp_path / "run"), {path.name for path in (tmp_path / "run").iterdir()}
     subprocess.run(command("fit", "lines.txt", "-k", "3", "-o", "run", "-q", "--overwrite"), cwd=tmp_path, check=True)
     old = fingerprint(tmp_path / "run")
     moments = random.Random(0)
@@ -47,7 +47,7 @@ def test_a_fit_killed_at_random_moments_is_whole_and_resumes_to_the_same_model(t
         time.sleep(moments.uniform(0.2, 1.1) * lasted)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert {path.name for path in (tmp_path / "run").iterdir()} == files
+        assert {path.name for path in (tmp_path / "run").iterdir()} == names
         assert fingerprint(tmp_path / "run") in (old, wanted)
         finished += fingerprint(tmp_path / "run") == wanted
         checkpoints += (work_folder(tmp_path / "run") / CHECKPOINT_FILE).exists()
@@ -74,19 +74,19 @@ def test_a_fit_killed_once_resumes_from_its_checkpoint(tmp_path):
     )
     if work_folder(tmp_path / "run").exists():
         assert other.returncode == 1
-        assert "n_components: 12, now 9" in other.stderr
+        assert "-k: 12, now 9" in other.stderr
     subprocess.run(command(*FIT, "--overwrite", "--resume"), cwd=tmp_path, check=True)
     assert fingerprint(tmp_path / "run") == wanted
 
 
 def test_a_second_writer_is_refused(tmp_path):
     def write_at_once() -> None:
-        with whole_folder(tmp_path / "run"), whole_folder(tmp_path / "run"):
+        with atomic_folder(tmp_path / "run"), atomic_folder(tmp_path / "run"):
             pass
 
     with pytest.raises(InputError, match="being written by another polyseme"):
         write_at_once()
-    with whole_folder(tmp_path / "run"):
+    with atomic_folder(tmp_path / "run"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
@@ -105,20 +105,20 @@ def test_a_lock_does_not_outlive_its_holder(tmp_path):
 
 
 @pytest.mark.parametrize("offered", [True, False])
-def test_a_folder_takes_the_place_of_another(offered, tmp_path, monkeypatch):
+def test_a_folder_replaces_another(offered, tmp_path, monkeypatch):
     if not offered:
-        monkeypatch.setattr(exchange, "_exchange", lambda *_: False)
+        monkeypatch.setattr(files, "_exchange", lambda *_: False)
     for name, content in (("new", "2"), ("run", "1")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(content, encoding="utf-8")
-    exchange.take_place(tmp_path / "new", tmp_path / "run")
+    files.take_place(tmp_path / "new", tmp_path / "run")
     assert (tmp_path / "run" / "file").read_text(encoding="utf-8") == "2"
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_a_replacement_cut_between_two_renames_is_mended(tmp_path, monkeypatch):
-    monkeypatch.setattr(exchange, "_exchange", lambda *_: False)
-    with whole_folder(tmp_path / "run") as work:
+def test_a_replacement_killed_between_two_renames_is_completed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    with atomic_folder(tmp_path / "run") as work:
         (work / "run.json").write_text('{"format_version": 1}', encoding="utf-8")
     rename = os.rename
 
@@ -126,10 +126,10 @@ def test_a_replacement_cut_between_two_renames_is_mended(tmp_path, monkeypatch):
         rename(source, target)
         raise SystemExit
 
-    monkeypatch.setattr(exchange.os, "rename", killed_after_the_first)
+    monkeypatch.setattr(files.os, "rename", killed_after_the_first)
 
     def replace() -> None:
-        with whole_folder(tmp_path / "run", overwrite=True):
+        with atomic_folder(tmp_path / "run", overwrite=True):
             pass
 
     with pytest.raises(SystemExit):
@@ -141,13 +141,13 @@ def test_a_replacement_cut_between_two_renames_is_mended(tmp_path, monkeypatch):
 
 def test_a_full_disk_keeps_a_fit_that_has_a_checkpoint(tmp_path):
     def fail() -> None:
-        with whole_folder(tmp_path / "run") as work:
+        with atomic_folder(tmp_path / "run") as work:
             (work / UNFINISHED_FILE).write_text("{}", encoding="utf-8")
             (work / CHECKPOINT_FILE).write_bytes(b"fit")
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match="No space left on device; the fit so far is kept"):
+    with pytest.raises(OSError, match="No space left on device; the work so far is stored"):
         fail()
-    with whole_folder(tmp_path / "run", resume=True) as work:
+    with atomic_folder(tmp_path / "run", resume=True) as work:
         assert (work / CHECKPOINT_FILE).read_bytes() == b"fit"
     assert not (tmp_path / "run" / CHECKPOINT_FILE).exists()

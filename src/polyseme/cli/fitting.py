@@ -32,13 +32,13 @@ from polyseme.cli.topic_table import TopicRow, more_topics, short_topic_table, t
 from polyseme.data.shard_files import MANIFEST, read_manifest
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
-from polyseme.runs import Counted, Run, open_run, whole_folder, write_fitted
+from polyseme.runs import Counted, Run, atomic_folder, open_run, write_fitted
 from polyseme.runs.documents import DocumentWriter, Texts, TextWriter, read_json, read_vectorizer, write_vectorizer
 from polyseme.runs.fields import CHOICE, FITTED
 from polyseme.runs.folder import FITTED_FILE, SHARDS_FOLDER, flush_all
-from polyseme.runs.run import MODEL_FILE, drawn_rows, sampled_counts, with_documents
+from polyseme.runs.run import MODEL_FILE, sample_rows, take_counts, with_document_arrays
 from polyseme.runs.topic_documents import Labels
-from polyseme.runs.write import keep_model, write_fitted_shards, write_into
+from polyseme.runs.write import save_model, write_files, write_fitted_shards
 from polyseme.scale import DiskCorpus, open_shards, write_shards
 from polyseme.selection import choose_n_topics
 from polyseme.solvers.checkpoints import Checkpoint
@@ -127,7 +127,7 @@ def fit_in_shards(
         choice: dict[str, Any] = {}
         n_topics, seed = settings.fitting["n_components"], settings.fitting["seed"]
         if n_topics is None:
-            sample = sampled_counts(shards, drawn_rows(shards.shape[0], SELECTION_SAMPLE, seed))
+            sample = take_counts(shards, sample_rows(shards.shape[0], SELECTION_SAMPLE, seed))
             n_topics, choice = choose_once(sample, work, notes, seed=seed, resume=resume, quiet=quiet)
             choice = {**choice, "documents": sample.shape[0]}
             if sample.shape[0] < shards.shape[0] and not quiet:
@@ -222,8 +222,8 @@ def rewrite_run(
     """Replace a run by one with another model or other documents; write its page again if it has one."""
     about = {name: value for name, value in about.items() if name not in ("format_version", "stability", "shards")}
     sizes = {"documents": counted.counts.shape[0], "tokens": int(counted.counts.sum())}
-    with whole_folder(run.path, overwrite=True) as folder:
-        write_into(folder, model, counted, {**about, **sizes}, texts)
+    with atomic_folder(run.path, overwrite=True) as folder:
+        write_files(folder, model, counted, {**about, **sizes}, texts)
         if (run.path / PAGE_FILE).is_file():
             new = open_run(folder, trust_pattern=run.trust_pattern)
             write_explorer(new, folder / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)
@@ -373,8 +373,8 @@ def _fit_once(
     if not (work / FITTED_FILE).is_file():
         model = _estimator(settings, n_topics, checkpoint)
         interrupted, seconds = fit_with_bar(model, shards, notes, quiet=quiet)
-        keep_model(work, model, shards)
+        save_model(work, model, shards)
         result = {"interrupted": interrupted, "seconds": round(seconds, 3)}
         write_atomically(work / FITTED_FILE, json.dumps(result).encode())
     stored = read_json(work / FITTED_FILE, FITTED, required=tuple(FITTED))
-    return with_documents(load(work / MODEL_FILE), shards), bool(stored["interrupted"]), float(stored["seconds"])
+    return with_document_arrays(load(work / MODEL_FILE), shards), bool(stored["interrupted"]), float(stored["seconds"])

@@ -18,7 +18,7 @@ from polyseme.cli.console import Console, ProgressUpdate, progress_bar, with_opt
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.runs import Counted
-from polyseme.runs.documents import COLUMNS, TextWriter, damaged, excerpt, read_json
+from polyseme.runs.documents import COLUMNS, TextWriter, damage_error, excerpt, read_json
 from polyseme.runs.fields import COUNTED, FACTS
 from polyseme.runs.folder import UNFINISHED_FILE
 from polyseme.text import Document, Reader, Vectorizer, read
@@ -83,8 +83,8 @@ class FitSettings:
             return None
         found = read_json(work / UNFINISHED_FILE, COUNTED, required=tuple(COUNTED))
         _check_facts(found["facts"], work / UNFINISHED_FILE)
-        if found["asked"] != self._as_json():
-            difference = _first_difference(found["asked"], self._as_json())
+        if found["settings"] != self._as_json():
+            difference = _first_difference(found["settings"], self._as_json())
             raise InputError(
                 f"--resume: the interrupted fit had other settings ({difference}). "
                 "Repeat its command with --resume, or start again without --resume."
@@ -105,7 +105,7 @@ class FitSettings:
             "problems": dict(reader.problems.counts),
             "seconds": {"reading": round(seconds, 3)},
         }
-        write_atomically(work / UNFINISHED_FILE, json.dumps({"asked": self._as_json(), "facts": facts}).encode())
+        write_atomically(work / UNFINISHED_FILE, json.dumps({"settings": self._as_json(), "facts": facts}).encode())
         return facts
 
     def _as_json(self) -> dict[str, Any]:
@@ -242,4 +242,4 @@ def _check_facts(facts: dict[str, Any], path: Path) -> None:
     """Raise ModelFileError if a field is missing that the rest of the fit needs."""
     missing = [name for name in FACTS if name not in facts]
     if missing or "language" not in facts["counting"]:
-        raise damaged(path, ValueError(f"{(missing or ['language'])[0]} is missing"))
+        raise damage_error(path, ValueError(f"{(missing or ['language'])[0]} is missing"))

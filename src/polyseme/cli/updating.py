@@ -19,19 +19,19 @@ from polyseme.cli.fitting import fit_with_bar, rewrite_run
 from polyseme.cli.reading import DocumentRecorder, print_problems, transform_counts
 from polyseme.data.shard_writer import append_to_shards
 from polyseme.kernels import Array
-from polyseme.runs import Counted, Run, open_run, whole_folder
+from polyseme.runs import Counted, Run, atomic_folder, open_run
 from polyseme.runs.documents import (
     DOCUMENTS_FILE,
+    TEXTS_FOLDER,
     VECTORIZER_FILE,
     DocumentWriter,
     Texts,
     TextWriter,
     read_texts,
 )
-from polyseme.runs.documents import FOLDER as TEXTS_FOLDER
 from polyseme.runs.folder import SHARDS_FOLDER
-from polyseme.runs.run import ShardedRun, with_documents
-from polyseme.runs.write import keep_model, write_fitted_shards
+from polyseme.runs.run import ShardedRun, with_document_arrays
+from polyseme.runs.write import save_model, write_fitted_shards
 from polyseme.text import Document, Reader
 
 NOTHING_NEW = "All of these documents are in the run already: nothing is changed."
@@ -42,7 +42,7 @@ _FILES_OF_A_FIT = ("doc_topic.npy", "doc_weights.npy")
 
 
 class NoNewDocuments(Exception):
-    """Raised inside `whole_folder` to leave the run unchanged."""
+    """Raised inside `atomic_folder` to leave the run unchanged."""
 
 
 def update_in_memory(
@@ -114,10 +114,12 @@ def _append_shards(
 ) -> bool:
     has_page = (run.path / PAGE_FILE).is_file()
     interrupted = False
-    with whole_folder(run.path, overwrite=True) as work:
+    with atomic_folder(run.path, overwrite=True) as work:
         has_texts = bool(Texts(run.path))
         _link_files(run.path, work)
-        recorder = DocumentRecorder(DocumentWriter(work, more=True), TextWriter(work, more=True) if has_texts else None)
+        recorder = DocumentRecorder(
+            DocumentWriter(work, append=True), TextWriter(work, append=True) if has_texts else None
+        )
         with progress_bar(notes, "Reading and counting", unit="MB", size=1e6, quiet=quiet) as update:
             texts = recorder.record(documents, documents.reader, update)
             shards = append_to_shards(texts, work / SHARDS_FOLDER, run.vectorizer)
@@ -131,7 +133,7 @@ def _append_shards(
             interrupted, _ = fit_with_bar(model, shards, notes, quiet=quiet)
         else:
             model = old.with_topics(old.components_, shards)
-        keep_model(work, model, shards)
+        save_model(work, model, shards)
         sizes = {
             "documents": shards.shape[0],
             "tokens": int(shards.manifest.tokens),
@@ -140,7 +142,7 @@ def _append_shards(
         about = {name: value for name, value in run.about.items() if name not in ("format_version", "stability")}
         updates = [*about.get("updates", []), {**entry, "documents": documents.n_added}]
         about = {**about, **sizes, "updates": updates}
-        write_fitted_shards(work, with_documents(model, shards), shards, about, run.vocabulary)
+        write_fitted_shards(work, with_document_arrays(model, shards), shards, about, run.vocabulary)
         if has_page:
             new = open_run(work, trust_pattern=run.trust_pattern)
             write_explorer(new, work / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)

@@ -1,4 +1,4 @@
-"""Two runs side by side: which topics are the same, and what moved."""
+"""Comparison of two runs: matched topics, and documents whose main topic differs."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from polyseme.runs.run import Run
 
 @dataclass(frozen=True)
 class Pair:
-    """A topic of the first run and its partner in the second; one of them is None where there is none."""
+    """A topic of the first run and the matched topic of the second; None where a topic has no match."""
 
     first: int | None
     second: int | None
     overlap: float
-    """1 - total variation distance of the two topics over the words that both runs have; 0 without a partner"""
+    """1 - total variation distance of the two topics over the words of both runs; 0 without a match."""
     first_weight: float
     second_weight: float
     common: list[str]
-    """words of both"""
+    """Top words of both topics."""
     only_first: list[str]
     only_second: list[str]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs with their topics aligned one to one, so that the total overlap is largest."""
+    """Result of `compare`: topics matched one to one so that the total overlap is largest."""
 
     pairs: list[Pair]
-    """heaviest first"""
+    """In order of decreasing weight."""
     shared_words: int
     first_words: int
     second_words: int
     shared_documents: int
     moved: list[dict[str, Any]]
-    """documents of both runs whose main topic is not the partner of what it was: id, first, second"""
+    """Documents of both runs whose main topics are not matched: id, first and second topic."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
-    """Aligns the topics of two runs by the words that both have."""
+    """Match the topics of two runs by their probabilities of the words of both runs."""
     a_words = {word: column for column, word in enumerate(first.vocabulary)}
     shared = [(a_words[word], column) for column, word in enumerate(second.vocabulary) if word in a_words]
     if not shared:
@@ -62,13 +62,13 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
     )
     a_tops, b_tops = (words_of_model(run.model, run.vocabulary, n_words) for run in (first, second))
     pairs = []
-    for topic, partner in enumerate(order.tolist()):
-        if partner < 0:
+    for topic, match in enumerate(order.tolist()):
+        if match < 0:
             pairs.append(Pair(topic, None, 0.0, float(a.topic_weights_[topic]), 0.0, [], a_tops[topic], []))
         else:
             overlap = 1 - float(distance[topic])
-            weights = float(a.topic_weights_[topic]), float(b.topic_weights_[partner])
-            pairs.append(Pair(topic, partner, overlap, *weights, *_words(a_tops[topic], b_tops[partner])))
+            weights = float(a.topic_weights_[topic]), float(b.topic_weights_[match])
+            pairs.append(Pair(topic, match, overlap, *weights, *_words(a_tops[topic], b_tops[match])))
     for topic in sorted(set(range(len(b_tops))) - set(order.tolist())):
         pairs.append(Pair(None, topic, 0.0, 0.0, float(b.topic_weights_[topic]), [], [], b_tops[topic]))
     pairs.sort(key=lambda pair: -max(pair.first_weight, pair.second_weight))
@@ -77,7 +77,7 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
 
 
 def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Words of both, of the first alone, of the second alone."""
+    """Return the words of both lists, of the first only and of the second only."""
     return (
         [word for word in first if word in second],
         [word for word in first if word not in second],
@@ -86,13 +86,13 @@ def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list
 
 
 def _moved(first: Run, second: Run, order: Array) -> tuple[int, list[dict[str, Any]]]:
-    """How many documents both runs have, and those whose main topic changed."""
+    """Return the number of documents of both runs, and those whose main topic differs."""
     ids, others = first.column("id"), second.column("id")
-    place = {name: row for row, name in enumerate(others)}
-    if len(place) < len(others) or len(set(ids)) < len(ids):
-        return 0, []  # ids that repeat tell nothing
-    a_main, b_main = (_main(run.model.doc_topic_) for run in (first, second))
-    rows = [(row, place[name]) for row, name in enumerate(ids) if name in place]
+    other_row = {name: row for row, name in enumerate(others)}
+    if len(other_row) < len(others) or len(set(ids)) < len(ids):
+        return 0, []  # repeated ids do not identify documents
+    a_main, b_main = (_main_topics(run.model.doc_topic_) for run in (first, second))
+    rows = [(row, other_row[name]) for row, name in enumerate(ids) if name in other_row]
     moved = [
         {"id": ids[row], "first": int(a_main[row]), "second": int(b_main[other])}
         for row, other in rows
@@ -101,5 +101,5 @@ def _moved(first: Run, second: Run, order: Array) -> tuple[int, list[dict[str, A
     return len(rows), moved
 
 
-def _main(doc_topic: Floats) -> Array:
+def _main_topics(doc_topic: Floats) -> Array:
     return np.asarray(doc_topic.argmax(axis=1))

@@ -1,8 +1,7 @@
-"""Documents once they are counted, as a run keeps them.
+"""Documents of a run: counts, metadata and texts, and the files that store them.
 
-The documents of a run in pieces: documents.parquet as a folder of Parquet files, as other tools write it too.
-
-The texts of a run: Parquet files of some megabytes, written while the documents pass by.
+A run in memory stores its metadata in one file documents.parquet. A run of shards stores it in a folder of that name
+with one Parquet file for every DOCUMENTS_A_PIECE documents. The texts are Parquet files of some megabytes in texts/.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from polyseme.text import Vectorizer
 
 COUNTS_FILE, VECTORIZER_FILE, DOCUMENTS_FILE = "counts.safetensors", "vectorizer.json", "documents.parquet"
 COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
-"""what a run knows of each document"""
+"""Metadata of each document."""
 EXCERPT_LENGTH = 300
 
 
 @dataclass
 class Counted:
-    """What is left of documents when they are counted."""
+    """Counts and metadata of documents, with the vectorizer that counted them."""
 
     counts: Any
-    """documents x words, CSR"""
+    """Documents x words, CSR."""
     columns: dict[str, list[Any]]
-    """id, title, label, time, corpus, excerpt of each document"""
+    """The values of each document, by the names of COLUMNS."""
     vectorizer: Vectorizer
 
     @property
@@ -55,16 +54,16 @@ class Counted:
 
     @property
     def labels(self) -> list[str]:
-        """The label of each document, "" without one."""
+        """Label of each document, "" without one."""
         return [label or "" for label in self.columns["label"]]
 
     @property
     def tokens(self) -> Any:
-        """of each document"""
+        """Number of tokens of each document."""
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
 
     def save(self, folder: Path) -> None:
-        """Writes all three files; those of the documents get their topics later."""
+        """Write the vectorizer, the counts and the metadata. The fit adds topics to the metadata."""
         write_vectorizer(folder, self.vectorizer)
         write_atomically(folder / COUNTS_FILE, to_safetensors(_arrays(self.counts)))
         write_frame(folder / DOCUMENTS_FILE, column_frame(self.columns))
@@ -73,12 +72,12 @@ class Counted:
     def load(cls, folder: Path) -> Counted:
         frame, counts, vectorizer = read_documents(folder), read_counts(folder), read_vectorizer(folder)
         if counts.shape != (frame.height, len(vectorizer.vocabulary_)):
-            raise damaged(folder / COUNTS_FILE, ValueError("its shape is not that of the documents and words"))
+            raise damage_error(folder / COUNTS_FILE, ValueError("its shape does not match the documents and words"))
         return cls(counts, {name: frame[name].to_list() for name in COLUMNS}, vectorizer)
 
 
 def document_names(titles: list[str | None], ids: list[str]) -> list[str]:
-    """What a reader calls each document: its title, or else its id."""
+    """Return the name of each document: its title, or its id without one."""
     return [title or name for title, name in zip(titles, ids, strict=True)]
 
 
@@ -88,23 +87,23 @@ def excerpt(text: str) -> str:
 
 
 def unique_ids(ids: list[str], sources: list[str | None]) -> list[str]:
-    """The ids or, if some of them repeat, the ids with the names of their files before them.
+    """Return the ids; if some of them repeat, put the names of their files before all ids.
 
     An id that repeats within one file gets a number: a:7, a:7#2.
     """
     if len(set(ids)) == len(ids):
         return ids
-    named = [name if name == corpus else f"{corpus or ''}:{name}" for corpus, name in zip(sources, ids, strict=True)]
-    met: Counter[str] = Counter()
+    named = [name if name == source else f"{source or ''}:{name}" for source, name in zip(sources, ids, strict=True)]
+    seen: Counter[str] = Counter()
     unique = []
     for name in named:
-        met[name] += 1
-        unique.append(name if met[name] == 1 else f"{name}#{met[name]}")
+        seen[name] += 1
+        unique.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
     return unique
 
 
 def column_frame(columns: dict[str, list[Any]]) -> Any:
-    """The columns as a polars frame of strings, also where a column is empty."""
+    """Return the columns as a polars frame of strings, even if a column is empty."""
     import polars as pl
 
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
@@ -113,25 +112,25 @@ def column_frame(columns: dict[str, list[Any]]) -> Any:
 def read_documents(folder: Path) -> Any:
     path = folder / DOCUMENTS_FILE
     try:
-        return checked_documents(read_frame(path), COLUMNS)
+        return check_documents(read_frame(path), COLUMNS)
     except (ValueError, OSError) as error:
-        raise damaged(path, error) from None
+        raise damage_error(path, error) from None
 
 
-def checked_documents(frame: Any, columns: Sequence[str]) -> Any:
-    """A frame of documents; ValueError where one of these columns is missing or is of another type."""
+def check_documents(frame: Any, columns: Sequence[str]) -> Any:
+    """Return the frame; raise ValueError if one of these columns is missing or has another type."""
     import polars as pl
 
     for name in columns:
         if name not in frame.columns or frame.schema[name] not in (pl.String, pl.Null):
-            raise ValueError(f"it has no column {name!r} of texts")
+            raise ValueError(f"it has no column {name!r} of strings")
     if "id" in columns and frame["id"].null_count():
         raise ValueError("a document has no id")
     return frame
 
 
-def damaged(path: Path, error: Exception) -> ModelFileError:
-    """The error of a file that is missing, damaged or foreign; the reason is cut to one line."""
+def damage_error(path: Path, error: Exception) -> ModelFileError:
+    """Return the error for a file that is missing or damaged, with the first line of the reason."""
     if isinstance(error, FileNotFoundError):
         return ModelFileError(f"{path} is missing: restore it, or fit again.")
     reason = str(error).partition("\n")[0].rstrip(".")
@@ -149,7 +148,7 @@ def read_counts(folder: Path) -> Any:
         if fault is not None:
             raise ValueError(fault)
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, OverflowError) as error:
-        raise damaged(path, error) from None
+        raise damage_error(path, error) from None
     return sp.csr_array((values, indices, indptr), (rows, columns))
 
 
@@ -167,12 +166,12 @@ def read_vectorizer(folder: Path, *, trust_pattern: bool = False) -> Vectorizer:
 
 
 def read_json(path: Path, table: Mapping[str, Check] | None = None, *, required: Collection[str] = ()) -> Any:
-    """The object in a JSON file of a run. table : the checks of its fields; fields that it does not name are left."""
+    """Return the object in a JSON file of a run. `table` has the checks of fields; other fields are not checked."""
     try:
         content = checks.read_json(path)
         checks.check_fields(content, table or {}, required=required, others=True)
     except (OSError, ValueError) as error:
-        raise damaged(path, error) from None
+        raise damage_error(path, error) from None
     return content
 
 
@@ -186,20 +185,20 @@ def _arrays(counts: Any) -> dict[str, Any]:
 
 
 DOCUMENTS_A_PIECE = 1 << 16
-_PIECES_AT_HAND = 8
+_CACHED_PIECES = 8
 Part = TypeVar("Part")
 
 
 class DocumentWriter:
-    """Takes what a run knows of documents, one by one; `close` writes what is left.
+    """Writer of the metadata of documents in pieces. `close` writes the last piece.
 
-    more : whether to go on after the documents that are there.
+    append : whether to continue after the documents that are in the folder.
     """
 
-    def __init__(self, folder: Path, *, more: bool = False) -> None:
+    def __init__(self, folder: Path, *, append: bool = False) -> None:
         self._folder = folder / DOCUMENTS_FILE
         self._rows: list[Sequence[Any]] = []
-        if not more:
+        if not append:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder.mkdir()
             self._files = 0
@@ -211,66 +210,66 @@ class DocumentWriter:
         self._files = len(pieces) - (len(last) < DOCUMENTS_A_PIECE)
 
     def add(self, row: Sequence[Any]) -> None:
-        """row : a value for each of COLUMNS."""
+        """Add a document, with one value for each of COLUMNS."""
         self._rows.append(row)
         if len(self._rows) == DOCUMENTS_A_PIECE:
             self.close()
 
     def close(self) -> None:
         if self._rows:
-            columns = {name: [row[place] for row in self._rows] for place, name in enumerate(COLUMNS)}
+            columns = {name: [row[column] for row in self._rows] for column, name in enumerate(COLUMNS)}
             path = self._folder / f"{self._files:06d}.parquet"
             write_frame(path, column_frame(columns))
             self._files, self._rows = self._files + 1, []
 
 
 class Pieces:
-    """The pieces that a DocumentWriter wrote to a run."""
+    """Metadata that a DocumentWriter wrote, one frame per piece."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / DOCUMENTS_FILE
         self._paths = sorted(self.folder.glob("*.parquet"))
         if not self._paths:
-            raise ModelFileError(f"{self.folder} is missing or empty.")
+            raise ModelFileError(f"{self.folder} is missing or empty: restore it, or fit again.")
 
     def __len__(self) -> int:
         return len(self._paths)
 
     def __iter__(self) -> Iterator[Any]:
-        """All frames, with all columns."""
+        """Iterate over the frames, with all columns."""
         return self._frames(self._paths, None)
 
     def frame(self, number: int, columns: Sequence[str] | None = None) -> Any:
-        """A piece, with these columns (None: all)."""
+        """Return one piece, with these columns (None: all)."""
         return next(self._frames([self._paths[number]], columns))
 
     def column(self, name: str) -> Iterator[Any]:
-        """The values of a column, of all documents."""
+        """Iterate over the values of a column of all documents."""
         for frame in self._frames(self._paths, [name]):
             yield from frame[name].to_list()
 
     def take(self, rows: Sequence[int]) -> Any:
-        """One frame of these documents, in rising order."""
+        """Return one frame of these documents; `rows` increase."""
         import polars as pl
 
-        return pl.concat([frame[here.tolist()] for frame, here in in_parts(self, rows)])
+        return pl.concat([frame[here.tolist()] for frame, here in split_rows(self, rows)])
 
     def replace(self, number: int, frame: Any) -> None:
-        """Writes a piece anew, whole."""
+        """Write a piece again, atomically."""
         write_frame(self._paths[number], frame, flush=False)
 
     def _frames(self, paths: Sequence[Path], columns: Sequence[str] | None) -> Iterator[Any]:
         frames = read_frames(paths, columns)
         for path in paths:
             try:
-                frame = checked_documents(next(frames), columns or COLUMNS)
+                frame = check_documents(next(frames), columns or COLUMNS)
             except (ValueError, OSError) as error:
-                raise damaged(path, error) from None
+                raise damage_error(path, error) from None
             yield frame
 
 
-def in_parts(parts: Iterable[Part], rows: Any) -> Iterator[tuple[Part, Array]]:
-    """Each part, and which of these rows it has: rows are rising and counted through all parts, here from its first."""
+def split_rows(parts: Iterable[Part], rows: Any) -> Iterator[tuple[Part, Array]]:
+    """Yield each part with those of the rows that it contains, counted from its first row; `rows` increase."""
     numbers = np.asarray(rows, dtype=np.int64)
     start = 0
     for part in parts:
@@ -281,13 +280,13 @@ def in_parts(parts: Iterable[Part], rows: Any) -> Iterator[tuple[Part, Array]]:
         start = end
 
 
-class Names(Sequence[str]):
-    """What a reader calls each document, looked up when it is asked for."""
+class DocumentNames(Sequence[str]):
+    """Names of documents, read from the pieces on demand."""
 
     def __init__(self, pieces: Pieces, n_documents: int) -> None:
         self._pieces = pieces
         self._n_documents = n_documents
-        self._at_hand: dict[int, list[str]] = {}
+        self._cache: dict[int, list[str]] = {}
 
     def __len__(self) -> int:
         return self._n_documents
@@ -304,29 +303,29 @@ class Names(Sequence[str]):
         number, place = divmod(row, DOCUMENTS_A_PIECE)
         if number >= len(self._pieces):
             raise self._missing()
-        if number not in self._at_hand:
-            if len(self._at_hand) == _PIECES_AT_HAND:
-                del self._at_hand[next(iter(self._at_hand))]
+        if number not in self._cache:
+            if len(self._cache) == _CACHED_PIECES:
+                del self._cache[next(iter(self._cache))]
             frame = self._pieces.frame(number, ["title", "id"])
-            self._at_hand[number] = document_names(frame["title"].to_list(), frame["id"].to_list())
-        if place >= len(self._at_hand[number]):
+            self._cache[number] = document_names(frame["title"].to_list(), frame["id"].to_list())
+        if place >= len(self._cache[number]):
             raise self._missing()
-        return self._at_hand[number][place]
+        return self._cache[number][place]
 
     def _missing(self) -> ModelFileError:
-        return damaged(self._pieces.folder, ValueError("documents are missing"))
+        return damage_error(self._pieces.folder, ValueError("documents are missing"))
 
 
-FOLDER = "texts"
-_CHARACTERS_A_FILE = 2**25
+TEXTS_FOLDER = "texts"
+_CHARACTERS_PER_FILE = 2**25
 
 
 class TextWriter:
-    """Takes texts one by one; `close` writes what is left. more : whether to go on after the texts that are there."""
+    """Writer of texts. `close` writes the last file; `append` continues after the texts that are in the folder."""
 
-    def __init__(self, folder: Path, *, more: bool = False) -> None:
-        self._folder = folder / FOLDER
-        if not more:
+    def __init__(self, folder: Path, *, append: bool = False) -> None:
+        self._folder = folder / TEXTS_FOLDER
+        if not append:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder.mkdir()
         self._texts: list[str] = []
@@ -336,7 +335,7 @@ class TextWriter:
     def add(self, text: str) -> None:
         self._texts.append(text)
         self._characters += len(text)
-        if self._characters >= _CHARACTERS_A_FILE:
+        if self._characters >= _CHARACTERS_PER_FILE:
             self.close()
 
     def close(self) -> None:
@@ -351,14 +350,14 @@ class TextWriter:
 
 
 class Texts:
-    """The texts that a TextWriter wrote to a run, in the order of the documents; read a file at a time."""
+    """Texts that a TextWriter wrote, in the order of the documents; read one file at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / FOLDER
+        self._folder = folder / TEXTS_FOLDER
         self._paths = sorted(self._folder.glob("*.parquet"))
 
     def __bool__(self) -> bool:
-        """Whether the run keeps texts."""
+        """Return whether the run has texts."""
         return bool(self._paths)
 
     def __iter__(self) -> Iterator[str]:
@@ -366,8 +365,8 @@ class Texts:
             yield from part
 
     def take(self, rows: Sequence[int]) -> list[str]:
-        """Those of some documents, in rising order."""
-        return [part[row] for part, here in in_parts(self._parts(), rows) for row in here.tolist()]
+        """Return the texts of these documents; `rows` increase."""
+        return [part[row] for part, here in split_rows(self._parts(), rows) for row in here.tolist()]
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -376,15 +375,15 @@ class Texts:
         frames = read_frames(self._paths, ["text"])
         for path in self._paths:
             try:
-                frame = checked_documents(next(frames), ["text"])
+                frame = check_documents(next(frames), ["text"])
                 if frame["text"].null_count():
                     raise ValueError("a text is missing")
             except (ValueError, OSError) as error:
-                raise damaged(path, error) from None
+                raise damage_error(path, error) from None
             yield frame["text"].to_list()
 
 
 def read_texts(folder: Path) -> list[str] | None:
-    """The texts in the order of the documents; None where the run keeps none."""
+    """Return the texts in the order of the documents; None if the run has none."""
     texts = Texts(folder)
     return list(texts) if texts else None

@@ -1,4 +1,4 @@
-"""Topics as people want them: named, merged, dropped, without certain words."""
+"""Edits of topics: names, merged topics, removed topics and removed words."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from polyseme.kernels import Array, Floats
 
 @dataclass(frozen=True)
 class Edits:
-    """What to change; topics by their ids before the change."""
+    """Edits to apply. Topics are given by their numbers before the edits."""
 
     rename: Mapping[int, str] = field(default_factory=dict)
-    """a name for a topic; an empty one takes the name away"""
+    """Names by topic; an empty name removes the name."""
     merge: Sequence[Sequence[int]] = ()
-    """groups of topics that become one, under the smallest id"""
+    """Groups of topics to merge into the one with the smallest number."""
     drop: Sequence[int] = ()
+    """Topics to remove."""
     ban: Sequence[str] = ()
-    """words that no topic may have"""
+    """Words to remove."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Only what is changed, as JSON."""
+        """Return the edits that are not empty, as JSON values."""
         parts = {
             "rename": {str(topic): name for topic, name in self.rename.items()},
             "merge": [list(group) for group in self.merge],
@@ -37,29 +38,29 @@ class Edits:
 
     @property
     def changes_topics(self) -> bool:
-        """Whether more than names change."""
+        """Whether the edits change more than names."""
         return bool(self.merge or self.drop or self.ban)
 
 
 @dataclass(frozen=True)
 class Edited:
-    """Topics after the edits."""
+    """Topics, counts and names after the edits."""
 
     components: Floats
-    """K' x words, rows sum to one; banned words are zero"""
+    """P(w|z) of the new topics; zero for removed words."""
     counts: Any
-    """without the banned words"""
+    """Counts without the removed words."""
     origin: list[list[int]]
-    """the topics before the edits that each topic is made of"""
+    """Old topics that each new topic was made from."""
     names: dict[int, str]
 
 
 def apply_edits(
     edits: Edits, components: Array, weights: Floats, counts: Any, vocabulary: Sequence[str], names: Mapping[int, str]
 ) -> Edited:
-    """The topics, counts and names that the edits make of those of a run.
+    """Apply the edits to the topics, counts and names of a run.
 
-    components : P(w|z), K x words; weights : P(z). A merged topic is sum_k P(z_k) P(w|z_k), normalized.
+    components : P(w|z), K x words. weights : P(z). A merged topic is sum_k P(z_k) P(w|z_k), normalized.
     """
     K = len(components)
     _check_topics(edits, K)
@@ -68,20 +69,22 @@ def apply_edits(
     topics[:, columns] = 0
     emptied = np.flatnonzero(topics.sum(axis=1) <= 0)
     if emptied.size:
-        raise InputError(f"Topic {emptied[0]} has no other words than the banned ones: drop it too.")
+        raise InputError(
+            f"Topic {emptied[0]} has no other words than the removed ones: remove it, too, with --drop {emptied[0]}."
+        )
     groups = {min(group): sorted(set(group)) for group in edits.merge}
-    gone = {topic for group in groups.values() for topic in group[1:]} | set(edits.drop)
-    origin = [groups.get(topic, [topic]) for topic in range(K) if topic not in gone]
+    removed = {topic for group in groups.values() for topic in group[1:]} | set(edits.drop)
+    origin = [groups.get(topic, [topic]) for topic in range(K) if topic not in removed]
     if not origin:
-        raise InputError("No topic would be left: drop fewer.")
-    merged = np.array([_mean(topics[group], weights[group]) for group in origin])
+        raise InputError("--drop would remove all topics: remove fewer.")
+    merged = np.array([_weighted_mean(topics[group], weights[group]) for group in origin])
     renamed = {**names, **edits.rename}
-    found = ([renamed[topic] for topic in group if renamed.get(topic)] for group in origin)
+    given = ([renamed[topic] for topic in group if renamed.get(topic)] for group in origin)
     return Edited(
         merged / merged.sum(axis=1, keepdims=True),
-        _without(counts, columns),
+        _remove_columns(counts, columns),
         origin,
-        {place: given[0] for place, given in enumerate(found) if given},
+        {topic: group_names[0] for topic, group_names in enumerate(given) if group_names},
     )
 
 
@@ -91,30 +94,30 @@ def _check_topics(edits: Edits, K: int) -> None:
         if not 0 <= topic < K:
             raise InputError(f"There is no topic {topic}: the run has topics 0 to {K - 1}.")
     if any(len(set(group)) < 2 for group in edits.merge):
-        raise InputError("Merging needs two topics or more.")
+        raise InputError("--merge needs at least two topics, such as --merge 4,7.")
     repeated = [topic for topic in {*merged, *edits.drop} if merged.count(topic) + (topic in edits.drop) > 1]
     if repeated:
-        raise InputError(f"Topic {repeated[0]} is merged or dropped twice: name it once.")
+        raise InputError(f"Topic {repeated[0]} appears more than once in --merge and --drop: give it once.")
 
 
 def _columns(words: Sequence[str], vocabulary: Sequence[str]) -> list[int]:
-    place = {word: column for column, word in enumerate(vocabulary)}
-    unknown = [word for word in words if word not in place]
+    column_of = {word: column for column, word in enumerate(vocabulary)}
+    unknown = [word for word in words if word not in column_of]
     if unknown:
-        raise InputError(f"The run has no word {unknown[0]!r}: name words as polyseme topics shows them.")
-    return sorted({place[word] for word in words})
+        raise InputError(f"--ban: the run has no word {unknown[0]!r}; write words as polyseme topics shows them.")
+    return sorted({column_of[word] for word in words})
 
 
-def _mean(topics: Floats, weights: Floats) -> Floats:
-    """The mean by weight; equal weights where all are zero."""
+def _weighted_mean(topics: Floats, weights: Floats) -> Floats:
+    """Return the weighted mean of topics; the plain mean if all weights are zero."""
     weights = weights if weights.sum() > 0 else np.ones(len(weights))
     return np.asarray(weights @ topics / weights.sum())
 
 
-def _without(counts: Any, columns: list[int]) -> Any:
+def _remove_columns(counts: Any, columns: list[int]) -> Any:
     if not columns:
         return counts
-    left = sp.csr_array(counts, copy=True)
-    left.data[np.isin(left.indices, columns)] = 0
-    left.eliminate_zeros()
-    return left
+    counts = sp.csr_array(counts, copy=True)
+    counts.data[np.isin(counts.indices, columns)] = 0
+    counts.eliminate_zeros()
+    return counts

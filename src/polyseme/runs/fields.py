@@ -59,15 +59,15 @@ RUN = {
     "edits": list_of(OBJECT),
     "updates": list_of(OBJECT),
 }
-"""run.json"""
+"""Fields of run.json."""
 COUNTED = {
-    "asked": object_with({"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}),
+    "settings": object_with({"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}),
     "facts": object_with(RUN),
 }
-"""counted.json, of a fit that is not finished"""
+"""Fields of counted.json, of a fit that is not finished."""
 FACTS = ("inputs", "reading", "counting", "documents", "words", "seconds")
-"""what counted.json must say of the documents"""
+"""Fields that counted.json must have about the documents."""
 CHOICE = {"n_topics": _TOPICS, "reason": TEXT, "rows": list_of(_ROW)}
-"""choice.json: the number of topics that was chosen"""
+"""Fields of choice.json: the number of topics that was chosen."""
 FITTED = {"interrupted": FLAG, "seconds": number(0, 1e12)}
-"""fitted.json"""
+"""Fields of fitted.json."""

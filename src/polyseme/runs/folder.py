@@ -12,26 +12,26 @@ from polyseme.errors import InputError
 from polyseme.io.files import flush_to_disk, locked, recover, take_place, umask
 
 RUN_FILE = "run.json"
-"""the file that marks a folder as a run"""
+"""File that makes a folder a run."""
 UNFINISHED_FILE = "counted.json"
-"""marks a folder whose documents are all counted, and whose fit is not done"""
+"""File of a work folder whose documents are counted and whose fit is not finished."""
 CHECKPOINT_FILE = "checkpoint.safetensors"
-"""the fit so far"""
+"""Checkpoint of an unfinished fit."""
 SHARDS_FOLDER = "shards"
-"""the counts of a run whose documents are not all in memory"""
+"""Folder with the counts of a run that is not held in memory."""
 FITTED_FILE = "fitted.json"
-"""marks a folder of shards whose fit is done, and whose files are not all written"""
+"""File of a work folder whose fit from shards is finished, but not all files are written."""
 
 
 def check_is_run(path: Path) -> None:
-    """Raises InputError if the folder is not a run."""
+    """Raise InputError if the folder is not a run."""
     recover(path.absolute())
     if not (path / RUN_FILE).is_file():
         raise InputError(f"{path} is not a run: make one with polyseme fit.")
 
 
-def check_free(path: Path, *, overwrite: bool) -> None:
-    """Raises InputError if a run cannot be written to `path`; only another run may be overwritten."""
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Raise InputError if a run cannot be written to `path`; only a run may be overwritten."""
     recover(path)
     if not path.exists():
         return
@@ -43,33 +43,33 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 
 
 def work_folder(path: Path) -> Path:
-    """Where a run that will be `path` is made; it outlives a process that is killed."""
+    """Return the folder in which the run `path` is written; it remains if the process is killed."""
     return path.with_name(f".{path.name}.part")
 
 
-def only_writer_of(path: Path) -> AbstractContextManager[None]:
-    """Held by the one process that writes the run `path`."""
+def run_lock(path: Path) -> AbstractContextManager[None]:
+    """Return the lock that a process holds while it writes the run `path`."""
     path = path.absolute()
-    busy = f"{path} is being written by another polyseme: wait until it has ended, or choose another folder."
+    busy = f"{path} is being written by another polyseme process: wait until it ends, or choose another folder."
     return locked(path.with_name(f".{path.name}.lock"), busy)
 
 
 @contextmanager
-def whole_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
-    """A folder beside `path` to write into, which takes the place of `path` when the block ends well.
+def atomic_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
+    """Yield a work folder next to `path` that replaces `path` when the block succeeds.
 
-    If the block fails, what was at `path` stays. What was written is removed, unless there is a checkpoint or there are
-    shards in it; it is empty at the beginning, unless `resume` asks for what an earlier block left.
+    If the block fails, `path` does not change and the work folder is removed, unless it contains a checkpoint or shards
+    of an unfinished fit. With `resume`, the work folder of an unfinished fit is used again; otherwise it starts empty.
     """
     path = path.absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with only_writer_of(path):
-        check_free(path, overwrite=overwrite)
+    with run_lock(path):
+        check_target(path, overwrite=overwrite)
         work = work_folder(path)
         if not (resume and (work / UNFINISHED_FILE).exists()):
             shutil.rmtree(work, ignore_errors=True)
         work.mkdir(exist_ok=True)
-        for half_written in work.rglob("*.part"):  # by a process that was killed
+        for half_written in work.rglob("*.part"):  # left by a process that was killed
             half_written.unlink()
         try:
             yield work
@@ -79,16 +79,16 @@ def whole_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -
             flush_all(work)
             take_place(work, path)
         except BaseException as error:
-            begun = any((work / name).exists() for name in (CHECKPOINT_FILE, SHARDS_FOLDER))
-            if not (begun and (work / UNFINISHED_FILE).exists()):
+            resumable = any((work / name).exists() for name in (CHECKPOINT_FILE, SHARDS_FOLDER))
+            if not (resumable and (work / UNFINISHED_FILE).exists()):
                 shutil.rmtree(work, ignore_errors=True)
             elif isinstance(error, OSError):
-                raise OSError(f"{error}; the fit so far is kept: repeat the command with --resume") from error
+                raise OSError(f"{error}; the work so far is stored: repeat the command with --resume") from error
             raise
 
 
 def flush_all(folder: Path) -> None:
-    """Has the content of a folder on the disk."""
+    """Flush all files of a folder to the disk."""
     for file in folder.rglob("*"):
         if file.is_file():
             flush_to_disk(file)

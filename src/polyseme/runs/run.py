@@ -1,8 +1,7 @@
-"""Reading a run folder.
+"""Reading of run folders: `open_run` returns a Run, or a ShardedRun if the counts are shards on disk.
 
-A run whose counts are shards on disk: what is asked of it one document, or one shard, at a time needs no memory.
-
-Opening a run folder, of either kind.
+A ShardedRun reads documents and counts piece by piece where it can. What needs all of them works up to
+MAX_NUMBERS_IN_MEMORY numbers; `in_memory` returns a random sample of a larger run.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from polyseme.kernels import Array
 from polyseme.runs.documents import (
     COLUMNS,
     Counted,
-    Names,
+    DocumentNames,
     Pieces,
     Texts,
-    damaged,
+    damage_error,
     document_names,
-    in_parts,
     read_counts,
     read_documents,
     read_json,
     read_texts,
     read_vectorizer,
+    split_rows,
     unique_ids,
 )
 from polyseme.runs.fields import RUN
@@ -51,27 +50,27 @@ MODEL_FILE = "model.safetensors"
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder; its files are read when they are first asked for."""
+    """A run folder. Files are read when they are first used."""
 
     path: Path
     about: dict[str, Any]
-    """what run.json says: settings, versions, seed, timings, edits"""
+    """Content of run.json: settings, versions, seed, timings, edits."""
     trust_pattern: bool = field(default=False, kw_only=True)
-    """whether the token pattern of the vectorizer may be any regular expression"""
+    """Whether the token pattern of the vectorizer may be any regular expression."""
 
     @cached_property
     def model(self) -> Any:
-        """The fitted estimator."""
+        """Fitted estimator."""
         model = polyseme.load(self.path / MODEL_FILE)
         self._check_words(model)
         for name in ("doc_topic_", "doc_weights_"):
             self._require(hasattr(model, name), f"its model has no {name}")
-        self._require(len(model.doc_topic_) == len(self.documents), "its model has another number of documents")
+        self._require(len(model.doc_topic_) == len(self.documents), "its model has a different number of documents")
         return model
 
     @cached_property
     def vectorizer(self) -> Vectorizer:
-        """Counts new texts as those of the run were counted."""
+        """Vectorizer that counted the documents of the run."""
         return read_vectorizer(self.path, trust_pattern=self.trust_pattern)
 
     @cached_property
@@ -80,22 +79,22 @@ class Run:
 
     @cached_property
     def documents(self) -> Any:
-        """A polars frame: id, title, label, time, corpus, excerpt, tokens, topic, share, topic_0 ..."""
+        """Polars frame with id, title, label, time, source, excerpt, tokens, topic, share, topic_0 ..."""
         return read_documents(self.path)
 
     @cached_property
     def ids(self) -> list[str]:
-        """The id of each document, with the name of its file where several files use the same ids."""
+        """Id of each document, after the name of its file if ids repeat."""
         return unique_ids(self.column("id"), self.column("source"))
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """What a reader calls each document: its title, or else its id."""
+        """Name of each document: its title, or its id without one."""
         return document_names(self.documents["title"].to_list(), self.documents["id"].to_list())
 
     @cached_property
     def labels(self) -> list[str]:
-        """The label of each document, "" without one."""
+        """Label of each document, "" without one."""
         return [label or "" for label in self.documents["label"].to_list()]
 
     @cached_property
@@ -104,70 +103,70 @@ class Run:
 
     @cached_property
     def counts(self) -> Any:
-        """The counts that the model was fitted to (documents x words, CSR)."""
+        """Counts that the model was fitted to (documents x words, CSR)."""
         counts = read_counts(self.path)
         shape = len(self.documents), len(self.vocabulary)
-        self._require(counts.shape == shape, "its counts are of other documents or words")
+        self._require(counts.shape == shape, "the shape of its counts does not match its documents and words")
         return counts
 
     def count_parts(self) -> Iterator[Any]:
-        """The counts, the documents of a part after those of the one before."""
+        """Yield the counts in parts, in the order of the documents."""
         yield self.counts
 
     def column(self, name: str) -> list[Any]:
-        """A column of `documents`."""
+        """Return a column of `documents` as a list."""
         values: list[Any] = self.documents[name].to_list()
         return values
 
     def in_memory(self) -> Run:
-        """This run, or a sample of one that is too large for memory."""
+        """Return this run, or a random sample of it if it is too large for memory."""
         return self
 
     @cached_property
     def counted(self) -> Counted:
-        """The documents as they were before the fit."""
+        """Counts and metadata of the documents, without topics."""
         return Counted(self.counts, {name: self.documents[name].to_list() for name in COLUMNS}, self.vectorizer)
 
     @cached_property
     def texts(self) -> list[str] | None:
-        """The whole texts, where the run keeps them."""
+        """Full texts, or None if the run does not have them."""
         texts = read_texts(self.path)
-        self._require(texts is None or len(texts) == len(self.documents), "it has not one text for each document")
+        self._require(texts is None or len(texts) == len(self.documents), "texts of documents are missing")
         return texts
 
     @property
     def topic_names(self) -> dict[int, str]:
-        """The names that people gave to topics."""
+        """Names given to topics with polyseme edit."""
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
 
     def _check_words(self, model: Any) -> None:
         for name in ("components_", "topic_weights_", *(("log_likelihood_",) if type(model) is polyseme.PLSA else ())):
             self._require(hasattr(model, name), f"its model has no {name}")
-        self._require(model.components_.shape[1] == len(self.vocabulary), "its model has another number of words")
+        self._require(model.components_.shape[1] == len(self.vocabulary), "its model has a different number of words")
 
-    def _require(self, condition: bool, otherwise: str) -> None:
+    def _require(self, condition: bool, problem: str) -> None:
         if not condition:
-            raise ModelFileError(f"{self.path} is damaged: {otherwise}; restore it, or fit again.")
+            raise ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
 
 
 DOC_TOPIC, DOC_WEIGHTS = "doc_topic.npy", "doc_weights.npy"
-"""beside the shards: P(z|d), documents x K, and P(d)"""
-MOST_NUMBERS = 1 << 27
-"""counts, and weights of topics in documents, that are taken into memory at once"""
-SAMPLE = 10_000
-"""documents that stand for all of a larger run"""
-MOST_LABELS = 1000
-"""the most frequent ones; others count as none"""
+"""Files beside the shards: P(z|d), documents x K, and P(d)."""
+MAX_NUMBERS_IN_MEMORY = 1 << 27
+"""Largest number of non-zero counts and topic weights that are loaded into memory at once."""
+SAMPLE_SIZE = 10_000
+"""Number of documents in the sample of a run that is too large for memory."""
+MAX_LABELS = 1000
+"""Number of labels of a large run; less frequent labels are ignored."""
 
 
 @dataclass(frozen=True)
 class ShardedRun(Run):
-    """A run folder with its counts in shards, and its documents in pieces."""
+    """A run folder with its counts in shards and its metadata in pieces."""
 
     @cached_property
     def shards(self) -> DiskCorpus:
         shards = open_shards(self.path / SHARDS_FOLDER)
-        self._require(shards.shape[1] == len(self.vocabulary), "its shards are of other words")
+        self._require(shards.shape[1] == len(self.vocabulary), "its shards have a different number of words")
         return shards
 
     @cached_property
@@ -176,40 +175,40 @@ class ShardedRun(Run):
 
     @cached_property
     def model(self) -> Any:
-        """The fitted estimator; what it has of each document is mapped to memory."""
+        """Fitted estimator; its arrays with a row per document are memory-mapped."""
         model = polyseme.load(self.path / MODEL_FILE)
         self._check_words(model)
-        return with_documents(model, self.shards)
+        return with_document_arrays(model, self.shards)
 
     @cached_property
     def documents(self) -> Any:
         import polars as pl
 
-        self._refuse_if_large()
+        self._check_fits_in_memory()
         documents = pl.concat(list(self.pieces))
-        self._require(len(documents) == self.shards.shape[0], "its documents are not those of its shards")
+        self._require(len(documents) == self.shards.shape[0], "the number of its documents is not that of its shards")
         return documents
 
     @cached_property
     def counts(self) -> Any:
-        self._refuse_if_large()
-        return sp.csr_array(sp.vstack([_whole_numbers(part) for part in self.count_parts()], format="csr"))
+        self._check_fits_in_memory()
+        return sp.csr_array(sp.vstack([_as_integers(part) for part in self.count_parts()], format="csr"))
 
     @cached_property
     def texts(self) -> list[str] | None:
-        self._refuse_if_large()
+        self._check_fits_in_memory()
         return super().texts
 
     @cached_property
     def names(self) -> Sequence[str]:
-        return super().names if self._fits else Names(self.pieces, self.shards.shape[0])
+        return super().names if self._fits_in_memory else DocumentNames(self.pieces, self.shards.shape[0])
 
     @cached_property
     def label_numbers(self) -> Labels:
-        if self._fits:
+        if self._fits_in_memory:
             return super().label_numbers
         tally = Counter(label or "" for label in self.pieces.column("label"))
-        frequent = {name for name, _ in tally.most_common(MOST_LABELS)}
+        frequent = {name for name, _ in tally.most_common(MAX_LABELS)}
         return Labels.of(label if label in frequent else "" for label in self.pieces.column("label"))
 
     def count_parts(self) -> Iterator[Any]:
@@ -219,36 +218,36 @@ class ShardedRun(Run):
         return list(self.pieces.column(name))
 
     def in_memory(self) -> Run:
-        return self if self._fits else self.sample(SAMPLE)
+        return self if self._fits_in_memory else self.sample(SAMPLE_SIZE)
 
     def sample(self, size: int, seed: int = 0) -> SampledRun:
-        """So many of the documents, drawn at random, as a run of their own."""
+        """Return a run of `size` documents, drawn at random."""
         documents = self.shards.shape[0]
         title = f"{self.about.get('title') or self.path.resolve().name} ({size:,} of {documents:,} documents)"
-        rows = drawn_rows(documents, size, seed)
+        rows = sample_rows(documents, size, seed)
         return SampledRun(self.path, {**self.about, "title": title}, self, rows, trust_pattern=self.trust_pattern)
 
     @property
-    def _fits(self) -> bool:
+    def _fits_in_memory(self) -> bool:
         manifest = self.shards.manifest
         nonzeros = sum(entry.nonzeros for entry in manifest.shards)
-        return nonzeros + manifest.documents * len(self.model.components_) <= MOST_NUMBERS
+        return nonzeros + manifest.documents * len(self.model.components_) <= MAX_NUMBERS_IN_MEMORY
 
-    def _refuse_if_large(self) -> None:
-        if not self._fits:
+    def _check_fits_in_memory(self) -> None:
+        if not self._fits_in_memory:
             raise InputError(
-                f"{self.path} has {self.shards.shape[0]:,} documents in shards, too many to take into memory as this "
-                "command does: fit a sample of them with polyseme fit --sample."
+                f"{self.path} has {self.shards.shape[0]:,} documents in shards, too many to load into memory, which "
+                "this command needs: fit a sample of them with polyseme fit --sample."
             )
 
 
 @dataclass(frozen=True)
 class SampledRun(Run):
-    """Some documents of a larger run, which are held in memory."""
+    """Some documents of a larger run, held in memory."""
 
     whole: ShardedRun
     rows: Array
-    """their numbers in the whole, rising"""
+    """Increasing row numbers in the whole run."""
 
     @cached_property
     def model(self) -> Any:
@@ -262,71 +261,88 @@ class SampledRun(Run):
     @cached_property
     def documents(self) -> Any:
         documents = self.whole.pieces.take(self.rows.tolist())
-        self._require(len(documents) == len(self.rows), "its documents are not those of its shards")
+        self._require(len(documents) == len(self.rows), "the number of its documents is not that of its shards")
         return documents
 
     @cached_property
     def counts(self) -> Any:
-        return sampled_counts(self.whole.shards, self.rows)
+        return take_counts(self.whole.shards, self.rows)
 
     @cached_property
     def texts(self) -> list[str] | None:
-        kept = Texts(self.path)
-        texts = kept.take(self.rows.tolist()) if kept else None
-        self._require(texts is None or len(texts) == len(self.rows), "it has not one text for each document")
+        stored = Texts(self.path)
+        texts = stored.take(self.rows.tolist()) if stored else None
+        self._require(texts is None or len(texts) == len(self.rows), "texts of documents are missing")
         return texts
 
 
-def drawn_rows(n_documents: int, size: int, seed: int) -> Array:
-    """Numbers of documents, rising, drawn without replacement; all where there are no more."""
+def sample_rows(n_documents: int, size: int, seed: int) -> Array:
+    """Draw `size` increasing row numbers without replacement; all rows if there are no more."""
     if n_documents <= size:
         return np.arange(n_documents)
     return np.sort(np.random.default_rng(seed).choice(n_documents, size, replace=False, shuffle=False))
 
 
-def sampled_counts(shards: DiskCorpus, rows: Array) -> Any:
-    """The counts of these documents (rising), CSR."""
-    parts = [_whole_numbers(sp.csr_array(part)[here]) for part, here in in_parts(shards, rows)]
+def take_counts(shards: DiskCorpus, rows: Array) -> Any:
+    """Return the counts of these documents, CSR; `rows` increase."""
+    parts = [_as_integers(sp.csr_array(part)[here]) for part, here in split_rows(shards, rows)]
     return sp.csr_array(sp.vstack(parts, format="csr"))
 
 
-def without_documents(model: Any) -> Any:
-    """The model without what it has of each document, which may be too much for one file."""
+def without_document_arrays(model: Any) -> Any:
+    """Return a copy of the model without the arrays that have a row per document."""
     small = copy(model)
     for name in ("doc_topic_", "doc_weights_", "doc_background_"):
         delattr(small, name)
     return small
 
 
-def with_documents(model: Any, shards: DiskCorpus) -> Any:
-    """The model with what files beside the shards say of each document, mapped to memory."""
+def with_document_arrays(model: Any, shards: DiskCorpus) -> Any:
+    """Attach the memory-mapped arrays with a row per document to the model and return it."""
     documents, K = shards.shape[0], len(model.components_)
-    model.doc_topic_ = _mapped(shards.folder / DOC_TOPIC, (documents, K))
-    model.doc_weights_ = _mapped(shards.folder / DOC_WEIGHTS, (documents,))
+    model.doc_topic_ = _map_array(shards.folder / DOC_TOPIC, (documents, K))
+    model.doc_weights_ = _map_array(shards.folder / DOC_WEIGHTS, (documents,))
     model.doc_background_ = np.broadcast_to(np.float64(model.background_weight_), (documents,))
     return model
 
 
-def _mapped(path: Path, shape: tuple[int, ...]) -> Array:
+def _map_array(path: Path, shape: tuple[int, ...]) -> Array:
     try:
         array = map_npy(path)
     except (OSError, ValueError) as error:
-        raise damaged(path, error) from None
+        raise damage_error(path, error) from None
     if array.shape != shape or array.dtype.kind != "f":
-        raise ModelFileError(f"{path} does not belong to this run.")
+        raise ModelFileError(f"{path} does not belong to this run: restore it, or fit again.")
     return array
 
 
-def _whole_numbers(counts: Any) -> Any:
-    """Counts of words as a run in memory has them: integers."""
+def _as_integers(counts: Any) -> Any:
+    """Return counts as integers, as a run in memory has them."""
     return sp.csr_array((counts.data.astype(np.int32), counts.indices, counts.indptr), counts.shape)
 
 
 def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
-    """The run in a folder, checked to be one that this version can read.
+    """Open a run folder.
 
-    trust_pattern : whether a `token_pattern` in the run may be any regular expression, which can take exponential time
-        (see `Vectorizer.from_dict`); True is for runs of people that you trust.
+    Parameters
+    ----------
+    path : str or PathLike
+        Folder that ``polyseme fit`` wrote.
+    trust_pattern : bool, default=False
+        Whether the token pattern of the run may be any regular expression, which can take exponential time (see
+        `Vectorizer.from_dict`). Use True only for runs that you trust.
+
+    Returns
+    -------
+    Run
+        The run; its files are read when they are first used.
+
+    Raises
+    ------
+    InputError
+        If the folder is not a run.
+    ModelFileError
+        If run.json is damaged or was written by a newer version.
     """
     path = Path(path)
     check_is_run(path)

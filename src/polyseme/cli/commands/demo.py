@@ -9,7 +9,7 @@ import typer
 
 from polyseme.cli.commands.explore import PAGE_FILE, write_explorer
 from polyseme.cli.console import Console, progress_bar, version_info
-from polyseme.runs.folder import check_free
+from polyseme.runs.folder import check_target
 
 if TYPE_CHECKING:
     from polyseme.datasets import TextCorpus
@@ -41,11 +41,11 @@ def demo(
     )
     from polyseme.cli.topic_table import topic_rows
     from polyseme.estimators import PLSA
-    from polyseme.runs import Counted, open_run, whole_folder
+    from polyseme.runs import Counted, atomic_folder, open_run
     from polyseme.runs.topic_documents import Labels
-    from polyseme.runs.write import write_into
+    from polyseme.runs.write import write_files
 
-    check_free(folder, overwrite=True)
+    check_target(folder, overwrite=True)
     output, notes = Console(), Console(stderr=True)
     limit = {} if max_iter is None else {"max_iter": max_iter}
     model = PLSA(n_components=k, random_state=seed, **limit)
@@ -61,8 +61,8 @@ def demo(
         "model": {"class": "PLSA", "n_components": k, "seed": seed},
         "interrupted": interrupted,
     }
-    with whole_folder(folder, overwrite=True) as work:
-        write_into(work, model, Counted(counts, _columns(corpus), vectorizer), about, corpus.texts)
+    with atomic_folder(folder, overwrite=True) as work:
+        write_files(work, model, Counted(counts, _columns(corpus), vectorizer), about, corpus.texts)
         write_explorer(open_run(work), work / PAGE_FILE, "full", notes)
     rows = topic_rows(model, [counts], vectorizer.get_feature_names_out(), corpus.titles, Labels.of(corpus.labels))
     if not (model.converged_ or interrupted):

@@ -41,7 +41,7 @@ def edit(
 
       polyseme edit letters-run --rename "3=Harvest" --rename "5=Family"
 
-      polyseme edit letters-run --merge 4,7 --drop 9 --ban dear --refine
+      polyseme edit letters-run --merge 4,7 --drop 9 --ban sincerely --refine
     """
     from sklearn.base import clone
 

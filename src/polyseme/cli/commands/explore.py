@@ -81,7 +81,7 @@ def _with_stability(run: Run, n_samples: int, notes: Console, *, quiet: bool) ->
     from sklearn.exceptions import ConvergenceWarning
 
     from polyseme.metrics import bootstrap_stability
-    from polyseme.runs.write import change_about
+    from polyseme.runs.write import update_about
 
     with progress_bar(notes, "Fitting samples", unit="fits", quiet=quiet) as update, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -91,4 +91,4 @@ def _with_stability(run: Run, n_samples: int, notes: Console, *, quiet: bool) ->
             n_samples=n_samples,
             progress=lambda done, total: update(done, total, f"{done} of {total}"),
         )
-    return change_about(run, {"stability": [round(float(value), 4) for value in found.topics]})
+    return update_about(run, {"stability": [round(float(value), 4) for value in found.topics]})

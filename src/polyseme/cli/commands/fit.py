@@ -10,7 +10,7 @@ import typer
 from polyseme.cli import options
 from polyseme.cli.commands.explore import PAGE_FILE
 from polyseme.cli.console import Console
-from polyseme.runs.folder import CHECKPOINT_FILE, check_free
+from polyseme.runs.folder import CHECKPOINT_FILE, check_target
 
 
 def fit(
@@ -89,13 +89,13 @@ def fit(
       polyseme fit enwiki.xml.bz2 --shards -k 200
     """
     folder = output or default_folder(inputs)
-    check_free(folder, overwrite=overwrite)
+    check_target(folder, overwrite=overwrite)
     if not resume:
         options.check_inputs(inputs)
 
     from polyseme.cli.fitting import exit_if_interrupted, fit_in_memory, fit_in_shards
     from polyseme.cli.reading import FitSettings
-    from polyseme.runs import whole_folder
+    from polyseme.runs import atomic_folder
     from polyseme.solvers.checkpoints import Checkpoint
 
     screen, notes = Console(), Console(stderr=True)
@@ -106,7 +106,7 @@ def fit(
     counting = options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df)
     fitting = {"n_components": k, "background": background, "seed": seed, "max_iter": max_iter}
     settings = FitSettings(inputs, reading, counting, fitting, keep_texts, shards)
-    with whole_folder(folder, overwrite=overwrite, resume=resume) as work:
+    with atomic_folder(folder, overwrite=overwrite, resume=resume) as work:
         store = Checkpoint(None if shards else work / CHECKPOINT_FILE, checkpoint)
         run_fit = fit_in_shards if shards else fit_in_memory
         result = run_fit(

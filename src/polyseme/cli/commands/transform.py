@@ -56,7 +56,7 @@ def transform(
     from polyseme.cli.reading import transform_counts
     from polyseme.runs import open_run
     from polyseme.runs.documents import column_frame
-    from polyseme.runs.write import with_topics
+    from polyseme.runs.write import add_topic_columns
     from polyseme.text import read
 
     opened = open_run(run, trust_pattern=trust_pattern)
@@ -66,7 +66,9 @@ def transform(
     )  # fmt: skip
     counted = transform_counts(reader, opened.vectorizer, Console(stderr=True), quiet=quiet)
     columns = {name: counted.columns[name] for name in TEXT_COLUMNS}
-    content = _encode(with_topics(column_frame(columns), counted.tokens, opened.model.transform(counted.counts)), kind)
+    content = _encode(
+        add_topic_columns(column_frame(columns), counted.tokens, opened.model.transform(counted.counts)), kind
+    )
     if output is None:
         print_data(content.decode())
         return
