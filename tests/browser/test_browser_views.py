@@ -68,14 +68,14 @@ def test_words_of_a_topic_follow_the_slider(themes_page, themes):
 
 def test_names_and_typical_documents_are_those_of_python(themes_page, themes):
     words = shown_words(themes.word_documents, 3)
-    typical = themes.typical_documents(10).documents
+    expected = themes.topic_documents(10).documents
     for topic in range(4):
         themes_page.go(f"#/topic/{topic}")
         heading = themes_page.page.locator("h1").inner_text()
         assert heading.endswith(", ".join(themes.vocabulary[w] for w in words[topic]))
         links = themes_page.page.locator("ol.documents").first.locator("li a[href^='#/document/']")
         shown = [int(href.rpartition("/")[2]) for href in links.evaluate_all("a => a.map((e) => e.hash)")]
-        assert shown == typical[topic]
+        assert shown == expected[topic]
         assert len(shown) > 3
 
 

@@ -32,6 +32,12 @@ COUNTS_FILE, VECTORIZER_FILE, DOCUMENTS_FILE = "counts.safetensors", "vectorizer
 COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
 """Metadata of each document."""
 EXCERPT_LENGTH = 300
+TEXTS_FOLDER = "texts"
+DOCUMENTS_A_PIECE = 1 << 16
+_CACHED_PIECES = 8
+_CHARACTERS_PER_FILE = 2**25
+
+Part = TypeVar("Part")
 
 
 @dataclass
@@ -184,11 +190,6 @@ def _arrays(counts: Any) -> dict[str, Any]:
     }
 
 
-DOCUMENTS_A_PIECE = 1 << 16
-_CACHED_PIECES = 8
-Part = TypeVar("Part")
-
-
 class DocumentWriter:
     """Writer of the metadata of documents in pieces. `close` writes the last piece.
 
@@ -314,10 +315,6 @@ class DocumentNames(Sequence[str]):
 
     def _missing(self) -> ModelFileError:
         return damage_error(self._pieces.folder, ValueError("documents are missing"))
-
-
-TEXTS_FOLDER = "texts"
-_CHARACTERS_PER_FILE = 2**25
 
 
 class TextWriter:

@@ -46,6 +46,14 @@ from polyseme.text import Vectorizer
 
 FORMAT_VERSION = 1
 MODEL_FILE = "model.safetensors"
+DOC_TOPIC, DOC_WEIGHTS = "doc_topic.npy", "doc_weights.npy"
+"""Files beside the shards: P(z|d), documents x K, and P(d)."""
+MAX_NUMBERS_IN_MEMORY = 1 << 27
+"""Largest number of non-zero counts and topic weights that are loaded into memory at once."""
+SAMPLE_SIZE = 10_000
+"""Number of documents in the sample of a run that is too large for memory."""
+MAX_LABELS = 1000
+"""Number of labels of a large run; less frequent labels are ignored."""
 
 
 @dataclass(frozen=True)
@@ -147,16 +155,6 @@ class Run:
     def _require(self, condition: bool, problem: str) -> None:
         if not condition:
             raise ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
-
-
-DOC_TOPIC, DOC_WEIGHTS = "doc_topic.npy", "doc_weights.npy"
-"""Files beside the shards: P(z|d), documents x K, and P(d)."""
-MAX_NUMBERS_IN_MEMORY = 1 << 27
-"""Largest number of non-zero counts and topic weights that are loaded into memory at once."""
-SAMPLE_SIZE = 10_000
-"""Number of documents in the sample of a run that is too large for memory."""
-MAX_LABELS = 1000
-"""Number of labels of a large run; less frequent labels are ignored."""
 
 
 @dataclass(frozen=True)
