@@ -86,9 +86,7 @@ def evaluate(
     if inputs:
         documents = transform_counts(read(inputs, **reading, seed=seed), opened.vectorizer, notes, quiet=quiet)
     elif any(reading.values()):
-        raise InputError(
-            "Options such as --text say how to read INPUT, but there is no INPUT: add it, or leave these options out."
-        )
+        raise InputError("Options such as --text describe INPUT, and no INPUT is given: add it, or omit these options.")
     else:
         documents = opened.counted
         if opened is not whole:
