@@ -115,7 +115,7 @@ def test_texts_are_counted_by_a_vectorizer(tmp_path):
     [
         ([], "no documents"),
         ([np.ones((2, 3)), np.ones((2, 4))], "4 columns where the first has 3"),
-        ([-np.ones((2, 3))], "at least 0"),
+        ([-np.ones((2, 3))], "finite and non-negative"),
         ([np.full((2, 3), np.nan)], "finite"),
     ],
 )
@@ -265,7 +265,7 @@ def test_writing_continues_after_a_full_disk(shards, tmp_path, monkeypatch):
             write_shards([X], folder, shard_nonzeros=400)
     assert len(read_manifest(folder).shards) == 3
     assert not list(folder.glob("*.part"))
-    with pytest.raises(ShardError, match="not finished"):
+    with pytest.raises(ShardError, match="is not complete"):
         open_shards(folder)
     again = write_shards([X[:50], X[50:]], folder, shard_nonzeros=400)
     assert again.manifest == shards.manifest
