@@ -516,8 +516,8 @@ def fit_topic_space(
     checked = [check_whole_number("n_components", size, least=1) for size in sizes]
     models = [
         PLSA(
-            size, solver=HeldOutTempered(patience=10, tries=2), max_iter=_MAX_ITERATIONS, n_jobs=n_jobs, dtype="float32",
-            random_state=random_state, verbose=verbose,
+            size, solver=HeldOutTempered(patience=10, tries=2), max_iter=_MAX_ITERATIONS, n_jobs=n_jobs,
+            dtype="float32", random_state=random_state, verbose=verbose,
         ).fit(counts)
         for size in checked
     ]  # fmt: skip
