@@ -7,6 +7,8 @@ REPRODUCE_OPTIONS ?=
 BENCH_OPTIONS ?=
 FUZZ_SECONDS ?= 600
 FUZZ_OPTIONS ?=
+# Packages whose public docstrings are checked; empty: all.
+DOCUMENTED_PACKAGES := polyseme.metrics polyseme.selection polyseme.datasets polyseme.plots
 BENCH_VENV := .venv-bench
 # The oldest Python with the lowest versions that pyproject.toml allows, and the tests of what uses them.
 LOWEST_VENV := .venv-lowest
@@ -67,11 +69,12 @@ test-lowest: $(LOWEST_VENV)/.package ## a part of the tests with the lowest vers
 coverage: $(VENV)/.package $(VENV)/.tools ## the same tests, with the lines that they miss; fails below 95 %
 	$(FAST_TESTS) --cov --cov-report=term
 
-lint: $(VENV)/.package $(VENV)/.tools ## style, spelling and types
+lint: $(VENV)/.package $(VENV)/.tools ## style, spelling, types and docstrings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
 	$(BIN)/mypy
+	$(BIN)/python tools/check_docstrings.py $(DOCUMENTED_PACKAGES)
 
 docs: $(VENV)/.docs ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict

@@ -85,28 +85,3 @@ def test_search_works_from_the_disk(site):
     dom = subprocess.run([browser, *options, page], capture_output=True, text=True, timeout=120).stdout
     assert re.search(r"\d+ matching documents", dom)
     assert "reference/polyseme.priors.html#polyseme.priors.Decorrelation" in dom.replace("%20", " ")
-
-
-def test_docstrings_become_markdown(tool):
-    as_markdown = tool("docstring_style").as_markdown
-    parameters = "Parameters\n----------\nx : counts,\n    dense\ny, z : more"
-    text = f"Sums.\n\n{parameters}\n\nExamples\n--------\n>>> 1 + 1\n2\n\nEnd."
-    assert as_markdown(text).splitlines() == [
-        "Sums.",
-        "",
-        "**Parameters**",
-        "",
-        "- `x`: counts,",
-        "    dense",
-        "- `y, z`: more",
-        "",
-        "**Examples**",
-        "",
-        "```pycon",
-        ">>> 1 + 1",
-        "2",
-        "```",
-        "",
-        "End.",
-    ]
-    assert as_markdown("A formula:\n\n    a = b\n\nand text.") == "A formula:\n\n    a = b\n\nand text."
