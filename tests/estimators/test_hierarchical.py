@@ -269,7 +269,7 @@ def test_a_leaf_without_documents_stays_harmless():
         ({"silent": ["root"]}, "the node 'root'"),
         ({"tree": [-1, 0, 0], "silent": [0, 1]}, "leaf 1"),
         ({"growth": 1}, "growth must be a whole number of at least 2"),
-        ({"growth": 2}, "has 4 already"),
+        ({"growth": 2}, "growth allows at most 2 leaves, but the tree has 4"),
         ({"init": "oracle"}, "init must be one of"),
         ({"solver": "scd"}, "solver must be one of"),
     ],

@@ -170,7 +170,7 @@ def test_what_it_cannot_do_is_said(settings, match):
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(UnsupportedError, match="has no posterior"):
+    with pytest.raises(UnsupportedError, match="cannot be continued by partial_fit"):
         LDA(4, solver="map", max_iter=3).fit(TRAIN).set_params(solver="online").partial_fit(TRAIN)
     with pytest.raises(ValueError, match="80 features"):
         streamed().partial_fit(np.ones((2, 79)))

@@ -74,7 +74,7 @@ def test_entropy_weights_of_known_words():
 @pytest.mark.parametrize("small", [True, False])
 def test_the_decomposition_is_numpys(weights, small, monkeypatch):
     if not small:
-        monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+        monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
     model = LSA(5, weights=weights).fit(X)
     local = np.log1p(X) if weights == "log-entropy" else X
     A = local * model.word_weights_
@@ -93,8 +93,8 @@ def test_the_decomposition_is_numpys(weights, small, monkeypatch):
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
 def test_as_few_components_as_explain_the_share(share, small, monkeypatch):
     if not small:
-        monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
-        monkeypatch.setattr(polyseme.estimators.lsa, "_FIRST_TRY", 2)
+        monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
+        monkeypatch.setattr(polyseme.estimators.lsa, "_FIRST_RANK", 2)
     model = LSA(share).fit(X)
     ratios = model.explained_variance_ratio_
     assert ratios.sum() >= share * (1 - 1e-9)
@@ -104,7 +104,7 @@ def test_as_few_components_as_explain_the_share(share, small, monkeypatch):
 
 def test_a_wide_matrix_by_its_smaller_product(monkeypatch):
     """More words than documents, and most of the singular values wanted."""
-    monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+    monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
     model = LSA(20, weights="counts").fit(X[:30])
     values, rows = np.linalg.svd(X[:30], full_matrices=False)[1:]
     np.testing.assert_allclose(model.singular_values_, values[:20], rtol=1e-9)
@@ -129,7 +129,7 @@ def test_more_components_than_there_are_give_all():
 
 
 def test_signs_are_fixed_and_nothing_is_random(monkeypatch):
-    monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+    monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
     one, two = LSA(4).fit(X), LSA(4).fit(sp.csc_array(X))
     assert np.array_equal(one.components_, two.components_)
     largest = np.abs(one.components_).argmax(axis=1)
@@ -137,7 +137,7 @@ def test_signs_are_fixed_and_nothing_is_random(monkeypatch):
 
 
 def test_the_number_of_threads_changes_no_bit(monkeypatch):
-    monkeypatch.setattr(polyseme.estimators.lsa, "_SMALL", 0)
+    monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
     data = oracles.mixed_counts(3, 300, 200, 6)
     fits = []
     for n_threads in (1, 2):

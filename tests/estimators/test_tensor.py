@@ -314,7 +314,7 @@ def test_memory_is_a_few_chunks_not_tuples_times_topics():
         ({"a": ["x", "y"], "b": ["u", "u"], "n": [1, -2]}, "Negative values in data"),
         ({"a": ["x", None], "b": ["u", "u"], "n": [1, 2]}, "missing values"),
         ({"a": ["x", "y"], "n": [1, 2]}, "at least two modes"),
-        ({"a": ["x", "y"], "b": ["u"], "n": [1, 2]}, "equally long"),
+        ({"a": ["x", "y"], "b": ["u"], "n": [1, 2]}, "must have the same length"),
         ({"a": ["x", "y"], "b": ["u", "v"]}, "no column 'n'"),
         ({"a": [], "b": [], "n": []}, "size 0"),
     ],
@@ -348,7 +348,7 @@ def test_bad_parameters(parameters, words):
 
 def test_other_shapes_and_modes_later():
     model = fitted()
-    with pytest.raises(InputError, match="all modes but for mode 0 must agree"):
+    with pytest.raises(InputError, match="all modes except mode 0 must agree"):
         model.transform(X3[:, :5])
     with pytest.raises(InputError, match="mode must be"):
         model.transform(X3, mode=3)

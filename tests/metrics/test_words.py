@@ -103,7 +103,7 @@ def test_a_topic_without_documents_shows_the_words_it_has():
     model.n_components = 3
     again = model.with_topics(model.components_, X)
     again.active_topics_ = model.active_topics_
-    again._keep_documents(X, again_source(X))
+    again._set_documents(X, again_source(X))
     assert not again.word_documents_[2].any()
     assert shown_words(again, 5)[2].tolist() == top_words(again.unigram_[np.newaxis], 5)[0].tolist()
 
@@ -186,7 +186,7 @@ def test_without_document_counts_words_are_ranked_by_tokens_and_the_table_says_s
     n = model.n_tokens_ * model.topic_weights_[:, np.newaxis] * model.components_
     sizes, frequency = model.n_tokens_ * model.topic_weights_, model.n_tokens_ * model.unigram_
     assert shown_words(model, 6).tolist() == oracles.shown_words(n, sizes, frequency, model.components_, 6)
-    assert "relevance on tokens" in str(model.topics())
+    assert "Words are ranked by tokens" in str(model.topics())
     fitted = PLSA(4, **SETTINGS).fit(X)
     assert "tokens" not in str(fitted.topics())
     assert not hasattr(fitted.partial_fit(X), "word_documents_")

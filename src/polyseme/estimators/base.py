@@ -1,10 +1,9 @@
-"""Checks of parameters and data, each with one sentence that says what to do.
+"""Base classes of the estimators, and the checks of parameters and data that they share.
 
-The model that a PLSA's parameters ask for: its background and its priors.
-
-What every estimator of components is to scikit-learn, and how it is saved.
-
-What every topic model offers once it is fitted: perplexities, a score, a table of topics, a file.
+- `Decomposition` and `CountDecomposition`: what scikit-learn expects of an estimator with `components_`, and `save`.
+- `TopicScores`: perplexities, `score` and the table `topics` of a fitted topic model.
+- `count_data` and `training_data`: validated counts, for `transform` and for `fit`.
+- `model_from_parameters`: the `Model` (background and priors) that the parameters of a PLSA describe.
 """
 
 from __future__ import annotations
@@ -40,201 +39,11 @@ if TYPE_CHECKING:
 
 
 _ANNOTATED = ("anndata", "mudata")
-"""packages whose objects hold counts together with other tables"""
-
-
-def clear_fit(estimator: Any) -> None:
-    """Removes what an earlier fit left, but for what validation has just set."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
-        if name not in ("n_features_in_", "feature_names_in_", "vocabulary_"):
-            delattr(estimator, name)
-
-
-def set_vocabulary(estimator: Any, names: Any, size: int) -> None:
-    """Sets vocabulary_ to the names of the `size` words; None, the default of the class, where they are not known."""
-    vars(estimator).pop("vocabulary_", None)
-    if names is not None:
-        estimator.vocabulary_ = word_names("feature_names", names, size)
-
-
-def refuse_other_factors(name: str, prior: Prior, factor: str) -> None:
-    """Raises InputError if a part of the prior `name` cannot act on `factor`."""
-    for part in prior.parts:
-        if factor not in part.acts_on:
-            raise InputError(f"{name} is on {factor}, but {type(part).__name__} acts on {part.acts_on[0]} only.")
-
-
-def as_solver(solver: Any) -> Solver:
-    """A solver object, or the one of that name with its default settings."""
-    if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise InputError(
-                f"solver must be one of {', '.join(map(repr, SOLVERS))} or a solver object, got {solver!r}."
-            )
-        return SOLVERS[solver]()
-    if isinstance(solver, type) or not hasattr(solver, "begin"):
-        raise InputError(f"solver must be a name or a solver object such as polyseme.solvers.EM(), got {solver!r}.")
-    return solver
-
-
-def with_early_stopping(early_stopping: Any, solver: Solver) -> Solver:
-    """The solver, its iterations ended by held-out words if `early_stopping` asks for it."""
-    if early_stopping is None or early_stopping is False:
-        return solver
-    if early_stopping is True:
-        early_stopping = EarlyStopping()
-    if not isinstance(early_stopping, EarlyStopping):
-        raise InputError(
-            f"early_stopping must be None, True or a polyseme.solvers.EarlyStopping, got {early_stopping!r}."
-        )
-    return early_stopping if early_stopping.solver is not None else replace(early_stopping, solver=solver)
-
-
-def _check_numeric(X: Any) -> None:
-    """scikit-learn's own messages print the data."""
-    dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
-    if not dtypes:
-        try:
-            dtypes = [np.asarray(X).dtype]
-        except ValueError:
-            return  # ragged: scikit-learn says so well
-    kinds = {getattr(dtype, "kind", "") for dtype in dtypes}
-    if "c" in kinds:
-        raise InputError("Complex data not supported: every count must be a real number of at least 0.")
-    if kinds & {"U", "S", "T"} or ("O" in kinds and not sp.issparse(X) and _has_text(X)):
-        raise InputError("X holds text where numbers belong: count the words first, for example with CountVectorizer.")
-
-
-def _has_text(X: Any) -> bool:
-    return any(isinstance(value, str | bytes) for value in np.asarray(X, dtype=object).ravel())
-
-
-def check_not_shards(estimator: Any, X: Any) -> None:
-    """For what only takes arrays."""
-    if isinstance(X, DiskCorpus):
-        raise UnsupportedError(
-            f"This part of {type(estimator).__name__} takes no shards, which are for PLSA's fit and transform: give "
-            "the counts of some documents; iterating over shards gives those of one shard after the other."
-        )
-    if any(kind.__module__.partition(".")[0] in _ANNOTATED for kind in type(X).__mro__):
-        raise InputError(
-            f"X is an object of the class {type(X).__name__}: pass its matrix of counts, a row for each cell, such as "
-            "adata.X or adata.layers['counts']."
-        )
-
-
-def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit.
-
-    Sparse data may have unsorted entries, duplicates (which are added up) and unused memory after its entries. Indices
-    that do not fit its shape raise InputError, before scipy or a kernel reads memory by them.
-    """
-    check_not_shards(estimator, X)
-    _check_numeric(X)
-    given = checked_sparse(X)
-    X = validate_data(
-        estimator,
-        given,
-        reset=reset,
-        accept_sparse="csr",
-        accept_large_sparse=True,
-        dtype="numeric",
-        order="C",
-        ensure_all_finite=False,  # scikit-learn's own message is a page long
-    )
-    if sp.issparse(X):
-        if X is not given:
-            checked_sparse(X)  # made from a format that is not checked itself, or from a data frame
-        if X.indices.size > X.nnz:
-            X = type(X)((X.data[: X.nnz], X.indices[: X.nnz], X.indptr), X.shape)
-    if X.dtype == np.float16:
-        X = X.astype(np.float32)
-    elif X.dtype == np.longdouble and X.dtype != np.float64:  # which scipy.sparse and the kernels do not take
-        with np.errstate(over="ignore"):  # infinity is refused below
-            X = X.astype(np.float64)
-    elif not X.dtype.isnative:
-        X = X.astype(X.dtype.newbyteorder("="))
-    elif sp.issparse(X) and X.dtype.kind in "iu" and X.dtype.itemsize < 8 and not X.has_canonical_format:
-        X = X.astype(np.int64)  # where the sum of duplicates fits
-    values = X.data if sp.issparse(X) else X
-    for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
-        if values.dtype.kind == "f" and wrong(values).any():
-            raise InputError(f"Input X contains {name}: every count must be a finite number.")
-    check_non_negative(X, type(estimator).__name__)
-    check_range("Every count", values, working_dtype(estimator, X, reset))
-    return X
-
-
-def working_dtype(estimator: Any, X: Any, reset: bool) -> np.dtype[Any]:
-    """The dtype of an estimator's factors: as fitted, or as a fit to X makes them."""
-    if not reset and hasattr(estimator, "components_"):
-        return factor_dtype(estimator.components_.dtype, X)
-    return factor_dtype(estimator.get_params(deep=False).get("dtype"), X)
-
-
-def training_data(
-    estimator: Any, X: Any, sample_weight: Any, *, feature_names: Any = None, reset: bool = True
-) -> tuple[Any, Floats | None]:
-    """`count_data` of a fit, with its weights (None: all one); at least one token of weight is needed.
-
-    Sets vocabulary_ from `feature_names`, or else from the columns of a frame.
-    """
-    X = count_data(estimator, X, reset=reset)
-    if reset or feature_names is not None:
-        names = getattr(estimator, "feature_names_in_", None) if feature_names is None else feature_names
-        set_vocabulary(estimator, names, X.shape[1])
-    weights = None
-    if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        check_range("Every sample weight", weights, working_dtype(estimator, X, reset))
-    row_sums = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-    if not (row_sums if weights is None else row_sums * weights).sum() > 0:
-        raise InputError("There is nothing to fit: every document is empty (or has weight zero).")
-    return X, weights
-
-
-def factor_dtype(dtype: Any, X: Array | sp.csr_array | DiskCorpus) -> np.dtype[Any]:
-    """The dtype of the factors: as asked, else float64 for float64 data and float32 for integers and float32."""
-    if dtype is None:
-        return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
-    for known in (np.dtype(np.float32), np.dtype(np.float64)):
-        if isinstance(dtype, str | type | np.dtype) and dtype in (known.name, known.type, known):
-            return known
-    raise InputError(f"dtype must be None, float32 or float64, got {dtype!r}.")
-
-
-def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus) -> Model:
-    """The model that the parameters describe, checked against the data."""
-    background = as_background(estimator.background)
-    doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
-    names = estimator.vocabulary_
-    if word_prior is not None and names is not None:
-        word_prior = word_prior.resolve(list(names))
-    sides = (
-        ("doc_topic_prior", doc_prior, DOCUMENTS, (corpus.n_docs, K)),
-        ("topic_word_prior", word_prior, TOPICS, (K, corpus.n_words)),
-    )
-    for name, prior, factor, shape in sides:
-        if prior is not None:
-            refuse_other_factors(name, prior, factor)
-            prior.check(shape)
-    if background is not None and background.joint and doc_prior is not None:
-        raise UnsupportedError(
-            "JointBackground leaves P(d|z) free, so there is no P(z|d) for doc_topic_prior: use Background."
-        )
-    fixed = None
-    if background is not None:
-        fixed = FixedBackground(background.share, background.probabilities(corpus.unigram), background.joint)
-    return Model(
-        K,
-        background=fixed,
-        doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
-        word_prior=None if word_prior is None or word_prior.neutral else word_prior,
-    )
+"""Packages whose objects hold counts together with other tables."""
 
 
 class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A transformer to weights of components_ (K x features), which keeps float32."""
+    """Base class of transformers with components_ (K x features) that preserve float32."""
 
     components_: Array
     vocabulary_: Array | None = None
@@ -245,7 +54,15 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the fitted model to a file that `polyseme.load` reads; the file appears whole or not at all."""
+        """Save the fitted model to a file that `polyseme.load` reads.
+
+        The file is written completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write. An existing file is replaced.
+        """
         check_is_fitted(self)
         models.save(self, path)
 
@@ -255,7 +72,7 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 class CountDecomposition(Decomposition):
-    """One of counts: dense or sparse, not negative."""
+    """Base class of transformers of non-negative counts, dense or sparse."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -264,10 +81,20 @@ class CountDecomposition(Decomposition):
         return tags
 
     def set_vocabulary(self, vocabulary: Any) -> Self:
-        """Names the words of a fitted model: one name for each column, or the fitted vectorizer that made the counts.
+        """Set the names of the words of a fitted model.
 
-        The names are those of `topics()` and of plots, and they are saved with the model. `fit(X, feature_names=...)`
-        and a fit of a frame set them, too. After scikit-learn's Pipeline: `pipe[-1].set_vocabulary(pipe[:-1])`.
+        `topics()` and the plots show these names, and `save` stores them. `fit(X, feature_names=...)` and a fit to a
+        data frame set them too. After scikit-learn's Pipeline: `pipe[-1].set_vocabulary(pipe[:-1])`.
+
+        Parameters
+        ----------
+        vocabulary : sequence of str or fitted vectorizer
+            One name for each column, or the vectorizer that made the counts.
+
+        Returns
+        -------
+        Self
+            The estimator.
         """
         check_is_fitted(self)
         self.vocabulary_ = word_names("vocabulary", vocabulary, int(self.components_.shape[1]))
@@ -275,7 +102,10 @@ class CountDecomposition(Decomposition):
 
 
 class TopicScores:
-    """For an estimator with components_, doc_topic_, doc_weights_, topic_weights_, unigram_ and log_likelihood_."""
+    """Mixin with the scores and the table of topics of a fitted topic model.
+
+    The estimator needs components_, doc_topic_, doc_weights_, topic_weights_, unigram_ and log_likelihood_.
+    """
 
     components_: Array
     doc_topic_: Array
@@ -286,18 +116,44 @@ class TopicScores:
     random_state: Any
 
     def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
-        """P(w|d) of every non-zero of `scored`, the documents folded in on `observed`."""
+        """Return P(w|d) of every non-zero of `scored`, with the documents folded in on `observed`."""
         raise NotImplementedError
 
     def perplexity(self, X: Any, *, unseen: float | None = None) -> float:
-        """exp of minus the mean log P(w|d) of documents folded in on all their words (thesis eq. 4.5).
+        """Return the perplexity of documents that are folded in on all their words.
 
-        Words not seen in training are left out, or get the probability `unseen` each.
+        The perplexity is exp(-mean log P(w|d)) over all tokens. The weights of a document are estimated from the same
+        words that are scored; `completion_perplexity` scores words that they were not estimated from.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        unseen : float, default=None
+            Probability of each word that does not occur in the training documents. None: such words are not scored.
+
+        Returns
+        -------
+        float
+            The perplexity; lower is better.
         """
         return self.perplexity_report(X, unseen=unseen).perplexity
 
     def perplexity_report(self, X: Any, *, unseen: float | None = None) -> PerplexityReport:
-        """`perplexity` with the unigram's, the number of tokens, and how many were unseen."""
+        """Return the perplexity of `perplexity` with that of the unigram and the numbers of tokens.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        unseen : float, default=None
+            Probability of each word that does not occur in the training documents. None: such words are not scored.
+
+        Returns
+        -------
+        PerplexityReport
+            Perplexity, perplexity of the unigram, and numbers of scored and unseen tokens.
+        """
         check_is_fitted(self)
         unseen = self._unseen_probability(unseen)
         X = count_data(self, X, reset=False)
@@ -306,16 +162,45 @@ class TopicScores:
         return score_tokens("folded in", counts, probabilities, self.unigram_, unseen=unseen)
 
     def completion_perplexity(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> float:
-        """Perplexity of the held-out half of each document, given the weights folded in on the other half.
+        """Return the perplexity of one half of each document, with its weights estimated from the other half.
 
-        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w): without a floor the zeros of a
-        converged model would decide the figure. The split depends on `random_state` (0 unless a number) and the
-        document's content alone.
+        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w). The split depends only on
+        `random_state` (0 unless it is an int) and on the content of the document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        smoothing : float, default=0.01
+            Weight of the unigram P(w). Without it a single zero of the model makes the perplexity infinite.
+        unseen : float, default=None
+            Probability of each word that does not occur in the training documents. None: such words are not scored.
+
+        Returns
+        -------
+        float
+            The perplexity of the held-out halves; lower is better.
         """
         return self.completion_report(X, smoothing, unseen=unseen).perplexity
 
     def completion_report(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> PerplexityReport:
-        """`completion_perplexity` with the unigram's, the tokens, and the share that leans on the smoothing."""
+        """Return the perplexity of `completion_perplexity` with that of the unigram and the numbers of tokens.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        smoothing : float, default=0.01
+            Weight of the unigram P(w).
+        unseen : float, default=None
+            Probability of each word that does not occur in the training documents. None: such words are not scored.
+
+        Returns
+        -------
+        PerplexityReport
+            Perplexity, perplexity of the unigram, numbers of tokens, and the share of tokens that only the smoothing
+            explains.
+        """
         check_is_fitted(self)
         smoothing = check_share("smoothing", smoothing)
         unseen = self._unseen_probability(unseen)
@@ -327,50 +212,68 @@ class TopicScores:
         return score_tokens("completion", held_out, probabilities, self.unigram_, smoothing=smoothing, unseen=unseen)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-probability of a held-out token: minus the log of `completion_perplexity`; higher is better."""
+        """Return the mean log-probability of a held-out token, -log `completion_perplexity(X)`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        float
+            The score; higher is better.
+        """
         return -float(np.log(self.completion_perplexity(X)))
 
     @property
     def training_perplexity_(self) -> float:
-        """Perplexity of the training documents themselves: exp(-log_likelihood_)."""
+        """Perplexity of the training documents, exp(-log_likelihood_)."""
         return perplexity_of(self.log_likelihood_, 1.0)
 
     @property
     def topic_doc_(self) -> Floats:
-        """P(d|z), K x documents, rows sum to one."""
+        """P(d|z), topics x training documents; rows sum to one."""
         return symmetric_view(self.doc_topic_, self.doc_weights_).topic_doc
 
     def topics(self, vocabulary: Any = None, *, n_words: int = 10, relevance: float = RELEVANCE) -> TopicTable:
-        """A table with a row for each topic: id, weight P(z), fit, and its words by relevance (`metrics.words`).
+        """Return a table with one row per topic: its number, weight P(z), fit and most relevant words.
+
+        The fit of a topic, sum_d P(d|z) P(z|d), is the mean share that it has in its own documents.
 
         Parameters
         ----------
-        vocabulary : sequence of str, a fitted vectorizer, or None
-            The word of each column. None for those that the model knows: from a frame, from `fit(feature_names=)` or
-            from `set_vocabulary`.
+        vocabulary : sequence of str or fitted vectorizer, default=None
+            The word of each column. None: the names that the model knows from a data frame, from `fit(feature_names=)`
+            or from `set_vocabulary`.
         n_words : int, default=10
-            Words of each topic.
+            Number of words per topic.
         relevance : float, default=0.5
-            lambda: 1 ranks words by how many of the topic's documents have them, 0 by how much more frequent they are
-            there than in all documents.
+            Weight lambda between 0 and 1. 1 ranks words by the number of the topic's documents that have them, 0 by how
+            much more frequent they are there than in all documents.
 
-        `fit` is how much of its own documents the topic carries: sum_d P(d|z) P(z|d).
+        Returns
+        -------
+        TopicTable
+            Prints as text and in notebooks; `to_pandas()` and `to_polars()` return data frames.
         """
         check_is_fitted(self)
         n_words = check_whole_number("n_words", n_words, least=1)
         amounts, names = word_amounts(self), names_of_words(self, vocabulary)
         words = words_of_amounts(amounts, names, n_words, relevance=check_share("relevance", relevance))
-        known = hasattr(self, "doc_topic_")  # not after partial_fit
-        fit = topic_fit(self.doc_topic_, self.topic_doc_) if known else np.full(len(self.components_), np.nan)
+        has_documents = hasattr(self, "doc_topic_")  # not after partial_fit
+        fit = topic_fit(self.doc_topic_, self.topic_doc_) if has_documents else np.full(len(self.components_), np.nan)
         notes = []
         if amounts.unit != "documents":
-            notes.append("Words by relevance on tokens, since the model has no document counts.")
+            notes.append("Words are ranked by tokens, because the model has no counts of documents.")
         if vocabulary is None and getattr(self, "vocabulary_", None) is None:
-            notes.append("The model does not know its words: name them with set_vocabulary.")
+            notes.append("The model has no names for its words: set them with set_vocabulary.")
         rows = zip(map(float, self.topic_weights_), map(float, fit), words, strict=True)
         return TopicTable(tuple(Topic(topic, *row) for topic, row in enumerate(rows)), tuple(notes))
 
-    # In a notebook: scikit-learn's diagram, and below it the topics of a fitted model.
+    # A notebook shows scikit-learn's diagram and below it the topics of a fitted model.
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
@@ -387,7 +290,7 @@ class TopicScores:
         return self.topics()._repr_html_() if hasattr(self, "doc_topic_") else ""
 
     def _unseen_probability(self, unseen: Any) -> float | None:
-        """The probability of each word not seen in training, which together must leave some for the others."""
+        """Check the probability of each word that is not seen in training: in total it must be below 1."""
         if unseen is None:
             return None
         n_unseen = int(np.count_nonzero(self.unigram_ == 0))
@@ -395,3 +298,194 @@ class TopicScores:
         if not 0 < probability * max(n_unseen, 1) < 1:
             raise InputError(f"unseen must be above 0 and, times the {n_unseen} unseen words, below 1, got {unseen!r}.")
         return probability
+
+
+def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit.
+
+    Sparse data may have unsorted entries, duplicates (which are added up) and unused memory after its entries. Indices
+    that do not fit its shape raise InputError before scipy or a kernel uses them to access memory.
+    """
+    check_not_shards(estimator, X)
+    _check_numeric(X)
+    given = checked_sparse(X)
+    X = validate_data(
+        estimator,
+        given,
+        reset=reset,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype="numeric",
+        order="C",
+        ensure_all_finite=False,  # scikit-learn's own message is very long
+    )
+    if sp.issparse(X):
+        if X is not given:
+            checked_sparse(X)  # converted from another format or from a data frame
+        if X.indices.size > X.nnz:
+            X = type(X)((X.data[: X.nnz], X.indices[: X.nnz], X.indptr), X.shape)
+    if X.dtype == np.float16:
+        X = X.astype(np.float32)
+    elif X.dtype == np.longdouble and X.dtype != np.float64:  # not supported by scipy.sparse and the kernels
+        with np.errstate(over="ignore"):  # infinity raises an error below
+            X = X.astype(np.float64)
+    elif not X.dtype.isnative:
+        X = X.astype(X.dtype.newbyteorder("="))
+    elif sp.issparse(X) and X.dtype.kind in "iu" and X.dtype.itemsize < 8 and not X.has_canonical_format:
+        X = X.astype(np.int64)  # a sum of duplicates may not fit in fewer bits
+    values = X.data if sp.issparse(X) else X
+    for name, is_wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
+        if values.dtype.kind == "f" and is_wrong(values).any():
+            raise InputError(f"Input X contains {name}: every count must be a finite number.")
+    check_non_negative(X, type(estimator).__name__)
+    check_range("Every count", values, working_dtype(estimator, X, reset))
+    return X
+
+
+def training_data(
+    estimator: Any, X: Any, sample_weight: Any, *, feature_names: Any = None, reset: bool = True
+) -> tuple[Any, Floats | None]:
+    """Return the counts of a fit and the weights of its documents (None: all weights are one).
+
+    Sets vocabulary_ from `feature_names`, or else from the columns of a data frame. Raises InputError if no document
+    with a positive weight has a token.
+    """
+    X = count_data(estimator, X, reset=reset)
+    if reset or feature_names is not None:
+        names = getattr(estimator, "feature_names_in_", None) if feature_names is None else feature_names
+        set_vocabulary(estimator, names, X.shape[1])
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        check_range("Every sample weight", weights, working_dtype(estimator, X, reset))
+    row_sums = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+    if not (row_sums if weights is None else row_sums * weights).sum() > 0:
+        raise InputError("There is nothing to fit: every document is empty or has weight zero.")
+    return X, weights
+
+
+def factor_dtype(dtype: Any, X: Array | sp.csr_array | DiskCorpus) -> np.dtype[Any]:
+    """Return the dtype of the factors: `dtype` if given, else float64 for float64 data and float32 for other data."""
+    if dtype is None:
+        return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
+    for known in (np.dtype(np.float32), np.dtype(np.float64)):
+        if isinstance(dtype, str | type | np.dtype) and dtype in (known.name, known.type, known):
+            return known
+    raise InputError(f"dtype must be None, float32 or float64, got {dtype!r}.")
+
+
+def working_dtype(estimator: Any, X: Any, reset: bool) -> np.dtype[Any]:
+    """Return the dtype of the factors of a fitted estimator or, with `reset`, of a fit to X."""
+    if not reset and hasattr(estimator, "components_"):
+        return factor_dtype(estimator.components_.dtype, X)
+    return factor_dtype(estimator.get_params(deep=False).get("dtype"), X)
+
+
+def check_not_shards(estimator: Any, X: Any) -> None:
+    """Raise an error for shards and for annotated data (AnnData), where only arrays are accepted."""
+    if isinstance(X, DiskCorpus):
+        raise UnsupportedError(
+            f"This method of {type(estimator).__name__} takes no shards, which are for PLSA's fit and transform: give "
+            "the counts of some documents. Iterating over the shards yields the counts of one shard after the other."
+        )
+    if any(kind.__module__.partition(".")[0] in _ANNOTATED for kind in type(X).__mro__):
+        raise InputError(
+            f"X is an object of the class {type(X).__name__}: pass its matrix of counts, a row for each cell, such as "
+            "adata.X or adata.layers['counts']."
+        )
+
+
+def clear_fit(estimator: Any) -> None:
+    """Remove the attributes of an earlier fit, except those that validation of the new data has just set."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        if name not in ("n_features_in_", "feature_names_in_", "vocabulary_"):
+            delattr(estimator, name)
+
+
+def set_vocabulary(estimator: Any, names: Any, size: int) -> None:
+    """Set vocabulary_ to the names of the `size` words. Without names it keeps the class's default None."""
+    vars(estimator).pop("vocabulary_", None)
+    if names is not None:
+        estimator.vocabulary_ = word_names("feature_names", names, size)
+
+
+def as_solver(solver: Any) -> Solver:
+    """Return the solver object, or the solver of that name with its default settings."""
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise InputError(
+                f"solver must be one of {', '.join(map(repr, SOLVERS))} or a solver object, got {solver!r}."
+            )
+        return SOLVERS[solver]()
+    if isinstance(solver, type) or not hasattr(solver, "begin"):
+        raise InputError(f"solver must be a name or a solver object such as polyseme.solvers.EM(), got {solver!r}.")
+    return solver
+
+
+def with_early_stopping(early_stopping: Any, solver: Solver) -> Solver:
+    """Return the solver, wrapped in EarlyStopping if the parameter `early_stopping` is set."""
+    if early_stopping is None or early_stopping is False:
+        return solver
+    if early_stopping is True:
+        early_stopping = EarlyStopping()
+    if not isinstance(early_stopping, EarlyStopping):
+        raise InputError(
+            f"early_stopping must be None, True or a polyseme.solvers.EarlyStopping, got {early_stopping!r}."
+        )
+    return early_stopping if early_stopping.solver is not None else replace(early_stopping, solver=solver)
+
+
+def check_prior_factor(name: str, prior: Prior, factor: str) -> None:
+    """Raise InputError if a part of the prior `name` cannot act on `factor`."""
+    for part in prior.parts:
+        if factor not in part.acts_on:
+            raise InputError(
+                f"{name} is a prior on {factor}, but {type(part).__name__} acts on {part.acts_on[0]} only."
+            )
+
+
+def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus) -> Model:
+    """Return the model that the parameters of a PLSA describe, its priors checked against the shape of the data."""
+    background = as_background(estimator.background)
+    doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
+    names = estimator.vocabulary_
+    if word_prior is not None and names is not None:
+        word_prior = word_prior.resolve(list(names))
+    sides = (
+        ("doc_topic_prior", doc_prior, DOCUMENTS, (corpus.n_docs, K)),
+        ("topic_word_prior", word_prior, TOPICS, (K, corpus.n_words)),
+    )
+    for name, prior, factor, shape in sides:
+        if prior is not None:
+            check_prior_factor(name, prior, factor)
+            prior.check(shape)
+    if background is not None and background.joint and doc_prior is not None:
+        raise UnsupportedError("JointBackground has no P(z|d) that doc_topic_prior could act on: use Background.")
+    fixed = None
+    if background is not None:
+        fixed = FixedBackground(background.share, background.probabilities(corpus.unigram), background.joint)
+    return Model(
+        K,
+        background=fixed,
+        doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
+        word_prior=None if word_prior is None or word_prior.neutral else word_prior,
+    )
+
+
+def _check_numeric(X: Any) -> None:
+    """Raise InputError for complex numbers and text, because scikit-learn's own messages print the data."""
+    dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
+    if not dtypes:
+        try:
+            dtypes = [np.asarray(X).dtype]
+        except ValueError:
+            return  # ragged rows: scikit-learn's message is clear
+    kinds = {getattr(dtype, "kind", "") for dtype in dtypes}
+    if "c" in kinds:
+        raise InputError("Complex data not supported: every count must be a real number of at least 0.")
+    if kinds & {"U", "S", "T"} or ("O" in kinds and not sp.issparse(X) and _has_text(X)):
+        raise InputError("X contains text instead of numbers: count the words first, for example with CountVectorizer.")
+
+
+def _has_text(X: Any) -> bool:
+    return any(isinstance(value, str | bytes) for value in np.asarray(X, dtype=object).ravel())

@@ -28,36 +28,95 @@ INITS = ("plsa", *STARTS)
 
 
 class CorrelatedTopicModel(TopicScores, CountDecomposition):
-    """The correlated topic model (Blei and Lafferty 2007): theta_d = softmax(eta_d), eta_d ~ N(mu, Sigma).
+    """Correlated topic model (Blei and Lafferty 2007), fitted by variational EM.
 
-    LDA's Dirichlet law says that, but for their sum, topics do not know of each other. Here the covariance says which
-    of them go together. Topics, mu and Sigma maximize a lower bound of the evidence, by variational EM.
+    The topic weights of a document have a logistic normal distribution:
+
+        theta_d = softmax(eta_d),   eta_d ~ N(mu, Sigma),   P(w|d) = sum_z theta_dz P(w|z)
+
+    Under the Dirichlet prior of LDA topics are nearly independent; here Sigma describes which topics occur together.
+    Topics, mu and Sigma maximize a lower bound of the log evidence.
 
     Parameters
     ----------
-    n_components : number of topics K.
-    covariance : "full"; or "diagonal" for independent topics.
-    init : "plsa" (a short fit of PLSA), "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K,
-        P(w|z) K x words) to start from.
-    n_init : number of starts; the fit with the best bound is kept.
-    max_iter : most iterations of a start.
-    tol : a fit stops when an iteration adds at most this many nats per token to the bound.
-    n_jobs, dtype, random_state, verbose : as in PLSA.
-    callback : called after each iteration with a dict: iteration, seconds, bound, gain.
+    n_components : int, default=10
+        Number of topics K.
+    covariance : {"full", "diagonal"}, default="full"
+        Form of Sigma. "diagonal" means independent topics.
+    init : {"plsa", "random", "nndsvd", "lsa"} or pair of arrays, default="plsa"
+        Start of the fit: "plsa" is a short fit of PLSA; a pair is P(z|d) (documents x K) and P(w|z) (K x words).
+    n_init : int, default=1
+        Number of starts. The fit with the best bound is kept.
+    max_iter : int, default=200
+        Maximum number of iterations of a start.
+    tol : float, default=0.0001
+        A fit stops when an iteration adds at most `tol` nats per token to the bound.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores that the process may use. Results do not depend on it.
+    dtype : {"float32", "float64"} or dtype, default=None
+        Dtype of the factors. None: float64 for float64 data, else float32.
+    random_state : int or RandomState, default=None
+        Seed of the start.
+    verbose : int, default=0
+        1 shows a progress bar, 2 also leaves it on the screen.
+    callback : callable, default=None
+        Called after each iteration with a dict: iteration, seconds, bound, gain.
 
     Attributes
     ----------
-    components_ : P(w|z), K x words; rows sum to one.
-    doc_topic_ : softmax of doc_mean_, documents x K, by the same inference as `transform`.
-    doc_mean_, doc_variance_ : lambda and v of q(eta_d) = N(lambda, diag(v)), documents x K.
-    mean_, covariance_ : mu and Sigma.
-    correlation_ : correlations of eta_k less the mean of all eta, K x K, from Sigma: what the data can tell, since a
-        shift of all eta changes no theta. K independent topics of equal variance have -1 / (K - 1).
-    bound_ : lower bound of the log evidence of the training documents, in nats (not per token).
-    topic_weights_, doc_weights_, topic_doc_, unigram_, log_likelihood_ : as in LDA.
-    history_ : equally long arrays iteration, seconds, bound, gain (nats per token).
-    vocabulary_, word_documents_, topic_documents_, document_frequency_, n_tokens_, n_iter_, converged_, n_features_in_,
-    feature_names_in_ : as in PLSA.
+    components_ : array of shape (K, n_words)
+        P(w|z); rows sum to one.
+    doc_topic_ : array of shape (n_documents, K)
+        P(z|d) of the training documents, softmax of doc_mean_, equal to `transform(X)`.
+    doc_mean_ : array of shape (n_documents, K)
+        Mean of the variational posterior q(eta_d).
+    doc_variance_ : array of shape (n_documents, K)
+        Variances of q(eta_d), whose covariance is diagonal.
+    mean_ : array of shape (K,)
+        Mu.
+    covariance_ : array of shape (K, K)
+        Sigma.
+    correlation_ : array of shape (K, K)
+        Correlations of eta_k minus the mean of all eta, computed from Sigma. A shift of all eta changes no theta, so
+        the data determine only these differences. K independent topics of equal variance have correlations of -1 / (K -
+        1).
+    bound_ : float
+        Lower bound of the log evidence of the training documents, in nats (not per token).
+    topic_weights_ : array of shape (K,)
+        P(z).
+    doc_weights_ : array of shape (n_documents,)
+        P(d).
+    topic_doc_ : array of shape (K, n_documents)
+        P(d|z); rows sum to one.
+    unigram_ : array of shape (n_words,)
+        P(w) of the training documents.
+    log_likelihood_ : float
+        Mean log P(w|d) of a training token (natural logarithm).
+    history_ : dict of arrays
+        Values of each iteration: iteration, seconds, bound, gain in nats per token.
+    n_iter_ : int
+        Number of iterations of the best start.
+    converged_ : bool
+        Whether the fit stopped by `tol`.
+    n_tokens_ : float
+        Number of training tokens, multiplied by the weights of their documents.
+    vocabulary_ : array of str or None
+        The word of each column.
+    word_documents_ : array of shape (K, n_words)
+        Expected number of documents that contain a word and use it in a topic.
+    topic_documents_ : array of shape (K,)
+        Sum of P(z|d) over the training documents.
+    document_frequency_ : array of shape (n_words,)
+        Number of training documents that contain each word.
+    n_features_in_ : int
+        Number of words.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
+
+    References
+    ----------
+    - Blei, D. M., and Lafferty, J. D. (2007). A correlated topic model of Science. Annals of Applied Statistics 1,
+      17-35.
 
     Examples
     --------
@@ -97,10 +156,25 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
-        """Fits topics and their law to counts X (documents x words, dense or sparse).
+        """Fit topics, mu and Sigma to counts.
 
-        A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
-        then raises KeyboardInterrupt.
+        Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents. A document of weight v counts as v equal documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
         """
         K = check_n_topics(self.n_components)
         n_init = check_whole_number("n_init", self.n_init, least=1)
@@ -112,44 +186,71 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, corpus, kept = training_corpora(X, dtype, weights, n_threads)
-        best, interrupted = best_fit(self, self._beginnings(corpus, K, n_init, kept), max_iter=max_iter, tol=tol)
-        self._keep_topics(best, corpus, K)
+        whole, corpus, rows = training_corpora(X, dtype, weights, n_threads)
+        best, interrupted = best_fit(self, self._start_functions(corpus, K, n_init, rows), max_iter=max_iter, tol=tol)
+        self._set_topics(best, corpus, K)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
-        del best  # the documents are visited with the memory of the fit given back
+        del best  # frees the memory of the fit before inference on the documents
         corpus.release()
-        self._keep_documents(X, whole)
+        self._set_documents(X, whole)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
+        """Fit the model and return the topic weights of the same documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            P(z|d), equal to `transform(X)`.
+        """
         return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
-        """P(z|d) (documents x K, rows sum to one): softmax of the mean of q(eta_d), topics and their law fixed.
+        """Return the topic weights of documents, with topics, mu and Sigma fixed.
 
-        A document without words gets softmax(mu).
+        The weights are the softmax of the mean of q(eta_d). A document without words gets softmax(mu).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            P(z|d); rows sum to one.
         """
         check_is_fitted(self)
         X = count_data(self, X, reset=False)
-        return np.concatenate([self._weights(self._inferred(part)) for part in row_batches(X, self.components_.dtype)])
+        return np.concatenate([self._weights(self._infer(part)) for part in row_batches(X, self.components_.dtype)])
 
     @property
     def correlation_(self) -> Array:
-        """Correlations of eta_k less the mean of all eta, K x K."""
+        """Correlations of eta_k minus the mean of all eta, K x K."""
         return correlation(self.covariance_)
 
-    def _beginnings(
-        self, corpus: MemoryCorpus, K: int, n_init: int, kept: Array | None
+    def _start_functions(
+        self, corpus: MemoryCorpus, K: int, n_init: int, rows: Array | None
     ) -> Iterator[Callable[[], CorrelatedRun]]:
-        """Functions that begin a run, one for each start; `kept` are the documents that the corpus has (None: all)."""
+        """Yield functions that begin a run, one for each start. `rows` are the documents in the corpus (None: all)."""
         diagonal = self.covariance == "diagonal"
         for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
 
             def begin(rng: np.random.Generator = rng) -> CorrelatedRun:
                 if not isinstance(self.init, str):
-                    theta, phi = given_pair(self.init, corpus, Model(K), kept)
+                    theta, phi = given_pair(self.init, corpus, Model(K), rows)
                 elif self.init == "plsa":
                     theta, phi = fitted_factors(corpus, K, rng)
                 else:
@@ -158,41 +259,41 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
 
             yield begin
 
-    def _keep_topics(self, fit: FitEnd[CorrelatedRun], corpus: MemoryCorpus, K: int) -> None:
-        """Sets the attributes that come from the end of a fit."""
+    def _set_topics(self, fit: FitEnd[CorrelatedRun], corpus: MemoryCorpus, K: int) -> None:
+        """Set the attributes that follow from the end of a fit."""
         clear_fit(self)
         _, prior, phi = fit.run.point
         self.unigram_ = corpus.unigram
         self.components_ = np.ascontiguousarray(phi[:, :K].T)
-        self.components_[self.components_.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its words
+        self.components_[self.components_.sum(axis=1) == 0] = self.unigram_  # a topic without words
         self.mean_, self.covariance_ = prior.mean, prior.covariance
         self.n_tokens_ = corpus.tokens
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
 
-    def _keep_documents(self, X: Any, corpus: MemoryCorpus) -> None:
-        """Sets the attributes that come from inference on the training documents."""
+    def _set_documents(self, X: Any, corpus: MemoryCorpus) -> None:
+        """Set the attributes that follow from inference on the training documents."""
         n_threads = effective_threads(self.n_jobs)
         means, variances, weights, bounds, logs = [], [], [], [], []
-        found = WordDocuments(corpus.weights, n_threads)
+        word_documents = WordDocuments(corpus.weights, n_threads)
         for counts in row_batches(X, self.components_.dtype):
-            part = self._inferred(counts)
+            part = self._infer(counts)
             means.append(part.posterior.mean)
             variances.append(part.posterior.variance)
             weights.append(self._weights(part))
             bounds.append(part.bounds)
             operands = self._operands(weights[-1])
             logs.append(counts.logs(*operands, n_threads=n_threads))
-            found.add(counts, operands, weights[-1])
-        found.keep_in(self)
+            word_documents.add(counts, operands, weights[-1])
+        word_documents.keep_in(self)
         self.doc_mean_, self.doc_variance_ = np.concatenate(means), np.concatenate(variances)
         self.doc_topic_ = np.concatenate(weights)
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
         self.bound_ = corpus.total_log(np.concatenate(bounds))
         self.log_likelihood_ = corpus.total_log(np.concatenate(logs)) / corpus.tokens
 
-    def _inferred(self, counts: SparseCounts) -> InferredNormal:
+    def _infer(self, counts: SparseCounts) -> InferredNormal:
         phi = padded(self.components_.T, self.components_.dtype)
         prior = Normal.of(self.mean_, self.covariance_)
         return infer(counts, phi, prior, n_threads=effective_threads(self.n_jobs))
@@ -206,5 +307,5 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         return padded(doc_topic, dtype), padded(self.components_.T, dtype)
 
     def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
-        operands = self._operands(self._weights(self._inferred(observed)))
+        operands = self._operands(self._weights(self._infer(observed)))
         return scored.products(*operands, n_threads=effective_threads(self.n_jobs))

@@ -1,4 +1,4 @@
-"""Hierarchical PLSA as a scikit-learn estimator."""
+"""PLSA with topics in a tree, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -27,40 +27,114 @@ SOLVERS = ("accelerated-em", "em")
 
 
 class HierarchicalPLSA(TopicScores, CountDecomposition):
-    """PLSA with topics in a tree: P(d,w) = sum_a P(a) P(d|a) sum_v P(v|a) P(w|v), v from the root to the leaf a.
+    """PLSA with topics in a tree, fitted by maximum likelihood.
 
-    A document is a mixture of leaves. A word of leaf a is written by a itself or by a node above it, so words that the
-    leaves below a node share can rise to it: the words of the whole language to the root.
+    A document is a mixture of leaves a, and a word of a leaf comes from a node v on the path from the root to the leaf:
+
+        P(d, w) = sum_a P(a) P(d|a) sum_v P(v|a) P(w|v)
+
+    Words that the leaves below a node have in common can move to the node, and words of the whole corpus to the root.
 
     Parameters
     ----------
-    tree : the parent of each node, -1 for the root ([-1, 0, 0, 1, 1]); or nested mappings with names, the last of them
-        lists: {"all": {"science": ["space", "medicine"], "sport": ["hockey", "baseball"]}}; None for a regular tree.
-    depth, branching : of the regular tree: levels below the root, and children of a node (a number, or one a level).
-    silent : numbers or names of nodes that write no words.
-    growth : None; or a number of leaves, or a `polyseme.solvers.Growth`: leaves of the tree are split in two, the
-        heaviest first, while held-out tokens become more likely, up to that number.
-    init : "plsa" (topics of a short fit of PLSA, ordered by likeness) or "random".
-    solver : "accelerated-em" or "em".
-    n_init, max_iter, tol, n_jobs, dtype, random_state, verbose, callback : as in PLSA.
+    tree : sequence of int or nested mapping, default=None
+        The parent of each node, with -1 for the root ([-1, 0, 0, 1, 1]); or nested mappings of names with lists at the
+        end: {"all": {"science": ["space", "medicine"], "sport": ["hockey", "baseball"]}}. None: a regular tree.
+    depth : int, default=2
+        Number of levels below the root of the regular tree.
+    branching : int or sequence of int, default=3
+        Number of children of a node of the regular tree: one number, or one for each level.
+    silent : sequence of int or str, default=()
+        Numbers or names of nodes that produce no words.
+    growth : int or TreeGrowth, default=None
+        Maximum number of leaves, or a `polyseme.solvers.TreeGrowth`: leaves are split in two, those of largest weight
+        first, as long as held-out tokens become more probable. None: the tree does not grow.
+    init : {"plsa", "random"}, default="plsa"
+        Start of the fit. "plsa" arranges the topics of a short fit of PLSA in the tree by similarity.
+    solver : {"accelerated-em", "em"}, default="accelerated-em"
+        EM with or without extrapolation.
+    n_init : int, default=1
+        Number of starts. The fit with the best objective is kept.
+    max_iter : int, default=200
+        Maximum number of iterations of a start.
+    tol : float, default=0.01
+        A fit stops when re-optimizing its factors could gain at most `tol` nats per token, as in PLSA.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores that the process may use. Results do not depend on it.
+    dtype : {"float32", "float64"} or dtype, default=None
+        Dtype of the factors. None: float64 for float64 data, else float32.
+    random_state : int or RandomState, default=None
+        Seed of the start.
+    verbose : int, default=0
+        1 shows a progress bar, 2 also leaves it on the screen.
+    callback : callable, default=None
+        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
 
     Attributes
     ----------
-    parents_ : the parent of each node, -1 for the root.
-    leaves_ : the nodes without children, in the order of the columns of doc_topic_.
-    node_names_, silent_ : names of the nodes (None without) and the numbers of the silent ones.
-    node_word_ : P(w|node), nodes x words; rows sum to one (of a silent node, to zero).
-    leaf_node_ : P(node|leaf), leaves x nodes; rows sum to one.
-    node_weights_ : P(node), the share of all words that each node writes.
-    components_ : leaf_node_ @ node_word_, leaves x words: all the words of each leaf.
-    doc_topic_ : P(leaf|d) of the training documents, by the same folding in as `transform`.
-    active_topics_ : which leaves have documents.
-    labels_ : the likeliest leaf (its position in leaves_) of each training document.
-    held_out_ : with growth, the held-out log-likelihood a token of each tree on the way.
-    node_word_documents_ : nodes x words, the expected number of documents that contain a word and have it from a node.
-    topic_weights_, doc_weights_, topic_doc_, unigram_, log_likelihood_, history_, vocabulary_, word_documents_,
-    topic_documents_, document_frequency_, n_tokens_, n_iter_, converged_, n_features_in_, feature_names_in_ : as in
-    PLSA, with leaves as topics.
+    parents_ : array of shape (n_nodes,)
+        The parent of each node, -1 for the root.
+    leaves_ : array of shape (n_leaves,)
+        The nodes without children, in the order of the columns of doc_topic_.
+    node_names_ : list of str or None
+        Names of the nodes.
+    silent_ : array of int
+        Nodes that produce no words.
+    tree_ : Tree
+        The fitted tree.
+    node_word_ : array of shape (n_nodes, n_words)
+        P(w|node); rows sum to one, those of silent nodes to zero.
+    leaf_node_ : array of shape (n_leaves, n_nodes)
+        P(node|leaf); rows sum to one.
+    node_weights_ : array of shape (n_nodes,)
+        P(node), the share of all tokens that each node produces.
+    components_ : array of shape (n_leaves, n_words)
+        P(w|leaf) = leaf_node_ @ node_word_.
+    doc_topic_ : array of shape (n_documents, n_leaves)
+        P(leaf|d) of the training documents, equal to `transform(X)`.
+    labels_ : array of shape (n_documents,)
+        The most probable leaf of each training document, as its position in leaves_.
+    active_topics_ : array of bool of shape (n_leaves,)
+        Leaves that have documents.
+    held_out_ : array
+        With `growth`: mean log-probability of a held-out token for each tree that was tried.
+    node_word_documents_ : array of shape (n_nodes, n_words)
+        Expected number of documents that contain a word and have it from a node.
+    topic_weights_ : array of shape (n_leaves,)
+        P(leaf).
+    doc_weights_ : array of shape (n_documents,)
+        P(d).
+    topic_doc_ : array of shape (n_leaves, n_documents)
+        P(d|leaf); rows sum to one.
+    unigram_ : array of shape (n_words,)
+        P(w) of the training documents.
+    log_likelihood_ : float
+        Mean log P(w|d) of a training token (natural logarithm).
+    history_ : dict of arrays
+        Values of each iteration as in PLSA.
+    n_iter_ : int
+        Number of iterations of the best start.
+    converged_ : bool
+        Whether the fit stopped by `tol`.
+    n_tokens_ : float
+        Number of training tokens, multiplied by the weights of their documents.
+    vocabulary_ : array of str or None
+        The word of each column.
+    word_documents_ : array of shape (n_leaves, n_words)
+        Expected number of documents that contain a word and use it in a leaf.
+    topic_documents_ : array of shape (n_leaves,)
+        Sum of P(leaf|d) over the training documents.
+    document_frequency_ : array of shape (n_words,)
+        Number of training documents that contain each word.
+    n_features_in_ : int
+        Number of words.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
+
+    References
+    ----------
+    - Gaussier, E., Goutte, C., Popat, K., and Chen, F. (2002). A hierarchical model for clustering and categorising
+      documents. ECIR.
 
     Examples
     --------
@@ -108,10 +182,25 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
-        """Fits the tree's topics to counts X (documents x words, dense or sparse).
+        """Fit the topics of the tree to counts.
 
-        A document of weight v counts as v equal documents. Ctrl-C keeps the best model so far in the estimator and
-        then raises KeyboardInterrupt.
+        Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents. A document of weight v counts as v equal documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
         """
         tree = as_tree(self.tree, self.depth, self.branching, self.silent)
         growth = _growth(self.growth, tree)
@@ -126,32 +215,87 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         dtype = factor_dtype(self.dtype, X)
         whole, corpus, _ = training_corpora(X, dtype, weights, n_threads)
         grown: dict[int, tuple[Tree, list[float]]] = {}
-        beginnings = self._beginnings(corpus, tree, growth, n_init, grown)
-        best, interrupted = best_fit(self, beginnings, max_iter=max_iter, tol=tol)
+        starts = self._start_functions(corpus, tree, growth, n_init, grown)
+        best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
         tree, scores = grown[id(best.run)]
-        self._keep_tree(best, tree, scores, corpus)
+        self._set_tree(best, tree, scores, corpus)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
-        del best, grown  # the documents are folded in with the memory of the fit given back
+        del best, grown  # frees the memory of the fit before the documents are folded in
         corpus.release()
-        self._keep_documents(X, whole)
+        self._set_documents(X, whole)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """`fit`, and P(leaf|d) of the same documents: what `transform(X)` would give."""
+        """Fit the topics of the tree and return the leaf weights of the same documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column.
+
+        Returns
+        -------
+        array of shape (n_documents, n_leaves)
+            P(leaf|d), equal to `transform(X)`.
+        """
         return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
-        """P(leaf|d) (documents x leaves, rows sum to one) by folding in: tree fixed, each document to convergence."""
+        """Return the leaf weights of documents, with the tree fixed.
+
+        Each document is folded in until convergence, independently of the others. A document without known words gets
+        P(leaf).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents, n_leaves)
+            P(leaf|d); rows sum to one.
+        """
         check_is_fitted(self)
         return self._as_plsa().transform(X)
 
     def predict(self, X: Any) -> Array:
-        """The likeliest leaf of each document, as its position in leaves_: hard clusters."""
+        """Return the most probable leaf of each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents,)
+            Positions in leaves_.
+        """
         return np.asarray(self.transform(X).argmax(axis=1))
 
     def nodes(self, vocabulary: Any = None, *, n_words: int = 10) -> Any:
-        """A frame (polars or pandas) with a row for each node: id, parent, name, level, weight, top words."""
+        """Return a data frame with one row per node: id, parent, name, level, weight and most relevant words.
+
+        Parameters
+        ----------
+        vocabulary : sequence of str or fitted vectorizer, default=None
+            The word of each column. None: the names that the model knows.
+        n_words : int, default=10
+            Number of words per node.
+
+        Returns
+        -------
+        polars.DataFrame or pandas.DataFrame
+            The nodes, as a pandas data frame if polars is not installed.
+        """
         check_is_fitted(self)
         tree, words = self.tree_, self._node_words(vocabulary, n_words)
         levels = dict(tree.by_depth_first())
@@ -168,35 +312,48 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         )
 
     def tree_text(self, vocabulary: Any = None, *, n_words: int = 8) -> str:
-        """The tree as text, a line for each node: its name, its share of all words, its top words."""
+        """Return the tree as text, with one line per node: name, share of all tokens and most relevant words.
+
+        Parameters
+        ----------
+        vocabulary : sequence of str or fitted vectorizer, default=None
+            The word of each column. None: the names that the model knows.
+        n_words : int, default=8
+            Number of words per node.
+
+        Returns
+        -------
+        str
+            Lines, indented by level.
+        """
         check_is_fitted(self)
         words = self._node_words(vocabulary, n_words)
         lines = []
         for node, level in self.tree_.by_depth_first():
-            said = ", ".join(words[node]) if words[node] else "(silent)"
-            lines.append(f"{'  ' * level}{self.tree_.label(node)} ({100 * self.node_weights_[node]:.1f}%): {said}")
+            text = ", ".join(words[node]) if words[node] else "(silent)"
+            lines.append(f"{'  ' * level}{self.tree_.label(node)} ({100 * self.node_weights_[node]:.1f}%): {text}")
         return "\n".join(lines)
 
     @property
     def tree_(self) -> Tree:
-        """The fitted tree (`polyseme.core.tree.Tree`)."""
+        """The fitted tree, a `polyseme.core.tree.Tree`."""
         names = None if self.node_names_ is None else tuple(self.node_names_)
         return Tree(tuple(int(parent) for parent in self.parents_), names, tuple(int(node) for node in self.silent_))
 
     def _node_words(self, vocabulary: Sequence[str] | None, n_words: int) -> list[list[str]]:
-        """The words shown for each node; none of a silent one."""
+        """Return the words shown for each node; silent nodes have none."""
         names = names_of_words(self, vocabulary)
         return words_of_amounts(self._node_amounts(), names, check_whole_number("n_words", n_words, least=1))
 
     def _node_amounts(self) -> WordAmounts:
-        """What the words of the nodes are ranked by."""
+        """Return the expected counts by which the words of the nodes are ranked."""
         documents = getattr(self, "node_word_documents_", None)
         if documents is None:
             return token_amounts(self.node_word_, self.node_weights_, self.unigram_, self.n_tokens_)
         sizes = np.einsum("k,kv->v", self.topic_documents_, self.leaf_node_, dtype=np.float64)
         return WordAmounts("documents", documents, sizes, self.document_frequency_, self.node_word_)
 
-    def _beginnings(
+    def _start_functions(
         self,
         corpus: MemoryCorpus,
         tree: Tree,
@@ -204,7 +361,7 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         n_init: int,
         grown: dict[int, tuple[Tree, list[float]]],
     ) -> Iterator[Callable[[], TreeRun]]:
-        """Functions that begin a run, one for each start; they note each run's tree and how it grew."""
+        """Yield functions that begin a run, one per start, and record its tree and scores in `grown`."""
         for rng in generators(self.random_state, n_init):
 
             def start(rng: np.random.Generator = rng) -> TreeRun:
@@ -218,8 +375,8 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
 
             yield start
 
-    def _keep_tree(self, fit: FitEnd[TreeRun], tree: Tree, scores: list[float], corpus: MemoryCorpus) -> None:
-        """Sets the attributes that come from the end of a fit."""
+    def _set_tree(self, fit: FitEnd[TreeRun], tree: Tree, scores: list[float], corpus: MemoryCorpus) -> None:
+        """Set the attributes that follow from the end of a fit."""
         clear_fit(self)
         point: TreePoint = fit.run.point
         n_leaves, n_nodes = len(tree.leaves), len(tree.parents)
@@ -232,9 +389,9 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         self.components_ = np.ascontiguousarray(leaf_topics(point)[:, :n_leaves].T)
         self.unigram_ = corpus.unigram
         self.active_topics_ = point.theta[:, :n_leaves].max(axis=0) > 0
-        lost = tree.speakers.any(axis=0) & (self.node_word_.sum(axis=1) == 0)
-        self.node_word_[lost] = self.unigram_
-        if not self.active_topics_.all():  # a leaf that lost all its documents, and so perhaps words of its own
+        empty = tree.speakers.any(axis=0) & (self.node_word_.sum(axis=1) == 0)
+        self.node_word_[empty] = self.unigram_
+        if not self.active_topics_.all():  # a leaf without documents may have no words
             self.components_ = rows_to_one(self.components_)
         self.n_tokens_ = corpus.tokens
         self.history_ = fit.history
@@ -243,11 +400,11 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         if self.growth is not None:
             self.held_out_ = np.array(scores)
 
-    def _keep_documents(self, X: Any, corpus: MemoryCorpus) -> None:
-        """Sets the attributes that come from folding the training documents in."""
+    def _set_documents(self, X: Any, corpus: MemoryCorpus) -> None:
+        """Set the attributes that follow from folding in the training documents."""
         plsa = self._as_plsa()
         plsa.doc_weights_ = self.doc_weights_
-        plsa._keep_documents(X, corpus)
+        plsa._set_documents(X, corpus)
         for name in ("doc_topic_", "topic_weights_", "word_documents_", "topic_documents_", "document_frequency_"):
             setattr(self, name, getattr(plsa, name))
         self.node_word_documents_ = self._node_documents(X, corpus)
@@ -256,18 +413,18 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         self.node_weights_ = node_weights(self.leaf_node_, self.topic_weights_)
 
     def _node_documents(self, X: Any, corpus: MemoryCorpus) -> Array:
-        """n_vw of every node v: a document is a mixture of nodes, too, P(v|d) = sum_a P(a|d) P(v|a)."""
+        """Return the expected number of documents per node and word, with P(v|d) = sum_a P(a|d) P(v|a)."""
         dtype, start = self.components_.dtype, 0
-        found = WordDocuments(corpus.weights, corpus.n_threads)
+        word_documents = WordDocuments(corpus.weights, corpus.n_threads)
         for counts in row_batches(X, dtype):
             with single_threaded_blas():
                 doc_node = self.doc_topic_[start : start + counts.n_docs] @ self.leaf_node_
-            found.add(counts, (padded(doc_node, dtype), padded(self.node_word_.T, dtype)), doc_node)
+            word_documents.add(counts, (padded(doc_node, dtype), padded(self.node_word_.T, dtype)), doc_node)
             start += counts.n_docs
-        return found.topic_words(len(self.node_word_))
+        return word_documents.topic_words(len(self.node_word_))
 
     def _as_plsa(self) -> PLSA:
-        """The fitted PLSA whose topics are the leaves, with all their words."""
+        """Return the fitted PLSA whose topics are the leaves."""
         plsa = PLSA(len(self.components_), n_jobs=self.n_jobs)
         plsa.temperature_ = 1.0
         for name in (
@@ -288,12 +445,12 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
 
 
 def _growth(growth: Any, tree: Tree) -> TreeGrowth | None:
-    """The settings of growth from None, a number of leaves, or settings."""
+    """Return the settings of growth from None, a number of leaves, or settings."""
     if growth is None:
         return None
     settings = growth if isinstance(growth, TreeGrowth) else TreeGrowth(check_whole_number("growth", growth, least=2))
     if settings.max_leaves < len(tree.leaves):
         raise InputError(
-            f"growth goes up to {settings.max_leaves} leaves, but the tree has {len(tree.leaves)} already: raise it."
+            f"growth allows at most {settings.max_leaves} leaves, but the tree has {len(tree.leaves)}: raise growth."
         )
     return settings

@@ -1,10 +1,14 @@
-"""Latent Dirichlet allocation as a scikit-learn estimator."""
+"""Latent Dirichlet allocation (LDA) as a scikit-learn estimator.
+
+With the solvers "variational" and "online" the fit is a Dirichlet posterior over topics and weights; with "map" it is
+PLSA with Dirichlet priors. `LDA.partial_fit` is stochastic variational Bayes over the documents of each call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -31,7 +35,7 @@ from polyseme.estimators.base import (
     factor_dtype,
     training_data,
 )
-from polyseme.estimators.plsa import _LEAST_BATCH, PLSA, _keep_totals, _part, _Totals, _totals
+from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents, set_totals
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordDocuments
@@ -59,136 +63,129 @@ from polyseme.solvers.variational import (
 )
 from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
 
-if TYPE_CHECKING:
-    from polyseme.estimators.plsa import PLSA
-
-
-# LDA
-
-
-def takes_posterior_parts(estimator: LDA) -> bool:
-    """Whether LDA can be fitted without looking at all documents at once."""
-    if isinstance(estimator.solver, str) and estimator.solver == "map":
-        raise UnsupportedError("partial_fit is stochastic variational Bayes: use solver='online' instead of 'map'.")
-    if isinstance(estimator.doc_topic_prior, str) or isinstance(estimator.topic_word_prior, str):
-        raise UnsupportedError("partial_fit does not learn priors: give numbers for doc_topic_prior, topic_word_prior.")
-    if isinstance(estimator.init, str) and estimator.init not in ("auto", "random"):
-        raise UnsupportedError("partial_fit starts at random: init must be 'auto', 'random' or a pair.")
-    return True
-
-
-def update_posterior(
-    estimator: LDA, settings: OnlineVariational, priors: Callable[[int], Priors], X: Any, sample_weight: Any
-) -> None:
-    """Takes these documents into the posterior, in their order, a batch at a time; sets the fitted attributes.
-
-    priors(n_words) are those of a first call. The topics' posterior lambda is of D documents, those seen so far
-    with these: lambda - eta, the expected counts, grows with D from call to call.
-    """
-    corpus, before = _part(estimator, X, sample_weight)
-    totals = _totals(corpus, before)
-    n_docs = max(totals.documents, settings.total_documents or 0.0)
-    if before is None:
-        fixed = priors(corpus.n_words)
-        tokens = corpus.tokens / totals.documents * n_docs
-        lambda_ = _first_posterior(estimator, corpus, fixed, tokens)
-        seen = 0.0
-    else:
-        if not hasattr(estimator, "topic_word_dirichlet_"):
-            raise UnsupportedError("A fit with solver='map' has no posterior: partial_fit cannot go on from it.")
-        fixed = Priors(Concentration(estimator.doc_topic_prior_), Concentration(estimator.topic_word_prior_))
-        seen = before.documents
-        growth = n_docs / max(seen, settings.total_documents or 0.0)
-        lambda_ = _grown(padded_parameters(estimator.topic_word_dirichlet_), fixed.eta.values, growth)
-    stream = PosteriorStream(settings, fixed, lambda_, n_docs, corpus.n_threads)
-    size = settings.batch_size or max(_LEAST_BATCH, settings.documents_a_batch(corpus.n_docs))
-    for batch in batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), size):
-        if batch.size > 0:
-            stream.take(batch, rate(settings.offset, settings.decay, seen / batch.size))
-            seen += batch.size
-    _keep_posterior(estimator, stream, totals)
-
-
-def _first_posterior(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: float) -> Array:
-    """lambda (words x width) of so many tokens."""
-    K = priors.alpha.values.size
-    if isinstance(estimator.init, str):
-        (rng,) = generators(estimator.random_state, 1)
-        phi = padded(flat_topics(corpus.n_words, K, rng), corpus.dtype)
-    else:
-        phi = given_topics(estimator.init[1], corpus, Model(K))
-    return first_lambda(phi, priors, tokens)
-
-
-def _grown(lambda_: Array, eta: Floats, growth: float) -> Array:
-    """eta + growth (lambda - eta)"""
-    if growth == 1:
-        return lambda_
-    prior = eta[:, np.newaxis]
-    return np.asarray(prior + growth * np.maximum(lambda_ - prior, 0), dtype=lambda_.dtype)
-
-
-def _keep_posterior(estimator: LDA, stream: PosteriorStream, totals: _Totals) -> None:
-    """What is known after these documents; a document's own weights are `transform`'s to find."""
-    K, eta = stream.priors.alpha.values.size, stream.priors.eta.values
-    lambda_ = np.ascontiguousarray(stream.lambda_[:, :K].T)
-    expected = np.maximum(lambda_ - eta, 0).sum(axis=1, dtype=np.float64)
-    clear_fit(estimator)
-    estimator.topic_word_dirichlet_ = lambda_
-    estimator.components_ = dirichlet_means(lambda_)
-    estimator.doc_topic_prior_, estimator.topic_word_prior_ = stream.priors.alpha.values, eta
-    estimator.topic_weights_ = expected / expected.sum()
-    _keep_totals(estimator, totals)
-
-
 MAP = "map"
 VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
     solver.name: solver for solver in (Variational, OnlineVariational)
 }
 INITS = ("auto", "plsa", *STARTS)
 LEARNED = {"symmetric-learned": SYMMETRIC, "asymmetric-learned": ASYMMETRIC}
-
 _TOLERANCE = 1e-4
 _MAP_TOLERANCE = 1e-2
+"""Default of `tol` with solver="map", as in PLSA."""
+
+
+def _has_partial_fit(estimator: LDA) -> bool:
+    """Return True, or raise UnsupportedError if the parameters need all documents at once."""
+    if isinstance(estimator.solver, str) and estimator.solver == "map":
+        raise UnsupportedError("partial_fit is stochastic variational Bayes: use solver='online' instead of 'map'.")
+    if isinstance(estimator.doc_topic_prior, str) or isinstance(estimator.topic_word_prior, str):
+        raise UnsupportedError(
+            "partial_fit does not learn priors: set doc_topic_prior and topic_word_prior to numbers."
+        )
+    if isinstance(estimator.init, str) and estimator.init not in ("auto", "random"):
+        raise UnsupportedError("partial_fit starts at random: init must be 'auto', 'random' or a pair.")
+    return True
 
 
 class LDA(TopicScores, CountDecomposition):
-    """Latent Dirichlet allocation: PLSA with P(z|d) ~ Dirichlet(alpha) and P(w|z) ~ Dirichlet(eta).
+    """Latent Dirichlet allocation (LDA), fitted by variational Bayes.
+
+    The model is PLSA with Dirichlet priors on both factors:
+
+        P(z|d) ~ Dirichlet(alpha),   P(w|z) ~ Dirichlet(eta),   P(w|d) = sum_z P(z|d) P(w|z)
 
     Parameters
     ----------
-    n_components : number of topics K.
-    solver : "variational" (variational Bayes, all documents an iteration), "online" (stochastic variational Bayes, a
-        few documents a step), "map" (the mode of the posterior: PLSA with Dirichlet priors), or a solver object with
-        settings (`polyseme.solvers.Variational`, `polyseme.solvers.OnlineVariational`).
-    doc_topic_prior, topic_word_prior : alpha and eta. A number, or an array (K numbers; one for each word);
-        "symmetric-learned" or "asymmetric-learned" for one that the fit learns; None for 1/K (with solver="map"
-        1 + 1/K, which adds as many pseudo-counts; 1 is flat there, and both flat is PLSA).
-    init : "plsa" (a few sweeps of maximum likelihood), "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K,
-        P(w|z) K x words) to start from; "auto" is "plsa", and with the other two solvers "random".
-    n_init : number of starts; the fit with the best bound is kept.
-    max_iter : most iterations of a start (with "online", passes over the documents).
-    tol : a fit stops when an iteration adds at most this many nats per token to the bound (mean of the last few). None:
-        1e-4; with solver="map", as in PLSA, where it is 1e-2.
-    n_jobs, dtype, random_state, verbose : as in PLSA.
-    callback : called after each iteration with a dict: iteration, seconds, bound, gain (solver="map": as PLSA's).
+    n_components : int, default=10
+        Number of topics K.
+    solver : {"variational", "online", "map"} or solver object, default="variational"
+        "variational" is variational Bayes with all documents in an iteration, "online" is stochastic variational Bayes
+        with mini-batches, and "map" finds the mode of the posterior, as PLSA with Dirichlet priors. A solver object
+        (`polyseme.solvers.Variational` or `polyseme.solvers.OnlineVariational`) has its own settings.
+    doc_topic_prior : float, array of shape (K,) or str, default=None
+        Alpha. "symmetric-learned" or "asymmetric-learned" learns it in the fit. None: 1/K; with solver="map" 1 + 1/K,
+        which adds as many pseudo-counts. With solver="map", 1 is neutral, and both priors neutral is PLSA.
+    topic_word_prior : float, array of shape (n_words,) or str, default=None
+        Eta, as `doc_topic_prior`.
+    init : {"auto", "plsa", "random", "nndsvd", "lsa"} or pair of arrays, default="auto"
+        Start of the fit: "plsa" is a few iterations of maximum likelihood; a pair is P(z|d) (documents x K) and P(w|z)
+        (K x words). "auto" is "plsa" with solver="variational" and "random" with the other solvers.
+    n_init : int, default=1
+        Number of starts. The fit with the best bound is kept.
+    max_iter : int, default=200
+        Maximum number of iterations of a start; with solver="online", of passes over the documents.
+    tol : float, default=None
+        A fit stops when an iteration adds at most `tol` nats per token to the bound (mean of the last iterations).
+        None: 1e-4; with solver="map" 1e-2 and the criterion of PLSA.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores that the process may use. Results do not depend on it.
+    dtype : {"float32", "float64"} or dtype, default=None
+        Dtype of the factors. None: float64 for float64 data, else float32.
+    random_state : int or RandomState, default=None
+        Seed of the start.
+    verbose : int, default=0
+        1 shows a progress bar, 2 also leaves it on the screen.
+    callback : callable, default=None
+        Called after each iteration with a dict: iteration, seconds, bound, gain (with solver="map": that of PLSA).
 
     Attributes
     ----------
-    components_ : P(w|z), K x words: the mean of the posterior; rows sum to one.
-    doc_topic_ : P(z|d) of the training documents, documents x K: the mean, by the same inference as `transform`.
-    topic_word_dirichlet_, doc_topic_dirichlet_ : lambda (K x words) and gamma (documents x K), the parameters of the
-        variational posterior.
-    doc_topic_prior_, topic_word_prior_ : alpha (K numbers) and eta (one for each word), as given or learned.
-    bound_ : lower bound of the log evidence of the training documents at lambda and gamma, in nats (not per token).
-    topic_weights_, doc_weights_, topic_doc_ : P(z), P(d), P(d|z) (K x documents): the symmetric view of the means.
-    unigram_ : P(w) of the training documents.
-    log_likelihood_ : mean log P(w|d) of a training token at the means, natural log.
-    history_ : equally long arrays iteration, seconds, bound, gain (nats per token; solver="map": as PLSA's).
-    vocabulary_, word_documents_, topic_documents_, document_frequency_, n_tokens_, n_documents_seen_, n_iter_,
-    converged_, n_features_in_, feature_names_in_ : as in PLSA.
+    components_ : array of shape (K, n_words)
+        P(w|z), the mean of the posterior; rows sum to one.
+    doc_topic_ : array of shape (n_documents, K)
+        P(z|d) of the training documents, equal to `transform(X)`.
+    topic_word_dirichlet_ : array of shape (K, n_words)
+        Lambda, the parameters of the variational posterior of the topics. Not available with solver="map".
+    doc_topic_dirichlet_ : array of shape (n_documents, K)
+        Gamma, the parameters of the variational posterior of the documents. Not available with solver="map".
+    doc_topic_prior_ : array of shape (K,)
+        Alpha, as given or learned.
+    topic_word_prior_ : array of shape (n_words,)
+        Eta, as given or learned.
+    bound_ : float
+        Lower bound of the log evidence of the training documents, in nats (not per token). Not available with
+        solver="map".
+    topic_weights_ : array of shape (K,)
+        P(z), from the means.
+    doc_weights_ : array of shape (n_documents,)
+        P(d).
+    topic_doc_ : array of shape (K, n_documents)
+        P(d|z), from the means; rows sum to one.
+    unigram_ : array of shape (n_words,)
+        P(w) of the training documents.
+    log_likelihood_ : float
+        Mean log P(w|d) of a training token at the means (natural logarithm).
+    history_ : dict of arrays
+        Values of each iteration: iteration, seconds, bound, gain in nats per token (with solver="map": those of PLSA).
+    n_iter_ : int
+        Number of iterations of the best start.
+    converged_ : bool
+        Whether the fit stopped by `tol`.
+    n_tokens_ : float
+        Number of training tokens, multiplied by the weights of their documents.
+    n_documents_seen_ : float
+        Number of training documents, including those of `partial_fit`.
+    vocabulary_ : array of str or None
+        The word of each column.
+    word_documents_ : array of shape (K, n_words)
+        Expected number of documents that contain a word and use it in a topic. Not available after `partial_fit`.
+    topic_documents_ : array of shape (K,)
+        Sum of P(z|d) over the training documents. Not available after `partial_fit`.
+    document_frequency_ : array of shape (n_words,)
+        Number of training documents that contain each word. Not available after `partial_fit`.
+    n_features_in_ : int
+        Number of words.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
 
-    With solver="map" there is no variational posterior: no bound_, topic_word_dirichlet_ and doc_topic_dirichlet_.
+    References
+    ----------
+    - Blei, D. M., Ng, A. Y., and Jordan, M. I. (2003). Latent Dirichlet allocation. Journal of Machine Learning
+      Research
+      3, 993-1022.
+    - Hoffman, M. D., Blei, D. M., Wang, C., and Paisley, J. (2013). Stochastic variational inference. Journal of
+      Machine
+      Learning Research 14, 1303-1347.
 
     Examples
     --------
@@ -232,10 +229,26 @@ class LDA(TopicScores, CountDecomposition):
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
-        """Fits the topics to counts X (documents x words, dense or sparse).
+        """Fit the topics to counts.
 
-        A document of weight v counts as v equal documents (with solver="online" only nearly so). Ctrl-C keeps the best
-        model so far in the estimator and then raises KeyboardInterrupt.
+        Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents. A document of weight v counts as v equal documents (with solver="online" only
+            approximately).
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
         """
         if isinstance(self.solver, str) and self.solver == MAP:
             return self._fit_map(X, sample_weight, feature_names)
@@ -247,49 +260,91 @@ class LDA(TopicScores, CountDecomposition):
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, corpus, kept = training_corpora(X, dtype, weights, n_threads)
+        whole, corpus, rows = training_corpora(X, dtype, weights, n_threads)
         priors = self._priors(K, X.shape[1])
-        beginnings = self._beginnings(solver, corpus, priors, n_init, kept)
-        best, interrupted = best_fit(self, beginnings, max_iter=max_iter, tol=tol)
-        self._keep_topics(best, corpus)
+        starts = self._start_functions(solver, corpus, priors, n_init, rows)
+        best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
+        self._set_topics(best, corpus)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
-        del best  # the documents are visited with the memory of the fit given back
+        del best  # frees the memory of the fit before inference on the documents
         corpus.release()
-        self._keep_documents(X, whole)
+        self._set_documents(X, whole)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
-    @available_if(takes_posterior_parts)  # type: ignore[untyped-decorator]
+    @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Takes some more documents into the posterior: one pass of `solvers.OnlineVariational`, in their order.
+        """Update the posterior with some documents, by one pass of `polyseme.solvers.OnlineVariational` over them.
 
-        The first call starts the model, unless `fit` did; vocabulary, priors and dtype then stay. Sets components_,
-        topic_word_dirichlet_, topic_weights_ (by expected counts), unigram_, n_tokens_ and n_documents_seen_; the
-        weights of documents come from `transform`. The posterior is of the documents seen so far, or of the solver's
-        `total_documents`. Results depend on the order of the documents, but not on the threads. There is no
-        partial_fit for solver="map" and learned priors.
+        The first call initializes the model, unless it was fitted before; later calls keep its vocabulary, priors and
+        dtype. The posterior is that of the documents seen so far, or of the solver's `total_documents`. Sets
+        components_, topic_word_dirichlet_, topic_weights_ (from expected counts), unigram_, n_tokens_ and
+        n_documents_seen_; use `transform` for the weights of documents. Results depend on the order of the documents,
+        but not on the number of threads. Not available with solver="map" or with learned priors.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+
+        Returns
+        -------
+        Self
+            The updated estimator.
         """
         K = check_n_topics(self.n_components)
         solver = _variational_solver(self.solver)
         settings = solver if isinstance(solver, OnlineVariational) else OnlineVariational()
-        update_posterior(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
+        _partial_fit(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
+        """Fit the topics and return the topic weights of the same documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            P(z|d), equal to `transform(X)`.
+        """
         return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
-        """P(z|d) (documents x K, rows sum to one): the mean of q(theta_d), topics fixed, each document to convergence.
+        """Return the topic weights of documents, the means of q(theta_d), with the topics fixed.
 
-        A document without words gets the mean of the prior.
+        The inference of each document runs until convergence, independently of the others. A document without words
+        gets the mean of the prior.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            P(z|d); rows sum to one.
         """
         check_is_fitted(self)
         X = count_data(self, X, reset=False)
-        if self._is_mode:
+        if self._is_map:
             return self._as_plsa().transform(X)
         parts = row_batches(X, self.components_.dtype)
-        return np.concatenate([dirichlet_means(self._inferred(counts).gamma) for counts in parts])
+        return np.concatenate([dirichlet_means(self._infer(counts).gamma) for counts in parts])
 
     def _priors(self, n_topics: int, n_words: int) -> Priors:
         return Priors(
@@ -297,25 +352,25 @@ class LDA(TopicScores, CountDecomposition):
             _concentration("topic_word_prior", self.topic_word_prior, n_words, 1.0 / n_topics),
         )
 
-    def _beginnings(
-        self, solver: VariationalSolver, corpus: MemoryCorpus, priors: Priors, n_init: int, kept: Array | None
+    def _start_functions(
+        self, solver: VariationalSolver, corpus: MemoryCorpus, priors: Priors, n_init: int, rows: Array | None
     ) -> Iterator[Callable[[], VariationalRun]]:
-        """Functions that begin a run, one for each start."""
+        """Yield functions that begin a run, one for each start."""
         if isinstance(self.init, str) and self.init not in INITS:
             raise InputError(f"init must be one of {', '.join(map(repr, INITS))} or a pair, got {self.init!r}.")
         for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
 
             def begin(rng: np.random.Generator = rng) -> VariationalRun:
-                theta, phi = self._start(corpus, priors.alpha.values.size, kept, solver.start, rng)
+                theta, phi = self._start(corpus, priors.alpha.values.size, rows, solver.start, rng)
                 return solver.begin(corpus, priors, theta, phi, rng)
 
             yield begin
 
-    def _start(self, corpus: MemoryCorpus, K: int, kept: Array | None, suited: str, rng: Any) -> tuple[Array, Array]:
-        """theta and phi, padded; `kept` are the documents that the corpus has (None: all)."""
+    def _start(self, corpus: MemoryCorpus, K: int, rows: Array | None, default: str, rng: Any) -> tuple[Array, Array]:
+        """Return theta and phi, padded. `rows` are the documents in the corpus (None: all)."""
         if not isinstance(self.init, str):
-            return given_pair(self.init, corpus, Model(K), kept)
-        name = suited if self.init == "auto" else self.init
+            return given_pair(self.init, corpus, Model(K), rows)
+        name = default if self.init == "auto" else self.init
         if name == "plsa":
             return likely_factors(corpus, K, rng)
         theta, phi = named_start(name, corpus, Model(K), rng)
@@ -323,8 +378,8 @@ class LDA(TopicScores, CountDecomposition):
             phi = padded(flat_topics(corpus.counts.n_words, K, rng), phi.dtype)
         return theta, phi
 
-    def _keep_topics(self, fit: FitEnd[VariationalRun], corpus: MemoryCorpus) -> None:
-        """Sets the attributes that come from the end of a fit."""
+    def _set_topics(self, fit: FitEnd[VariationalRun], corpus: MemoryCorpus) -> None:
+        """Set the attributes that follow from the end of a fit."""
         clear_fit(self)
         priors = fit.run.priors
         self.topic_word_dirichlet_ = np.ascontiguousarray(fit.run.lambda_[:, : priors.alpha.values.size].T)
@@ -337,9 +392,9 @@ class LDA(TopicScores, CountDecomposition):
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
 
-    def _keep_documents(self, X: Any, corpus: MemoryCorpus) -> None:
-        """Sets the attributes that come from inference on the training documents."""
-        parts = [(counts, self._inferred(counts)) for counts in row_batches(X, self.components_.dtype)]
+    def _set_documents(self, X: Any, corpus: MemoryCorpus) -> None:
+        """Set the attributes that follow from inference on the training documents."""
+        parts = [(counts, self._infer(counts)) for counts in row_batches(X, self.components_.dtype)]
         self.doc_topic_dirichlet_ = np.concatenate([part.gamma for _, part in parts])
         self.doc_topic_ = dirichlet_means(self.doc_topic_dirichlet_)
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
@@ -348,16 +403,16 @@ class LDA(TopicScores, CountDecomposition):
         words = word_operands(lambda_, eta, sums, n_threads=corpus.n_threads)
         bounds = np.concatenate([part.bounds for _, part in parts])
         self.bound_ = corpus.total_log(bounds) + topics_term(words, eta, sums)
-        found = WordDocuments(corpus.weights, corpus.n_threads)
+        word_documents = WordDocuments(corpus.weights, corpus.n_threads)
         logs = []
         for counts, part in parts:
             doc_topic = dirichlet_means(part.gamma)
             logs.append(self._log_rows(counts, doc_topic))
-            found.add(counts, self._mean_operands(doc_topic), doc_topic)
-        found.keep_in(self)
+            word_documents.add(counts, self._mean_operands(doc_topic), doc_topic)
+        word_documents.keep_in(self)
         self.log_likelihood_ = corpus.total_log(np.concatenate(logs)) / corpus.tokens
 
-    def _inferred(self, counts: SparseCounts) -> InferredDirichlet:
+    def _infer(self, counts: SparseCounts) -> InferredDirichlet:
         lambda_ = padded_parameters(self.topic_word_dirichlet_)
         return infer(counts, lambda_, self.doc_topic_prior_, n_threads=effective_threads(self.n_jobs))
 
@@ -367,24 +422,21 @@ class LDA(TopicScores, CountDecomposition):
 
     def _log_rows(self, counts: SparseCounts, doc_topic: Array) -> Floats:
         n_threads = effective_threads(self.n_jobs)
-        logs = counts.logs(*self._mean_operands(doc_topic), n_threads=n_threads)
-        return logs
+        return counts.logs(*self._mean_operands(doc_topic), n_threads=n_threads)
 
     def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
-        if self._is_mode:
+        if self._is_map:
             return self._as_plsa()._token_probabilities(observed, scored)
-        operands = self._mean_operands(dirichlet_means(self._inferred(observed).gamma))
+        operands = self._mean_operands(dirichlet_means(self._infer(observed).gamma))
         return scored.products(*operands, n_threads=effective_threads(self.n_jobs))
 
-    # solver="map"
-
     @property
-    def _is_mode(self) -> bool:
-        """Whether the fit found the posterior's mode, and no posterior."""
+    def _is_map(self) -> bool:
+        """Whether the fit used solver="map" and has no variational posterior."""
         return not hasattr(self, "topic_word_dirichlet_")
 
     def _plsa(self, alpha: Floats, eta: Floats) -> PLSA:
-        """PLSA with these Dirichlet priors and the parameters of this estimator."""
+        """Return a PLSA with these Dirichlet priors and the parameters of this estimator."""
         same = ("n_components", "n_init", "max_iter", "n_jobs", "dtype", "random_state", "verbose", "callback")
         return PLSA(
             **{name: getattr(self, name) for name in same},
@@ -415,7 +467,7 @@ class LDA(TopicScores, CountDecomposition):
         return self
 
     def _as_plsa(self) -> PLSA:
-        """The fitted PLSA that a fit with solver="map" is."""
+        """Return the fitted PLSA that a fit with solver="map" is equal to."""
         plsa = self._plsa(self.doc_topic_prior_, self.topic_word_prior_)
         for name, value in vars(self).items():
             if name.endswith("_") and name not in ("topic_word_prior_", "feature_names_in_"):
@@ -425,8 +477,74 @@ class LDA(TopicScores, CountDecomposition):
         return plsa
 
 
+def _partial_fit(
+    estimator: LDA, settings: OnlineVariational, priors: Callable[[int], Priors], X: Any, sample_weight: Any
+) -> None:
+    """Update the posterior with these documents, in their order and in mini-batches, and set the fitted attributes.
+
+    `priors(n_words)` returns the priors of a first call. The posterior lambda of the topics is that of D documents, all
+    documents seen so far and these: lambda - eta, the expected counts, grows with D from call to call.
+    """
+    corpus, before = next_documents(estimator, X, sample_weight)
+    totals = add_totals(corpus, before)
+    n_docs = max(totals.documents, settings.total_documents or 0.0)
+    if before is None:
+        fixed = priors(corpus.n_words)
+        tokens = corpus.tokens / totals.documents * n_docs
+        lambda_ = _first_lambda(estimator, corpus, fixed, tokens)
+        seen = 0.0
+    else:
+        if not hasattr(estimator, "topic_word_dirichlet_"):
+            raise UnsupportedError(
+                "A fit with solver='map' cannot be continued by partial_fit: use solver='variational'."
+            )
+        fixed = Priors(Concentration(estimator.doc_topic_prior_), Concentration(estimator.topic_word_prior_))
+        seen = before.documents
+        growth = n_docs / max(seen, settings.total_documents or 0.0)
+        lambda_ = _scaled_counts(padded_parameters(estimator.topic_word_dirichlet_), fixed.eta.values, growth)
+    stream = PosteriorStream(settings, fixed, lambda_, n_docs, corpus.n_threads)
+    size = settings.batch_size or max(MIN_BATCH, settings.documents_a_batch(corpus.n_docs))
+    for batch in batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), size):
+        if batch.size > 0:
+            stream.take(batch, rate(settings.offset, settings.decay, seen / batch.size))
+            seen += batch.size
+    _set_posterior(estimator, stream, totals)
+
+
+def _first_lambda(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: float) -> Array:
+    """Return lambda (words x width) with the expected counts of `tokens` tokens."""
+    K = priors.alpha.values.size
+    if isinstance(estimator.init, str):
+        (rng,) = generators(estimator.random_state, 1)
+        phi = padded(flat_topics(corpus.n_words, K, rng), corpus.dtype)
+    else:
+        phi = given_topics(estimator.init[1], corpus, Model(K))
+    return first_lambda(phi, priors, tokens)
+
+
+def _scaled_counts(lambda_: Array, eta: Floats, growth: float) -> Array:
+    """Return eta + growth (lambda - eta)."""
+    if growth == 1:
+        return lambda_
+    prior = eta[:, np.newaxis]
+    return np.asarray(prior + growth * np.maximum(lambda_ - prior, 0), dtype=lambda_.dtype)
+
+
+def _set_posterior(estimator: LDA, stream: PosteriorStream, totals: SeenTotals) -> None:
+    """Set the fitted attributes after `partial_fit`; doc_topic_ is not among them."""
+    K, eta = stream.priors.alpha.values.size, stream.priors.eta.values
+    lambda_ = np.ascontiguousarray(stream.lambda_[:, :K].T)
+    expected = np.maximum(lambda_ - eta, 0).sum(axis=1, dtype=np.float64)
+    clear_fit(estimator)
+    estimator.topic_word_dirichlet_ = lambda_
+    estimator.components_ = dirichlet_means(lambda_)
+    estimator.doc_topic_prior_, estimator.topic_word_prior_ = stream.priors.alpha.values, eta
+    estimator.topic_weights_ = expected / expected.sum()
+    set_totals(estimator, totals)
+
+
 def _variational_solver(solver: Any) -> VariationalSolver:
-    """A solver object, or the one of that name with its default settings."""
+    """Return the solver object, or the solver of that name with its default settings."""
     if isinstance(solver, str) and solver in VARIATIONAL_SOLVERS:
         return VARIATIONAL_SOLVERS[solver]()
     if isinstance(solver, tuple(VARIATIONAL_SOLVERS.values())):
@@ -436,7 +554,7 @@ def _variational_solver(solver: Any) -> VariationalSolver:
 
 
 def _concentration(name: str, value: Any, size: int, default: float) -> Concentration:
-    """The parameters of a Dirichlet prior: None, a number, an array, or the name of a way to learn it."""
+    """Return the parameters of a Dirichlet prior from None, a number, an array, or the name of a way to learn it."""
     if value is None:
         return Concentration(np.full(size, default))
     if isinstance(value, str):
@@ -451,7 +569,7 @@ def _concentration(name: str, value: Any, size: int, default: float) -> Concentr
     if isinstance(value, bool) or values.ndim > 1 or (values.ndim == 0 and not isinstance(value, Real | np.ndarray)):
         raise InputError(f"{name} must be None, a number, an array or a name, got {value!r}.")
     if values.ndim == 1 and values.size != size:
-        raise InputError(f"{name} has {values.size} numbers where {size} are needed: give one number, or one for each.")
+        raise InputError(f"{name} has {values.size} numbers where {size} are needed: give one number, or {size}.")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise InputError(f"{name} must be finite and greater than 0, got {value!r}.")
     return Concentration(np.array(np.broadcast_to(values, size)))

@@ -1,6 +1,6 @@
-"""The vector space model: documents as vectors of weighted counts, compared by the angle between them.
+"""Latent semantic analysis (LSA) as a scikit-learn estimator, with the weights of the vector space model.
 
-Latent semantic analysis as a scikit-learn estimator.
+The counts are weighted (`WEIGHTS`), decomposed by a truncated SVD, and documents are compared by angles (`angles`).
 """
 
 from __future__ import annotations
@@ -20,109 +20,100 @@ from polyseme.kernels import Array, Floats, checked_sparse, single_threaded_blas
 from polyseme.utils import check_whole_number
 
 _PAIRS_AT_ONCE = 1 << 16
-_NEARLY_PARALLEL = 0.999  # beyond this cosine its arc is found from the difference of the vectors
+_NEARLY_PARALLEL = 0.999
+"""Above this cosine the angle is computed from the difference of the vectors."""
+_DENSE_ENTRIES = 1 << 22
+"""Matrices with at most this many entries are decomposed by a dense SVD."""
+_FIRST_RANK = 32
+"""First number of singular values to compute, if a share of the variance is rank."""
+LocalWeight = Callable[[Floats], Floats]
+GlobalWeight = Callable[[sp.csr_array], Floats]
 
 
-def angles(X: Any, Y: Any = None) -> Floats:
-    """Angles in degrees (rows of X x rows of Y, of X itself without Y); dense or sparse.
-
-    Equal directions are 0 degrees apart, vectors without a common entry 90, and so is a vector of zeros from any other.
-    """
-    first = unit_rows(X)
-    second = first if Y is None else unit_rows(Y)
-    if first.shape[1] != second.shape[1]:
-        raise InputError(f"The vectors have {first.shape[1]} and {second.shape[1]} entries, which must be as many.")
-    cosines = (first @ second.T).toarray()
-    result = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
-    rows, columns = np.nonzero(cosines > _NEARLY_PARALLEL)  # where the arc cosine has lost half of its digits
-    for start in range(0, len(rows), _PAIRS_AT_ONCE):
-        i, j = rows[start : start + _PAIRS_AT_ONCE], columns[start : start + _PAIRS_AT_ONCE]
-        difference = first[i] - second[j]
-        distances = np.sqrt(np.asarray(difference.multiply(difference).sum(axis=1)).ravel())
-        result[i, j] = np.degrees(2 * np.arcsin(distances / 2))
-    return result
-
-
-def unit_rows(X: Any) -> sp.csr_array:
-    """Rows of length one, in float64; a row of zeros stays."""
-    matrix = sp.csr_array(checked_sparse(X), dtype=np.float64)
-    lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    return sp.csr_array(matrix.multiply(1 / np.where(lengths > 0, lengths, 1)[:, np.newaxis]))
+def unit_weights(X: sp.csr_array) -> Floats:
+    return np.ones(X.shape[1])
 
 
 def document_frequencies(X: sp.csr_array) -> Floats:
     return np.bincount(X.indices[X.data > 0], minlength=X.shape[1]).astype(np.float64)
 
 
-def no_weights(X: sp.csr_array) -> Floats:
-    return np.ones(X.shape[1])
-
-
 def inverse_document_frequencies(X: sp.csr_array) -> Floats:
-    """log((1 + n) / (1 + documents with the word)) + 1, scikit-learn's smooth form."""
+    """Return log((1 + n) / (1 + documents with the word)) + 1, as scikit-learn does with smooth_idf=True."""
     return np.asarray(np.log((1 + X.shape[0]) / (1 + document_frequencies(X))) + 1)
 
 
 def entropy_weights(X: sp.csr_array) -> Floats:
-    """1 + sum_d p log p / log n with p = x_dw / sum_d x_dw: 1 for a word of one document, 0 for one spread evenly."""
+    """Return 1 + sum_d p log p / log n with p = x_dw / sum_d x_dw.
+
+    The weight is 1 for a word of one document and 0 for a word that is equally frequent in all documents.
+    """
     if X.shape[0] == 1:
         return np.ones(X.shape[1])
     totals = np.bincount(X.indices, weights=X.data, minlength=X.shape[1])
-    p = np.divide(X.data, totals[X.indices], out=np.zeros(X.data.shape), where=X.data > 0)  # zeros may be stored
+    p = np.divide(X.data, totals[X.indices], out=np.zeros(X.data.shape), where=X.data > 0)  # the matrix may store zeros
     terms = np.multiply(p, np.log(p, out=np.zeros_like(p), where=p > 0))
     return np.asarray(1 + np.bincount(X.indices, weights=terms, minlength=X.shape[1]) / np.log(X.shape[0]))
 
 
-Local = Callable[[Floats], Floats]
-Global = Callable[[sp.csr_array], Floats]
-
-WEIGHTS: dict[str, tuple[Local, Global]] = {
-    "counts": (np.asarray, no_weights),
+WEIGHTS: dict[str, tuple[LocalWeight, GlobalWeight]] = {
+    "counts": (np.asarray, unit_weights),
     "tf-idf": (np.asarray, inverse_document_frequencies),
     "log-entropy": (np.log1p, entropy_weights),
 }
-"""For each name, what is made of a count, and what it is multiplied by for its word."""
-
-
-def weighted(X: sp.csr_array, name: str, word_weights: Floats) -> sp.csr_array:
-    """local(x_dw) weight_w, in float64."""
-    local, _ = WEIGHTS[name]
-    values = local(X.data.astype(np.float64)) * word_weights[X.indices]
-    return sp.csr_array((values, X.indices, X.indptr), X.shape)
-
-
-_SMALL = 1 << 22  # entries of a matrix that is decomposed as a whole
-_FIRST_TRY = 32
+"""LocalWeight weight of a count and global weight of a word, for each name that `LSA(weights=)` accepts."""
 
 
 class LSA(CountDecomposition):
-    """Latent semantic analysis: the weighted counts A ~ U S V' by their K largest singular values.
+    """Latent semantic analysis (LSA), a truncated singular value decomposition of weighted counts.
 
-    A document is at A V (for a training document, U S), a word at V S; documents are compared by the angle between
-    them. Nothing is centered, so "variance" is the sum of squares.
+    The weighted counts A (documents x words) are approximated by their K largest singular values:
+
+        A ~ U S V'
+
+    A document has the vector A V (for a training document U S), a word V S. Documents are compared by angles. Nothing
+    is centered, so "variance" means sum of squares. Nothing is random, and the number of threads does not change the
+    result, because linear algebra runs with one thread inside `fit`. Another BLAS or processor may round differently.
 
     Parameters
     ----------
-    n_components : number of singular values K (at most as many as there are), or a share below 1 of the variance that
-        they shall explain together. A share costs a decomposition for every doubling of K.
-    weights : "counts", "tf-idf" (x times log((1 + n)/(1 + documents with the word)) + 1), or "log-entropy"
-        (log(1 + x) times 1 + sum_d p log p / log n).
-    dtype : None for float32 vectors of integer and float32 data, float64 of float64 data; all is computed in float64.
+    n_components : int or float, default=100
+        Number of singular values K, at most as many as exist; or, below 1, the share of the variance that they explain
+        together. A share costs one decomposition for every doubling of K.
+    weights : {"counts", "tf-idf", "log-entropy"}, default="log-entropy"
+        Weights of the counts: x, x (log((1 + n) / (1 + documents with the word)) + 1), or log(1 + x) (1 + sum_d p log p
+        / log n) with p = x_dw / sum_d x_dw and n documents.
+    dtype : {"float32", "float64"} or dtype, default=None
+        Dtype of the vectors. None: float64 for float64 data, else float32. All computations are in float64.
 
     Attributes
     ----------
-    components_ : V', K x words. The largest entry of each row, by its absolute value, is positive.
-    singular_values_ : S, largest first.
-    explained_variance_ratio_ : each squared singular value's share of A's sum of squares.
-    doc_vectors_ : A V of the training documents, documents x K: what `transform` gives for them.
-    word_vectors_ : V S, words x K.
-    word_weights_ : what each word's local weight is multiplied by.
-    n_components_ : K.
-    vocabulary_ : the word of each column, or None, as in PLSA.
-    n_features_in_, feature_names_in_ : as usual in scikit-learn.
+    components_ : array of shape (K, n_words)
+        V'. In each row the entry with the largest absolute value is positive.
+    singular_values_ : array of shape (K,)
+        S, largest first.
+    explained_variance_ratio_ : array of shape (K,)
+        Share of each squared singular value in the sum of squares of A.
+    doc_vectors_ : array of shape (n_documents, K)
+        A V of the training documents, equal to `transform(X)`.
+    word_vectors_ : array of shape (n_words, K)
+        V S.
+    word_weights_ : array of shape (n_words,)
+        Global weight of each word.
+    n_components_ : int
+        K.
+    vocabulary_ : array of str or None
+        The word of each column.
+    n_features_in_ : int
+        Number of words.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
 
-    Nothing is random: the same data give the same vectors, and the number of threads changes no bit, for linear algebra
-    runs with one thread inside `fit`. Another BLAS or processor may round differently.
+    References
+    ----------
+    - Deerwester, S., Dumais, S. T., Furnas, G. W., Landauer, T. K., and Harshman, R. (1990). Indexing by latent
+      semantic
+      analysis. Journal of the American Society for Information Science 41, 391-407.
 
     Examples
     --------
@@ -140,10 +131,25 @@ class LSA(CountDecomposition):
         self.dtype = dtype
 
     def fit(self, X: Any, y: Any = None, feature_names: Any = None) -> Self:
-        """Decomposes counts X (documents x words, dense or sparse); feature_names is the word of each column."""
+        """Decompose counts.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
         if self.weights not in WEIGHTS:
             raise InputError(f"weights must be one of {', '.join(map(repr, WEIGHTS))}, got {self.weights!r}.")
-        wanted, share = self._wanted()
+        rank, share = self._requested_rank()
         X, _ = training_data(self, X, None, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         counts = _sparse(X)
@@ -152,50 +158,130 @@ class LSA(CountDecomposition):
         A = weighted(counts, self.weights, self.word_weights_)
         total = float((A.data**2).sum())
         with single_threaded_blas():
-            values, vectors = _decomposed(A, wanted, share * total)
+            values, vectors = _truncated_svd(A, rank, share * total)
         self.singular_values_ = values
         self.explained_variance_ratio_ = values**2 / total if total > 0 else np.zeros(len(values))
-        self.components_ = np.ascontiguousarray(_with_signs(vectors).T, dtype=dtype)
+        self.components_ = np.ascontiguousarray(_fix_signs(vectors).T, dtype=dtype)
         self.n_components_ = len(values)
         self.doc_vectors_ = self._vectors(counts)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, feature_names: Any = None) -> Array:
-        """`fit`, and the vectors of the same documents: what `transform(X)` would give."""
+        """Decompose counts and return the vectors of the same documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            Vectors, equal to `transform(X)`.
+        """
         return self.fit(X, y, feature_names).doc_vectors_
 
     def transform(self, X: Any) -> Array:
-        """Documents or queries (rows of counts) in the latent space, n x K, by folding in: A V."""
+        """Return the vectors A V of documents or queries.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            Vectors in the latent space.
+        """
         check_is_fitted(self)
         return self._vectors(_sparse(count_data(self, X, reset=False)))
 
     def inverse_transform(self, vectors: Any) -> Array:
-        """The weighted counts that vectors of the latent space stand for: vectors V'."""
+        """Return the weighted counts that vectors of the latent space represent.
+
+        Parameters
+        ----------
+        vectors : array-like of shape (n_documents, K)
+            Vectors in the latent space.
+
+        Returns
+        -------
+        array of shape (n_documents, n_words)
+            The product of `vectors` and V'.
+        """
         check_is_fitted(self)
         with single_threaded_blas():
             return np.asarray(vectors) @ self.components_
 
     @property
     def word_vectors_(self) -> Array:
-        """V S, words x K: the dot product of two words is that of their columns in U S V'."""
+        """V S, words x K. The dot product of two words is that of their columns in U S V'."""
         return (self.components_.T * self.singular_values_).astype(self.components_.dtype)
 
     def angles(self, X: Any, Y: Any = None) -> Floats:
-        """Degrees between documents X and documents Y (without Y: the training documents) in the latent space."""
+        """Return the angles between documents in the latent space.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        Y : array-like or sparse matrix of shape (n_others, n_words), default=None
+            Counts of other documents. None: the training documents.
+
+        Returns
+        -------
+        array of shape (n_documents, n_others)
+            Angles in degrees.
+        """
         return angles(self.transform(X), self.doc_vectors_ if Y is None else self.transform(Y))
 
     def nearest(self, X: Any, n: int = 10) -> tuple[Array, Floats]:
-        """The n training documents nearest to each row of X: their numbers and angles, nearest first."""
+        """Return the training documents nearest to each row of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        n : int, default=10
+            Number of training documents for each row.
+
+        Returns
+        -------
+        indices : array of shape (n_documents, n)
+            Positions of the training documents, nearest first.
+        angles : array of shape (n_documents, n)
+            Their angles in degrees.
+        """
         return _nearest(self.angles(X), n)
 
     def nearest_words(self, words: Any, n: int = 10) -> tuple[Array, Floats]:
-        """The n words nearest to each of some words (columns), the word itself among them: numbers and angles."""
+        """Return the words nearest to given words. The word itself is among them.
+
+        Parameters
+        ----------
+        words : int or array-like of int
+            Columns of the words.
+        n : int, default=10
+            Number of neighbors of each word.
+
+        Returns
+        -------
+        indices : array of shape (n_given, n)
+            Columns of the nearest words, nearest first.
+        angles : array of shape (n_given, n)
+            Their angles in degrees.
+        """
         check_is_fitted(self)
         vectors = self.word_vectors_
         return _nearest(angles(vectors[np.atleast_1d(np.asarray(words, dtype=np.intp))], vectors), n)
 
-    def _wanted(self) -> tuple[int | None, float]:
-        """How many singular values, or None; and the share of the variance that they shall explain."""
+    def _requested_rank(self) -> tuple[int | None, float]:
+        """Return the number of singular values (None if a share is given) and the share of the variance to explain."""
         K = self.n_components
         if isinstance(K, Real) and not isinstance(K, Integral) and 0 < float(K) < 1:
             return None, float(K)
@@ -209,6 +295,41 @@ class LSA(CountDecomposition):
         return np.ascontiguousarray((A @ self.components_.T.astype(np.float64)).astype(dtype))
 
 
+def angles(X: Any, Y: Any = None) -> Floats:
+    """Return the angles in degrees between the rows of X and the rows of Y (of X itself without Y), dense or sparse.
+
+    The angle of equal directions is 0, that of vectors without a common entry is 90, and so is that of a zero vector
+    with any other.
+    """
+    first = unit_rows(X)
+    second = first if Y is None else unit_rows(Y)
+    if first.shape[1] != second.shape[1]:
+        raise InputError(f"The vectors have {first.shape[1]} and {second.shape[1]} entries: both need the same number.")
+    cosines = (first @ second.T).toarray()
+    result = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
+    rows, columns = np.nonzero(cosines > _NEARLY_PARALLEL)  # here the arc cosine loses half of its digits
+    for start in range(0, len(rows), _PAIRS_AT_ONCE):
+        i, j = rows[start : start + _PAIRS_AT_ONCE], columns[start : start + _PAIRS_AT_ONCE]
+        difference = first[i] - second[j]
+        distances = np.sqrt(np.asarray(difference.multiply(difference).sum(axis=1)).ravel())
+        result[i, j] = np.degrees(2 * np.arcsin(distances / 2))
+    return result
+
+
+def unit_rows(X: Any) -> sp.csr_array:
+    """Return rows of length one in float64; a row of zeros stays zero."""
+    matrix = sp.csr_array(checked_sparse(X), dtype=np.float64)
+    lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    return sp.csr_array(matrix.multiply(1 / np.where(lengths > 0, lengths, 1)[:, np.newaxis]))
+
+
+def weighted(X: sp.csr_array, name: str, word_weights: Floats) -> sp.csr_array:
+    """Return local(x_dw) weight_w in float64."""
+    local, _ = WEIGHTS[name]
+    values = local(X.data.astype(np.float64)) * word_weights[X.indices]
+    return sp.csr_array((values, X.indices, X.indptr), X.shape)
+
+
 def _sparse(X: Any) -> sp.csr_array:
     matrix = sp.csr_array(X)
     if not matrix.has_canonical_format:
@@ -217,25 +338,25 @@ def _sparse(X: Any) -> sp.csr_array:
     return matrix
 
 
-def _decomposed(A: sp.csr_array, wanted: int | None, enough: float) -> tuple[Floats, Floats]:
-    """Singular values, largest first, and right singular vectors (words x K).
+def _truncated_svd(A: sp.csr_array, rank: int | None, min_squares: float) -> tuple[Floats, Floats]:
+    """Return singular values, largest first, and right singular vectors (words x K).
 
-    As many as wanted, or (None) as few as have squares that sum to `enough`.
+    K is `rank`, or the smallest number of values whose squares sum to `min_squares` if `rank` is None.
     """
     full = min(A.shape)
-    if A.shape[0] * A.shape[1] <= _SMALL:
+    if A.shape[0] * A.shape[1] <= _DENSE_ENTRIES:
         _, values, rows = np.linalg.svd(A.toarray(), full_matrices=False)
-        return _cut(values, rows.T, wanted, enough)
-    K = min(_FIRST_TRY if wanted is None else wanted, full)
+        return _truncate(values, rows.T, rank, min_squares)
+    K = min(_FIRST_RANK if rank is None else rank, full)
     while True:
-        values, vectors = _largest(A, K)
-        if wanted is not None or full == K or (values**2).sum() >= enough:
-            return _cut(values, vectors, wanted, enough)
+        values, vectors = _leading_vectors(A, K)
+        if rank is not None or full == K or (values**2).sum() >= min_squares:
+            return _truncate(values, vectors, rank, min_squares)
         K = min(2 * K, full)
 
 
-def _largest(A: sp.csr_array, K: int) -> tuple[Floats, Floats]:
-    """By Lanczos iteration on the smaller of A A' and A' A, or whole where K is most of it."""
+def _leading_vectors(A: sp.csr_array, K: int) -> tuple[Floats, Floats]:
+    """Return K singular values and vectors, by Lanczos iteration or, if K is large, from all of A A' or A' A."""
     if min(A.shape) <= 2 * K:
         wide = A.shape[0] < A.shape[1]
         squares, vectors = np.linalg.eigh(((A @ A.T) if wide else (A.T @ A)).toarray())
@@ -249,13 +370,13 @@ def _largest(A: sp.csr_array, K: int) -> tuple[Floats, Floats]:
     return values[order], rows[order].T
 
 
-def _cut(values: Floats, vectors: Floats, wanted: int | None, enough: float) -> tuple[Floats, Floats]:
-    K = wanted if wanted is not None else 1 + int(np.searchsorted(np.cumsum(values**2), enough * (1 - 1e-12)))
+def _truncate(values: Floats, vectors: Floats, rank: int | None, min_squares: float) -> tuple[Floats, Floats]:
+    K = rank if rank is not None else 1 + int(np.searchsorted(np.cumsum(values**2), min_squares * (1 - 1e-12)))
     return values[:K], vectors[:, :K]
 
 
-def _with_signs(vectors: Floats) -> Floats:
-    """Each column times 1 or -1, so that its largest entry is positive: a decomposition leaves the sign open."""
+def _fix_signs(vectors: Floats) -> Floats:
+    """Multiply each column by 1 or -1 so that its largest entry is positive: an SVD does not determine the sign."""
     largest = np.abs(vectors).argmax(axis=0)
     signs = np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
     return np.asarray(vectors * signs)

@@ -1,4 +1,8 @@
-"""Non-negative matrix factorization X ~ W H as a scikit-learn estimator."""
+"""Non-negative matrix factorization (NMF) as a scikit-learn estimator.
+
+With the Kullback-Leibler loss NMF is PLSA without its normalization, and PLSA fits it; with the Frobenius loss
+scikit-learn's solver does.
+"""
 
 from __future__ import annotations
 
@@ -29,28 +33,71 @@ LOSSES = ("kullback-leibler", "frobenius")
 
 
 class NMF(CountDecomposition):
-    """X ~ W H with W (documents x K) and H (K x words) non-negative.
+    """Non-negative matrix factorization, X ~ W H.
+
+    W (documents x K) and H (K x words) are non-negative and minimize
+
+        sum x log(x / WH) - x + WH     or     ||X - WH||_F
 
     With `loss="kullback-leibler"` this is PLSA without its normalization (Gaussier and Goutte 2005), fitted by the same
-    solvers; rows of H sum to one and W carries the scale. With `loss="frobenius"` scikit-learn's solver fits it.
+    solvers: rows of H sum to one and W carries the scale. With `loss="frobenius"` scikit-learn's solver fits the model.
 
     Parameters
     ----------
-    n_components : number of components K.
-    loss : "kullback-leibler" or "frobenius".
-    init : "random", "nndsvd", "lsa" (KL loss), or a pair (W, H) to start from.
-    max_iter, dtype, random_state, verbose : as in PLSA.
-    solver, n_init, tol, early_stopping, n_jobs, callback : as in PLSA, for the KL loss alone, as is `sample_weight`.
+    n_components : int, default=10
+        Number of components K.
+    loss : {"kullback-leibler", "frobenius"}, default="kullback-leibler"
+        What to minimize.
+    solver : str or Solver, default="auto"
+        Solver as in PLSA (Kullback-Leibler loss only).
+    init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
+        Start of the fit: a name ("lsa" for the Kullback-Leibler loss only) or a pair (W, H).
+    n_init : int, default=1
+        Number of starts; the best fit is kept (Kullback-Leibler loss only).
+    max_iter : int, default=200
+        Maximum number of iterations of a start.
+    tol : float, default=0.01
+        Tolerance in nats per token as in PLSA (Kullback-Leibler loss only).
+    early_stopping : bool or EarlyStopping, default=None
+        Whether to stop by held-out words as in PLSA (Kullback-Leibler loss only).
+    n_jobs : int, default=None
+        Number of threads as in PLSA (Kullback-Leibler loss only).
+    dtype : {"float32", "float64"} or dtype, default=None
+        Dtype of the factors. None: float64 for float64 data, else float32.
+    random_state : int or RandomState, default=None
+        Seed of the start.
+    verbose : int, default=0
+        Level of progress output.
+    callback : callable, default=None
+        Called after each iteration with a dict as in PLSA (Kullback-Leibler loss only).
 
     Attributes
     ----------
-    components_ : H, K x words.
-    doc_factor_ : W of the training documents, what `transform` gives for them.
-    reconstruction_err_ : sum x log(x / (WH)) - x + WH, or the Frobenius norm of X - WH (of a fit to data; not of a
-        model that comes from `PLSA.to_nmf`).
-    history_, log_likelihood_ : as in PLSA (KL loss).
-    vocabulary_ : the word of each column, or None, as in PLSA.
-    n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
+    components_ : array of shape (K, n_words)
+        H.
+    doc_factor_ : array of shape (n_documents, K)
+        W of the training documents, equal to `transform(X)`.
+    reconstruction_err_ : float
+        sum x log(x / WH) - x + WH, or the Frobenius norm of X - WH. Not available for a model from `PLSA.to_nmf`.
+    history_ : dict of arrays
+        Values of each iteration as in PLSA (Kullback-Leibler loss).
+    log_likelihood_ : float
+        Mean log P(w|d) of a training token as in PLSA (Kullback-Leibler loss).
+    vocabulary_ : array of str or None
+        The word of each column.
+    n_iter_ : int
+        Number of iterations.
+    converged_ : bool
+        Whether the fit stopped by its tolerance.
+    n_features_in_ : int
+        Number of words.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
+
+    References
+    ----------
+    - Lee, D. D., and Seung, H. S. (2001). Algorithms for non-negative matrix factorization. NIPS.
+    - Gaussier, E., and Goutte, C. (2005). Relation between PLSA and NMF and implications. SIGIR.
 
     Examples
     --------
@@ -95,7 +142,26 @@ class NMF(CountDecomposition):
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
-        """Fits W and H to non-negative X (documents x words, dense or sparse)."""
+        """Fit W and H to counts.
+
+        Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt (Kullback-Leibler loss).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Non-negative numbers.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents (Kullback-Leibler loss only).
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
         if self.loss not in LOSSES:
             raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
         if self.loss == "frobenius":
@@ -110,15 +176,43 @@ class NMF(CountDecomposition):
             plsa.fit(X, sample_weight=sample_weight, feature_names=feature_names)
         finally:
             if hasattr(plsa, "doc_topic_"):  # also after Ctrl-C
-                self._take(plsa, X, sample_weight)
+                self._set_from_fit(plsa, X, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """`fit`, and W of the same documents: what `transform(X)` would give."""
+        """Fit W and H and return W.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Non-negative numbers.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents (Kullback-Leibler loss only).
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            W, equal to `transform(X)`.
+        """
         return self.fit(X, y, sample_weight, feature_names).doc_factor_
 
     def transform(self, X: Any) -> Array:
-        """W (documents x K) of documents, with H fixed."""
+        """Return W of documents, with H fixed.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Non-negative numbers.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            W.
+        """
         check_is_fitted(self)
         X = count_data(self, X, reset=False)
         if self._is_frobenius:
@@ -127,30 +221,58 @@ class NMF(CountDecomposition):
         return (self._as_plsa().transform(X) * totals[:, np.newaxis]).astype(self.components_.dtype)
 
     def inverse_transform(self, W: Any) -> Array:
-        """W H: the counts that W stands for."""
+        """Return the counts W H that W represents.
+
+        Parameters
+        ----------
+        W : array-like of shape (n_documents, K)
+            Weights of the components.
+
+        Returns
+        -------
+        array of shape (n_documents, n_words)
+            W H.
+        """
         check_is_fitted(self)
         return np.asarray(W) @ self.components_
 
     def to_plsa(self) -> PLSA:
-        """The same product as PLSA's parameters: P(z), P(d|z), P(w|z) by Gaussier and Goutte's scaling."""
+        """Return the same product as a fitted PLSA, by the scaling of Gaussier and Goutte (2005).
+
+        Returns
+        -------
+        PLSA
+            The model with P(z), P(d|z) and P(w|z).
+        """
         check_is_fitted(self)
         if self._is_frobenius:
             raise UnsupportedError(
-                "A Frobenius fit is not a likelihood fit: use polyseme.core.factors.nmf_to_plsa to rescale its factors."
+                "loss='frobenius' has no likelihood: rescale its factors with polyseme.core.factors.nmf_to_plsa."
             )
         return self._as_plsa()
 
     @classmethod
     def from_plsa(cls, plsa: PLSA) -> NMF:
-        """A fitted PLSA as a fitted KL-NMF."""
+        """Return a fitted PLSA as a fitted NMF with Kullback-Leibler loss.
+
+        Parameters
+        ----------
+        plsa : PLSA
+            A fitted model without background.
+
+        Returns
+        -------
+        NMF
+            The fitted factorization.
+        """
         own = cls().get_params(deep=False)
         model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in own})
-        model._copy(plsa, plsa.doc_weights_ * plsa.n_tokens_)
+        model._copy_fit(plsa, plsa.doc_weights_ * plsa.n_tokens_)
         return model
 
     @property
     def _is_frobenius(self) -> bool:
-        """Whether the fit was to the Frobenius loss; the parameter may have changed since."""
+        """Whether the fit used the Frobenius loss; the parameter `loss` may have changed since."""
         return not hasattr(self, "unigram_")
 
     def _plsa_parameters(self) -> dict[str, Any]:
@@ -162,16 +284,16 @@ class NMF(CountDecomposition):
             parameters["init"] = (W * H.sum(axis=1), H)
         return parameters
 
-    def _take(self, plsa: PLSA, X: Any, sample_weight: Any) -> None:
+    def _set_from_fit(self, plsa: PLSA, X: Any, sample_weight: Any) -> None:
         X = count_data(self, X, reset=True)
         counts = sparse_counts(X, plsa.components_.dtype)
         totals = _known_totals(counts, plsa.components_)
-        self._copy(plsa, totals)
-        given = 1.0 if sample_weight is None else sample_weight  # one number is the weight of every document
-        weights = np.broadcast_to(np.asarray(given, dtype=np.float64), counts.n_docs)
+        self._copy_fit(plsa, totals)
+        weight = 1.0 if sample_weight is None else sample_weight  # a scalar is the weight of every document
+        weights = np.broadcast_to(np.asarray(weight, dtype=np.float64), counts.n_docs)
         self.reconstruction_err_ = _kl_divergence(counts, weights, totals, plsa.doc_topic_, self.components_)
 
-    def _copy(self, plsa: PLSA, totals: Floats) -> None:
+    def _copy_fit(self, plsa: PLSA, totals: Floats) -> None:
         clear_fit(self)
         set_vocabulary(self, plsa.vocabulary_, plsa.components_.shape[1])
         for name, value in vars(plsa).items():
@@ -194,7 +316,7 @@ class NMF(CountDecomposition):
         return plsa
 
     def _fit_frobenius(self, X: Any, sample_weight: Any, feature_names: Any) -> Self:
-        from sklearn.decomposition import NMF as SklearnNMF  # a heavy import that the KL loss does without
+        from sklearn.decomposition import NMF as SklearnNMF  # a slow import that the KL loss does not need
 
         if sample_weight is not None:
             raise UnsupportedError("loss='frobenius' does not take sample_weight: use loss='kullback-leibler'.")
@@ -211,7 +333,7 @@ class NMF(CountDecomposition):
             )
         as_random_state(self.random_state)
         model = SklearnNMF(K, init=init, max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose)
-        with np.errstate(invalid="ignore"):  # the square root of an error that rounding made negative
+        with np.errstate(invalid="ignore"):  # square root of an error that rounding made negative
             model.fit(X, **start)
         clear_fit(self)
         self.components_ = model.components_
@@ -231,22 +353,22 @@ class NMF(CountDecomposition):
 
 
 def _known_totals(counts: SparseCounts, H: Array) -> Floats:
-    """The tokens of each document whose words H knows: no W can make the others."""
+    """Return the tokens of each document whose words have a probability in H; no W can produce the others."""
     word_sums = H.sum(axis=0)
     check_topics(word_sums)
     return counts.with_values(np.where((word_sums > 0)[counts.indices], counts.values, 0)).totals
 
 
 def _kl_divergence(counts: SparseCounts, weights: Floats, totals: Floats, doc_topic: Array, H: Array) -> float:
-    """sum_d weight_d (sum_w x log(x / WH) - x + WH) with W = totals * doc_topic, without forming WH.
+    """Return sum_d weight_d (sum_w x log(x / WH) - x + WH) with W = totals * doc_topic, without forming WH.
 
-    The totals are multiplied in float64: where they are small, products of W and H would underflow in float32.
+    The totals are multiplied in float64: if they are small, products of W and H would underflow in float32.
     """
     products = counts.products(padded(doc_topic, H.dtype), padded(H.T, H.dtype), n_threads=effective_threads(None))
     rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
     x, v, products = counts.values.astype(np.float64), weights[rows], products * totals[rows]
-    counted = v > 0
-    x, v, products = x[counted], v[counted], products[counted]
-    with np.errstate(divide="ignore"):  # infinite where no topic has a word, such as one that was held out
+    positive = v > 0
+    x, v, products = x[positive], v[positive], products[positive]
+    with np.errstate(divide="ignore"):  # infinite if no topic has the word, such as a held-out word
         logs = np.log(x / products)
     return inner(v * x, logs - 1) + inner(weighted_sum(weights * totals, doc_topic), H.sum(axis=1))

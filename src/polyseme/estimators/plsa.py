@@ -1,6 +1,8 @@
-"""`partial_fit`: PLSA and LDA of documents that come in parts, each seen once.
+"""Probabilistic latent semantic analysis (PLSA) as a scikit-learn estimator.
 
-PLSA as a scikit-learn estimator.
+`PLSA.fit` runs a solver of `polyseme.solvers` on counts in memory or, by `estimators.sharded`, on shards.
+`PLSA.partial_fit` runs one pass of stepwise EM over the documents of each call; LDA shares its bookkeeping
+(`next_documents`, `add_totals`, `set_totals`).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -32,7 +34,7 @@ from polyseme.estimators.base import (
     training_data,
     with_early_stopping,
 )
-from polyseme.estimators.sharded import check_shards, fit_shards, keep_folded, transform_shards
+from polyseme.estimators.sharded import check_shards, fit_shards, set_folded_documents, transform_shards
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordDocuments, tempered
@@ -49,17 +51,16 @@ from polyseme.solvers.online import (
 from polyseme.solvers.variational import number_of_documents
 from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
 
-if TYPE_CHECKING:
-    pass
-
-
-_SHARE_OF_UNSEEN = 0.5
+MIN_BATCH = 16
+"""Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
+_UNSEEN_SHARE = 0.5
+"""Weight of words that the first documents do not have, in the random topics that `partial_fit` starts from."""
 _TRACE = 1e-6
-_LEAST_BATCH = 16
+"""Share of a topic that a word gets which no topic has."""
 
 
-def takes_parts(estimator: PLSA) -> bool:
-    """Whether the model can be fitted without looking at all documents at once."""
+def _has_partial_fit(estimator: PLSA) -> bool:
+    """Return True, or raise UnsupportedError if the parameters need all documents at once."""
     doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
     background = as_background(estimator.background)
     parts = () if doc_prior is None else doc_prior.parts
@@ -70,158 +71,122 @@ def takes_parts(estimator: PLSA) -> bool:
     ):
         raise UnsupportedError(
             "partial_fit sees some documents at a time: it takes no topic_word_prior, no JointBackground, and no "
-            "doc_topic_prior that looks at all documents at once."
+            "doc_topic_prior that needs all documents at once."
         )
     return True
 
 
-def read_more(estimator: PLSA, X: Any, sample_weight: Any) -> None:
-    """Takes these documents into the model, in their order, a batch at a time; sets the fitted attributes."""
-    K = check_n_topics(estimator.n_components)
-    settings = estimator.solver if isinstance(estimator.solver, StepwiseEM) else StepwiseEM()
-    corpus, before = _part(estimator, X, sample_weight)
-    if before is not None:
-        model = estimator._model()
-        joint = (estimator._active_components() * estimator.topic_weights_[:, np.newaxis]).T
-    else:
-        model = model_from_parameters(estimator, K, corpus)
-        joint = _first_topics(estimator, corpus, K) / K
-    seen = 0.0 if before is None else before.documents
-    start = padded(_with_traces(joint), corpus.dtype, model.n_columns)
-    stream = Stream(settings, model, start, seen, corpus.n_threads)
-    stream.read(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), settings.documents_a_batch(corpus.n_docs))
-    _keep(estimator, stream, model, _totals(corpus, before))
-
-
-class _Totals(NamedTuple):
-    """What a model has seen."""
-
-    documents: float
-    tokens: float
-    words: Floats
-    """tokens of each word"""
-
-
-def _part(estimator: Any, X: Any, sample_weight: Any) -> tuple[MemoryCorpus, _Totals | None]:
-    """The documents of a call, and what the estimator has seen before them; None for the first call."""
-    n_threads = effective_threads(check_n_jobs(estimator.n_jobs))
-    begun = hasattr(estimator, "components_")
-    X, weights = training_data(estimator, X, sample_weight, reset=not begun)
-    dtype = estimator.components_.dtype if begun else factor_dtype(estimator.dtype, X)
-    corpus = MemoryCorpus(counts_of(X, dtype), weights, n_threads)
-    if not begun:
-        return corpus, None
-    if not hasattr(estimator, "n_documents_seen_"):
-        raise UnsupportedError("This model is of a version without partial_fit: fit it again to go on from it.")
-    tokens = estimator.n_tokens_
-    return corpus, _Totals(estimator.n_documents_seen_, tokens, estimator.unigram_ * tokens)
-
-
-def _totals(corpus: MemoryCorpus, before: _Totals | None) -> _Totals:
-    """What the estimator has seen after these documents."""
-    documents = number_of_documents(corpus)
-    if before is None:
-        return _Totals(documents, corpus.tokens, corpus.word_totals)
-    return _Totals(before.documents + documents, before.tokens + corpus.tokens, before.words + corpus.word_totals)
-
-
-def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
-    """phi (words x K): a random start that has all words, since those of later documents are not known."""
-    if not isinstance(estimator.init, str):
-        return np.asarray(estimator.init[1], dtype=np.float64).T
-    (rng,) = generators(estimator.random_state, 1)
-    unseen = columns_to_one(rng.standard_gamma(1 / START_VARIANCE, (corpus.n_words, K)))
-    seen = random_topics(corpus, K, rng, variance=START_VARIANCE)
-    return (1 - _SHARE_OF_UNSEEN) * seen + _SHARE_OF_UNSEEN * unseen
-
-
-def _with_traces(joint: Array) -> Array:
-    """A word that no topic has gets a trace in all of them: EM cannot revive a zero."""
-    lost = joint.sum(axis=1) <= 0
-    if lost.any():
-        joint = joint.copy()
-        joint[lost] = joint.sum(axis=0) * (_TRACE / len(joint))
-    return joint
-
-
-def _keep_totals(estimator: Any, totals: _Totals) -> None:
-    estimator.unigram_ = totals.words / totals.words.sum()
-    estimator.n_tokens_ = totals.tokens
-    estimator.n_documents_seen_ = totals.documents
-
-
-def _keep(estimator: PLSA, stream: Stream, model: Model, totals: _Totals) -> None:
-    """What is known after these documents; a document's own weights are `transform`'s to find."""
-    joint = stream.joint[:, : model.n_topics]
-    mass = joint.sum(axis=0, dtype=np.float64)
-    clear_fit(estimator)
-    components = np.ascontiguousarray((joint / np.where(mass > 0, mass, 1)).astype(joint.dtype).T)
-    _keep_totals(estimator, totals)
-    components[mass <= 0] = estimator.unigram_
-    estimator.components_ = components
-    estimator.topic_weights_ = mass / mass.sum()
-    estimator.active_topics_ = mass > 0
-    estimator.temperature_ = 1.0
-    estimator.doc_topic_prior_ = model.doc_prior
-    estimator.topic_share_ = None
-    fixed = model.background
-    estimator.background_weight_ = 0.0 if fixed is None else fixed.share
-    estimator.background_ = None if fixed is None else fixed.distribution
-
-
 class PLSA(TopicScores, CountDecomposition):
-    """Probabilistic latent semantic analysis: P(d,w) = P(d) sum_z P(z|d) P(w|z), by maximum likelihood.
+    """Probabilistic latent semantic analysis (PLSA), fitted by maximum likelihood.
+
+    The model of documents d and words w with K topics z is
+
+        P(d, w) = P(d) sum_z P(z|d) P(w|z)
+
+    With the counts x_dw, the fit maximizes sum_dw x_dw log P(w|d), plus the log densities of the priors, if any.
 
     Parameters
     ----------
-    n_components : number of topics K.
-    solver : name of a solver (see `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
-    init : "random", "nndsvd", "lsa", or a pair (P(z|d) documents x K, P(w|z) K x words) to start from; with None for
-        P(z|d) the documents are folded in first.
-    n_init : number of starts; the fit with the best objective is kept.
-    max_iter : most iterations of a start.
-    tol : a fit stops when re-optimizing its factors could gain at most this many nats per token (`residual`, an upper
-        bound; the true gain is usually several times smaller; with a prior that can lower the objective, the share of
-        all tokens that an iteration moves stands in for it). 0.01 nats are 1% of perplexity.
-    early_stopping : None; True or a `polyseme.solvers.EarlyStopping`, to end the fit when words that it does not see
-        stop becoming more probable, and to keep its best point: against overfitting.
-    background : lambda, the share of every document that a fixed background P(w|B) writes, the unigram of the training
-        documents; or a `polyseme.Background`, which can bring its own distribution; 0 for none.
-    doc_topic_prior, topic_word_prior : prior on P(z|d), and on P(w|z): a number (Dirichlet alpha; 1 is neutral), a
-        prior from `polyseme.priors`, or a list of them.
-    n_jobs : threads; None for all cores this process may use. Results do not depend on it.
-    dtype : None for float32 factors of integer and float32 data, float64 of float64 data. Counts and sample weights
-        must be 0 or between 1e-10 and 1e10 for float32, and between 1e-30 and 1e30 for float64.
-    random_state : seed of the start.
-    verbose : 1 shows a progress bar, 2 leaves it on the screen. Without a terminal, and for a fit inside or beside one
-        that shows a bar, the progress is printed as lines on standard error.
-    callback : called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
-    checkpoint : a file that the fit's state is written to every ten seconds, or a `polyseme.solvers.Checkpoint`,
-        which says how often. A fit of the same data with the same parameters that finds it goes on from there, to the
-        same result bit for bit; the file stays until you remove it. Fits from shards are kept beside them.
+    n_components : int, default=10
+        Number of topics K.
+    solver : str or Solver, default="auto"
+        Name of a solver (a key of `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
+    init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
+        Start of the fit. A pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the
+        documents are folded in first.
+    n_init : int, default=1
+        Number of starts. The fit with the best objective is kept.
+    max_iter : int, default=200
+        Maximum number of iterations of a start.
+    tol : float, default=0.01
+        A fit stops when `residual`, an upper bound of what re-optimizing either factor could gain, is at most `tol`
+        nats per token. The true gain is usually several times smaller; 0.01 nats are 1% of perplexity. With a prior
+        under which EM may lower the objective, the criterion is the share of all tokens that an iteration reassigns.
+    early_stopping : bool or EarlyStopping, default=None
+        True or a `polyseme.solvers.EarlyStopping` stops the fit when held-out words no longer become more probable, and
+        returns the best point. This reduces overfitting.
+    background : float or Background, default=0.0
+        Weight lambda of a fixed background distribution P(w|B) in every document. With a number, P(w|B) is the unigram
+        of the training documents; a `polyseme.Background` can have another distribution. 0 means no background.
+    doc_topic_prior : float, Prior or list of Prior, default=None
+        Prior on P(z|d). A number is the alpha of a symmetric Dirichlet prior (1 is neutral).
+    topic_word_prior : float, Prior or list of Prior, default=None
+        Prior on P(w|z), as `doc_topic_prior`.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores that the process may use. Results do not depend on it.
+    dtype : {"float32", "float64"} or dtype, default=None
+        Dtype of the factors. None: float64 for float64 data, else float32. Counts and sample weights must be 0 or
+        between 1e-10 and 1e10 in float32, and between 1e-30 and 1e30 in float64.
+    random_state : int or RandomState, default=None
+        Seed of the start.
+    verbose : int, default=0
+        1 shows a progress bar, 2 also leaves it on the screen. Without a terminal, and if another fit of the process
+        shows a bar, progress is printed as lines on standard error.
+    callback : callable, default=None
+        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
+    checkpoint : path-like or Checkpoint, default=None
+        File to which the state of the fit is written every ten seconds, or a `polyseme.solvers.checkpoints.Checkpoint`
+        with another interval. A fit with the same data and parameters resumes from the file, with the same result to
+        the last bit. The file is not removed. Fits to shards store their state beside the shards.
 
     Attributes
     ----------
-    components_ : P(w|z), K x words; rows sum to one.
-    doc_topic_ : P(z|d) of the training documents, documents x K, by the same folding in as `transform`.
-    topic_weights_, doc_weights_, topic_doc_ : P(z), P(d), P(d|z) (K x documents): the symmetric view of the fit.
-    unigram_ : P(w) of the training documents.
-    log_likelihood_ : mean log P(w|d) of a training token, natural log.
-    history_ : equally long arrays iteration, seconds, log_likelihood, objective, residual.
-    n_tokens_ : tokens of the training documents, each with its document's weight; n_documents_seen_ : how many these
-        are, and those of `partial_fit` after them.
-    background_, background_weight_ : P(w|B) and lambda; None and 0 without a background.
-    word_background_ : the share of each word's occurrences that the background explains.
-    doc_background_ : the share of each training document that the background writes.
-    active_topics_ : which topics are on; a topic that lost all its documents has the unigram as its words.
-    annealing_ : with solver Annealed, a row (beta, number of distinct topics) for each stage.
-    held_out_ : with early_stopping, mean log-probability of a held-out token at the start and after each iteration.
-    vocabulary_ : the word of each column, or None: from a frame, from feature_names in `fit`, or `set_vocabulary`.
-    word_documents_ : K x words, the expected number of documents that contain a word and use it in a topic, the sum of
-        P(z|d,w) over the training documents that contain it; topic_documents_ : sum_d P(z|d) over the documents;
-        document_frequency_ : in how many of them each word occurs. `topics` ranks words by these; a model after
-        `partial_fit` has none of them.
-    n_iter_, converged_, n_features_in_, feature_names_in_ : as usual in scikit-learn.
+    components_ : array of shape (K, n_words)
+        P(w|z); rows sum to one.
+    doc_topic_ : array of shape (n_documents, K)
+        P(z|d) of the training documents, equal to `transform(X)`.
+    topic_weights_ : array of shape (K,)
+        P(z).
+    doc_weights_ : array of shape (n_documents,)
+        P(d).
+    topic_doc_ : array of shape (K, n_documents)
+        P(d|z); rows sum to one.
+    unigram_ : array of shape (n_words,)
+        P(w) of the training documents.
+    log_likelihood_ : float
+        Mean log P(w|d) of a training token (natural logarithm).
+    history_ : dict of arrays
+        Values of each iteration: iteration, seconds, log_likelihood, objective, residual.
+    n_iter_ : int
+        Number of iterations of the best start.
+    converged_ : bool
+        Whether the fit stopped by `tol`.
+    n_tokens_ : float
+        Number of training tokens, multiplied by the weights of their documents.
+    n_documents_seen_ : float
+        Number of training documents, including those of `partial_fit`.
+    active_topics_ : array of bool of shape (K,)
+        Topics that have documents. A topic without documents has the unigram as its distribution of words.
+    background_ : array of shape (n_words,) or None
+        P(w|B); None without a background.
+    background_weight_ : float
+        Lambda; 0 without a background.
+    word_background_ : array of shape (n_words,)
+        Share of the occurrences of each word that the background explains.
+    doc_background_ : array of shape (n_documents,)
+        Share of each training document that the background explains.
+    annealing_ : array of shape (n_stages, 2)
+        With the solver `Annealed`: beta and the number of different topics at each stage.
+    held_out_ : array
+        With `early_stopping`: mean log-probability of a held-out token at the start and after each iteration.
+    vocabulary_ : array of str or None
+        The word of each column: from a data frame, from `fit(feature_names=)` or from `set_vocabulary`.
+    word_documents_ : array of shape (K, n_words)
+        Expected number of documents that contain a word and use it in a topic: the sum of P(z|d,w) over the training
+        documents with the word. `topics` ranks words by it. Not available after `partial_fit`.
+    topic_documents_ : array of shape (K,)
+        Sum of P(z|d) over the training documents. Not available after `partial_fit`.
+    document_frequency_ : array of shape (n_words,)
+        Number of training documents that contain each word. Not available after `partial_fit`.
+    n_features_in_ : int
+        Number of words.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
+
+    References
+    ----------
+    - Hofmann, T. (1999). Probabilistic latent semantic indexing. SIGIR.
+    - Hofmann, T. (2001). Unsupervised learning by probabilistic latent semantic analysis. Machine Learning 42, 177-196.
 
     Examples
     --------
@@ -271,11 +236,25 @@ class PLSA(TopicScores, CountDecomposition):
         self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
-        """Fits the topics to counts X (documents x words, dense or sparse), or to shards (`polyseme.scale`).
+        """Fit the topics to counts.
 
-        A document of weight v counts as v equal documents. feature_names is the word of each column, or the fitted
-        vectorizer that made X; a frame has its own. Ctrl-C keeps the best model so far in the estimator and then raises
-        KeyboardInterrupt.
+        Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk (`polyseme.scale.open_shards`).
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents. A document of weight v counts as v equal documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
         """
         K = check_n_topics(self.n_components)
         n_init = check_whole_number("n_init", self.n_init, least=1)
@@ -292,7 +271,7 @@ class PLSA(TopicScores, CountDecomposition):
             return self
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, corpus, kept = training_corpora(X, dtype, weights, effective_threads(n_jobs))
+        whole, corpus, rows = training_corpora(X, dtype, weights, effective_threads(n_jobs))
         model = model_from_parameters(self, K, corpus)
         store = self._store(n_init, corpus)
         with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
@@ -308,52 +287,111 @@ class PLSA(TopicScores, CountDecomposition):
                     listeners=listeners,
                     store=store,
                 )
-                for theta, phi in self._starts(corpus, model, n_init, kept)
+                for theta, phi in self._starts(corpus, model, n_init, rows)
             )
-        self._keep_topics(best, corpus)
+        self._set_topics(best, corpus)
         self.doc_weights_ = whole.weighted_totals / whole.tokens
-        del best  # the documents are folded in with the memory of the fit given back
+        del best  # frees the memory of the fit before the documents are folded in
         corpus.release()
-        self._keep_documents(X, whole)
+        self._set_documents(X, whole)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
-    @available_if(takes_parts)  # type: ignore[untyped-decorator]
+    @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Takes some more documents into the model: one pass of `solvers.Online` over them, in their order.
+        """Update the model with some documents, by one pass of stepwise EM over them.
 
-        The first call starts the model, unless `fit` did; vocabulary and dtype then stay. Sets components_,
-        topic_weights_, unigram_, n_tokens_ and n_documents_seen_; the weights of documents are `transform`'s to find.
-        Words may come that no document had before; a background is that of the first call's documents. Results do not
-        depend on the threads, but on the order.
+        The first call initializes the model, unless it was fitted before; later calls keep its vocabulary and dtype.
+        Words may appear that no earlier document has. A background is that of the documents of the first call. Sets
+        components_, topic_weights_, unigram_, n_tokens_ and n_documents_seen_; use `transform` for the weights of
+        documents. Results depend on the order of the documents, but not on the number of threads.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+
+        Returns
+        -------
+        Self
+            The updated estimator.
         """
-        read_more(self, X, sample_weight)
+        _partial_fit(self, X, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """`fit`, and P(z|d) of the same documents: what `transform(X)` would give."""
+        """Fit the topics and return the topic weights of the same documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            P(z|d), equal to `transform(X)`.
+        """
         return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
-        """P(z|d) (documents x K, rows sum to one) by folding in: topics fixed, each document to convergence."""
+        """Return the topic weights of documents, with the topics fixed.
+
+        Each document is folded in until convergence, independently of the others. A document without known words gets
+        P(z).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk. For shards the result is a file beside them that is mapped to memory.
+
+        Returns
+        -------
+        array of shape (n_documents, K)
+            P(z|d); rows sum to one.
+        """
         check_is_fitted(self)
         if isinstance(X, DiskCorpus):
             return transform_shards(self, X)
         X = count_data(self, X, reset=False)
-        return np.concatenate([part.doc_topic for part in self._folded(X, self.topic_weights_)])
+        return np.concatenate([part.doc_topic for part in self._fold_batches(X, self.topic_weights_)])
 
     def with_topics(self, components: Any, X: Any, sample_weight: Any = None) -> PLSA:
-        """A fitted model with the topics `components` (K x words) and the documents X, which are folded in.
+        """Return a fitted model with given topics, with documents folded in.
 
-        Nothing is fitted: it is this model after its topics were edited, or with other documents. A word that occurs
-        in X and in no topic gets its share of all tokens in every topic.
+        Nothing is fitted. The method is for a model whose topics were edited, or for other documents. A word that
+        occurs in X and in no topic gets its unigram probability in every topic before the topics are normalized again.
+
+        Parameters
+        ----------
+        components : array-like of shape (K, n_words)
+            The topics. Rows are normalized.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+
+        Returns
+        -------
+        PLSA
+            A new fitted model with the parameters of this one.
         """
         check_is_fitted(self)
         given = np.asarray(components, dtype=np.float64)
         if given.ndim != 2 or not len(given) or not np.isfinite(given).all() or (given < 0).any():
-            raise InputError("components must be topics x words, finite and non-negative.")
+            raise InputError("components must be a matrix (topics x words) of finite non-negative numbers.")
         if (given.sum(axis=1) <= 0).any():
-            raise InputError("components must have no topic of zeros.")
+            raise InputError("components must not have a topic of zeros only.")
         model = copy(self)
         model.n_components = len(given)
         corpus: Any
@@ -366,42 +404,53 @@ class PLSA(TopicScores, CountDecomposition):
         if X.shape[1] != given.shape[1] or X.shape[1] != self.components_.shape[1]:
             raise InputError(f"components and X must have the model's {self.components_.shape[1]} words.")
         model.unigram_, model.n_tokens_ = corpus.unigram, corpus.tokens
-        orphans = (given.sum(axis=0) == 0) & (model.unigram_ > 0)
-        given = rows_to_one(rows_to_one(given) + np.where(orphans, model.unigram_, 0.0))
+        without_topic = (given.sum(axis=0) == 0) & (model.unigram_ > 0)
+        given = rows_to_one(rows_to_one(given) + np.where(without_topic, model.unigram_, 0.0))
         model.components_ = given.astype(self.components_.dtype)
         model.active_topics_ = np.ones(len(given), dtype=bool)
         if isinstance(X, DiskCorpus):
             with X.only_writer():
-                keep_folded(model, X, corpus)
+                set_folded_documents(model, X, corpus)
             return model
         model.doc_weights_ = corpus.weighted_totals / corpus.tokens
-        model._keep_documents(X, corpus)
+        model._set_documents(X, corpus)
         return model
 
     def to_nmf(self) -> Any:
-        """The same fit as a KL-NMF: W = n_d P(z|d), H = P(w|z), so that W H = N P(d,w)."""
+        """Return the same fit as a non-negative matrix factorization with Kullback-Leibler loss.
+
+        Returns
+        -------
+        NMF
+            W = n_d P(z|d) and H = P(w|z), so that W H = N P(d,w) with N tokens in total.
+        """
         from polyseme.estimators.nmf import NMF
 
         check_is_fitted(self)
         if self._model().background is not None:
-            raise UnsupportedError("A model with a background is no product of two factors: it has no NMF.")
+            raise UnsupportedError(
+                "A model with a background is not a product of two factors: fit it without background to use to_nmf."
+            )
         return NMF.from_plsa(self)
 
     def _store(self, n_init: int, corpus: MemoryCorpus) -> FileCheckpointStore | None:
-        """Keeps the fit in the checkpoint file, under a name made of all that decides where it goes."""
+        """Return the store for the checkpoint file. Its key consists of everything that the result depends on."""
         if self.checkpoint is None:
             return None
         if n_init > 1 or not isinstance(self.init, str) or not isinstance(self.random_state, int | np.integer):
-            raise InputError("A checkpoint is of one fit from a named start: n_init must be 1, random_state a number.")
+            raise InputError(
+                "checkpoint: only one fit can be stored. Set n_init=1, init to a name such as 'random' "
+                "and random_state to an int."
+            )
         checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
         if checkpoint.path is None:
-            raise InputError("A checkpoint needs a path, unless the counts are shards.")
+            raise InputError("checkpoint: Checkpoint needs a path, except for shards, which store the fit beside them.")
         return FileCheckpointStore(
             checkpoint.path, checkpoint.seconds, name_of_fit(self, corpus.by_doc, corpus.weights)
         )
 
-    def _starts(self, corpus: Any, model: Model, n_init: int, kept: Array | None) -> Any:
-        """Pairs (theta, phi), padded, one for each start; `kept` are the documents that the corpus has (None: all)."""
+    def _starts(self, corpus: Any, model: Model, n_init: int, rows: Array | None) -> Any:
+        """Yield padded pairs (theta, phi), one for each start. `rows` are the documents in the corpus (None: all)."""
         rngs = generators(self.random_state, n_init)
         if isinstance(self.init, str):
             if self.init not in STARTS:
@@ -413,28 +462,28 @@ class PLSA(TopicScores, CountDecomposition):
         if isinstance(self.init, tuple | list) and len(self.init) == 2 and self.init[0] is None:
             yield self._folded_start(corpus, model)
             return
-        yield given_pair(self.init, corpus, model, kept)
+        yield given_pair(self.init, corpus, model, rows)
 
     def _folded_start(self, corpus: Any, model: Model) -> tuple[Any, Array]:
-        """The topics of `init`, and the documents folded in with them."""
+        """Return the topics of `init` and the documents folded in with them."""
         phi = given_topics(self.init[1], corpus, model)
         return corpus.rows(partial(folded_rows, model, phi)), phi
 
-    def _keep_topics(self, fit: FitResult, corpus: Corpus) -> None:
-        """Sets the attributes that come from the end of a fit."""
+    def _set_topics(self, fit: FitResult, corpus: Corpus) -> None:
+        """Set the attributes that follow from the end of a fit."""
         clear_fit(self)
         model = fit.run.model
         self.unigram_ = corpus.unigram
         phi = corpus.topics(fit.run.phi)[:, : model.n_topics]
         components = np.ascontiguousarray(phi.T)
-        components[components.sum(axis=1) == 0] = self.unigram_  # a topic that lost all its documents
+        components[components.sum(axis=1) == 0] = self.unigram_  # a topic without documents
         self.components_ = components
         self.n_tokens_ = corpus.tokens
         self.n_documents_seen_ = float(corpus.n_docs)
         self.active_topics_ = (corpus.column_max(fit.run.theta)[: model.n_topics] > 0) & (phi.max(axis=0) > 0)
         self.temperature_ = model.temperature
         self.doc_topic_prior_ = model.doc_prior
-        self._keep_background(fit, corpus)
+        self._set_background(fit, corpus)
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
@@ -445,8 +494,8 @@ class PLSA(TopicScores, CountDecomposition):
         if stages is not None:
             self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)
 
-    def _keep_background(self, fit: FitResult, corpus: Corpus) -> None:
-        """Sets the attributes of the background, by one more E-step."""
+    def _set_background(self, fit: FitResult, corpus: Corpus) -> None:
+        """Set the attributes of the background, by one more E-step."""
         model = replace(fit.run.model, temperature=1.0)
         self.background_weight_, self.background_, self.topic_share_ = 0.0, None, None
         self.word_background_ = np.zeros(corpus.n_words)
@@ -458,23 +507,23 @@ class PLSA(TopicScores, CountDecomposition):
         if model.background.joint:
             self.topic_share_ = 1.0 - float(tokens.sum()) / corpus.tokens
 
-    def _keep_documents(self, X: Any, corpus: MemoryCorpus) -> None:
-        """Sets the attributes that come from folding the training documents in."""
-        parts, found = [], WordDocuments(corpus.weights, corpus.n_threads)
-        for part in self._folded(X, None):  # a part's counts are released with it
+    def _set_documents(self, X: Any, corpus: MemoryCorpus) -> None:
+        """Set the attributes that follow from folding in the training documents."""
+        parts, word_documents = [], WordDocuments(corpus.weights, corpus.n_threads)
+        for part in self._fold_batches(X, None):  # the counts of a part are freed with it
             operands = self._model().token_operands(part.doc_topic, self.components_, part.background)
             logs = part.counts.logs(*operands, n_threads=corpus.n_threads)
-            found.add(part.counts, tempered(operands, self.temperature_), part.doc_topic)
+            word_documents.add(part.counts, tempered(operands, self.temperature_), part.doc_topic)
             parts.append((part.doc_topic, part.background, logs, np.diff(part.counts.indptr) == 0))
             del part, operands
-        found.keep_in(self)
+        word_documents.keep_in(self)
         self.doc_topic_, self.doc_background_, logs, unknown = map(np.concatenate, zip(*parts, strict=True))
         self.log_likelihood_ = corpus.total_log(logs) / corpus.tokens
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
         self.doc_topic_[unknown] = self.topic_weights_
 
     def _model(self) -> Model:
-        """The fitted model; what a file of an older version does not name was not there."""
+        """Return the fitted model. Attributes that a file of an earlier version lacks have their neutral values."""
         background = getattr(self, "background_", None)
         topic_share = getattr(self, "topic_share_", None)
         fixed = None
@@ -489,7 +538,7 @@ class PLSA(TopicScores, CountDecomposition):
         )
 
     def _active_components(self) -> Array:
-        """P(w|z) with zeros for topics that are off."""
+        """Return P(w|z), with zeros for inactive topics."""
         active = getattr(self, "active_topics_", None)
         return self.components_ if active is None or active.all() else self.components_ * active[:, np.newaxis]
 
@@ -497,8 +546,8 @@ class PLSA(TopicScores, CountDecomposition):
         n_threads = effective_threads(self.n_jobs)
         return fold_in(self._model(), counts, self._active_components(), topic_weights, n_threads=n_threads)
 
-    def _folded(self, X: Any, topic_weights: Floats | None) -> Any:
-        """X folded in, dense rows a few at a time: a row's result does not depend on its batch."""
+    def _fold_batches(self, X: Any, topic_weights: Floats | None) -> Any:
+        """Yield X folded in, a few dense rows at a time. The result of a row does not depend on its batch."""
         for counts in row_batches(X, self.components_.dtype):
             yield self._fold(counts, topic_weights)
 
@@ -506,3 +555,101 @@ class PLSA(TopicScores, CountDecomposition):
         folded = self._fold(observed, self.topic_weights_)
         operands = self._model().token_operands(folded.doc_topic, self.components_, folded.background)
         return scored.products(*operands, n_threads=effective_threads(self.n_jobs))
+
+
+class SeenTotals(NamedTuple):
+    """Sums over all documents that a model has seen."""
+
+    documents: float
+    tokens: float
+    words: Floats
+    """Tokens of each word."""
+
+
+def next_documents(estimator: Any, X: Any, sample_weight: Any) -> tuple[MemoryCorpus, SeenTotals | None]:
+    """Return the documents of a call of `partial_fit` and the totals of earlier ones (None in the first call)."""
+    n_threads = effective_threads(check_n_jobs(estimator.n_jobs))
+    is_fitted = hasattr(estimator, "components_")
+    X, weights = training_data(estimator, X, sample_weight, reset=not is_fitted)
+    dtype = estimator.components_.dtype if is_fitted else factor_dtype(estimator.dtype, X)
+    corpus = MemoryCorpus(counts_of(X, dtype), weights, n_threads)
+    if not is_fitted:
+        return corpus, None
+    if not hasattr(estimator, "n_documents_seen_"):
+        raise UnsupportedError("This model has no n_documents_seen_, so partial_fit cannot continue it: fit it again.")
+    tokens = estimator.n_tokens_
+    return corpus, SeenTotals(estimator.n_documents_seen_, tokens, estimator.unigram_ * tokens)
+
+
+def add_totals(corpus: MemoryCorpus, before: SeenTotals | None) -> SeenTotals:
+    """Return the totals after these documents."""
+    documents = number_of_documents(corpus)
+    if before is None:
+        return SeenTotals(documents, corpus.tokens, corpus.word_totals)
+    return SeenTotals(before.documents + documents, before.tokens + corpus.tokens, before.words + corpus.word_totals)
+
+
+def set_totals(estimator: Any, totals: SeenTotals) -> None:
+    """Set unigram_, n_tokens_ and n_documents_seen_."""
+    estimator.unigram_ = totals.words / totals.words.sum()
+    estimator.n_tokens_ = totals.tokens
+    estimator.n_documents_seen_ = totals.documents
+
+
+def _partial_fit(estimator: PLSA, X: Any, sample_weight: Any) -> None:
+    """Update the model with these documents, in their order and in mini-batches, and set the fitted attributes."""
+    K = check_n_topics(estimator.n_components)
+    settings = estimator.solver if isinstance(estimator.solver, StepwiseEM) else StepwiseEM()
+    corpus, before = next_documents(estimator, X, sample_weight)
+    if before is not None:
+        model = estimator._model()
+        joint = (estimator._active_components() * estimator.topic_weights_[:, np.newaxis]).T
+    else:
+        model = model_from_parameters(estimator, K, corpus)
+        joint = _first_topics(estimator, corpus, K) / K
+    seen = 0.0 if before is None else before.documents
+    start = padded(_revive_words(joint), corpus.dtype, model.n_columns)
+    stream = Stream(settings, model, start, seen, corpus.n_threads)
+    stream.read(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), settings.documents_a_batch(corpus.n_docs))
+    _set_stream(estimator, stream, model, add_totals(corpus, before))
+
+
+def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
+    """Return phi (words x K) to start from.
+
+    A random start gives every word some probability, because later documents may have any word.
+    """
+    if not isinstance(estimator.init, str):
+        return np.asarray(estimator.init[1], dtype=np.float64).T
+    (rng,) = generators(estimator.random_state, 1)
+    unseen = columns_to_one(rng.standard_gamma(1 / START_VARIANCE, (corpus.n_words, K)))
+    seen = random_topics(corpus, K, rng, variance=START_VARIANCE)
+    return (1 - _UNSEEN_SHARE) * seen + _UNSEEN_SHARE * unseen
+
+
+def _revive_words(joint: Array) -> Array:
+    """Give words that no topic has a small probability in every topic, because EM cannot change a zero."""
+    zero_rows = joint.sum(axis=1) <= 0
+    if zero_rows.any():
+        joint = joint.copy()
+        joint[zero_rows] = joint.sum(axis=0) * (_TRACE / len(joint))
+    return joint
+
+
+def _set_stream(estimator: PLSA, stream: Stream, model: Model, totals: SeenTotals) -> None:
+    """Set the fitted attributes after `partial_fit`; doc_topic_ is not among them."""
+    joint = stream.joint[:, : model.n_topics]
+    mass = joint.sum(axis=0, dtype=np.float64)
+    clear_fit(estimator)
+    components = np.ascontiguousarray((joint / np.where(mass > 0, mass, 1)).astype(joint.dtype).T)
+    set_totals(estimator, totals)
+    components[mass <= 0] = estimator.unigram_
+    estimator.components_ = components
+    estimator.topic_weights_ = mass / mass.sum()
+    estimator.active_topics_ = mass > 0
+    estimator.temperature_ = 1.0
+    estimator.doc_topic_prior_ = model.doc_prior
+    estimator.topic_share_ = None
+    fixed = model.background
+    estimator.background_weight_ = 0.0 if fixed is None else fixed.share
+    estimator.background_ = None if fixed is None else fixed.distribution

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from polyseme.core.factors import rows_to_one
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition, check_not_shards, clear_fit, factor_dtype
 from polyseme.estimators.plsa import PLSA
@@ -17,7 +18,7 @@ from polyseme.kernels import Array, Floats
 from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners, onto_simplex
 from polyseme.utils import check_n_topics, check_nonnegative, check_range, check_share
 
-_NUMBERS_AT_ONCE = 1 << 22
+_BLOCK_NUMBERS = 1 << 22
 
 Corners = Callable[[Array, int, Floats, float], Floats]
 
@@ -29,39 +30,61 @@ VOLUMES: dict[str, Corners | None] = {
 
 
 class RealTopicModel(Decomposition):
-    """A topic model for points with entries of any sign: corners, and weights of sum one that mix them.
+    """Topic model for points with entries of any sign: mixtures of K corners.
 
-    The points are mapped to the standard simplex of one more dimension, by a map that keeps the ratios of all distances
-    (`polyseme.simplex.SimplexMap`). There each is a distribution, a topic model is fitted, and its topics are mapped
-    back. Non-negative data fits, too: then, unlike in a topic model, the total of a row matters (section 4).
+    A point x is approximated by weights theta >= 0 that sum to one and corners c:
 
-    A fit without error is far from unique, and where the corners end depends on where they start:
+        x ~ sum_k theta_k c_k
+
+    The points are mapped to the standard simplex with one more dimension by a map that preserves the ratios of all
+    distances (`polyseme.simplex.SimplexMap`). There each point is a distribution, a topic model is fitted, and its
+    topics are mapped back to corners. Data may also be non-negative; unlike in a topic model, the sum of a row then
+    matters.
+
+    A fit without error is not unique, and the corners that are found depend on the start:
 
     | volume | start | map |
     |---|---|---|
-    | "minimum" | the smallest simplex around the points, in the plane that fits them best | smallest with room for it |
-    | "farthest" | points that span the cloud | the same |
-    | "data" | the model's own (the paper's algorithm) | the paper's: the smallest entry is subtracted |
+    | "minimum" | smallest simplex around the points, in the plane that fits them best | smallest that contains it |
+    | "farthest" | points that are far from each other | the same |
+    | "data" | that of the model (algorithm of the paper) | that of the paper: the smallest entry is subtracted |
 
-    A model without a parameter `init`, such as scikit-learn's LatentDirichletAllocation, always starts by itself.
+    A model without a parameter `init`, such as scikit-learn's LatentDirichletAllocation, always has its own start.
 
     Parameters
     ----------
-    model : the topic model, not fitted: any that has `fit_transform`, `transform` and `components_`; None for PLSA(10).
-        Its `tol` counts in nats per token, and on the simplex a whole fit may be worth less than 0.1 of them.
-        A PLSA with dtype="float32" needs half the memory.
-    total : the sum that every mapped row is given. A model with a prior takes it for the number of tokens.
-    volume : "minimum", "farthest" or "data".
-    margin : the share of the points (by weight) that may lie beyond any one face of the smallest simplex.
+    model : estimator, default=None
+        Topic model, not fitted, with `fit_transform`, `transform` and `components_`; None for PLSA(10). Its `tol` is in
+        nats per token, and on the simplex a complete fit may gain less than 0.1 nats. A PLSA with dtype="float32" needs
+        half the memory.
+    total : float, default=10000.0
+        Sum of every mapped row. A model with a prior uses it as the number of tokens.
+    volume : {"minimum", "farthest", "data"}, default="minimum"
+        Start and map, see the table.
+    margin : float, default=0.05
+        Share of the points (by weight) that may lie beyond any one face of the smallest simplex.
 
     Attributes
     ----------
-    components_ : corners in the data's own space, K x features, of any sign.
-    doc_topic_ : weights of the training points, points x K.
-    reconstruction_err_ : Frobenius norm of X - doc_topic_ @ components_.
-    model_ : the fitted topic model; its words are the entries of the standard simplex.
-    shift_ : what the map subtracts, one number for each of them.
-    n_features_in_, feature_names_in_ : as usual in scikit-learn.
+    components_ : array of shape (K, n_features)
+        Corners in the space of the data.
+    doc_topic_ : array of shape (n_points, K)
+        Weights of the training points, equal to `transform(X)`.
+    reconstruction_err_ : float
+        Frobenius norm of X - doc_topic_ @ components_.
+    model_ : estimator
+        The fitted topic model. Its words are the entries of the standard simplex.
+    shift_ : array of shape (n_features + 1,)
+        What the map subtracts from each entry.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
+
+    References
+    ----------
+    - Shashanka, M. (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine
+      Learning for Signal Processing.
 
     Examples
     --------
@@ -81,59 +104,109 @@ class RealTopicModel(Decomposition):
         self.margin = margin
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fits corners to the rows of X (points x features, dense, any sign). A row of weight v counts as v equal rows.
+        """Fit corners to points.
 
-        Ctrl-C keeps what the topic model keeps, and then raises KeyboardInterrupt.
+        Ctrl-C stores what the topic model stores, and then raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points, dense.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_points,), default=None
+            Weights of the points. A point of weight v counts as v equal points.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
         """
         if self.volume not in VOLUMES:
             raise InputError(f"volume must be one of {', '.join(map(repr, VOLUMES))}, got {self.volume!r}.")
         margin, total = check_share("margin", self.margin), self._checked_total()
         model = self._fresh_model()
         X = self._points(X, reset=True)
-        weights = _weights_of(model, X, sample_weight)
-        counted = X if weights is None else X[weights > 0]
-        corners_of = VOLUMES[self.volume]
-        before: dict[str, Any] = {}
-        if corners_of is None:
-            simplex_map = SimplexMap.of_paper(counted)
+        weights = _checked_weights(model, X, sample_weight)
+        weighted_points = X if weights is None else X[weights > 0]
+        find_corners = VOLUMES[self.volume]
+        original_parameters: dict[str, Any] = {}
+        if find_corners is None:
+            simplex_map = SimplexMap.of_paper(weighted_points)
         else:
-            counted_weights = np.ones(len(X)) if weights is None else weights[weights > 0]
-            corners = corners_of(counted, _n_components(model), counted_weights, margin)
-            simplex_map = SimplexMap.tight(counted, corners)
-            before = _start_from(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
+            positive_weights = np.ones(len(X)) if weights is None else weights[weights > 0]
+            corners = find_corners(weighted_points, _n_components(model), positive_weights, margin)
+            simplex_map = SimplexMap.tight(weighted_points, corners)
+            original_parameters = _set_start(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
         rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=_row_dtype(model, X))
-        for part, mapped in _mapped(simplex_map, X, total, rows.dtype):
+        for part, mapped in _mapped_rows(simplex_map, X, total, rows.dtype):
             rows[part] = mapped
         options = {} if weights is None else {"sample_weight": weights}
         try:
             doc_topic = model.fit_transform(rows, **options)
         except KeyboardInterrupt:
             if hasattr(model, "components_"):
-                self._keep(model.set_params(**before), simplex_map, model.transform(rows), X)
+                self._set_fit(model.set_params(**original_parameters), simplex_map, model.transform(rows), X)
             raise
         del rows
-        self._keep(model.set_params(**before), simplex_map, doc_topic, X)
+        self._set_fit(model.set_params(**original_parameters), simplex_map, doc_topic, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
-        """`fit`, and the weights of the same points: what `transform(X)` would give."""
+        """Fit corners and return the weights of the same points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points, dense.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_points,), default=None
+            Weights of the points.
+
+        Returns
+        -------
+        array of shape (n_points, K)
+            Weights, equal to `transform(X)`.
+        """
         return self.fit(X, y, sample_weight).doc_topic_
 
     def transform(self, X: Any) -> Array:
-        """Weights (points x K, at least zero, rows sum to one) of points.
+        """Return the weights of points.
 
-        A point outside the simplex of the training data (see `outside_simplex`) is replaced by the nearest point inside
-        it. That concerns its own row alone: a row's weights do not depend on the others.
+        A point outside the simplex of the training data (see `outside_simplex`) is replaced by the nearest point
+        inside. The weights of a row do not depend on other rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points, dense.
+
+        Returns
+        -------
+        array of shape (n_points, K)
+            Non-negative weights; rows sum to one.
         """
         check_is_fitted(self)
         X = self._points(X, reset=False)
         dtype = _row_dtype(self.model_, X)
-        mapped = _mapped(SimplexMap(self.shift_), X, self._checked_total(), dtype)
+        mapped = _mapped_rows(SimplexMap(self.shift_), X, self._checked_total(), dtype)
         parts = [self.model_.transform(rows.astype(dtype)) for _, rows in mapped]
-        return _rows_to_one(np.concatenate(parts)).astype(X.dtype)
+        return _normalized(np.concatenate(parts)).astype(X.dtype)
 
     def inverse_transform(self, weights: Any) -> Array:
-        """The points that weights stand for: weights @ components_."""
+        """Return the points that weights represent.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_points, K)
+            Weights of the corners.
+
+        Returns
+        -------
+        array of shape (n_points, n_features)
+            The product of `weights` and components_.
+        """
         check_is_fitted(self)
         weights = np.asarray(weights)
         if weights.ndim != 2 or weights.shape[1] != len(self.components_):
@@ -141,29 +214,62 @@ class RealTopicModel(Decomposition):
         return np.einsum("dk,kw->dw", weights, self.components_)
 
     def reconstruction_error(self, X: Any) -> Floats:
-        """The distance of each point to the mixture of corners that `transform` gives for it."""
+        """Return the distance of each point to its approximation by `transform`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points, dense.
+
+        Returns
+        -------
+        array of shape (n_points,)
+            Euclidean distances.
+        """
         check_is_fitted(self)
         X = self._points(X, reset=False)
         return self._errors(X, self.transform(X))
 
     def outside_hull(self, X: Any, tolerance: float = 1e-6) -> Array:
-        """Which points are further from the hull of the corners than `tolerance` times the hull's diameter.
+        """Return which points lie outside the hull of the corners.
 
-        They are modeled with error. Points with noise are nearly all off the corners' plane: raise the tolerance.
+        These points are approximated with an error. Noise moves nearly all points off the plane of the corners: raise
+        `tolerance` then.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points, dense.
+        tolerance : float, default=1e-6
+            Distance to the hull that is allowed, as a multiple of the diameter of the hull.
+
+        Returns
+        -------
+        array of bool of shape (n_points,)
+            True for points outside.
         """
         check_is_fitted(self)
         return Hull(self.components_).outside(self._points(X, reset=False), check_nonnegative("tolerance", tolerance))
 
     def outside_simplex(self, X: Any) -> Array:
-        """Which points have, after the map, an entry below the training minimum: they lie outside the simplex."""
+        """Return which points lie outside the simplex of the training data.
+
+        After the map these points have an entry below the minimum of the training data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points, dense.
+
+        Returns
+        -------
+        array of bool of shape (n_points,)
+            True for points outside.
+        """
         check_is_fitted(self)
         X = self._points(X, reset=False)
         simplex_map = SimplexMap(self.shift_)
         return np.concatenate([_is_below(simplex_map.to_simplex(X[part])) for part in _row_blocks(X)])
-
-    def simplex_points(self, X: Any) -> Array:
-        """X itself, checked: corners and points share one space (see `polyseme.simplex.SimplexDecomposition`)."""
-        return self._points(X, reset=False)
 
     def _checked_total(self) -> float:
         total = check_nonnegative("total", self.total)
@@ -172,7 +278,7 @@ class RealTopicModel(Decomposition):
         return total
 
     def _fresh_model(self) -> Any:
-        """A clone of the model; without one, a PLSA whose solver needs little memory, since the rows are dense."""
+        """Return a clone of the model, or a PLSA whose solver needs little memory, because the rows are dense."""
         if self.model is None:
             return PLSA(solver="em", random_state=0)
         if isinstance(self.model, type) or not all(hasattr(self.model, name) for name in ("fit", "transform")):
@@ -180,26 +286,26 @@ class RealTopicModel(Decomposition):
         return clone(self.model)
 
     def _points(self, X: Any, *, reset: bool) -> Array:
-        """X as a dense array of finite float32 or float64 numbers, its features checked against the fit."""
+        """Return X as a dense array of finite float32 or float64 numbers, with its features checked against the fit."""
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise InputError("Complex data not supported: every entry must be a real number.")
         check_not_shards(self, X)
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
-        for name, wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
-            if any(wrong(X[part]).any() for part in _row_blocks(X)):
+        for name, is_wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
+            if any(is_wrong(X[part]).any() for part in _row_blocks(X)):
                 raise InputError(f"Input X contains {name}: every entry must be a finite number.")
         X = X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
         largest = [np.abs(X[part]).max() for part in _row_blocks(X)]
         check_range("The largest entry, without its sign,", np.max(largest, keepdims=True), X.dtype)
         return X
 
-    def _keep(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
-        topics = _rows_to_one(np.asarray(model.components_, dtype=np.float64))
+    def _set_fit(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
+        topics = rows_to_one(np.asarray(model.components_, dtype=np.float64))
         clear_fit(self)
         self.model_ = model
         self.shift_ = simplex_map.shift
         self.components_ = simplex_map.from_simplex(topics).astype(X.dtype)
-        self.doc_topic_ = _rows_to_one(doc_topic).astype(X.dtype)
+        self.doc_topic_ = _normalized(doc_topic).astype(X.dtype)
         self.reconstruction_err_ = float(np.sqrt((self._errors(X, self.doc_topic_) ** 2).sum()))
 
     def _errors(self, X: Array, weights: Array) -> Floats:
@@ -207,10 +313,12 @@ class RealTopicModel(Decomposition):
         return np.concatenate([np.sqrt(np.einsum("dw,dw->d", gap, gap, dtype=np.float64)) for gap in parts])
 
 
-def _mapped(simplex_map: SimplexMap, X: Array, total: float, dtype: np.dtype[Any]) -> Iterator[tuple[slice, Floats]]:
-    """The rows on the simplex, of sum `total`, a few at a time; those outside it at their nearest point.
+def _mapped_rows(
+    simplex_map: SimplexMap, X: Array, total: float, dtype: np.dtype[Any]
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield blocks of rows on the simplex with the sum `total`; rows outside are moved to the nearest point.
 
-    Weights below the rounding error of the map become zero: a model may refuse counts that small.
+    Weights below the rounding error of the map become zero, because a model may refuse such small counts.
     """
     for part in _row_blocks(X):
         mapped = simplex_map.to_simplex(X[part])
@@ -220,9 +328,9 @@ def _mapped(simplex_map: SimplexMap, X: Array, total: float, dtype: np.dtype[Any
 
 
 def _row_dtype(model: Any, X: Array) -> np.dtype[Any]:
-    """That of the model's factors, if it names one: with float32 the mapped rows take half the memory."""
-    asked = model.get_params(deep=False).get("dtype")
-    return X.dtype if asked is None else factor_dtype(asked, X)
+    """Return the dtype of the model's factors, if it is set: float32 halves the memory of the mapped rows."""
+    dtype = model.get_params(deep=False).get("dtype")
+    return X.dtype if dtype is None else factor_dtype(dtype, X)
 
 
 def _n_components(model: Any) -> int:
@@ -233,39 +341,40 @@ def _n_components(model: Any) -> int:
     return check_n_topics(model.n_components)
 
 
-def _weights_of(model: Any, X: Array, sample_weight: Any) -> Floats | None:
+def _checked_weights(model: Any, X: Array, sample_weight: Any) -> Floats | None:
     if sample_weight is None:
         return None
     if "sample_weight" not in inspect.signature(model.fit).parameters:
-        raise UnsupportedError(f"{type(model).__name__} takes no sample_weight: fit it without.")
+        raise UnsupportedError(f"{type(model).__name__}.fit takes no sample_weight: leave it out.")
     weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
     check_range("Every sample weight", weights, weights.dtype)
     return weights
 
 
-def _start_from(model: Any, topics: Floats, weights: Floats) -> dict[str, Any]:
-    """Gives the model its start, if it can be given one and has no pair of its own; returns the parameter as it was."""
+def _set_start(model: Any, topics: Floats, weights: Floats) -> dict[str, Any]:
+    """Set the start of a model that has a named `init`, and return the original value of the parameter."""
     init = model.get_params(deep=False).get("init")
     if not isinstance(init, str):
         return {}
-    model.set_params(init=(_lifted(weights).astype(np.float32), _lifted(topics)))  # weights: points x K, only a start
+    model.set_params(init=(_without_zeros(weights).astype(np.float32), _without_zeros(topics)))
     return {"init": init}
 
 
-def _lifted(rows: Floats) -> Floats:
-    """No zeros, which EM could not leave again."""
-    return _rows_to_one(np.maximum(rows, 1e-6))
+def _without_zeros(rows: Floats) -> Floats:
+    """Return rows without zeros, because EM cannot change a zero."""
+    return rows_to_one(np.maximum(rows, 1e-6))
 
 
 def _is_below(mapped: Floats) -> Array:
-    """An entry below zero by more than rounding."""
+    """Return which rows have an entry below zero by more than rounding."""
     return np.asarray(mapped.min(axis=1) < -1e-9)
 
 
-def _rows_to_one(rows: Array) -> Array:
-    return rows / rows.sum(axis=1, keepdims=True)
+def _normalized(weights: Array) -> Array:
+    """Divide rows by their sums in the dtype of the weights."""
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _row_blocks(X: Array) -> Iterator[slice]:
-    step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
+    step = max(1, _BLOCK_NUMBERS // X.shape[1])
     return (slice(start, start + step) for start in range(0, X.shape[0], step))

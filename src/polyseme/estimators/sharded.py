@@ -1,4 +1,8 @@
-"""PLSA of a corpus that is not in memory: the same fit, with the documents' weights in a file beside the shards."""
+"""PLSA of a corpus on disk: fitting shards, and folding them in.
+
+The solvers are those of a fit in memory. The topic weights of the documents are written to a file beside the shards and
+mapped to memory.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +36,17 @@ DOC_TOPIC = "doc_topic.npy"
 
 
 def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None, feature_names: Any = None) -> None:
-    """Sets the features of an estimator by those of the shards."""
+    """Check that the parameters allow a fit to shards, and set the features of the estimator."""
     if sample_weight is not None:
-        raise UnsupportedError("Shards have no weights: leave sample_weight out, or repeat the documents.")
+        raise UnsupportedError(
+            "Shards have no weights: leave sample_weight out, or repeat the documents when you write the shards."
+        )
     if estimator.checkpoint is not None and getattr(estimator.checkpoint, "path", estimator.checkpoint) is not None:
-        raise UnsupportedError("A fit of shards is kept beside them: leave checkpoint out, or its path None.")
+        raise UnsupportedError(
+            "checkpoint: a fit of shards is stored beside them. Leave checkpoint out, or use Checkpoint(None, seconds)."
+        )
     if estimator.early_stopping:
-        raise UnsupportedError("early_stopping holds tokens of all documents out: with shards leave it False.")
+        raise UnsupportedError("early_stopping needs all counts in memory: leave it out for shards.")
     if shards.shape[0] == 0 or not shards.manifest.tokens > 0:
         raise InputError("There is nothing to fit: the shards have no words.")
     estimator.n_features_in_ = shards.shape[1]
@@ -51,9 +59,9 @@ def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None,
 def fit_shards(
     estimator: PLSA, shards: DiskCorpus, solver: Solver, *, max_iter: int, tol: float, n_init: int, n_threads: int
 ) -> bool:
-    """Sets what `fit` sets; whether Ctrl-C cut it short.
+    """Fit an estimator to shards, set its attributes, and return whether Ctrl-C interrupted the fit.
 
-    A fit that was cut short, in whatever way, goes on from its last state on disk when it is called again.
+    An interrupted fit resumes from its last state on disk when it is called again.
     """
     dtype = factor_dtype(estimator.dtype, shards)
     settings = ShardSettings(shards.manifest.digest, max_iter, tol)
@@ -63,7 +71,7 @@ def fit_shards(
         model = model_from_parameters(estimator, estimator.n_components, corpus)
         if not model.is_separable:
             raise UnsupportedError(
-                "Shards are visited one by one: no JointBackground, and no prior that looks at all documents at once."
+                "Shards are read one at a time: no JointBackground, and no prior that looks at all documents at once."
             )
         chosen: Any = chosen_solver(solver, model, corpus)
         if getattr(chosen, "in_memory_only", not hasattr(chosen, "resume")):
@@ -85,17 +93,17 @@ def fit_shards(
             best, interrupted = best_of(
                 fit_from(theta, phi) for theta, phi in estimator._starts(corpus, model, n_init, None)
             )
-        estimator._keep_topics(best, corpus)
+        estimator._set_topics(best, corpus)
         del best
-        keep_folded(estimator, shards, corpus)
+        set_folded_documents(estimator, shards, corpus)
         if not interrupted:
             corpus.forget()
         remove_unused()
     return interrupted
 
 
-def keep_folded(estimator: PLSA, shards: DiskCorpus, corpus: Any) -> None:
-    """Sets the attributes that come from folding the training documents in."""
+def set_folded_documents(estimator: PLSA, shards: DiskCorpus, corpus: Any) -> None:
+    """Set the attributes that follow from folding in the training documents."""
     estimator.doc_weights_ = corpus.totals / corpus.tokens
     folded = fold_shards(estimator, shards, None)
     assert folded.documents is not None
@@ -107,29 +115,32 @@ def keep_folded(estimator: PLSA, shards: DiskCorpus, corpus: Any) -> None:
 
 
 def transform_shards(estimator: PLSA, shards: DiskCorpus) -> Array:
-    """P(z|d) of all documents (documents x K), in a file beside the shards that is mapped to memory."""
+    """Return P(z|d) of all documents (documents x K), mapped from a file beside the shards."""
     if shards.shape[1] != estimator.n_features_in_:
         raise InputError(
             f"The shards have {shards.shape[1]} words, but the model has {estimator.n_features_in_}: "
-            "write them with its vocabulary."
+            "write the shards with the vocabulary of the model."
         )
     with shards.only_writer():
         return fold_shards(estimator, shards, estimator.topic_weights_).doc_topic
 
 
 class FoldedShards(NamedTuple):
+    """Result of folding in all shards."""
+
     doc_topic: Array
     log_likelihood: float
-    """mean log P(w|d) of a token"""
+    """Mean log P(w|d) of a token."""
     topic_weights: Floats
     documents: DocumentSums | None
-    """of the training documents; None where topic_weights was given"""
+    """Expected numbers of documents by topic and word; None if topic_weights was given."""
 
 
 def fold_shards(estimator: PLSA, shards: DiskCorpus, topic_weights: Floats | None) -> FoldedShards:
-    """Folds every shard in, and puts the weights into one file. Documents without known words get P(z).
+    """Fold in every shard and write the weights to one file. Documents without known words get P(z).
 
-    topic_weights : P(z); None for the training documents, which are also counted by topic and word.
+    `topic_weights` is P(z), or None for the training documents, whose expected numbers per topic and word are then
+    computed too.
     """
     dtype, K = estimator.components_.dtype, len(estimator.components_)
     corpus = shards.corpus(dtype, effective_threads(estimator.n_jobs))
@@ -142,7 +153,7 @@ def fold_shards(estimator: PLSA, shards: DiskCorpus, topic_weights: Floats | Non
             file.write(header)
             file.truncate(len(header) + shards.shape[0] * K * dtype.itemsize)
         job = _FoldJob(estimator._model(), topics, out, len(header), _first_rows(shards), topic_weights)
-        parts: list[_Folded] = corpus.map(fold_shard, job)
+        parts: list[_FoldedShard] = corpus.map(fold_shard, job)
         documents = corpus.total(count_shard, job) if topic_weights is None else None
         totals = np.sum([part.mass for part in parts], axis=0)
         weights = totals / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
@@ -159,27 +170,29 @@ def fold_shards(estimator: PLSA, shards: DiskCorpus, topic_weights: Floats | Non
 
 @dataclass(frozen=True)
 class _FoldJob:
-    """What folding a shard in needs to know; small, since it may travel."""
+    """Arguments of `fold_shard`; small, because it may be sent to a worker."""
 
     model: Model
     topics: Path
     out: Path
     offset: int
-    """bytes before the first document of `out`"""
+    """Bytes before the first document in `out`."""
     first_rows: list[int]
     topic_weights: Floats | None
 
 
-class _Folded(NamedTuple):
+class _FoldedShard(NamedTuple):
+    """Result of folding in one shard."""
+
     log_sum: float
     mass: Floats
-    """sum_d n_d P(z|d)"""
+    """sum_d n_d P(z|d)."""
     unknown: Array
-    """the documents without known words"""
+    """Documents without known words."""
 
 
-def fold_shard(number: int, shard: MappedShard, job: _FoldJob) -> _Folded:
-    """Folds a shard in, and writes its part of the file."""
+def fold_shard(number: int, shard: MappedShard, job: _FoldJob) -> _FoldedShard:
+    """Fold in one shard and write its rows of the file."""
     topic_word = np.load(job.topics, mmap_mode="r")
     counts = shard.by_doc
     folded = fold_in(job.model, counts, topic_word, job.topic_weights, n_threads=shard.n_threads)
@@ -192,17 +205,17 @@ def fold_shard(number: int, shard: MappedShard, job: _FoldJob) -> _Folded:
     unknown = np.flatnonzero(np.diff(folded.counts.indptr) == 0)
     totals = np.where(np.diff(folded.counts.indptr) == 0, 0.0, shard.totals)
     mass = weighted_sum(totals, folded.doc_topic, n_threads=shard.n_threads)
-    return _Folded(float(logs.sum()), mass, first + unknown)
+    return _FoldedShard(float(logs.sum()), mass, first + unknown)
 
 
 def count_shard(number: int, shard: MappedShard, job: _FoldJob, memory: Floats | None = None) -> DocumentSums:
-    """The expected numbers of documents of a shard that `fold_shard` has folded in."""
+    """Return the expected numbers of documents of a shard that `fold_shard` has folded in."""
     topic_word = np.load(job.topics, mmap_mode="r")
     theta = np.memmap(
         job.out, dtype=topic_word.dtype, mode="r", shape=(shard.n_docs, len(topic_word)),
         offset=job.offset + job.first_rows[number] * len(topic_word) * topic_word.itemsize,
     ).view(np.ndarray)  # fmt: skip
-    shares = job.model.background_shares(theta)  # not joint: shards take no JointBackground
+    shares = job.model.background_shares(theta)  # valid because shards do not support JointBackground
     operands = tempered(job.model.token_operands(theta, topic_word, shares), job.model.temperature)
     return document_sums(shard.by_doc, operands, theta, n_threads=shard.n_threads, memory=memory)
 
@@ -213,6 +226,7 @@ def _first_rows(shards: DiskCorpus) -> list[int]:
 
 
 def _fill(path: Path, offset: int, unknown: list[Array], row: Array) -> None:
+    """Write `row` in the place of the documents without known words."""
     content = row.tobytes()
     with path.open("r+b") as file:
         for number in np.concatenate(unknown).tolist():

@@ -1,4 +1,4 @@
-"""Tables that estimators return."""
+"""The table that `topics()` returns, and the words of topics as strings."""
 
 from __future__ import annotations
 
@@ -17,64 +17,8 @@ from polyseme.metrics.words import RELEVANCE, WordAmounts, shown_words, word_amo
 from polyseme.utils import word_names
 
 WIDTH = 80
-"""columns of a printed table of topics"""
-_HEAD = f"{'topic':>5} {'weight':>6} {'fit':>4}  words"
-
-
-def names_of_words(model: Any, vocabulary: Any = None) -> list[str]:
-    """The word of each column: as given (names, or a fitted vectorizer), as the model knows them, or x0, x1, ..."""
-    size = int(model.components_.shape[1])
-    if vocabulary is None:
-        vocabulary = getattr(model, "vocabulary_", None)
-    if vocabulary is None:
-        return [f"x{word}" for word in range(size)]
-    return list(word_names("vocabulary", vocabulary, size))
-
-
-def column_words(model: Any, vocabulary: Sequence[str] | None, vectorizer: Any) -> list[str]:
-    """Return the word of each column: from the vocabulary, the vectorizer or the model."""
-    if vocabulary is None and vectorizer is not None:
-        vocabulary = vectorizer.get_feature_names_out()
-    for name in ("vocabulary_", "feature_names_in_"):  # the latter of scikit-learn's own models
-        if vocabulary is None:
-            vocabulary = getattr(model, name, None)
-    if vocabulary is None:
-        raise InputError(
-            "The word of each column is needed: give vocabulary or vectorizer, or call the model's set_vocabulary."
-        )
-    return [str(word) for word in vocabulary]
-
-
-def words_of_model(
-    model: Any, vocabulary: Any = None, n_words: int = 10, *, relevance: float = RELEVANCE
-) -> list[list[str]]:
-    """The words shown for each topic of a fitted model, at most n_words: see `polyseme.metrics.words`."""
-    return words_of_amounts(word_amounts(model), names_of_words(model, vocabulary), n_words, relevance=relevance)
-
-
-def words_of_amounts(
-    amounts: WordAmounts, names: Sequence[str], n_words: int, *, relevance: float = RELEVANCE
-) -> list[list[str]]:
-    """The words shown for each topic; without words that have no probability in it."""
-    return [
-        [str(names[word]) for word in row if topic[word] > 0]
-        for row, topic in zip(shown_words(amounts, n_words, relevance=relevance), amounts.topic_word, strict=True)
-    ]
-
-
-def largest_items(rows: Array, names: Sequence[str] | None, count: int) -> list[list[str]]:
-    """The names of the `count` largest positive numbers of each row; without names x0, x1, ..."""
-    size = rows.shape[1]
-    if names is None:
-        names = [f"x{item}" for item in range(size)]
-    if len(names) != size:
-        raise InputError(f"vocabulary must have one name for each of the {size} words, got {len(names)}.")
-    return [[str(names[item]) for item in largest(row, count) if row[item] > 0] for row in rows]
-
-
-def largest(values: Array, count: int) -> list[int]:
-    """The positions of the `count` largest values, largest first; of equal ones the first."""
-    return [int(i) for i in np.argsort(-values, kind="stable")[:count]]
+"""Width of a printed table of topics, in columns of a terminal."""
+_HEADER = f"{'topic':>5} {'weight':>6} {'fit':>4}  words"
 
 
 class Topic(NamedTuple):
@@ -82,23 +26,32 @@ class Topic(NamedTuple):
 
     id: int
     weight: float
-    """P(z)"""
+    """P(z)."""
     fit: float
-    """how much of its own documents the topic carries; NaN where the model has no documents"""
+    """Mean share of the topic in its own documents; NaN if the model has no documents."""
     words: list[str]
 
 
 @dataclass(frozen=True, repr=False)
 class TopicTable(Sequence[Topic]):
-    """The topics of a model, row k the topic k. Prints the heaviest first, at most 80 columns wide.
+    """The topics of a model, one row per topic.
 
-    `table[k]` is a row, `table["words"]` a column; `to_pandas()` and `to_polars()` give a frame with the columns id,
-    weight, fit and words (separated by commas).
+    `table[k]` is the row of topic k, `table["words"]` a column. Printed, the topics are sorted by weight and at most 80
+    columns wide.
+
+    Attributes
+    ----------
+    rows : tuple of Topic
+        Topics by number, with the fields id, weight, fit and words.
+    notes : tuple of str
+        Remarks that are printed below the table.
+    columns : tuple of str
+        Names of the columns.
     """
 
     rows: tuple[Topic, ...]
     notes: tuple[str, ...] = ()
-    """what a reader has to know about the words"""
+    """Remarks that are printed below the table."""
 
     columns = Topic._fields
 
@@ -107,6 +60,7 @@ class TopicTable(Sequence[Topic]):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
         return len(self.rows), len(self.columns)
 
     def __iter__(self) -> Iterator[Topic]:
@@ -124,7 +78,7 @@ class TopicTable(Sequence[Topic]):
         return TopicTable(self.rows[key], self.notes) if isinstance(key, slice) else self.rows[key]
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The columns by their names."""
+        """Return the columns by name. The words of a topic are one string, separated by commas."""
         return {
             "id": [row.id for row in self.rows],
             "weight": [row.weight for row in self.rows],
@@ -133,15 +87,17 @@ class TopicTable(Sequence[Topic]):
         }
 
     def to_polars(self) -> Any:
+        """Return a polars data frame with the columns id, weight, fit and words."""
         return _frame_of("polars", self.to_dict())
 
     def to_pandas(self) -> Any:
+        """Return a pandas data frame with the columns id, weight, fit and words."""
         return _frame_of("pandas", self.to_dict())
 
     def __str__(self) -> str:
-        indent = " " * _HEAD.index("words")
-        lines = [_HEAD]
-        for row in self._heaviest_first():
+        indent = " " * _HEADER.index("words")
+        lines = [_HEADER]
+        for row in self._by_weight():
             fit = "" if np.isnan(row.fit) else f"{row.fit:.0%}"
             first, *more = _wrapped(row.words, WIDTH - len(indent))
             lines.append(f"{row.id:>5} {row.weight:>6.1%} {fit:>4}  {first}".rstrip())
@@ -154,21 +110,85 @@ class TopicTable(Sequence[Topic]):
         rows = [
             f"<tr><td>{row.id}</td><td>{row.weight:.1%}</td><td>{'' if np.isnan(row.fit) else f'{row.fit:.0%}'}</td>"
             f'<td style="text-align:left">{html.escape(", ".join(row.words))}</td></tr>'
-            for row in self._heaviest_first()
+            for row in self._by_weight()
         ]
         head = '<tr><th>topic</th><th>weight</th><th>fit</th><th style="text-align:left">words</th></tr>'
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{notes}"
 
-    def _heaviest_first(self) -> list[Topic]:
+    def _by_weight(self) -> list[Topic]:
         return sorted(self.rows, key=lambda row: -row.weight)
 
 
+def words_of_model(
+    model: Any, vocabulary: Any = None, n_words: int = 10, *, relevance: float = RELEVANCE
+) -> list[list[str]]:
+    """Return the words shown for each topic of a fitted model, at most `n_words` (see `polyseme.metrics.words`)."""
+    return words_of_amounts(word_amounts(model), names_of_words(model, vocabulary), n_words, relevance=relevance)
+
+
+def words_of_amounts(
+    amounts: WordAmounts, names: Sequence[str], n_words: int, *, relevance: float = RELEVANCE
+) -> list[list[str]]:
+    """Return the words shown for each topic, without words of probability zero."""
+    return [
+        [str(names[word]) for word in row if topic[word] > 0]
+        for row, topic in zip(shown_words(amounts, n_words, relevance=relevance), amounts.topic_word, strict=True)
+    ]
+
+
+def names_of_words(model: Any, vocabulary: Any = None) -> list[str]:
+    """Return the word of each column: as given, as the model knows them, or x0, x1, ..."""
+    size = int(model.components_.shape[1])
+    if vocabulary is None:
+        vocabulary = getattr(model, "vocabulary_", None)
+    if vocabulary is None:
+        return [f"x{word}" for word in range(size)]
+    return list(word_names("vocabulary", vocabulary, size))
+
+
+def column_words(model: Any, vocabulary: Sequence[str] | None, vectorizer: Any) -> list[str]:
+    """Return the word of each column: from the vocabulary, the vectorizer or the model."""
+    if vocabulary is None and vectorizer is not None:
+        vocabulary = vectorizer.get_feature_names_out()
+    for name in ("vocabulary_", "feature_names_in_"):  # scikit-learn's own models have the latter
+        if vocabulary is None:
+            vocabulary = getattr(model, name, None)
+    if vocabulary is None:
+        raise InputError(
+            "The word of each column is needed: give vocabulary or vectorizer, or call the model's set_vocabulary."
+        )
+    return [str(word) for word in vocabulary]
+
+
+def largest_items(rows: Array, names: Sequence[str] | None, count: int) -> list[list[str]]:
+    """Return the names of the `count` largest positive numbers of each row; x0, x1, ... without names."""
+    size = rows.shape[1]
+    if names is None:
+        names = [f"x{item}" for item in range(size)]
+    if len(names) != size:
+        raise InputError(f"vocabulary must have one name for each of the {size} words, got {len(names)}.")
+    return [[str(names[item]) for item in largest(row, count) if row[item] > 0] for row in rows]
+
+
+def largest(values: Array, count: int) -> list[int]:
+    """Return the positions of the `count` largest values, largest first. Of equal values the first comes first."""
+    return [int(i) for i in np.argsort(-values, kind="stable")[:count]]
+
+
+def frame(columns: dict[str, list[Any]]) -> Any:
+    """Return a polars data frame, or a pandas data frame if polars is not installed."""
+    try:
+        return _frame_of("polars", columns)
+    except MissingExtraError:
+        return _frame_of("pandas", columns)
+
+
 def _wrapped(words: Sequence[str], width: int) -> list[str]:
-    """The words with commas between them, in lines of at most `width` columns; a longer word has a line of its own."""
+    """Return the words, separated by commas, in lines of at most `width` columns. A longer word has its own line."""
     lines, line = [], ""
-    for number, word in enumerate(words):
-        piece = word + ("," if number < len(words) - 1 else "")
+    for position, word in enumerate(words):
+        piece = word + ("," if position < len(words) - 1 else "")
         longer = f"{line} {piece}" if line else piece
         if line and _cells(longer) > width:
             lines.append(line)
@@ -178,19 +198,11 @@ def _wrapped(words: Sequence[str], width: int) -> list[str]:
 
 
 def _cells(text: str) -> int:
-    """Columns of a terminal: East Asian wide characters take two, combining ones none."""
+    """Return the width of a text in a terminal: East Asian wide characters take two columns, combining ones none."""
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
     )
-
-
-def frame(columns: dict[str, list[Any]]) -> Any:
-    """A polars frame, or a pandas one where polars is missing."""
-    try:
-        return _frame_of("polars", columns)
-    except MissingExtraError:
-        return _frame_of("pandas", columns)
 
 
 def _frame_of(library: str, columns: dict[str, list[Any]]) -> Any:

@@ -1,6 +1,6 @@
-"""Counts of several ways from what users have: an n-way array, dense or sparse, or a long table.
+"""PLSA of counts with two or more modes (tensors), as a scikit-learn estimator.
 
-PLSA of counts with two or more ways, as an estimator.
+The data are an n-way array, dense or sparse, or a long table with one column per mode.
 """
 
 from __future__ import annotations
@@ -24,146 +24,80 @@ from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
 from polyseme.solvers.tensor import TensorPoint, TensorRun, begin, fold_in, padded_point, random_start
 from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_range, check_share, check_whole_number
 
-
-class TensorData(NamedTuple):
-    """Non-zero counts, each tuple once."""
-
-    coords: tuple[Array, ...]
-    values: Array
-    shape: tuple[int, ...]
-    labels: list[list[Any]] | None
-    """of a table: the names of each mode's items, sorted"""
-
-
-def is_table(X: Any, modes: Any) -> bool:
-    if sp.issparse(X):  # one of scipy's is a mapping, too
-        return False
-    return isinstance(X, Mapping) or (modes is not None and hasattr(X, "columns"))
-
-
-def array_data(estimator: Any, X: Any, *, reset: bool) -> TensorData:
-    """An array of two ways is checked as scikit-learn does; of more, here."""
-    if getattr(X, "ndim", 2) <= 2:
-        X = count_data(estimator, X, reset=reset)
-    if sp.issparse(X):
-        tensor = sp.coo_array(checked_sparse(X))
-        indices = tensor.coords if hasattr(tensor, "coords") else (tensor.row, tensor.col)  # scipy before 1.13
-        coords, values = tuple(np.asarray(index, dtype=np.int64) for index in indices), tensor.data
-    else:
-        X = np.asarray(X)
-        coords = tuple(np.asarray(index, dtype=np.int64) for index in np.nonzero(X))
-        values = X[coords]
-    return checked(coords, values, tuple(X.shape), None)
-
-
-def table_data(X: Any, modes: Sequence[str] | None, counts: str | None) -> TensorData:
-    """A long table: a column for each mode, and one with the counts; without counts, every row is one event."""
-    if modes is not None and (isinstance(modes, str) or not isinstance(modes, Sequence | np.ndarray)):
-        raise InputError(f"modes must be None or a list of names of columns, got {modes!r}.")
-    names = [str(name) for name in getattr(X, "columns", X)]
-    wanted = [name for name in names if name != counts] if modes is None else [str(name) for name in modes]
-    for name in [*wanted, *([] if counts is None else [counts])]:
-        if name not in names:
-            raise InputError(f"The table has no column {name!r}: its columns are {', '.join(map(repr, names))}.")
-    columns = {name: np.asarray(X[name]) for name in wanted}
-    if len({column.shape for column in columns.values()}) > 1 or any(c.ndim != 1 for c in columns.values()):
-        raise InputError("The columns of the table must be equally long.")
-    labels, coords = [], []
-    for name, column in columns.items():
-        if _has_missing(column):
-            raise InputError(f"The column {name!r} has missing values: leave those rows out.")
-        distinct, inverse = np.unique(column, return_inverse=True)
-        labels.append([_plain(label) for label in distinct.tolist()])
-        coords.append(np.asarray(inverse, dtype=np.int64).ravel())
-    shape = tuple(len(names) for names in labels)
-    if counts is not None:
-        return checked(tuple(coords), np.asarray(X[counts]), shape, labels)
-    order = np.lexsort(coords)
-    starts = new_tuples([index[order] for index in coords])
-    events = np.diff(np.append(starts, order.size)).astype(np.int64)
-    return checked(tuple(index[order[starts]] for index in coords), events, shape, labels)
-
-
-def checked(
-    coords: tuple[Array, ...], values: Array, shape: tuple[int, ...], labels: list[list[Any]] | None
-) -> TensorData:
-    if len(shape) < 2:
-        raise InputError(f"A tensor needs at least two modes, got {len(shape)}.")
-    for mode, size in enumerate(shape):
-        if size == 0:
-            raise InputError(f"Mode {mode} of the tensor has size 0: every mode needs at least one item.")
-    if values.dtype.kind not in "fiub" or values.ndim != 1:
-        raise InputError("The counts of the tensor must be real numbers.")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise InputError("The tensor contains NaN or infinity: every count must be a finite number.")
-    if (values < 0).any():
-        raise InputError(
-            "Negative values in data: the tensor has a count below zero, and every count must be at least 0."
-        )
-    if values.dtype.kind == "b":
-        values = values.astype(np.int64)
-    order = np.lexsort(coords)
-    if new_tuples([index[order] for index in coords]).size < order.size:
-        raise InputError("The tensor has duplicate entries: add them up first, for example with sum_duplicates().")
-    kept = values > 0
-    return TensorData(tuple(index[kept] for index in coords), values[kept], shape, labels)
-
-
-def with_known_labels(data: TensorData, known: list[list[Any]], mode: int | None) -> TensorData:
-    """A table's data with the indices of the fit; rows with a label that the fit does not know are left out."""
-    assert data.labels is not None
-    keep = np.ones(data.values.size, dtype=bool)
-    coords = list(data.coords)
-    for other, names in enumerate(known):
-        if other != mode:
-            place = {name: position for position, name in enumerate(names)}
-            lookup = np.array([place.get(name, -1) for name in data.labels[other]], dtype=np.int64)
-            coords[other] = lookup[data.coords[other]]
-            keep &= coords[other] >= 0
-    shape = tuple(data.shape[mode] if m == mode else len(names) for m, names in enumerate(known))
-    return TensorData(tuple(index[keep] for index in coords), data.values[keep], shape, data.labels)
-
-
-def _has_missing(column: Array) -> bool:
-    if column.dtype.kind == "f":
-        return bool(np.isnan(column).any())
-    return column.dtype.kind == "O" and any(value is None or value != value for value in column)
-
-
-def _plain(label: Any) -> Any:
-    """A label that a model file can hold."""
-    return label if isinstance(label, bool | int | float | str) else str(label)
-
-
 SOLVERS = ("accelerated-em", "em")
-_NUMBERS_AT_ONCE = 1 << 20
+_BLOCK_NUMBERS = 1 << 20
 
 
 class TensorPLSA(CountDecomposition):
-    """PLSA of counts with two or more ways: P(i_1, ..., i_n) = sum_z P(z) P(i_1|z) ... P(i_n|z).
+    """PLSA of counts with two or more modes, fitted by maximum likelihood.
 
-    Documents x words x years, authors x words x venues: the modes are independent given the topic. With two modes it is
-    the symmetric form of PLSA.
+    The modes, such as documents x words x years or authors x words x venues, are independent given the topic:
+
+        P(i_1, ..., i_n) = sum_z P(z) P(i_1|z) ... P(i_n|z)
+
+    With two modes this is the symmetric form of PLSA.
 
     Parameters
     ----------
-    n_components : number of topics K.
-    modes, counts : for a long table (a polars or pandas frame, or a dict of columns): the columns that name the items
-        of each mode, and the column with the counts (None: every row is one event). A dict's modes are all its other
-        columns, if none are named; a frame without `modes` is a matrix.
-    init : "random"; or a pair (P(z), [P(item|z) of each mode, K x items]) to start from.
-    solver : "accelerated-em" or "em".
-    n_init, max_iter, tol, n_jobs, dtype, random_state, verbose, callback : as in PLSA.
+    n_components : int, default=10
+        Number of topics K.
+    modes : list of str, default=None
+        For a long table (a polars or pandas data frame, or a dict of columns): the columns with the items of each mode.
+        None: all columns of a dict except `counts`; a data frame is then a matrix.
+    counts : str, default=None
+        For a long table: the column with the counts. None: every row counts one event.
+    init : "random" or pair, default="random"
+        Start of the fit. A pair is P(z) and a list with P(item|z) (K x items) of each mode.
+    solver : {"accelerated-em", "em"}, default="accelerated-em"
+        EM with or without extrapolation.
+    n_init : int, default=1
+        Number of starts. The fit with the best objective is kept.
+    max_iter : int, default=200
+        Maximum number of iterations of a start.
+    tol : float, default=0.01
+        A fit stops when re-optimizing its factors could gain at most `tol` nats per token, as in PLSA.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores that the process may use. Results do not depend on it.
+    dtype : {"float32", "float64"} or dtype, default=None
+        Dtype of the factors. None: float64 for float64 data, else float32.
+    random_state : int or RandomState, default=None
+        Seed of the start.
+    verbose : int, default=0
+        1 shows a progress bar, 2 also leaves it on the screen.
+    callback : callable, default=None
+        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
 
     Attributes
     ----------
-    topic_weights_ : P(z).
-    factors_ : P(item|z) of each mode, K x items; rows sum to one.
-    components_ : that of the last mode.
-    shape_ : the number of items of each mode.
-    mode_labels_ : of a table: the names of each mode's items, in the order of the factors; else None.
-    log_likelihood_ : mean log P(i_1, ..., i_n) of a count, natural log.
-    history_, n_tokens_, n_iter_, converged_, n_features_in_, feature_names_in_ : as in PLSA.
+    topic_weights_ : array of shape (K,)
+        P(z).
+    factors_ : tuple of arrays of shape (K, n_items)
+        P(item|z) of each mode; rows sum to one.
+    components_ : array of shape (K, n_items)
+        P(item|z) of the last mode.
+    shape_ : array of int
+        Number of items of each mode.
+    mode_labels_ : list of lists or None
+        Of a table: the names of the items of each mode, in the order of the factors.
+    log_likelihood_ : float
+        Mean log P(i_1, ..., i_n) of a count (natural logarithm).
+    history_ : dict of arrays
+        Values of each iteration as in PLSA.
+    n_iter_ : int
+        Number of iterations of the best start.
+    converged_ : bool
+        Whether the fit stopped by `tol`.
+    n_tokens_ : float
+        Sum of all counts.
+    n_features_in_ : int
+        Of a matrix: number of columns.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
+
+    References
+    ----------
+    - Peng, W. (2009). Equivalence between nonnegative tensor factorization and tensorial probabilistic latent semantic
+      analysis. SIGIR.
 
     Examples
     --------
@@ -207,9 +141,21 @@ class TensorPLSA(CountDecomposition):
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fits the topics to counts X: an n-way array (NumPy, or scipy's coo_array), or a long table.
+        """Fit the topics to counts.
 
-        Ctrl-C keeps the best model so far in the estimator and then raises KeyboardInterrupt.
+        Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array, sparse array or table
+            Counts: an n-way array (NumPy, or scipy's coo_array) or a long table.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
         """
         K = check_n_topics(self.n_components)
         n_init = check_whole_number("n_init", self.n_init, least=1)
@@ -224,21 +170,45 @@ class TensorPLSA(CountDecomposition):
         corpus = TensorCounts(
             data.coords, data.values.astype(factor_dtype(self.dtype, data.values)), data.shape, n_threads
         )
-        best, interrupted = best_fit(self, self._beginnings(corpus, K, n_init), max_iter=max_iter, tol=tol)
-        self._keep(best, data, corpus, K)
+        best, interrupted = best_fit(self, self._start_functions(corpus, K, n_init), max_iter=max_iter, tol=tol)
+        self._set_fit(best, data, corpus, K)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """`fit`, and P(z|item) of the items of the first mode: what `transform(X)` gives."""
+        """Fit the topics and return the topic weights of the items of the first mode.
+
+        Parameters
+        ----------
+        X : array, sparse array or table
+            Counts.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        array of shape (n_items, K)
+            P(z|item), equal to `transform(X)`.
+        """
         return self.fit(X, y).transform(X)
 
     def transform(self, X: Any, mode: int = 0) -> Array:
-        """P(z|item) (items x K, rows sum to one) of new items of a mode, by folding in: the other modes' factors fixed.
+        """Return the topic weights of new items of a mode, with the factors of the other modes fixed.
 
-        X is a tensor as in `fit`, with any number of items in `mode`; of a table, the items are its labels, sorted, and
-        rows with labels of other modes that the fit does not know are left out. Each item is folded in to convergence;
-        one without counts gets P(z).
+        Each item is folded in until convergence. An item without counts gets P(z).
+
+        Parameters
+        ----------
+        X : array, sparse array or table
+            Counts with any number of items in `mode`. The items of a table are its sorted labels; rows with an unknown
+            label in another mode are ignored.
+        mode : int, default=0
+            The mode of the new items.
+
+        Returns
+        -------
+        array of shape (n_items, K)
+            P(z|item); rows sum to one.
         """
         check_is_fitted(self)
         mode = self._mode(mode)
@@ -250,17 +220,40 @@ class TensorPLSA(CountDecomposition):
         return fold_in(corpus, mode, self.topic_weights_, factors, n_threads=n_threads)
 
     def posterior(self, mode: int = 0) -> Array:
-        """P(z|item) of the items of a mode that the fit knows, by Bayes: proportional to P(z) P(item|z)."""
+        """Return the topic weights of the fitted items of a mode, proportional to P(z) P(item|z).
+
+        Parameters
+        ----------
+        mode : int, default=0
+            The mode.
+
+        Returns
+        -------
+        array of shape (n_items, K)
+            P(z|item); rows sum to one.
+        """
         check_is_fitted(self)
         joint = self.topic_weights_ * self.factors_[self._mode(mode)].T
         sums = joint.sum(axis=1, keepdims=True)
         return np.divide(joint, sums, out=np.tile(self.topic_weights_, (len(joint), 1)), where=sums > 0)
 
     def log_probability(self, X: Any, *, smoothing: float = 0.01) -> float:
-        """Mean log-probability of a count of X, a tensor of the fitted shape, such as counts that were held out.
+        """Return the mean log-probability of a count, for example of held-out counts.
 
-        Under (1 - smoothing) P(i_1, ..., i_n) + smoothing P(i_1) ... P(i_n): without a floor the zeros of a converged
-        model would decide the figure. Items that the fit has not seen at all are left out.
+        Counts are scored with (1 - smoothing) P(i_1, ..., i_n) + smoothing P(i_1) ... P(i_n). Items that do not occur
+        in the training data are not scored.
+
+        Parameters
+        ----------
+        X : array, sparse array or table
+            Counts of the fitted shape.
+        smoothing : float, default=0.01
+            Weight of the independent modes. Without it a single zero of the model makes the result infinite.
+
+        Returns
+        -------
+        float
+            Mean log-probability (natural logarithm); NaN if nothing is scored.
         """
         check_is_fitted(self)
         smoothing = check_share("smoothing", smoothing)
@@ -268,21 +261,36 @@ class TensorPLSA(CountDecomposition):
         factors = [factor.T.astype(np.float64) for factor in self.factors_]
         marginals = [factor @ self.topic_weights_ for factor in factors]
         total = tokens = 0.0
-        step = max(1, _NUMBERS_AT_ONCE // self.topic_weights_.size)
+        step = max(1, _BLOCK_NUMBERS // self.topic_weights_.size)
         for start in range(0, data.values.size, step):
             part = {m: index[start : start + step] for m, index in enumerate(data.coords)}
-            apart = np.prod([marginals[m][index] for m, index in part.items()], axis=0)
-            together = operand(self.topic_weights_, factors, part).sum(axis=1)
-            mixed = (1 - smoothing) * together + smoothing * apart
-            x = data.values[start : start + step] * (apart > 0)
+            independent = np.prod([marginals[m][index] for m, index in part.items()], axis=0)
+            joint = operand(self.topic_weights_, factors, part).sum(axis=1)
+            mixed = (1 - smoothing) * joint + smoothing * independent
+            x = data.values[start : start + step] * (independent > 0)
             with np.errstate(divide="ignore"):
-                logs = np.log(mixed, out=np.zeros_like(mixed), where=apart > 0)
+                logs = np.log(mixed, out=np.zeros_like(mixed), where=independent > 0)
             total += inner(x, logs)
             tokens += float(x.sum())
         return total / tokens if tokens > 0 else float("nan")
 
     def top_items(self, mode: int = -1, labels: Any = None, *, n: int = 10) -> list[list[str]]:
-        """The n most probable items of a mode for each topic, by name (of a table: its labels)."""
+        """Return the most probable items of a mode for each topic.
+
+        Parameters
+        ----------
+        mode : int, default=-1
+            The mode.
+        labels : sequence of str, default=None
+            Names of the items. None: the labels of the table, or x0, x1, ... for an array.
+        n : int, default=10
+            Number of items per topic.
+
+        Returns
+        -------
+        list of lists of str
+            Names of the items of each topic, most probable first.
+        """
         check_is_fitted(self)
         mode = self._mode(mode)
         if labels is None and self.mode_labels_ is not None:
@@ -296,7 +304,7 @@ class TensorPLSA(CountDecomposition):
 
     @property
     def components_(self) -> Array:  # type: ignore[override]
-        """P(item|z) of the last mode."""
+        """P(item|z) of the last mode, K x items."""
         return self.factors_[-1]
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -309,46 +317,48 @@ class TensorPLSA(CountDecomposition):
         return int(mode) % n_modes
 
     def _known_data(self, X: Any, free: int | None) -> TensorData:
-        """X as counts with the fit's items in all modes but `free`."""
+        """Return X as counts with the items of the fit in all modes except `free`."""
         data = self._data(X, reset=False) if free in (0, None) else clone(self)._data(X, reset=True)
         known = tuple(int(size) for size in self.shape_)
         if data.labels is not None and len(data.shape) == len(known):
             if self.mode_labels_ is None:
-                raise InputError("The fit had an array, so its items have no names: give an array, not a table.")
-            data = with_known_labels(data, self.mode_labels_, free)
+                raise InputError("The model was fitted to an array, so its items have no names: give an array.")
+            data = _with_known_labels(data, self.mode_labels_, free)
         if len(data.shape) != len(known) or any(
             mode != free and mine != theirs for mode, (mine, theirs) in enumerate(zip(data.shape, known, strict=True))
         ):
-            but = "" if free is None else f" but for mode {free}"
-            raise InputError(f"The tensor has shape {data.shape} where the fit had {known}: all modes{but} must agree.")
+            except_free = "" if free is None else f" except mode {free}"
+            raise InputError(
+                f"The tensor has shape {data.shape} where the fit had {known}: all modes{except_free} must agree."
+            )
         return data
 
     def _data(self, X: Any, *, reset: bool) -> TensorData:
-        """X as counts, checked."""
-        if is_table(X, self.modes):
-            data = table_data(X, self.modes, self.counts)
+        """Return X as checked counts."""
+        if _is_table(X, self.modes):
+            data = _table_data(X, self.modes, self.counts)
         else:
-            data = array_data(self, X, reset=reset and getattr(X, "ndim", 2) <= 2)
+            data = _array_data(self, X, reset=reset and getattr(X, "ndim", 2) <= 2)
         check_range("Every count", data.values, working_dtype(self, data.values, reset))
         return data
 
-    def _beginnings(self, corpus: TensorCounts, K: int, n_init: int) -> Iterator[Callable[[], TensorRun]]:
-        """Functions that begin a run, one for each start."""
+    def _start_functions(self, corpus: TensorCounts, K: int, n_init: int) -> Iterator[Callable[[], TensorRun]]:
+        """Yield functions that begin a run, one for each start."""
         extrapolate = self.solver == SOLVERS[0]
         if not isinstance(self.init, str):
-            start = _given(self.init, corpus, K)
+            start = _given_start(self.init, corpus, K)
             yield lambda: begin(corpus, start, extrapolate=extrapolate)
             return
         if self.init != "random":
             raise InputError(f"init must be 'random' or a pair (topic_weights, factors), got {self.init!r}.")
         for rng in generators(self.random_state, n_init):
 
-            def start_anew(rng: np.random.Generator = rng) -> TensorRun:
+            def start_at_random(rng: np.random.Generator = rng) -> TensorRun:
                 return begin(corpus, random_start(corpus, K, rng), extrapolate=extrapolate)
 
-            yield start_anew
+            yield start_at_random
 
-    def _keep(self, fit: FitEnd[TensorRun], data: TensorData, corpus: TensorCounts, K: int) -> None:
+    def _set_fit(self, fit: FitEnd[TensorRun], data: TensorData, corpus: TensorCounts, K: int) -> None:
         clear_fit(self)
         weights, *factors = fit.run.point
         self.shape_ = np.array(data.shape, dtype=np.int64)
@@ -356,7 +366,7 @@ class TensorPLSA(CountDecomposition):
         self.topic_weights_ = weights[:K]
         for mode, (factor, totals) in enumerate(zip(factors, corpus.totals, strict=True)):
             topics = np.ascontiguousarray(factor[:, :K].T)
-            topics[topics.sum(axis=1) == 0] = totals / corpus.tokens  # a topic that lost all its counts
+            topics[topics.sum(axis=1) == 0] = totals / corpus.tokens  # a topic without counts
             setattr(self, f"factor_{mode}_", topics)
         self.n_tokens_ = corpus.tokens
         self.log_likelihood_ = fit.run.report.objective
@@ -365,8 +375,116 @@ class TensorPLSA(CountDecomposition):
         self.converged_ = fit.converged
 
 
-def _given(init: Any, corpus: TensorCounts, K: int) -> TensorPoint:
-    """A pair (P(z), factors) to start from, checked and normalized."""
+class TensorData(NamedTuple):
+    """Positive counts, with each tuple of indices once."""
+
+    coords: tuple[Array, ...]
+    values: Array
+    shape: tuple[int, ...]
+    labels: list[list[Any]] | None
+    """Of a table: the sorted names of the items of each mode."""
+
+
+def _is_table(X: Any, modes: Any) -> bool:
+    if sp.issparse(X):  # dok_array is a mapping too
+        return False
+    return isinstance(X, Mapping) or (modes is not None and hasattr(X, "columns"))
+
+
+def _array_data(estimator: Any, X: Any, *, reset: bool) -> TensorData:
+    """Return an n-way array as checked counts. Matrices are checked as scikit-learn does."""
+    if getattr(X, "ndim", 2) <= 2:
+        X = count_data(estimator, X, reset=reset)
+    if sp.issparse(X):
+        tensor = sp.coo_array(checked_sparse(X))
+        indices = tensor.coords if hasattr(tensor, "coords") else (tensor.row, tensor.col)  # scipy before 1.13
+        coords, values = tuple(np.asarray(index, dtype=np.int64) for index in indices), tensor.data
+    else:
+        X = np.asarray(X)
+        coords = tuple(np.asarray(index, dtype=np.int64) for index in np.nonzero(X))
+        values = X[coords]
+    return _checked_tensor(coords, values, tuple(X.shape), None)
+
+
+def _table_data(X: Any, modes: Sequence[str] | None, counts: str | None) -> TensorData:
+    """Return a long table as checked counts, one per combination of items."""
+    if modes is not None and (isinstance(modes, str) or not isinstance(modes, Sequence | np.ndarray)):
+        raise InputError(f"modes must be None or a list of names of columns, got {modes!r}.")
+    names = [str(name) for name in getattr(X, "columns", X)]
+    wanted = [name for name in names if name != counts] if modes is None else [str(name) for name in modes]
+    for name in [*wanted, *([] if counts is None else [counts])]:
+        if name not in names:
+            raise InputError(f"The table has no column {name!r}: its columns are {', '.join(map(repr, names))}.")
+    columns = {name: np.asarray(X[name]) for name in wanted}
+    if len({column.shape for column in columns.values()}) > 1 or any(c.ndim != 1 for c in columns.values()):
+        raise InputError("The columns of the table must have the same length.")
+    labels, coords = [], []
+    for name, column in columns.items():
+        if _has_missing(column):
+            raise InputError(f"The column {name!r} has missing values: remove those rows.")
+        items, inverse = np.unique(column, return_inverse=True)
+        labels.append([_plain(label) for label in items.tolist()])
+        coords.append(np.asarray(inverse, dtype=np.int64).ravel())
+    shape = tuple(len(names) for names in labels)
+    if counts is not None:
+        return _checked_tensor(tuple(coords), np.asarray(X[counts]), shape, labels)
+    order = np.lexsort(coords)
+    starts = new_tuples([index[order] for index in coords])
+    events = np.diff(np.append(starts, order.size)).astype(np.int64)
+    return _checked_tensor(tuple(index[order[starts]] for index in coords), events, shape, labels)
+
+
+def _checked_tensor(
+    coords: tuple[Array, ...], values: Array, shape: tuple[int, ...], labels: list[list[Any]] | None
+) -> TensorData:
+    if len(shape) < 2:
+        raise InputError(f"A tensor needs at least two modes, got {len(shape)}.")
+    for mode, size in enumerate(shape):
+        if size == 0:
+            raise InputError(f"Mode {mode} of the tensor has size 0: every mode needs at least one item.")
+    if values.dtype.kind not in "fiub" or values.ndim != 1:
+        raise InputError("The counts of the tensor must be real numbers.")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InputError("The tensor contains NaN or infinity: every count must be a finite number.")
+    if (values < 0).any():
+        raise InputError("Negative values in data: every count of the tensor must be at least 0.")
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
+    order = np.lexsort(coords)
+    if new_tuples([index[order] for index in coords]).size < order.size:
+        raise InputError("The tensor has duplicate entries: add them up first, for example with sum_duplicates().")
+    positive = values > 0
+    return TensorData(tuple(index[positive] for index in coords), values[positive], shape, labels)
+
+
+def _with_known_labels(data: TensorData, known: list[list[Any]], mode: int | None) -> TensorData:
+    """Return the counts of a table with the indices of the fit, without rows that have an unknown label."""
+    assert data.labels is not None
+    keep = np.ones(data.values.size, dtype=bool)
+    coords = list(data.coords)
+    for other, names in enumerate(known):
+        if other != mode:
+            place = {name: position for position, name in enumerate(names)}
+            lookup = np.array([place.get(name, -1) for name in data.labels[other]], dtype=np.int64)
+            coords[other] = lookup[data.coords[other]]
+            keep &= coords[other] >= 0
+    shape = tuple(data.shape[mode] if m == mode else len(names) for m, names in enumerate(known))
+    return TensorData(tuple(index[keep] for index in coords), data.values[keep], shape, data.labels)
+
+
+def _has_missing(column: Array) -> bool:
+    if column.dtype.kind == "f":
+        return bool(np.isnan(column).any())
+    return column.dtype.kind == "O" and any(value is None or value != value for value in column)
+
+
+def _plain(label: Any) -> Any:
+    """Return a label that a model file can store."""
+    return label if isinstance(label, bool | int | float | str) else str(label)
+
+
+def _given_start(init: Any, corpus: TensorCounts, K: int) -> TensorPoint:
+    """Return the start from a pair (P(z), factors), checked and normalized."""
     try:
         weights, given = init
         weights = np.asarray(weights, dtype=np.float64)

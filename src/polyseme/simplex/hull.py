@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from polyseme.kernels import Array, Floats
 
@@ -235,8 +236,8 @@ class SimplexDecomposition:
     def of(cls, model: Any, X: Any) -> SimplexDecomposition:
         """Return the decomposition of X by a fitted model.
 
-        For a model of counts, points, corners and weights are divided by their sums. A model of real-valued points
-        provides the method `simplex_points`, whose result is used as the points.
+        For a model of counts, points, corners and weights are divided by their sums. A model whose scikit-learn tags do
+        not require non-negative data, such as RealTopicModel, takes the points as they are.
 
         Parameters
         ----------
@@ -253,9 +254,8 @@ class SimplexDecomposition:
         """
         weights = np.asarray(model.transform(X), dtype=np.float64)
         corners = np.asarray(model.components_, dtype=np.float64)
-        own_points = getattr(model, "simplex_points", None)
-        if own_points is not None:
-            return cls(np.asarray(own_points(X), dtype=np.float64), corners, weights)
+        if hasattr(model, "__sklearn_tags__") and not get_tags(model).input_tags.positive_only:
+            return cls(np.asarray(X, dtype=np.float64), corners, weights)
         rows = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
         return cls(_normalize_rows(rows), _normalize_rows(corners), _normalize_rows(weights))
 
