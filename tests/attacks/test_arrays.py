@@ -23,7 +23,8 @@ from polyseme.metrics import coherence, top_words
 from polyseme.retrieval import SearchIndex
 from polyseme.runs.documents import COUNTS_FILE, read_counts
 from polyseme.scale import open_shards, write_shards
-from polyseme.selection import choose_n_topics, score_documents
+from polyseme.selection import select_n_topics
+from polyseme.selection.cross_validation import score_documents
 from polyseme.text import _counting
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -120,7 +121,7 @@ def test_public_functions_refuse_wrong_indices(tmp_path):
     words = [f"word{number}" for number in range(12)]
     calls = [
         lambda X: score_documents(model, X),
-        lambda X: choose_n_topics(X, [2], max_documents=20),
+        lambda X: select_n_topics(X, [2], folds_run=1, max_documents=20),
         lambda X: write_shards([X], tmp_path / "shards"),
         lambda X: SearchIndex(X, words),
         lambda X: coherence(top_words(model.components_, 5), X),

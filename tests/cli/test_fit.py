@@ -264,7 +264,7 @@ def test_the_number_of_topics_is_chosen_once_and_loaded_on_resume(tmp_path, monk
     assert number == choice["chosen"] == choice["n_topics"] > 1
     assert choice["structured"]
     assert f"{choice['reason']} (Use -k to set another number.)" in console.file.getvalue()
-    monkeypatch.setattr(fitting, "choose_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
+    monkeypatch.setattr(fitting, "select_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
     assert choose_once(counts, tmp_path, notes(), seed=0, resume=True, quiet=True) == (number, choice)
     remove_choice(tmp_path)
     assert not list(tmp_path.iterdir())

@@ -36,7 +36,7 @@ from polyseme.datasets.synthetic import sample_corpus
 from polyseme.io import files
 from polyseme.priors import TopicSelection
 from polyseme.scale import ShardError, open_shards, write_shards
-from polyseme.selection import choose_n_topics
+from polyseme.selection import select_n_topics
 from polyseme.solvers.checkpoints import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -419,7 +419,7 @@ def test_functions_without_support_for_shards_refuse_them_before_any_work(shards
     with pytest.raises(UnsupportedError, match="NMF takes no shards"):
         NMF(2, loss="frobenius").fit(shards)
     model = PLSA(2, random_state=0, max_iter=2).fit(X)
-    for method in (model.partial_fit, model.perplexity, model.score, choose_n_topics):
+    for method in (model.partial_fit, model.perplexity, model.score, select_n_topics):
         with pytest.raises(UnsupportedError, match="one shard after the other"):
             method(shards)
     assert not em_steps

@@ -9,8 +9,8 @@ from polyseme import LDA, LSA, NMF, PLSA, InputError
 from polyseme.core.holdout import split_tokens
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import SparseCounts
-from polyseme.selection import cross_validate, document_folds, score_documents
-from polyseme.selection.cross_validation import DocumentScores, token_folds
+from polyseme.selection import cross_validate
+from polyseme.selection.cross_validation import DocumentScores, document_folds, score_documents, token_folds
 
 X = oracles.mixed_counts(3, 60, 40, 3)
 
@@ -56,7 +56,7 @@ def naive_logs(model, observed, scored, unigram, eps):
 
 
 @pytest.mark.parametrize("kind", ["completion", "folded in"])
-def test_by_documents_against_a_naive_loop(kind):
+def test_scores_by_documents_equal_a_naive_loop(kind):
     model = PLSA(3, random_state=0, tol=1e-4)
     found = cross_validate(model, X, n_folds=5, kind=kind, seed=7)
     logs, unigram_logs, tokens = np.zeros(60), np.zeros(60), np.zeros(60)
@@ -78,7 +78,7 @@ def test_by_documents_against_a_naive_loop(kind):
     assert found.fold_perplexities.shape == found.seconds.shape == (5,)
 
 
-def test_by_words_against_a_naive_loop():
+def test_scores_by_words_equal_a_naive_loop():
     found = cross_validate(PLSA(3, random_state=0, tol=1e-4), X, by="words", n_folds=3, seed=1)
     logs = np.zeros(60)
     for observed, scored in token_folds(counts_of(X), 3, seed=1):
@@ -97,7 +97,7 @@ def test_true_topics_beat_the_unigram_and_more_topics_fold_in_better():
 
 @pytest.mark.parametrize("model", [LDA(3, random_state=0), NMF(3, random_state=0)], ids=["lda", "nmf"])
 @pytest.mark.parametrize("by", ["documents", "words"])
-def test_other_models(model, by):
+def test_other_models_can_be_cross_validated(model, by):
     found = cross_validate(model, sp.csr_array(X), by=by, n_folds=3)
     assert found.perplexity < found.unigram_perplexity
     assert not hasattr(model, "components_")
@@ -115,7 +115,7 @@ def test_the_standard_error_is_that_of_repeated_samples():
     assert np.mean(errors) == pytest.approx(np.std(means), rel=0.1)
 
 
-def test_paired_differences_are_sharper_than_either_score():
+def test_paired_differences_have_a_smaller_error_than_either_score():
     folds = {k: cross_validate(PLSA(k, random_state=0), X, n_folds=4).scores for k in (2, 3)}
     gain, error = folds[3].gain_over(folds[2])
     assert gain == pytest.approx(folds[3].mean - folds[2].mean)
@@ -126,7 +126,7 @@ def test_paired_differences_are_sharper_than_either_score():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"n_folds": 61}, "60 documents cannot be parted into 61 folds: give at most 60 folds."),
+        ({"n_folds": 61}, "n_folds=61 is more than the 60 documents: use at most 60 folds."),
         ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),
         ({"by": "pages"}, "by must be one of 'documents', 'words', 'entries'"),
         ({"kind": "training", "n_folds": 2}, "kind must be one of 'completion', 'folded in'"),
@@ -135,31 +135,31 @@ def test_paired_differences_are_sharper_than_either_score():
         ({"unseen": "guess"}, "unseen must be 'leave out' or 'raise'"),
     ],
 )
-def test_bad_arguments_get_one_sentence(arguments, sentence):
+def test_wrong_arguments_raise_one_sentence(arguments, sentence):
     with pytest.raises(InputError) as caught:
         cross_validate(PLSA(2, random_state=0), X, **arguments)
     assert str(caught.value).startswith(sentence)
 
 
-def test_a_fold_with_unseen_words_leaves_them_out_or_says_so():
+def test_unseen_words_are_not_scored_or_raise():
     rare = np.hstack([X + 1, np.eye(60)[:, :2]])
     found = cross_validate(PLSA(2, random_state=0), rare, n_folds=3, kind="folded in")
     assert found.scores.unseen_tokens == 2
-    with pytest.raises(InputError, match=r"tokens of words that its training documents do not have: leave rare"):
+    with pytest.raises(InputError, match=r"tokens of words that its training documents do not have: remove rare"):
         cross_validate(PLSA(2, random_state=0), rare, n_folds=3, kind="folded in", unseen="raise")
 
 
-def test_a_fold_that_shares_no_word_with_the_others_is_refused():
-    with pytest.raises(InputError, match="Fold 1 has no held-out word"):
+def test_a_fold_that_shares_no_word_with_the_others_raises():
+    with pytest.raises(InputError, match="Fold 1 shares no held-out word"):
         cross_validate(PLSA(1, random_state=0), np.eye(4), n_folds=4, kind="folded in")
 
 
-def test_models_without_token_probabilities_are_refused():
+def test_models_without_token_probabilities_raise():
     with pytest.raises(InputError, match=r"LSA has no P\(w\|d\)"):
         score_documents(LSA(2).fit(X), X)
 
 
-def test_progress_is_told():
-    told = []
-    cross_validate(PLSA(2, random_state=0), X, n_folds=3, progress=lambda done, of: told.append((done, of)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+def test_progress_is_called_after_each_fold():
+    calls = []
+    cross_validate(PLSA(2, random_state=0), X, n_folds=3, progress=lambda done, of: calls.append((done, of)))
+    assert calls == [(1, 3), (2, 3), (3, 3)]

@@ -1,4 +1,4 @@
-"""The number of topics: planted ones are found, a unigram has none, and the choice says why."""
+"""The number of topics: planted topics are found, a unigram corpus has none, and the choice has a reason."""
 
 import json
 import sys
@@ -11,15 +11,9 @@ import scipy.sparse as sp
 from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError
 from polyseme.datasets import synthetic_corpus
 from polyseme.plots import plot_selection
-from polyseme.selection import (
-    choose_n_topics,
-    document_folds,
-    select_n_topics,
-    spread_values,
-    suggest_merges,
-    suggest_splits,
-)
-from polyseme.selection.n_topics import Topics, default_values, merge_costs, merged
+from polyseme.selection import select_n_topics, suggest_merges, suggest_splits
+from polyseme.selection.cross_validation import document_folds
+from polyseme.selection.n_topics import Topics, default_values, merge_costs, merge_topics, spread_values
 
 
 def planted(n_topics, seed, n_documents=400, n_words=400):
@@ -86,16 +80,26 @@ def test_a_unigram_has_no_structure():
 
 
 @pytest.mark.parametrize("estimator", [PLSA(random_state=0), NMF(random_state=0), LDA(random_state=0)])
-def test_other_estimators(six, estimator):
+def test_other_estimators_find_the_planted_number(six, estimator):
     assert select_n_topics(six, [3, 6, 12], estimator=estimator, folds_run=1, refine=False, n_jobs=1).chosen == 6
     assert estimator.n_components == 10
 
 
-def test_the_cheap_choice_draws_documents_and_counts_one_fold(six):
-    found = choose_n_topics(six, [3, 6, 9], max_documents=200, n_jobs=1)
+def test_max_documents_draws_documents_at_random(six):
+    found = select_n_topics(six, [3, 6, 9], folds_run=1, max_documents=200, n_jobs=1)
     assert found.chosen in (5, 6, 7)
     assert found.fits[6].scores.tokens.size == 40
     assert np.isnan(found.rows[0].stability)
+    rows = np.sort(np.random.default_rng(0).choice(400, 200, replace=False))
+    drawn = select_n_topics(six[rows], [3, 6, 9], folds_run=1, n_jobs=1)
+    assert drawn.unigram_perplexity == found.unigram_perplexity
+    assert [row.perplexity for row in drawn.rows] == [row.perplexity for row in found.rows]
+
+
+def test_max_documents_above_the_number_of_documents_changes_nothing(six):
+    settings = {"folds_run": 1, "refine": False, "n_jobs": 1}
+    found = select_n_topics(six, [6], max_documents=400, **settings)
+    assert found.rows[0].perplexity == select_n_topics(six, [6], **settings).rows[0].perplexity
 
 
 def test_the_reason_names_the_ends_of_the_range(six):
@@ -108,7 +112,7 @@ def test_the_reason_names_the_ends_of_the_range(six):
     assert high.reason.endswith("9 is the least number tried: fewer may do as well.")
 
 
-def test_one_topic_is_a_row_where_it_is_asked_for(six):
+def test_one_topic_is_a_row_if_it_is_among_the_numbers(six):
     found = select_n_topics(six, [1, 6], folds_run=1, n_jobs=1, refine=False)
     assert [row.n_topics for row in found.rows] == [1, 6]
     assert found.rows[0].perplexity == pytest.approx(found.unigram_perplexity)
@@ -116,11 +120,11 @@ def test_one_topic_is_a_row_where_it_is_asked_for(six):
     assert found.fits[1].components[0].shape == (1, seen.size)
 
 
-def test_progress_is_told(six):
-    told = []
-    select_n_topics(six, [2, 3], folds_run=1, n_jobs=1, progress=lambda *state: told.append(state))
-    assert told[0] == (0, 6, "fitting 3 topics")
-    assert told[-1] == (2, 2, "done")
+def test_progress_is_called_before_each_fit_and_at_the_end(six):
+    calls = []
+    select_n_topics(six, [2, 3], folds_run=1, n_jobs=1, progress=lambda *state: calls.append(state))
+    assert calls[0] == (0, 6, "fitting 3 topics")
+    assert calls[-1] == (2, 2, "done")
 
 
 def test_without_matplotlib_the_message_names_the_extra(found, monkeypatch):
@@ -129,7 +133,7 @@ def test_without_matplotlib_the_message_names_the_extra(found, monkeypatch):
         plot_selection(found)
 
 
-def test_the_picture_shows_the_curve_and_the_choice(found, tmp_path):
+def test_the_plot_shows_the_curve_and_the_choice(found, tmp_path):
     ax = plot_selection(found)
     lines = {line.get_label(): line for line in ax.get_lines()}
     assert list(lines["chosen: 6"].get_xdata()) == [6]
@@ -137,7 +141,7 @@ def test_the_picture_shows_the_curve_and_the_choice(found, tmp_path):
     assert (tmp_path / "choice.png").stat().st_size > 5000
 
 
-def test_spread_values():
+def test_values_grow_by_a_constant_factor():
     assert spread_values(5, 60) == [5, 7, 9, 11, 15, 20, 26, 35, 46, 60]
     assert spread_values(3, 3) == [3]
     assert default_values(2000, 5000)[0] == 2
@@ -149,26 +153,27 @@ def test_spread_values():
 @pytest.mark.parametrize(
     ("numbers", "arguments", "sentence"),
     [
-        ([], {}, "There is no number of topics to try: the range is empty."),
-        (range(9, 3), {}, "There is no number of topics to try: the range is empty."),
+        ([], {}, "n_topics is empty: give at least one number of topics."),
+        (range(9, 3), {}, "n_topics is empty: give at least one number of topics."),
         ([0, 2], {}, "a number of topics must be a whole number of at least 1, got 0."),
-        ([2], {"n_folds": 500}, "400 documents cannot be parted into 500 folds"),
+        ([2], {"n_folds": 500}, "n_folds=500 is more than the 400 documents: use at most 400 folds."),
+        ([2], {"max_documents": 1}, "max_documents must be a whole number of at least 2, got 1."),
         ([2], {"folds_run": 0}, "folds_run must be a whole number of at least 1"),
         ([2], {"estimator": "plsa"}, "estimator must be a topic model such as PLSA()"),
     ],
 )
-def test_bad_arguments_get_one_sentence(six, numbers, arguments, sentence):
+def test_wrong_arguments_raise_one_sentence(six, numbers, arguments, sentence):
     with pytest.raises(InputError) as caught:
         select_n_topics(six, numbers, **arguments)
     assert str(caught.value).startswith(sentence)
 
 
-def test_an_empty_range_of_values_is_refused():
+def test_an_empty_range_of_values_raises():
     with pytest.raises(InputError, match="is empty: 3 is less than 9"):
         spread_values(9, 3)
 
 
-def test_documents_without_a_common_word_are_refused():
+def test_documents_without_a_common_word_raise():
     with pytest.raises(InputError, match="share no word"):
         select_n_topics(sp.csr_array(2 * np.eye(10)), [2], n_jobs=1)
 
@@ -178,7 +183,7 @@ def naive_cost(phi, tokens, i, j):
     return sum(tokens[k] * (phi[k] * np.log(phi[k] / m)).sum() for k in (i, j))
 
 
-def test_merging_takes_the_cheapest_pair():
+def test_the_pair_with_the_smallest_loss_is_merged_first():
     rng = np.random.default_rng(0)
     phi, theta = rng.dirichlet(np.full(12, 0.5), 5) + 1e-9, rng.dirichlet(np.ones(5), 7)
     phi /= phi.sum(axis=1, keepdims=True)
@@ -188,12 +193,12 @@ def test_merging_takes_the_cheapest_pair():
     for (i, j), cost in pairs.items():
         assert costs[i, j] == pytest.approx(cost, rel=1e-9)
     i, j = min(pairs, key=pairs.get)
-    fewer = merged(Topics(theta, phi, tokens), 4)
+    fewer = merge_topics(Topics(theta, phi, tokens), 4)
     np.testing.assert_allclose(fewer.doc_topic[:, i], theta[:, i] + theta[:, j])
     expected = (tokens[i] * phi[i] + tokens[j] * phi[j]) / (tokens[i] + tokens[j])
     np.testing.assert_allclose(fewer.components[i], expected)
     assert fewer.tokens.sum() == pytest.approx(tokens.sum())
-    np.testing.assert_allclose(merged(Topics(theta, phi, tokens), 1).components[0], tokens @ phi / tokens.sum())
+    np.testing.assert_allclose(merge_topics(Topics(theta, phi, tokens), 1).components[0], tokens @ phi / tokens.sum())
 
 
 def test_merges_are_suggested_for_too_many_topics_and_splits_for_too_few(six):

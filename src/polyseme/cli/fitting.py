@@ -40,7 +40,8 @@ from polyseme.runs.run import MODEL_FILE, sample_rows, take_counts, with_documen
 from polyseme.runs.topic_documents import Labels
 from polyseme.runs.write import save_model, write_files, write_fitted_shards
 from polyseme.scale import DiskCorpus, open_shards, write_shards
-from polyseme.selection import choose_n_topics
+from polyseme.selection import select_n_topics
+from polyseme.selection.n_topics import default_estimator
 from polyseme.solvers.checkpoints import Checkpoint
 from polyseme.text import Vectorizer
 
@@ -310,7 +311,14 @@ def _choose(counts: Any, notes: Console, *, seed: int, quiet: bool) -> dict[str,
             "reason": f"Number of topics: {n_topics}. With fewer than {FEW_DOCUMENTS} documents none can be held out.",
         }
     with progress_bar(notes, "Choosing the number of topics", quiet=quiet) as update:
-        selection = choose_n_topics(counts, random_state=seed, progress=update)
+        selection = select_n_topics(
+            counts,
+            estimator=default_estimator(None, seed, max_iter=50),
+            folds_run=1,
+            random_state=seed,
+            max_documents=5000,
+            progress=update,
+        )
     choice = selection.as_dict()
     if selection.structured:
         return {**choice, "n_topics": selection.chosen}

@@ -1,4 +1,4 @@
-"""Which topics of a fitted model are nearly the same, and which hold two subjects."""
+"""Suggestions which topics of a fitted model to merge and which to split."""
 
 from __future__ import annotations
 
@@ -13,21 +13,30 @@ from polyseme.errors import InputError
 from polyseme.estimators.base import count_data
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.kernels.threads import effective_threads
-from polyseme.selection.cross_validation import probabilistic
+from polyseme.selection.cross_validation import as_probabilistic
 from polyseme.selection.n_topics import Selection, merge_costs, select_n_topics
 from polyseme.utils import MOST, check_nonnegative
 
-_LEAST_TOKENS = 2.0
-"""of a topic in a document, for the document to say something about what lies within the topic"""
-_LEAST_DOCUMENTS = 10
+_MIN_TOKENS = 2.0
+"""Documents with fewer tokens of a topic are not used to split it."""
+_MIN_DOCUMENTS = 10
+"""Topics with fewer documents are not split."""
 
 
 @dataclass(frozen=True)
 class MergeSuggestion:
-    """Two topics that could be one.
+    """Two topics that could be merged.
 
-    divergence : their Jensen-Shannon divergence, weighted by their tokens, in nats: 0 for equal topics, at most log 2.
-    loss : what one topic in their place would lose, in nats per token of the whole corpus.
+    Attributes
+    ----------
+    first : int
+        Number of the first topic.
+    second : int
+        Number of the second topic.
+    divergence : float
+        Jensen-Shannon divergence of the topics, weighted by their tokens, in nats: 0 for equal topics, at most log 2.
+    loss : float
+        Log-likelihood that a merged topic would lose, in nats per token of the whole corpus.
     """
 
     first: int
@@ -38,10 +47,18 @@ class MergeSuggestion:
 
 @dataclass(frozen=True)
 class SplitSuggestion:
-    """A topic whose own tokens are better told by two topics.
+    """A topic whose tokens two topics predict better than one.
 
-    gain, standard_error : held-out log-probability per token of the topic that two topics gain over one.
-    components : the two topics, 2 x words, for a first look.
+    Attributes
+    ----------
+    topic : int
+        Number of the topic.
+    gain : float
+        Held-out log-probability per token of the topic that two topics gain over one.
+    standard_error : float
+        Standard error of `gain`.
+    components : array of shape (2, n_words)
+        The two topics.
     """
 
     topic: int
@@ -51,19 +68,31 @@ class SplitSuggestion:
 
 
 def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[MergeSuggestion]:
-    """Pairs of topics of a fitted model that are nearly the same, the most alike first.
+    """Return pairs of topics that are nearly equal, most similar first.
 
-    Each topic is in the list with as many others as it resembles; merge one pair, and look again.
+    A topic may occur in several pairs. Merge one pair, then call the function again.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted topic model.
+    max_divergence : float, default=0.25
+        Largest Jensen-Shannon divergence of a pair, in nats.
+
+    Returns
+    -------
+    list of MergeSuggestion
+        The pairs.
     """
     check_is_fitted(model)
     limit = check_nonnegative("max_divergence", max_divergence)
-    model = probabilistic(model)
+    model = as_probabilistic(model)
     tokens = np.asarray(model.topic_weights_ * model.n_tokens_)
     costs = merge_costs(model.components_, tokens)
     found = []
     for first, second in zip(*np.triu_indices(len(tokens), 1), strict=True):
-        together = tokens[first] + tokens[second]
-        divergence = float(costs[first, second] / together) if together > 0 else 0.0
+        both = tokens[first] + tokens[second]
+        divergence = float(costs[first, second] / both) if both > 0 else 0.0
         if divergence <= limit:
             loss = float(costs[first, second] / model.n_tokens_)
             found.append(MergeSuggestion(int(first), int(second), max(divergence, 0.0), max(loss, 0.0)))
@@ -73,16 +102,33 @@ def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[MergeSug
 def suggest_splits(
     model: Any, X: Any, *, min_gain: float = 0.02, random_state: int = 0, n_jobs: int | None = None
 ) -> list[SplitSuggestion]:
-    """Topics of a model fitted on X whose own tokens have structure, those that gain most first.
+    """Return topics whose tokens contain more than one subject, those with the largest gain first.
 
-    The tokens that the fit gives to a topic, x P(z|d,w), are a corpus of their own: if two topics predict its held-out
-    words better than its unigram does, by the same rule that finds a corpus structured (`select_n_topics`), the topic
-    holds more than one subject. Two topics must gain more than `min_gain` nats per token: where topics overlap, the
-    tokens of a topic with one subject show a little structure too, which is significant in a large corpus.
+    The expected counts x P(z|d,w) of a topic form a corpus. If two topics predict held-out words of this corpus better
+    than its unigram, by the rule of `select_n_topics`, the topic contains more than one subject.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted topic model.
+    X : array-like or sparse matrix of shape (n_documents, n_words)
+        The training documents.
+    min_gain : float, default=0.02
+        Smallest gain in nats per token. Overlapping topics give a small gain even for a topic with one subject, which
+        is significant in a large corpus.
+    random_state : int, default=0
+        Seed of the folds and the fits.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores.
+
+    Returns
+    -------
+    list of SplitSuggestion
+        The topics.
     """
     check_is_fitted(model)
-    least = check_nonnegative("min_gain", min_gain)
-    model = probabilistic(model)
+    min_gain = check_nonnegative("min_gain", min_gain)
+    model = as_probabilistic(model)
     counts = sparse_counts(count_data(model, X, reset=False), model.components_.dtype)
     if counts.n_docs != len(model.doc_topic_):
         raise InputError(f"X must be the {len(model.doc_topic_)} documents of the fit, got {counts.n_docs}.")
@@ -92,24 +138,24 @@ def suggest_splits(
     found = []
     for topic in range(len(model.components_)):
         own = _own_tokens(counts, theta[:, topic], phi[:, topic], q)
-        if own.n_docs < _LEAST_DOCUMENTS:
+        if own.n_docs < _MIN_DOCUMENTS:
             continue
-        seen = select_n_topics(own.matrix(), [2], refine=False, n_jobs=n_jobs, random_state=random_state)
-        if seen.structured:
-            found.append(_split(topic, seen))
-    found = [split for split in found if split.gain > least]
+        selection = select_n_topics(own.matrix(), [2], refine=False, n_jobs=n_jobs, random_state=random_state)
+        if selection.structured:
+            found.append(_split(topic, selection))
+    found = [split for split in found if split.gain > min_gain]
     return sorted(found, key=lambda split: -split.gain)
 
 
 def _own_tokens(counts: SparseCounts, weights: Array, words: Array, q: Array) -> SparseCounts:
-    """x P(z|d,w) of one topic, in the documents that have enough of it."""
+    """Return x P(z|d,w) of one topic, in the documents with enough of its tokens."""
     rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
     share: Floats = np.divide(weights[rows] * words[counts.indices], q, out=np.zeros_like(q), where=q > 0)
     tokens = counts.values * share
-    own = counts.with_values(np.where(tokens * MOST[counts.dtype] < 1, 0, tokens))  # what a fit would refuse
-    return own.take(np.flatnonzero(own.totals >= _LEAST_TOKENS))
+    own = counts.with_values(np.where(tokens * MOST[counts.dtype] < 1, 0, tokens))  # a fit would refuse smaller counts
+    return own.take(np.flatnonzero(own.totals >= _MIN_TOKENS))
 
 
-def _split(topic: int, seen: Selection) -> SplitSuggestion:
-    fit = seen.fits[2]
+def _split(topic: int, selection: Selection) -> SplitSuggestion:
+    fit = selection.fits[2]
     return SplitSuggestion(topic, *fit.scores.gain_over_unigram(), components=fit.components[0])

@@ -117,7 +117,7 @@ def select(
 
 def numbers_of(text: str | None) -> list[int] | None:
     """Return the numbers of topics in the value of -k: about ten for a:b, all for a:b:step, or a list a,b,c."""
-    from polyseme.selection import spread_values
+    from polyseme.selection.n_topics import spread_values
 
     if text is None:
         return None
