@@ -20,7 +20,7 @@ def weights_and_labels(seed, n=200, K=5, n_labels=4, sharpness=0.3):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_hard_figures_are_scikit_learns(seed):
+def test_hard_measures_equal_scikit_learn(seed):
     theta, labels = weights_and_labels(seed, K=3 + seed)
     found, chosen = label_agreement(theta, labels), hard_labels(theta)
     assert found.nmi == pytest.approx(normalized_mutual_info_score(labels, chosen), rel=1e-12)
@@ -42,7 +42,7 @@ def test_hard_figures_are_scikit_learns(seed):
         ([0, 0, 1, 1], [0, 1, 2, 2]),
     ],
 )
-def test_edge_cases_are_scikit_learns(chosen, labels):
+def test_edge_cases_equal_scikit_learn(chosen, labels):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = label_agreement(np.eye(3)[chosen], labels)
@@ -51,13 +51,13 @@ def test_edge_cases_are_scikit_learns(chosen, labels):
     assert (found.soft_nmi, found.soft_ari, found.soft_purity) == pytest.approx((found.nmi, found.ari, found.purity))
 
 
-def test_soft_figures_of_certain_weights_are_the_hard_ones():
+def test_soft_measures_of_one_hot_weights_equal_the_hard_ones():
     theta, labels = weights_and_labels(5)
     found = label_agreement(np.eye(5)[hard_labels(theta)], labels)
     assert (found.soft_nmi, found.soft_ari, found.soft_purity) == pytest.approx((found.nmi, found.ari, found.purity))
 
 
-def test_soft_figures_are_those_of_drawn_topics():
+def test_soft_measures_equal_the_mean_over_drawn_topics():
     """The pairs behind the soft ARI are the mean over draws of every document's topic."""
     theta, labels = weights_and_labels(6, n=60)
     rng = np.random.default_rng(7)
@@ -80,7 +80,7 @@ def test_soft_figures_are_those_of_drawn_topics():
     assert found.soft_nmi == pytest.approx(2 * (entropies - entropy(joint)) / entropies, rel=1e-12)
 
 
-def test_documents_without_a_label_are_left_out():
+def test_documents_without_a_label_are_ignored():
     theta, labels = weights_and_labels(8)
     some = [None if d % 3 == 0 else f"label {label}" for d, label in enumerate(labels)]
     known = np.arange(200) % 3 > 0
@@ -89,7 +89,7 @@ def test_documents_without_a_label_are_left_out():
     assert (nothing.n_documents, nothing.n_labels, nothing.nmi, nothing.soft_purity) == (0, 0, 1, 1)
 
 
-def test_labels_of_any_kind():
+def test_labels_may_have_any_type():
     theta, labels = weights_and_labels(9)
     wanted = label_agreement(theta, labels)
     for other in (
@@ -101,7 +101,7 @@ def test_labels_of_any_kind():
         assert asdict(label_agreement(theta, other)) == pytest.approx(asdict(wanted), rel=1e-12)
 
 
-def test_labels_of_the_wrong_length():
+def test_labels_of_the_wrong_length_raise():
     theta, labels = weights_and_labels(10)
     with pytest.raises(InputError, match=r"labels must be one for each of the 200 documents, got 199\."):
         label_agreement(theta, labels[1:])
@@ -109,7 +109,7 @@ def test_labels_of_the_wrong_length():
         label_agreement(theta, "sport")
 
 
-def test_hard_labels_take_the_first_of_equal_ones():
+def test_hard_labels_are_the_first_of_equal_weights():
     assert hard_labels(np.array([[0.4, 0.4, 0.2], [0.2, 0.2, 0.6]])).tolist() == [0, 2]
 
 

@@ -1,5 +1,6 @@
 """Coherence against plain loops over the definitions, and against gensim's CoherenceModel on the same reference."""
 
+import importlib
 import math
 import warnings
 
@@ -11,17 +12,10 @@ from hypothesis import strategies as st
 
 import oracles
 from polyseme import InputError
-from polyseme.metrics import (
-    Cooccurrence,
-    TokenSequences,
-    coherence,
-    coherence_of,
-    cooccurrence_in_documents,
-    cooccurrence_in_windows,
-    token_sequences,
-    top_words,
-)
-from polyseme.metrics import coherence as cooccurrence
+from polyseme.metrics import TokenSequences, coherence, token_sequences, top_words
+from polyseme.metrics.coherence import Cooccurrence, coherence_of, cooccurrence_in_documents, cooccurrence_in_windows
+
+coherence_module = importlib.import_module("polyseme.metrics.coherence")  # the package has a function of this name
 
 MEASURES = ("umass", "uci", "npmi", "c_v")
 GENSIM_NAMES = {"umass": "u_mass", "uci": "c_uci", "npmi": "c_npmi", "c_v": "c_v"}
@@ -87,7 +81,7 @@ def some_topics(seed, n_words=40, n_topics=6, n_top=7):
 
 
 @pytest.mark.parametrize("window", [1, 2, 5, 20, 1000])
-def test_windows_are_counted_by_their_definition(window):
+def test_windows_are_counted_as_defined(window):
     texts, topics = random_texts(0), some_topics(1)
     counted = cooccurrence_in_windows(topics, sequences(texts), window)
     windows = all_windows(texts, window)
@@ -105,7 +99,7 @@ def test_windows_are_counted_by_their_definition(window):
     window=st.integers(1, 14),
 )
 @settings(max_examples=200, deadline=None)
-def test_any_texts_are_counted_by_the_definition_and_have_finite_figures(texts, topic, window):
+def test_any_texts_are_counted_as_defined_and_have_finite_coherence(texts, topic, window):
     counted = cooccurrence_in_windows([topic], sequences(texts), window)
     windows = all_windows(texts, window)
     wanted = [[sum(a in one and b in one for one in windows) for b in topic] for a in topic]
@@ -116,7 +110,7 @@ def test_any_texts_are_counted_by_the_definition_and_have_finite_figures(texts, 
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix, sp.coo_array])
-def test_documents_are_counted_by_their_definition(form):
+def test_documents_are_counted_as_defined(form):
     X, topics = oracles.random_counts(2, 50, 40, empty_rows=[4], empty_words=[7]), some_topics(3)
     counted = cooccurrence_in_documents(topics, form(X))
     present = X > 0
@@ -125,12 +119,12 @@ def test_documents_are_counted_by_their_definition(form):
     assert (counted.n_windows, counted.reference, counted.window) == (50, "documents", None)
 
 
-def test_documents_in_blocks_and_without_numpys_own_bit_count(monkeypatch):
+def test_blocks_and_the_bit_count_of_numpy_1_change_nothing(monkeypatch):
     X, topics = oracles.random_counts(2, 500, 40), some_topics(3)
     wanted = cooccurrence_in_documents(topics, X).together
-    monkeypatch.setattr(cooccurrence, "_FLAGS_AT_ONCE", 3000)
+    monkeypatch.setattr(coherence_module, "_BLOCK_FLAGS", 3000)
     assert np.array_equal(cooccurrence_in_documents(topics, X).together, wanted)
-    monkeypatch.setattr(cooccurrence, "_bits_set", cooccurrence._bits_by_table)
+    monkeypatch.setattr(coherence_module, "_bits_set", coherence_module._bits_by_table)
     assert np.array_equal(cooccurrence_in_documents(topics, X).together, wanted)
 
 
@@ -140,7 +134,7 @@ def test_explicit_zeros_are_no_occurrences():
     assert X.nnz == 3
 
 
-def test_words_outside_the_vocabulary_take_their_place_in_a_window():
+def test_words_outside_the_vocabulary_take_a_place_in_a_window():
     texts = token_sequences([["a", "x", "y", "b"], ["b"], []], ["a", "b"])
     assert texts.tokens.tolist() == [0, -1, -1, 1, 1]
     assert texts.indptr.tolist() == [0, 4, 5, 5]
@@ -153,7 +147,7 @@ def test_words_outside_the_vocabulary_take_their_place_in_a_window():
 
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("window", [3, 10])
-def test_windowed_coherence_is_that_of_the_loops(measure, window):
+def test_coherence_in_windows_equals_naive_loops(measure, window):
     texts, topics = random_texts(4), some_topics(5)
     windows = all_windows(texts, window)
     report = coherence(topics, sequences(texts), measure, window=window)
@@ -166,7 +160,7 @@ def test_windowed_coherence_is_that_of_the_loops(measure, window):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_coherence_in_documents_is_that_of_the_loops(measure):
+def test_coherence_in_documents_equals_naive_loops(measure):
     X, topics = oracles.random_counts(6, 80, 40), some_topics(7)
     report = coherence(topics, X, measure)
     windows = [set(np.flatnonzero(row)) for row in X]
@@ -175,7 +169,7 @@ def test_coherence_in_documents_is_that_of_the_loops(measure):
     assert (report.reference, report.window, report.n_windows) == ("documents", None, 80)
 
 
-def test_the_usual_windows():
+def test_each_measure_has_its_usual_window():
     texts, topics = sequences(random_texts(8)), some_topics(9)
     assert [coherence(topics, texts, measure).window for measure in MEASURES] == [None, 10, 10, 110]
     in_documents = coherence(topics, texts, "umass")
@@ -184,7 +178,7 @@ def test_the_usual_windows():
     np.testing.assert_allclose(in_documents.topics, coherence(topics, counts, "umass").topics, rtol=1e-14)
 
 
-def test_a_golden_value_by_hand():
+def test_coherence_equals_a_value_computed_by_hand():
     """Two words in 2 of 4 documents each, once together: PMI = log(1/4 / (1/2 * 1/2)) = 0."""
     X = np.array([[1, 1], [1, 0], [0, 1], [0, 0]])
     assert coherence([[0, 1]], X, "npmi").mean == pytest.approx(0, abs=1e-11)
@@ -258,18 +252,18 @@ def test_words_in_all_documents_are_together_by_chance():
     [
         (([[0, 1]], np.ones((2, 2)), "cv"), {}, "measure must be one of umass, uci, npmi, c_v, got 'cv'."),
         (([[0, 2]], np.ones((2, 2))), {}, "topic_words must be at least 0 and below the reference's 2 words."),
-        (([[0.5, 1.0]], np.ones((2, 2))), {}, "topic_words must be a table of word numbers, topics x n"),
-        (([0, 1], np.ones((2, 2))), {}, "topic_words must be a table of word numbers, topics x n"),
-        (([[0, 1]], np.ones((2, 2))), {"window": 5}, "Counts have no order, so no window"),
+        (([[0.5, 1.0]], np.ones((2, 2))), {}, "topic_words must be an array of column numbers, topics x n"),
+        (([0, 1], np.ones((2, 2))), {}, "topic_words must be an array of column numbers, topics x n"),
+        (([[0, 1]], np.ones((2, 2))), {"window": 5}, "window: counts have no word order."),
         (([[0, 1]], sequences([[0, 1]])), {"window": 0}, "window must be at least 1 token, got 0."),
     ],
 )
-def test_bad_input(arguments, options, sentence):
+def test_wrong_arguments_raise(arguments, options, sentence):
     with pytest.raises(InputError, match=sentence.replace(".", r"\.")):
         coherence(*arguments, **options)
 
 
-def test_texts_must_be_split():
+def test_texts_that_are_strings_raise():
     with pytest.raises(InputError, match="not a string: split it first"):
         token_sequences(["a b"], ["a", "b"])
 
@@ -277,16 +271,16 @@ def test_texts_must_be_split():
 @pytest.mark.parametrize(
     ("tokens", "indptr", "sentence"),
     [
-        ([0, -2], [0, 2], "tokens must be one row of word numbers"),
-        ([0.5, 1.0], [0, 2], "tokens must be one row of word numbers"),
-        ([[0, 1]], [0, 2], "tokens must be one row of word numbers"),
-        ([0, 1], [0, 3], "indptr must rise from 0 to the number of tokens, 2"),
-        ([0, 1], [1, 2], "indptr must rise from 0 to the number of tokens, 2"),
-        ([0, 1], [0, 2, 1, 2], "indptr must rise from 0 to the number of tokens, 2"),
-        ([0, 1], [], "indptr must rise from 0 to the number of tokens, 2"),
+        ([0, -2], [0, 2], "tokens must be a row of column numbers"),
+        ([0.5, 1.0], [0, 2], "tokens must be a row of column numbers"),
+        ([[0, 1]], [0, 2], "tokens must be a row of column numbers"),
+        ([0, 1], [0, 3], "indptr must increase from 0 to the number of tokens, 2"),
+        ([0, 1], [1, 2], "indptr must increase from 0 to the number of tokens, 2"),
+        ([0, 1], [0, 2, 1, 2], "indptr must increase from 0 to the number of tokens, 2"),
+        ([0, 1], [], "indptr must increase from 0 to the number of tokens, 2"),
     ],
 )
-def test_bad_sequences(tokens, indptr, sentence):
+def test_wrong_sequences_raise(tokens, indptr, sentence):
     with pytest.raises(InputError, match=sentence):
         TokenSequences(np.array(tokens), np.array(indptr))
 
@@ -319,7 +313,7 @@ def count_windows_as_defined(monkeypatch):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_gensim_whole_documents(measure):
+def test_whole_documents_equal_gensim(measure):
     """Windows longer than any text."""
     texts, topics = random_texts(20), some_topics(21)
     ours = coherence(topics, sequences(texts), measure, window=100)
@@ -330,7 +324,7 @@ def test_gensim_whole_documents(measure):
 
 @pytest.mark.parametrize("measure", ["uci", "npmi", "c_v"])
 @pytest.mark.parametrize("window", [2, 10, 110])
-def test_gensim_windows_without_repeated_words(measure, window):
+def test_windows_without_repeated_words_equal_gensim(measure, window):
     """Texts of shuffled vocabularies, longer than the windows, in which no word comes again before a window's end."""
     rng = np.random.default_rng(22)
     texts = [list(rng.permutation(400)[: rng.integers(20, 300)]) for _ in range(40)]
@@ -340,7 +334,7 @@ def test_gensim_windows_without_repeated_words(measure, window):
 
 
 @pytest.mark.parametrize("measure", ["uci", "npmi", "c_v"])
-def test_gensim_windows_with_repeated_words_counted_as_defined(measure, monkeypatch):
+def test_windows_with_repeated_words_differ_from_gensim_as_defined(measure, monkeypatch):
     texts, topics = random_texts(24, longest=300), some_topics(25)
     theirs = gensim_coherence(topics, texts, measure)
     count_windows_as_defined(monkeypatch)
@@ -351,7 +345,7 @@ def test_gensim_windows_with_repeated_words_counted_as_defined(measure, monkeypa
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_gensim_on_its_own_counts(measure):
+def test_measures_equal_gensim_on_its_own_counts(measure):
     """The measures alone, of whatever gensim has counted."""
     pytest.importorskip("gensim", reason="gensim is not installed")
     from gensim.corpora import Dictionary

@@ -10,7 +10,8 @@ import oracles
 from polyseme import PLSA, InputError
 from polyseme.core.holdout import split_tokens
 from polyseme.core.shard import sparse_counts
-from polyseme.metrics import perplexity_of, pool_reports, score_tokens, topic_fit
+from polyseme.metrics import pool_reports, topic_fit
+from polyseme.metrics.perplexity import perplexity_of, score_tokens
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -56,13 +57,13 @@ def smoothed(model, theta, eps):
 # perplexities
 
 
-def test_perplexity_is_that_of_the_loops(model):
+def test_perplexity_equals_naive_loops(model):
     wanted = oracles.perplexity(TEST, model.transform(TEST) @ model.components_)
     assert model.perplexity(TEST) == pytest.approx(wanted, rel=1e-10)
     assert model.perplexity(sp.csr_array(TEST)) == pytest.approx(wanted, rel=1e-10)
 
 
-def test_the_unigram_stands_beside(model):
+def test_the_report_has_the_perplexity_of_the_unigram(model):
     wanted = oracles.perplexity(TEST, np.tile(TRAINING.sum(axis=0) / TRAINING.sum(), (len(TEST), 1)))
     report = model.perplexity_report(TEST)
     assert report.kind == "folded in"
@@ -82,7 +83,7 @@ def test_training_perplexity_is_folded_in_perplexity_of_the_training_documents(m
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.01, 1.0])
-def test_a_uniform_model_is_as_perplexed_as_the_vocabulary_is_large(model, smoothing):
+def test_the_perplexity_of_a_uniform_model_is_the_size_of_the_vocabulary(model, smoothing):
     uniform = copy.deepcopy(model)
     uniform.components_ = np.full((4, 50), 1 / 50)
     uniform.unigram_ = np.full(50, 1 / 50)
@@ -92,7 +93,7 @@ def test_a_uniform_model_is_as_perplexed_as_the_vocabulary_is_large(model, smoot
 
 
 @pytest.mark.parametrize("smoothing", [1e-6, 0.01, 0.5, 1.0])
-def test_completion_is_that_of_the_loops(model, smoothing):
+def test_completion_equals_naive_loops(model, smoothing):
     observed, held_out = split(TEST)
     p = smoothed(model, model.transform(observed), smoothing)
     report = model.completion_report(TEST, smoothing)
@@ -104,13 +105,13 @@ def test_completion_is_that_of_the_loops(model, smoothing):
     assert report.unigram_perplexity == pytest.approx(unigram, rel=1e-10)
 
 
-def test_all_smoothing_is_the_unigram(model):
+def test_smoothing_of_one_is_the_unigram(model):
     report = model.completion_report(TEST, 1.0)
     assert report.perplexity == pytest.approx(report.unigram_perplexity, rel=1e-12)
     assert report.smoothed_share == 1
 
 
-def test_the_share_that_leans_on_the_smoothing(model):
+def test_the_report_has_the_share_of_smoothed_tokens(model):
     smoothing = 0.3
     observed, held_out = split(TEST)
     from_topics = (1 - smoothing) * (model.transform(observed) @ model.components_)
@@ -146,7 +147,7 @@ def test_completion_does_not_depend_on_batches(dtype):
 
 
 def test_only_reports_of_one_kind_are_pooled(model):
-    with pytest.raises(InputError, match="Reports of one kind can be pooled, got completion and folded in"):
+    with pytest.raises(InputError, match="Only reports of one kind can be pooled, got completion and folded in"):
         pool_reports([model.perplexity_report(TEST), model.completion_report(TEST)])
     with pytest.raises(InputError, match="got none"):
         pool_reports([])
@@ -192,7 +193,7 @@ def test_unseen_words_can_have_a_probability(model, unseen_words):
     assert model.perplexity(unseen_words, unseen=unseen) == report.perplexity
 
 
-def test_unseen_words_in_completion(model, unseen_words):
+def test_completion_ignores_and_counts_unseen_words(model, unseen_words):
     observed, held_out = split(unseen_words)
     assert held_out[:, ~SEEN].any()
     report = model.completion_report(unseen_words)
@@ -206,7 +207,7 @@ def test_unseen_words_in_completion(model, unseen_words):
     assert model.completion_perplexity(unseen_words, unseen=unseen) == pytest.approx(wanted, rel=1e-10)
 
 
-def test_no_tokens_have_no_perplexity(model):
+def test_the_perplexity_of_no_tokens_is_nan(model):
     assert np.isnan(model.perplexity(np.zeros((2, 50))))
     assert np.isnan(perplexity_of(0.0, 0.0))
     report = model.completion_report(np.zeros((2, 50)))
@@ -214,7 +215,7 @@ def test_no_tokens_have_no_perplexity(model):
     assert (report.tokens, report.smoothed_share) == (0, 0)
 
 
-def test_a_probability_of_zero_is_infinitely_perplexing():
+def test_a_probability_of_zero_gives_an_infinite_perplexity():
     report = score_tokens("test", counts(np.ones((1, 2))), np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     assert report.perplexity == np.inf
     assert report.unigram_perplexity == pytest.approx(2)
@@ -245,7 +246,7 @@ def test_halves_of_fractions_add_up():
     assert ((observed[below_one] == 0) | (held_out[below_one] == 0)).all()
 
 
-def test_documents_of_one_word():
+def test_documents_of_one_word_are_split():
     """A single token goes to one half; which one depends on the document, so that both occur."""
     X = np.eye(200)
     observed, held_out = split(X)
@@ -266,7 +267,7 @@ def test_completion_of_documents_of_one_token(model):
     assert report.perplexity == pytest.approx(oracles.perplexity(held_out, p), rel=1e-6)
 
 
-def test_the_split_depends_on_the_seed_and_the_document_alone():
+def test_the_split_depends_only_on_the_seed_and_the_document():
     X = oracles.random_counts(5, 60, 40)
     observed, _ = split(X)
     order = np.random.default_rng(6).permutation(60)

@@ -47,13 +47,13 @@ def test_diversity_is_the_share_of_different_words():
     assert topic_diversity(np.zeros((0, 10), dtype=int)) == 1
 
 
-def test_redundancy_is_the_most_that_one_other_topic_repeats():
+def test_redundancy_is_the_largest_share_that_one_other_topic_repeats():
     found = topic_redundancy(np.array([[0, 1, 2, 3], [3, 4, 5, 6], [2, 3, 0, 7], [8, 9, 10, 11]]))
     np.testing.assert_allclose(found.topics, [3 / 4, 1 / 4, 3 / 4, 0])
     assert found.twins.tolist() == [2, 0, 0, -1]
 
 
-def test_a_topic_alone_repeats_nothing():
+def test_a_single_topic_has_no_redundancy():
     found = topic_redundancy(np.array([[0, 1, 2]]))
     assert (found.topics.tolist(), found.twins.tolist()) == ([0], [-1])
 
@@ -74,7 +74,7 @@ def naive_frex(phi, weight):
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 0.7, 1.0])
-def test_frex_is_that_of_the_loops(weight):
+def test_frex_equals_naive_loops(weight):
     phi = oracles.random_factors(0, 1, 30, 4)[1]
     phi[:, 3] = 0
     phi[1, 5:9] = 0
@@ -88,7 +88,7 @@ def test_exclusivity_is_the_mean_frex_of_the_top_words():
     np.testing.assert_allclose(exclusivity(phi, 5), wanted, rtol=1e-13)
 
 
-def test_words_of_their_own_make_a_topic_exclusive():
+def test_topics_without_shared_words_are_exclusive():
     phi = np.zeros((2, 40))
     phi[0, :20], phi[1, 20:] = np.arange(1, 21), np.arange(1, 21)
     shared = np.tile(np.arange(1.0, 41), (2, 1))
@@ -142,7 +142,7 @@ def test_the_same_topics_in_another_order_are_stable():
     assert found.mean == pytest.approx(1)
 
 
-def test_a_figure_for_each_topic():
+def test_stability_has_a_value_for_each_topic():
     phi = np.eye(4, 20)
     other = phi.copy()
     other[2] = 0
@@ -174,7 +174,7 @@ def test_runs_with_fewer_topics_leave_some_without_a_partner():
     assert stability(phi[:2], [phi]).mean == pytest.approx(1)
 
 
-def test_planted_topics_come_back_in_bootstrap_samples_and_noise_does_not():
+def test_planted_topics_are_stable_in_bootstrap_samples_and_noise_is_not():
     rng = np.random.default_rng(8)
     phi = np.kron(np.eye(3), np.ones(10)) / 10
     X = np.array([rng.multinomial(60, p) for p in rng.dirichlet(np.full(3, 0.2), 150) @ phi])
@@ -194,7 +194,7 @@ def test_planted_topics_come_back_in_bootstrap_samples_and_noise_does_not():
     assert np.array_equal(again.topics, planted.topics)
 
 
-def test_stability_of_nothing():
+def test_stability_without_runs_or_a_fit_raises():
     phi = oracles.random_factors(9, 1, 30, 4)[1]
     with pytest.raises(InputError, match="needs at least one other run"):
         stability(phi, [])
@@ -227,7 +227,7 @@ def naive_distance(p, q, metric, smoothing):
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("smoothing", [0.0, 1e-3, 0.1])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
-def test_distances_are_those_of_the_loops(metric, smoothing, form):
+def test_distances_equal_naive_loops(metric, smoothing, form):
     X = oracles.random_counts(10, 9, 12, density=0.4, empty_rows=[2])
     Y = oracles.random_counts(11, 5, 12, density=0.9)
     X[3], X[4] = 2 * Y[1], X[5]
@@ -252,7 +252,7 @@ def test_distances_of_a_model_have_no_nan(metric):
             assert np.isfinite(distances(rows, metric=metric)).all()
 
 
-def test_word_topics_are_by_bayes():
+def test_word_topics_follow_from_bayes_rule():
     phi, weights = oracles.random_factors(13, 1, 8, 3)[1], np.array([0.5, 0.3, 0.2])
     phi[:, 5] = 0
     found = word_topics(phi, weights)
@@ -266,14 +266,14 @@ def test_word_topics_are_by_bayes():
     ("arguments", "options", "sentence"),
     [
         ((np.ones((2, 3)),), {"metric": "kl"}, "metric must be one of symmetric-kl, hellinger, cosine, got 'kl'"),
-        ((np.ones((2, 3)), np.ones((2, 4))), {}, "equally long, got 3 and 4 numbers"),
-        ((-np.ones((2, 3)),), {}, "finite and not negative"),
-        ((sp.csr_array([[np.nan, 1.0]]),), {}, "finite and not negative"),
-        ((np.ones(3),), {}, "rows of a table, got 1 dimensions"),
+        ((np.ones((2, 3)), np.ones((2, 4))), {}, "same number of columns, got 3 and 4"),
+        ((-np.ones((2, 3)),), {}, "finite and non-negative"),
+        ((sp.csr_array([[np.nan, 1.0]]),), {}, "finite and non-negative"),
+        ((np.ones(3),), {}, "rows of a matrix, got 1 dimensions"),
         ((np.ones((2, 3)),), {"smoothing": 1.0}, "smoothing must be at least 0 and below 1"),
     ],
 )
-def test_distances_of_what_is_no_distribution(arguments, options, sentence):
+def test_distances_of_wrong_arguments_raise(arguments, options, sentence):
     with pytest.raises(InputError, match=sentence):
         distances(*arguments, **options)
 
@@ -299,7 +299,7 @@ def naive_words_apart(X, labels, prior):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
-def test_words_apart_are_those_of_the_loops(form):
+def test_distinctive_words_equal_naive_loops(form):
     X = oracles.random_counts(14, 40, 15, empty_rows=[3], empty_words=[6])
     labels = ["a", "b", "c", "b"] * 10
     names, scores = distinctive_words(form(X), labels, prior=0.05)
@@ -308,7 +308,7 @@ def test_words_apart_are_those_of_the_loops(form):
     np.testing.assert_allclose(scores, wanted, rtol=1e-10, atol=1e-12)
 
 
-def test_planted_words_set_a_label_apart():
+def test_planted_words_are_distinctive():
     rng = np.random.default_rng(15)
     X = rng.poisson(1.0, (100, 30))
     labels = np.repeat(["x", "y"], 50)
@@ -320,7 +320,7 @@ def test_planted_words_set_a_label_apart():
     assert np.abs(np.delete(scores, [7, 21], axis=1)).max() < 5 < scores[0, 7]
 
 
-def test_words_apart_is_defined_for_every_case():
+def test_distinctive_words_are_defined_for_every_case():
     X = oracles.random_counts(16, 6, 5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -69,7 +69,7 @@ def test_expected_documents_are_sums_of_posteriors(name, layout, weights):
         assert (model.word_documents_.sum(axis=0) <= model.document_frequency_ + 1e-5).all()
 
 
-def test_nodes_of_a_tree_have_expected_documents_of_their_own():
+def test_nodes_of_a_tree_have_their_own_expected_documents():
     model = MODELS["tree"].fit(X_WITH_GAPS, sample_weight=WEIGHTS)
     doc_node = model.doc_topic_ @ model.leaf_node_
     n = oracles.word_documents(X_WITH_GAPS, doc_node, model.node_word_, WEIGHTS)
@@ -128,12 +128,12 @@ def test_shards_count_the_same_documents(tmp_path, background):
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_threads_change_no_bit():
+def test_results_do_not_depend_on_threads():
     one, two = (PLSA(4, random_state=0, n_jobs=n).fit(sp.csr_array(X)).word_documents_ for n in (1, 2))
     np.testing.assert_array_equal(one, two)
 
 
-def test_a_kl_nmf_has_those_of_its_plsa():
+def test_a_kl_nmf_has_the_expected_documents_of_its_plsa():
     model = NMF(4, **SETTINGS).fit(X)
     np.testing.assert_allclose(model.word_documents_, expected(model.to_plsa(), X), rtol=1e-4, atol=1e-5)
     assert word_amounts(NMF(4, loss="frobenius", **SETTINGS).fit(X)).unit == "weights"
@@ -193,13 +193,13 @@ def test_without_document_counts_words_are_ranked_by_tokens_and_the_table_says_s
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.5, "half", True])
-def test_lambda_is_a_share(weight):
+def test_relevance_outside_0_to_1_raises(weight):
     with pytest.raises(InputError, match=r"^relevance must be a number between 0 and 1") as error:
         PLSA(2, **SETTINGS).fit(X).topics(relevance=weight)
     sentence(error)
 
 
-def test_a_model_file_keeps_words_and_documents(tmp_path):
+def test_a_model_file_stores_words_and_expected_documents(tmp_path):
     model = PLSA(4, **SETTINGS).fit(X, feature_names=[f"w{i}" for i in range(45)])
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -214,7 +214,7 @@ TEXTS = ["ant bee ant", "bee ant cow", "iron zinc", "zinc iron gold zinc", "ant 
 
 
 @pytest.mark.parametrize("make", [PLSA, NMF, LDA, CorrelatedTopicModel])
-def test_names_given_to_fit_are_kept(make):
+def test_names_given_to_fit_are_stored(make):
     vectorizer = CountVectorizer()
     counts = vectorizer.fit_transform(TEXTS)
     names = vectorizer.get_feature_names_out()
@@ -233,7 +233,7 @@ def test_names_do_not_make_transform_warn():
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_frame_brings_its_names(library):
+def test_the_columns_of_a_data_frame_are_the_names(library):
     frame = pytest.importorskip(library).DataFrame({f"w{i}": X[:, i] for i in range(45)})
     model = PLSA(2, random_state=0).fit(frame)
     assert model.topics()[0].words[0].startswith("w")
@@ -259,7 +259,7 @@ def test_a_pipeline_gives_the_names_to_its_model():
 
 
 @pytest.mark.parametrize("names", [["ant"], ["ant"] * 46, "ant"])
-def test_wrong_names_are_refused(names):
+def test_wrong_names_raise(names):
     with pytest.raises(InputError, match=r"^feature_names must have one name for each of the 45 words") as error:
         PLSA(2).fit(X, feature_names=names)
     sentence(error)

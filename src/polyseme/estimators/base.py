@@ -28,7 +28,8 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.io import models
 from polyseme.kernels import Array, Floats, SparseCounts, checked_sparse
-from polyseme.metrics import PerplexityReport, perplexity_of, score_tokens, topic_fit
+from polyseme.metrics import PerplexityReport, topic_fit
+from polyseme.metrics.perplexity import perplexity_of, score_tokens
 from polyseme.metrics.words import RELEVANCE, word_amounts
 from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver

@@ -286,7 +286,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
             operands = self._operands(weights[-1])
             logs.append(counts.logs(*operands, n_threads=n_threads))
             word_documents.add(counts, operands, weights[-1])
-        word_documents.keep_in(self)
+        word_documents.set_on(self)
         self.doc_mean_, self.doc_variance_ = np.concatenate(means), np.concatenate(variances)
         self.doc_topic_ = np.concatenate(weights)
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)

@@ -409,7 +409,7 @@ class LDA(TopicScores, CountDecomposition):
             doc_topic = dirichlet_means(part.gamma)
             logs.append(self._log_rows(counts, doc_topic))
             word_documents.add(counts, self._mean_operands(doc_topic), doc_topic)
-        word_documents.keep_in(self)
+        word_documents.set_on(self)
         self.log_likelihood_ = corpus.total_log(np.concatenate(logs)) / corpus.tokens
 
     def _infer(self, counts: SparseCounts) -> InferredDirichlet:

@@ -516,7 +516,7 @@ class PLSA(TopicScores, CountDecomposition):
             word_documents.add(part.counts, tempered(operands, self.temperature_), part.doc_topic)
             parts.append((part.doc_topic, part.background, logs, np.diff(part.counts.indptr) == 0))
             del part, operands
-        word_documents.keep_in(self)
+        word_documents.set_on(self)
         self.doc_topic_, self.doc_background_, logs, unknown = map(np.concatenate, zip(*parts, strict=True))
         self.log_likelihood_ = corpus.total_log(logs) / corpus.tokens
         self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)

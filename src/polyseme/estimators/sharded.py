@@ -24,7 +24,7 @@ from polyseme.io.files import umask
 from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import Array, Floats, weighted_sum
 from polyseme.kernels.threads import effective_threads
-from polyseme.metrics.words import keep_word_documents, tempered
+from polyseme.metrics.words import set_word_documents, tempered
 from polyseme.progress import fit_progress
 from polyseme.solvers.base import FitResult, Solver, best_of, chosen_solver, run_to_end
 from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, name_of_shard_fit
@@ -46,7 +46,7 @@ def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None,
             "checkpoint: a fit of shards is stored beside them. Leave checkpoint out, or use Checkpoint(None, seconds)."
         )
     if estimator.early_stopping:
-        raise UnsupportedError("early_stopping needs all counts in memory: leave it out for shards.")
+        raise UnsupportedError("early_stopping needs all counts in memory: with shards leave it False.")
     if shards.shape[0] == 0 or not shards.manifest.tokens > 0:
         raise InputError("There is nothing to fit: the shards have no words.")
     estimator.n_features_in_ = shards.shape[1]
@@ -107,7 +107,7 @@ def set_folded_documents(estimator: PLSA, shards: DiskCorpus, corpus: Any) -> No
     estimator.doc_weights_ = corpus.totals / corpus.tokens
     folded = fold_shards(estimator, shards, None)
     assert folded.documents is not None
-    keep_word_documents(estimator, folded.documents)
+    set_word_documents(estimator, folded.documents)
     estimator.doc_topic_ = folded.doc_topic
     estimator.log_likelihood_ = folded.log_likelihood
     estimator.topic_weights_ = folded.topic_weights

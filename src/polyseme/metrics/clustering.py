@@ -1,7 +1,4 @@
-"""Labels of documents as numbers.
-
-Topics as clusters of documents (Gaussier and Goutte 2005), and how well they agree with labels.
-"""
+"""Topics as clusters of documents, and their agreement with labels."""
 
 from __future__ import annotations
 
@@ -15,55 +12,58 @@ from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
 
 
-def label_numbers(labels: Any, n_documents: int) -> tuple[list[Any], Array]:
-    """The different labels, sorted, and the number of each document's; -1 for none (None, NaN or "").
-
-    Raises InputError unless there is one for each of `n_documents` documents.
-    """
-    if isinstance(labels, str):
-        raise InputError(f"labels must be a sequence with one label for each document, got the string {labels!r}.")
-    values = list(labels)
-    if len(values) != n_documents:
-        raise InputError(f"labels must be one for each of the {n_documents} documents, got {len(values)}.")
-    missing = [value is None or value == "" or value != value for value in values]
-    present = {value for value, none in zip(values, missing, strict=True) if not none}
-    try:
-        names = sorted(present)
-    except TypeError:
-        names = sorted(present, key=lambda value: (type(value).__name__, str(value)))
-    place = {name: number for number, name in enumerate(names)}
-    numbers = (-1 if none else place[value] for value, none in zip(values, missing, strict=True))
-    return names, np.fromiter(numbers, dtype=np.int64, count=len(values))
-
-
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement between topics and labels; hard ones by the largest P(z|d), soft ones by P(z|d) itself."""
+    """Agreement of topics and labels.
+
+    The hard measures assign each document to its topic with the largest P(z|d); the soft measures use P(z|d) itself.
+
+    Attributes
+    ----------
+    nmi : float
+        Mutual information divided by the mean of the two entropies: 0 for no agreement, 1 for equal partitions.
+    ari : float
+        Adjusted Rand index, from pairs of documents that both partitions join: 0 by chance, 1 for equal partitions.
+    purity : float
+        Share of documents that have the most frequent label of their topic. It increases with the number of topics.
+    soft_nmi : float
+        `nmi` with soft assignments.
+    soft_ari : float
+        `ari` for topics drawn from P(z|d), with expected numbers of pairs.
+    soft_purity : float
+        `purity` with soft assignments.
+    n_documents : int
+        Number of documents with a label; the others are ignored.
+    n_labels : int
+        Number of different labels.
+    """
 
     nmi: float
-    """mutual information over the mean of the two entropies: 0 none, 1 the same partition"""
     ari: float
-    """pairs of documents together in both, adjusted: 0 as by chance, 1 the same partition"""
     purity: float
-    """share of documents whose label is the most frequent one of their topic; rises with the number of topics"""
     soft_nmi: float
     soft_ari: float
-    """as if each document's topic were drawn from its P(z|d): the adjusted expected number of pairs"""
     soft_purity: float
     n_documents: int
-    """with a label; the others are left out"""
     n_labels: int
 
 
-def hard_labels(doc_topic: Array) -> Array:
-    """The topic with the largest P(z|d) of each document (Gaussier and Goutte 2005); of equal ones the first."""
-    return np.asarray(np.asarray(doc_topic).argmax(axis=1))
-
-
 def label_agreement(doc_topic: Array, labels: Any) -> Agreement:
-    """How well topics (P(z|d), documents x K) agree with labels, one a document (None or "": without a label).
+    """Return the agreement of topics with labels.
 
-    Without any labeled document, or with one label and one topic, the partitions are the same: all figures are 1.
+    Without a labeled document, or with one label and one topic, the partitions are equal and all measures are 1.
+
+    Parameters
+    ----------
+    doc_topic : array-like of shape (n_documents, K)
+        P(z|d).
+    labels : sequence
+        One label for each document; None, NaN or "" for a document without a label.
+
+    Returns
+    -------
+    Agreement
+        Hard and soft measures.
     """
     theta = np.asarray(doc_topic, dtype=np.float64)
     names, numbers = label_numbers(labels, theta.shape[0])
@@ -84,16 +84,57 @@ def label_agreement(doc_topic: Array, labels: Any) -> Agreement:
     )
 
 
+def hard_labels(doc_topic: Array) -> Array:
+    """Return the topic with the largest P(z|d) of each document; of equal weights the first.
+
+    Parameters
+    ----------
+    doc_topic : array-like of shape (n_documents, K)
+        P(z|d).
+
+    Returns
+    -------
+    array of shape (n_documents,)
+        Numbers of the topics.
+
+    References
+    ----------
+    - Gaussier, E., and Goutte, C. (2005). Relation between PLSA and NMF and implications. SIGIR.
+    """
+    return np.asarray(np.asarray(doc_topic).argmax(axis=1))
+
+
+def label_numbers(labels: Any, n_documents: int) -> tuple[list[Any], Array]:
+    """Return the sorted labels and the number of the label of each document; -1 for a missing label (None, NaN or "").
+
+    Raises InputError unless there is one label for each of `n_documents` documents.
+    """
+    if isinstance(labels, str):
+        raise InputError(f"labels must be a sequence with one label for each document, got the string {labels!r}.")
+    values = list(labels)
+    if len(values) != n_documents:
+        raise InputError(f"labels must be one for each of the {n_documents} documents, got {len(values)}.")
+    missing = [value is None or value == "" or value != value for value in values]
+    present = {value for value, is_missing in zip(values, missing, strict=True) if not is_missing}
+    try:
+        names = sorted(present)
+    except TypeError:
+        names = sorted(present, key=lambda value: (type(value).__name__, str(value)))
+    place = {name: number for number, name in enumerate(names)}
+    numbers = (-1 if is_missing else place[value] for value, is_missing in zip(values, missing, strict=True))
+    return names, np.fromiter(numbers, dtype=np.int64, count=len(values))
+
+
 def _table(numbers: Array, n_labels: int, weights: Floats) -> Floats:
-    """labels x topics: the documents of each label, by their topics' weights."""
+    """Return a contingency table (labels x topics), the documents of each label by the weights of their topics."""
     has = sp.csr_array((np.ones(len(numbers)), (numbers, np.arange(len(numbers)))), (n_labels, len(numbers)))
     return np.asarray(has @ weights)
 
 
 def normalized_mutual_information(table: Floats) -> float:
-    """Mutual information of a table (labels x topics), divided by the mean of the two entropies.
+    """Return the mutual information of a table (labels x topics) divided by the mean of the two entropies.
 
-    1 if neither side divides the documents, 0 if only one does.
+    The value is 1 if neither side divides the documents, and 0 if only one does.
     """
     total = table.sum()
     if total <= 0:
@@ -113,9 +154,9 @@ def _entropy(p: Floats) -> float:
 
 
 def _adjusted_rand(table: Floats, weights: Floats) -> float:
-    """(E[pairs together in both] - chance) / (mean pairs together in either - chance).
+    """Return (E[pairs joined by both] - chance) / (mean pairs joined by either - chance).
 
-    Pairs are of different documents, whose topics are drawn independently from their weights (one-hot: certain).
+    Pairs consist of different documents, whose topics are drawn independently from their weights (one-hot: certain).
     """
     n = len(weights)
     pairs = n * (n - 1) / 2
@@ -126,8 +167,8 @@ def _adjusted_rand(table: Floats, weights: Floats) -> float:
     if pairs == 0 or (both == by_label == by_topic):
         return 1.0
     chance = by_label * by_topic / pairs
-    most = (by_label + by_topic) / 2
-    return float((both - chance) / (most - chance)) if most != chance else 0.0
+    maximum = (by_label + by_topic) / 2
+    return float((both - chance) / (maximum - chance)) if maximum != chance else 0.0
 
 
 def _purity(table: Floats) -> float:

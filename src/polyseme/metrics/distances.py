@@ -1,6 +1,6 @@
-"""Distances between distributions: documents by P(z|d), words by P(z|w), topics by P(w|z), or texts by their counts.
+"""Distances between distributions, and a map of topics by these distances.
 
-A map of the topics: a plane that keeps their distances as well as a plane can.
+The distributions may be documents P(z|d), words P(z|w), topics P(w|z), or counts of texts.
 """
 
 from __future__ import annotations
@@ -18,21 +18,49 @@ METRICS = ("symmetric-kl", "hellinger", "cosine")
 
 
 def word_topics(topic_word: Array, topic_weights: Floats) -> Floats:
-    """P(z|w), words x K, by Bayes: P(z) P(w|z) / P(w); rows of zeros for words of no topic."""
+    """Return P(z|w) = P(z) P(w|z) / P(w).
+
+    Parameters
+    ----------
+    topic_word : array-like of shape (K, n_words)
+        P(w|z).
+    topic_weights : array-like of shape (K,)
+        P(z).
+
+    Returns
+    -------
+    array of shape (n_words, K)
+        P(z|w); zeros for words that no topic has.
+    """
     joint = np.asarray(topic_word, dtype=np.float64).T * np.asarray(topic_weights, dtype=np.float64)
     return rows_to_one(joint)
 
 
 def distances(rows: Any, others: Any = None, metric: str = "hellinger", *, smoothing: float = 1e-3) -> Floats:
-    """The distance of every row to every row of `others` (else to each other): rows x others.
+    """Return the distances between rows, as distributions p and q.
 
-    Rows are non-negative, dense or sparse, and scaled to sum to one; a row of zeros says nothing, and counts as
-    uniform. With distributions p and q:
+    | metric | distance |
+    |---|---|
+    | "hellinger" | sqrt(1 - sum sqrt(p q)), from 0 to 1 |
+    | "cosine" | 1 - p q / (norm(p) norm(q)), from 0 to 1 |
+    | "symmetric-kl" | sum (p - q) log(p / q) in nats, at least 0 |
 
-    "hellinger"     sqrt(1 - sum sqrt(p q)), from 0 to 1
-    "cosine"        1 - p q / (|p| |q|), from 0 to 1
-    "symmetric-kl"  sum (p - q) log(p / q), in nats, from 0. It is infinite where only one of the two is zero, so both
-                    are first mixed with `smoothing` of the uniform distribution; 0 gives the bare formula.
+    Parameters
+    ----------
+    rows : array-like or sparse matrix of shape (n_rows, n_columns)
+        Non-negative numbers. Rows are scaled to sum to one; a row of zeros counts as uniform.
+    others : array-like or sparse matrix of shape (n_others, n_columns), default=None
+        Other rows. None: distances of all pairs of `rows`.
+    metric : {"hellinger", "cosine", "symmetric-kl"}, default="hellinger"
+        The distance.
+    smoothing : float, default=1e-3
+        For "symmetric-kl", the weight of the uniform distribution that is mixed with p and q. With 0 the distance is
+        infinite if only one of them is zero at an entry.
+
+    Returns
+    -------
+    array of shape (n_rows, n_others)
+        The distances.
     """
     if metric not in METRICS:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}.")
@@ -41,7 +69,7 @@ def distances(rows: Any, others: Any = None, metric: str = "hellinger", *, smoot
     P = _distributions(rows)
     Q = P if others is None else _distributions(others)
     if P.shape[1] != Q.shape[1]:
-        raise InputError(f"Rows and others must be equally long, got {P.shape[1]} and {Q.shape[1]} numbers.")
+        raise InputError(f"rows and others must have the same number of columns, got {P.shape[1]} and {Q.shape[1]}.")
     if metric == "symmetric-kl":
         result = _symmetric_kl(P, Q, smoothing)
     elif metric == "hellinger":
@@ -54,16 +82,16 @@ def distances(rows: Any, others: Any = None, metric: str = "hellinger", *, smoot
 
 
 def _distributions(rows: Any) -> Any:
-    """Rows that sum to one, as float64, CSR or dense; rows of zeros become uniform."""
+    """Return rows that sum to one, as float64, CSR or dense; rows of zeros become uniform."""
     if not sp.issparse(rows):
         values = np.asarray(rows, dtype=np.float64)
         if values.ndim != 2:
-            raise InputError(f"Distances are between the rows of a table, got {values.ndim} dimensions.")
-        _refuse_negative(values)
+            raise InputError(f"Distances are between the rows of a matrix, got {values.ndim} dimensions.")
+        _check_nonnegative(values)
         empty = values.sum(axis=1) == 0
         return rows_to_one(np.where(empty[:, np.newaxis], 1.0, values))
     P = sp.csr_array(checked_sparse(rows, "The table"), dtype=np.float64)
-    _refuse_negative(P.data)
+    _check_nonnegative(P.data)
     sums = np.asarray(P.sum(axis=1)).ravel()
     if (sums == 0).any():
         uniform = sp.csr_array((sums == 0).astype(np.float64)[:, np.newaxis]) @ sp.csr_array(np.ones((1, P.shape[1])))
@@ -74,19 +102,19 @@ def _distributions(rows: Any) -> Any:
     return P
 
 
-def _refuse_negative(values: Array) -> None:
+def _check_nonnegative(values: Array) -> None:
     if not np.isfinite(values).all() or (values < 0).any():
-        raise InputError("Distances are between distributions: numbers must be finite and not negative.")
+        raise InputError("Distances are between distributions: all numbers must be finite and non-negative.")
 
 
 def _products(P: Any, Q: Any) -> Floats:
-    """P Q' as a dense array."""
+    """Return P Q' as a dense array."""
     product = P @ Q.T
     return np.asarray(product.toarray() if sp.issparse(product) else product)
 
 
 def _map(P: Any, function: Any) -> Any:
-    """A function with f(0) = 0 of every number."""
+    """Apply a function with f(0) = 0 to every number."""
     if not sp.issparse(P):
         return function(P)
     return sp.csr_array((function(P.data), P.indices, P.indptr), P.shape)
@@ -99,26 +127,26 @@ def _unit(P: Any) -> Any:
 
 
 def _symmetric_kl(P: Any, Q: Any, smoothing: float) -> Floats:
-    """By products of matrices alone: sum p log p + sum q log q - sum p log q - sum q log p.
+    """Return sum p log p + sum q log q - sum p log q - sum q log p, by matrix products only.
 
-    Smoothed logarithms are log(s) + L with s = smoothing / n, so that L is zero where p is, and stays sparse.
+    Smoothed logarithms are log(s) + L with s = smoothing / n, so that L is zero where p is zero and stays sparse.
     """
     n = P.shape[1]
     base = smoothing / n
-    kept = 1.0 - smoothing
+    weight = 1.0 - smoothing
 
     def logs(R: Any) -> Any:
         if smoothing > 0:
-            return _map(R, lambda p: np.log1p(kept * p / base))
+            return _map(R, lambda p: np.log1p(weight * p / base))
         return _map(R, lambda p: np.log(p, out=np.zeros_like(p), where=p > 0))
 
     def cross(R: Any, L: Any) -> Floats:
         """sum r log q without the constant log(s), which cancels."""
-        return np.asarray(kept * _products(R, L) + base * np.asarray(L.sum(axis=1)).ravel())
+        return np.asarray(weight * _products(R, L) + base * np.asarray(L.sum(axis=1)).ravel())
 
     def own(R: Any, L: Any) -> Floats:
         products = R.multiply(L) if sp.issparse(R) else R * L
-        return np.asarray(kept * np.asarray(products.sum(axis=1)).ravel() + base * np.asarray(L.sum(axis=1)).ravel())
+        return np.asarray(weight * np.asarray(products.sum(axis=1)).ravel() + base * np.asarray(L.sum(axis=1)).ravel())
 
     LP, LQ = logs(P), logs(Q)
     result = own(P, LP)[:, np.newaxis] + own(Q, LQ) - cross(P, LQ) - cross(Q, LP).T
@@ -134,10 +162,12 @@ def _symmetric_kl(P: Any, Q: Any, smoothing: float) -> Floats:
 
 
 def classical_scaling(distances: Floats) -> Floats:
-    """Places in the plane, K x 2 (classical multidimensional scaling; Torgerson 1952).
+    """Return places in the plane (K x 2) with nearly these distances, by classical multidimensional scaling.
 
-    With J = I - 1/K the leading eigenvectors of -J D^2 J / 2, each times the root of its eigenvalue. The sign of each
-    axis is such that its largest coordinate is positive.
+    They are the leading eigenvectors of -J D^2 J / 2 with J = I - 1/K, times the square roots of the eigenvalues. The
+    coordinate of each axis with the largest absolute value is positive.
+
+    Torgerson, W. S. (1952). Multidimensional scaling: I. Theory and method. Psychometrika 17, 401-419.
     """
     K = len(distances)
     squares = distances**2

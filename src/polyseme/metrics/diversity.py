@@ -1,4 +1,4 @@
-"""How different the topics are from each other: diversity, redundancy, exclusivity."""
+"""Differences between topics: diversity, redundancy and exclusivity."""
 
 from __future__ import annotations
 
@@ -14,25 +14,54 @@ from polyseme.metrics.words import top_words
 
 
 def topic_diversity(topic_words: Array) -> float:
-    """The share of different words among the top words of all topics: 1 if no word is shared (Dieng et al. 2020).
+    """Return the share of different words among the top words of all topics.
 
-    `topic_words` is topics x n word numbers, from `top_words`. 1 without topics.
+    Parameters
+    ----------
+    topic_words : array-like of int of shape (K, n)
+        Columns of the top words of each topic (see `top_words`).
+
+    Returns
+    -------
+    float
+        1 if no word occurs in two topics, and if there are no topics.
+
+    References
+    ----------
+    - Dieng, A. B., Ruiz, F. J. R., and Blei, D. M. (2020). Topic modeling in embedding spaces. TACL 8, 439-453.
     """
     topic_words = np.asarray(topic_words)
     return float(np.unique(topic_words).size / topic_words.size) if topic_words.size else 1.0
 
 
 class Redundancy(NamedTuple):
-    """Of each topic."""
+    """Words that topics share with another topic.
+
+    Attributes
+    ----------
+    topics : array of shape (K,)
+        Largest share of the top words of each topic that one other topic has among its own; 0 for a single topic.
+    twins : array of int of shape (K,)
+        That other topic; -1 for none.
+    """
 
     topics: Floats
-    """the largest share of its top words that one other topic has among its own; 0 for a topic alone"""
     twins: Array
-    """that other topic; -1 for none"""
 
 
 def topic_redundancy(topic_words: Array) -> Redundancy:
-    """How much of each topic's top words (topics x n, from `top_words`) another topic repeats, and which one."""
+    """Return how many top words of each topic another topic repeats, and which topic.
+
+    Parameters
+    ----------
+    topic_words : array-like of int of shape (K, n)
+        Columns of the top words of each topic (see `top_words`).
+
+    Returns
+    -------
+    Redundancy
+        Shares and topics.
+    """
     topic_words = np.asarray(topic_words)
     n_topics, n_words = topic_words.shape
     if n_topics < 2 or n_words == 0:
@@ -50,11 +79,28 @@ def topic_redundancy(topic_words: Array) -> Redundancy:
 
 
 def frex(topic_word: Array, *, weight: float = 0.7) -> Floats:
-    """FREX (topics x words): the harmonic mean of a word's ranks by frequency and by exclusivity in a topic.
+    """Return FREX, the harmonic mean of the ranks of a word by frequency and by exclusivity.
 
-    With phi = P(w|z), E = phi_kw / sum_j phi_jw (0 for a word of no topic) and the share F of the topic's words whose
-    number is at most the word's: 1 / (weight / F(E) + (1 - weight) / F(phi)) (Bischof and Airoldi 2012; the weight is
-    that of exclusivity, 0.7 as usual). Between 0 and 1.
+    With phi = P(w|z), E = phi_kw / sum_j phi_jw (0 for a word that no topic has), and F(x) the share of the words of
+    the topic whose value is at most x:
+
+        FREX = 1 / (weight / F(E) + (1 - weight) / F(phi))
+
+    Parameters
+    ----------
+    topic_word : array-like of shape (K, n_words)
+        P(w|z).
+    weight : float, default=0.7
+        Weight of exclusivity.
+
+    Returns
+    -------
+    array of shape (K, n_words)
+        Values between 0 and 1.
+
+    References
+    ----------
+    - Bischof, J. M., and Airoldi, E. M. (2012). Summarizing topical content with word frequency and exclusivity. ICML.
     """
     if not 0 <= weight <= 1:
         raise InputError(f"weight must be between 0 and 1, got {weight}.")
@@ -67,6 +113,21 @@ def frex(topic_word: Array, *, weight: float = 0.7) -> Floats:
 
 
 def exclusivity(topic_word: Array, n_words: int = 10, *, weight: float = 0.7) -> Floats:
-    """The mean FREX of each topic's n_words most probable words: near 1 if they are frequent and the topic's own."""
+    """Return the mean FREX of the most probable words of each topic.
+
+    Parameters
+    ----------
+    topic_word : array-like of shape (K, n_words)
+        P(w|z).
+    n_words : int, default=10
+        Number of words per topic.
+    weight : float, default=0.7
+        Weight of exclusivity in FREX.
+
+    Returns
+    -------
+    array of shape (K,)
+        Near 1 if the words are frequent in the topic and rare in the others.
+    """
     scores = frex(topic_word, weight=weight)
     return np.asarray(np.take_along_axis(scores, top_words(topic_word, n_words), axis=1).mean(axis=1))

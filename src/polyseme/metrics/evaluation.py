@@ -1,4 +1,4 @@
-"""All figures of a model at once."""
+"""All measures of a model at once."""
 
 from __future__ import annotations
 
@@ -19,37 +19,64 @@ from polyseme.metrics.fit import FitReport, effective_topics, fit_report
 from polyseme.metrics.perplexity import PerplexityReport
 from polyseme.metrics.words import shown_words
 
-Step = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate` found."""
+    """Result of `evaluate`.
+
+    Attributes
+    ----------
+    n_documents : int
+        Number of documents.
+    perplexity : PerplexityReport
+        Perplexity with documents folded in on all their words.
+    completion : PerplexityReport
+        Completion perplexity.
+    coherence : dict of str to CoherenceReport
+        Coherence by measure.
+    diversity : float
+        Share of different words among the words shown.
+    redundancy : Redundancy
+        Words that topics share with another topic.
+    exclusivity : array of shape (K,)
+        Exclusivity of each topic.
+    fit : FitReport
+        Topic fit.
+    effective_topics : array of shape (n_documents,)
+        Effective number of topics of each document.
+    agreement : Agreement or None
+        Agreement with the labels; None without labels.
+    topic_weights : array of shape (K,)
+        P(z) in these documents.
+    topic_words : array of int of shape (K, n_words)
+        Columns of the words shown, from which coherence, diversity and redundancy are computed.
+    """
 
     n_documents: int
     perplexity: PerplexityReport
     completion: PerplexityReport
     coherence: dict[str, CoherenceReport]
-    """by measure"""
     diversity: float
     redundancy: Redundancy
     exclusivity: Floats
     fit: FitReport
     effective_topics: Floats
-    """of each document"""
     agreement: Agreement | None
-    """with the labels, if there are any"""
     topic_weights: Floats
-    """P(z) in these documents"""
     topic_words: Array
-    """topics x n word numbers, the words shown: what coherence, diversity and redundancy look at"""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data for JSON; a figure that is not a number is None."""
+        """Return the evaluation as numbers, lists and strings for JSON.
+
+        Returns
+        -------
+        dict
+            The measures by name; None for perplexities that are not finite.
+        """
         return {
             "documents": self.n_documents,
-            "perplexity": _numbers(asdict(self.perplexity)),
-            "completion": _numbers(asdict(self.completion)),
+            "perplexity": _finite_or_none(asdict(self.perplexity)),
+            "completion": _finite_or_none(asdict(self.completion)),
             "coherence": {
                 measure: {
                     "mean": report.mean,
@@ -99,12 +126,33 @@ def evaluate(
     measures: Sequence[str] = tuple(WINDOWS),
     smoothing: float = 0.01,
     texts: TokenSequences | None = None,
-    step: Step = lambda what: None,
+    step: Callable[[str], None] | None = None,
 ) -> Evaluation:
-    """Every figure of a fitted model on documents X (counts): perplexities, coherence, fit, agreement with labels.
+    """Return all measures of a fitted model on documents.
 
-    The reference of the coherence is X, by whole documents, or `texts` (Vectorizer.sequences), by the usual windows of
-    each measure. `step` is told what is being done, before each part.
+    Parameters
+    ----------
+    model : estimator
+        A fitted topic model.
+    X : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts.
+    labels : sequence, default=None
+        One label for each document, for the agreement of topics and labels.
+    n_words : int, default=10
+        Number of words per topic for coherence, diversity, redundancy and exclusivity.
+    measures : sequence of str, default=("umass", "uci", "npmi", "c_v")
+        Measures of coherence.
+    smoothing : float, default=0.01
+        Weight of the unigram in the completion perplexity.
+    texts : TokenSequences, default=None
+        Reference of the coherence with the usual windows (see `Vectorizer.sequences`). None: the documents of X.
+    step : callable, default=None
+        Called with the name of each part before it is computed.
+
+    Returns
+    -------
+    Evaluation
+        The measures.
     """
     unknown = [measure for measure in measures if measure not in WINDOWS]
     if unknown:
@@ -112,40 +160,41 @@ def evaluate(
     counts = sp.csr_array(checked_sparse(X))
     tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     if not tokens.sum() > 0:
-        raise InputError("The documents have none of the words that the model knows: there is nothing to judge.")
-    step("folding in")
+        raise InputError("The documents have none of the words that the model knows: there is nothing to evaluate.")
+    report_step = step or (lambda name: None)
+    report_step("folding in")
     doc_topic = model.transform(X)
-    step("agreement with labels")
-    agreed = None
+    report_step("agreement with labels")
+    agreement = None
     if labels is not None:
-        agreed = label_agreement(doc_topic, labels)
-        agreed = agreed if agreed.n_documents else None
-    step("perplexity")
+        agreement = label_agreement(doc_topic, labels)
+        agreement = agreement if agreement.n_documents else None
+    report_step("perplexity")
     perplexity = model.perplexity_report(X)
-    step("completion perplexity")
+    report_step("completion perplexity")
     completion = model.completion_report(X, smoothing)
-    step("coherence")
+    report_step("coherence")
     words = shown_words(model, n_words)
     reference = counts if texts is None else texts
-    coherent = {measure: coherence(words, reference, measure) for measure in measures}
-    step("topics")
+    coherences = {measure: coherence(words, reference, measure) for measure in measures}
+    report_step("topics")
     return Evaluation(
         counts.shape[0],
         perplexity,
         completion,
-        coherent,
+        coherences,
         topic_diversity(words),
         topic_redundancy(words),
         exclusivity(model.components_, n_words),
         fit_report(doc_topic, tokens / tokens.sum()),
         effective_topics(doc_topic),
-        agreed,
+        agreement,
         np.asarray(tokens @ doc_topic / tokens.sum(), dtype=np.float64),
         words,
     )
 
 
-def _numbers(values: dict[str, Any]) -> dict[str, Any]:
+def _finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
     }

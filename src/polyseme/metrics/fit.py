@@ -1,4 +1,4 @@
-"""Topic fit, as the thesis judges topics (ch. 6), and how many topics a document has."""
+"""Topic fit, the share that topics have in their own documents, and the number of topics of a document."""
 
 from __future__ import annotations
 
@@ -12,35 +12,69 @@ from polyseme.kernels import Array, Floats
 
 
 def topic_fit(doc_topic: Array, topic_doc: Array) -> Floats:
-    """How much of its own documents each topic carries: sum_d P(d|z) P(z|d), between 0 and 1 (thesis ch. 6).
+    """Return the mean share of each topic in its own documents, sum_d P(d|z) P(z|d).
 
-    A fitting topic by itself carries the majority of the weight of its documents.
+    Parameters
+    ----------
+    doc_topic : array-like of shape (n_documents, K)
+        P(z|d).
+    topic_doc : array-like of shape (K, n_documents)
+        P(d|z).
+
+    Returns
+    -------
+    array of shape (K,)
+        Values between 0 and 1. Above 0.5 a topic has the majority of the weight of its documents.
     """
     return np.asarray(np.einsum("kd,dk->k", topic_doc, doc_topic, dtype=np.float64))
 
 
 @dataclass(frozen=True)
 class FitReport:
-    """Which topics fit, as the thesis means it."""
+    """Fit of topics, and which topics fit.
+
+    Attributes
+    ----------
+    fit : array of shape (K,)
+        Mean share of each topic in its own documents, sum_d P(d|z) P(z|d).
+    carried : array of shape (K,)
+        Share of the weight of each topic that is in documents where the topic has more than half of the weight.
+    ranking : array of int of shape (K,)
+        Topics by decreasing fit.
+    threshold : float
+        Fit above which a topic is said to fit.
+    n_fitting : int
+        Number of topics that fit.
+    fitting_weight : float
+        Sum of P(z) over these topics.
+    """
 
     fit: Floats
-    """of each topic: the mean share of its own documents that it carries, sum_d P(d|z) P(z|d)"""
     carried: Floats
-    """of each topic: the share of its weight in documents of which it carries more than half"""
     ranking: Array
-    """topics, the most fitting first"""
     threshold: float
     n_fitting: int
-    """topics whose fit is above the threshold"""
     fitting_weight: float
-    """P(z) of those topics together: how much of the corpus they carry"""
 
 
 def fit_report(doc_topic: Array, doc_weights: Floats, *, threshold: float = 0.5) -> FitReport:
-    """The fit of every topic, from P(z|d) (documents x K) and P(d), and how many are above the threshold.
+    """Return the fit of every topic, and how many topics are above a threshold.
 
-    The thesis's fitting topic carries the majority of the weight of its documents: a fit above one half. A topic
-    without documents has fit zero.
+    A topic without documents has fit zero.
+
+    Parameters
+    ----------
+    doc_topic : array-like of shape (n_documents, K)
+        P(z|d).
+    doc_weights : array-like of shape (n_documents,)
+        P(d).
+    threshold : float, default=0.5
+        A topic fits if its fit is above this value; 0.5 means the majority of the weight of its documents.
+
+    Returns
+    -------
+    FitReport
+        Fit and ranking of the topics.
     """
     if not 0 <= threshold <= 1:
         raise InputError(f"threshold must be between 0 and 1, got {threshold}.")
@@ -60,7 +94,18 @@ def fit_report(doc_topic: Array, doc_weights: Floats, *, threshold: float = 0.5)
 
 
 def effective_topics(doc_topic: Array) -> Floats:
-    """How many topics each document has: exp of the entropy of P(z|d), from 1 (one topic) to K (all alike)."""
+    """Return the effective number of topics of each document, exp of the entropy of P(z|d).
+
+    Parameters
+    ----------
+    doc_topic : array-like of shape (n_documents, K)
+        P(z|d).
+
+    Returns
+    -------
+    array of shape (n_documents,)
+        From 1 (one topic) to K (equal weights).
+    """
     theta = np.asarray(doc_topic, dtype=np.float64)
     logs = np.log(theta, out=np.zeros_like(theta), where=theta > 0)
     return np.asarray(np.exp(-(theta * logs).sum(axis=1)))

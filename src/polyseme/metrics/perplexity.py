@@ -1,8 +1,8 @@
-"""Perplexities: exp of minus the mean log-probability of a token (natural log), the unigram's beside each.
+"""Perplexities, exp of minus the mean log-probability of a token (natural logarithm), each with that of the unigram.
 
-Three kinds, which never share a name: training (of the documents a model was fitted on), folded in (of documents
-whose weights were estimated from all their words; thesis eq. 4.5) and completion (of the half of each document that
-its weights were not estimated from).
+There are three kinds: training (of the documents that a model was fitted to), folded in (of documents whose weights
+were estimated from all their words) and completion (of the half of each document that its weights were not estimated
+from).
 """
 
 from __future__ import annotations
@@ -18,22 +18,64 @@ from polyseme.kernels import Array, Floats, SparseCounts, inner
 
 @dataclass(frozen=True)
 class PerplexityReport:
-    """A perplexity and what it rests on."""
+    """A perplexity with the tokens that it was computed from.
+
+    Attributes
+    ----------
+    kind : str
+        "folded in" or "completion".
+    perplexity : float
+        Perplexity of the model; NaN without tokens.
+    unigram_perplexity : float
+        Perplexity of the same tokens under P(w) of the training documents.
+    tokens : float
+        Number of scored tokens.
+    unseen_tokens : float
+        Number of tokens of words that the training documents do not have. They are scored only if they are given a
+        probability.
+    smoothed_share : float
+        Share of the scored tokens that get more probability from the smoothing than from the topics.
+    """
 
     kind: str
     perplexity: float
     unigram_perplexity: float
-    """of the same tokens under P(w) of the training corpus alone"""
     tokens: float
-    """how many tokens were scored"""
     unseen_tokens: float
-    """tokens of words that the training corpus does not have; scored only if `unseen` gives them a probability"""
     smoothed_share: float
-    """share of the scored tokens to which the smoothing gives more probability than the topics do"""
+
+
+def pool_reports(reports: Iterable[PerplexityReport]) -> PerplexityReport:
+    """Combine reports of batches of documents into one report of all documents.
+
+    Parameters
+    ----------
+    reports : iterable of PerplexityReport
+        Reports of one kind.
+
+    Returns
+    -------
+    PerplexityReport
+        The report of all documents; it does not depend on the batches.
+    """
+    reports = list(reports)
+    kinds = sorted({report.kind for report in reports})
+    if len(kinds) != 1:
+        raise InputError(f"Only reports of one kind can be pooled, got {' and '.join(kinds) or 'none'}.")
+    scored = [report for report in reports if report.tokens > 0]
+    tokens = sum(report.tokens for report in scored)
+    return PerplexityReport(
+        kinds[0],
+        perplexity_of(-sum(report.tokens * float(np.log(report.perplexity)) for report in scored), tokens),
+        perplexity_of(-sum(report.tokens * float(np.log(report.unigram_perplexity)) for report in scored), tokens),
+        tokens,
+        sum(report.unseen_tokens for report in reports),
+        sum(report.tokens * report.smoothed_share for report in scored) / tokens if tokens > 0 else 0.0,
+    )
 
 
 def perplexity_of(log_probability: float, tokens: float) -> float:
-    """exp(-log_probability / tokens); NaN without tokens."""
+    """Return exp(-log_probability / tokens); NaN without tokens."""
     return float(np.exp(-log_probability / tokens)) if tokens > 0 else float("nan")
 
 
@@ -46,22 +88,22 @@ def score_tokens(
     smoothing: float = 0.0,
     unseen: float | None = None,
 ) -> PerplexityReport:
-    """The perplexity of counts under (1 - smoothing) p + smoothing unigram, p one number a non-zero.
+    """Return the perplexity of counts under (1 - smoothing) p + smoothing unigram, with one p per non-zero.
 
-    Words with unigram probability zero are unseen: left out, or given the probability `unseen` each, which is then
-    taken from all other words alike.
+    Words with unigram probability zero are unseen. They are not scored, or get the probability `unseen` each, which is
+    subtracted from all other words in proportion.
     """
     x = counts.values.astype(np.float64)
     base = unigram[counts.indices]
     seen = base > 0
     unseen_tokens = float(x[~seen].sum())
-    kept = 1.0 if unseen is None else 1.0 - unseen * float(np.count_nonzero(unigram == 0))
+    seen_share = 1.0 if unseen is None else 1.0 - unseen * float(np.count_nonzero(unigram == 0))
     from_topics = (1.0 - smoothing) * probabilities[seen].astype(np.float64)
     from_unigram = smoothing * base[seen]
-    total_log = inner(x[seen], _log(kept * (from_topics + from_unigram)))
-    unigram_log = inner(x[seen], _log(kept * base[seen]))
+    total_log = inner(x[seen], _log(seen_share * (from_topics + from_unigram)))
+    unigram_log = inner(x[seen], _log(seen_share * base[seen]))
     tokens = float(x[seen].sum())
-    leaning = float(x[seen][from_unigram > from_topics].sum())
+    smoothed = float(x[seen][from_unigram > from_topics].sum())
     if unseen is not None:
         total_log += unseen_tokens * float(np.log(unseen))
         unigram_log += unseen_tokens * float(np.log(unseen))
@@ -72,25 +114,7 @@ def score_tokens(
         perplexity_of(unigram_log, tokens),
         tokens,
         unseen_tokens,
-        leaning / tokens if tokens > 0 else 0.0,
-    )
-
-
-def pool_reports(reports: Iterable[PerplexityReport]) -> PerplexityReport:
-    """One report of documents that were scored in batches: the same, whatever the batches."""
-    reports = list(reports)
-    kinds = sorted({report.kind for report in reports})
-    if len(kinds) != 1:
-        raise InputError(f"Reports of one kind can be pooled, got {' and '.join(kinds) or 'none'}.")
-    scored = [report for report in reports if report.tokens > 0]
-    tokens = sum(report.tokens for report in scored)
-    return PerplexityReport(
-        kinds[0],
-        perplexity_of(-sum(report.tokens * float(np.log(report.perplexity)) for report in scored), tokens),
-        perplexity_of(-sum(report.tokens * float(np.log(report.unigram_perplexity)) for report in scored), tokens),
-        tokens,
-        sum(report.unseen_tokens for report in reports),
-        sum(report.tokens * report.smoothed_share for report in scored) / tokens if tokens > 0 else 0.0,
+        smoothed / tokens if tokens > 0 else 0.0,
     )
 
 

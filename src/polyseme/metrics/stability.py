@@ -1,4 +1,4 @@
-"""Whether topics come back: in other runs, and in other samples of the documents."""
+"""Stability: whether other runs, and other samples of the documents, find the same topics."""
 
 from __future__ import annotations
 
@@ -18,26 +18,49 @@ from polyseme.metrics.words import top_words
 
 @dataclass(frozen=True)
 class Stability:
-    """How well each topic is found again; topics were matched one to one, so that they differ least in all."""
+    """Similarity of topics to their matched topics in other runs.
+
+    Topics are matched one to one so that their total distance is smallest.
+
+    Attributes
+    ----------
+    topics : array of shape (K,)
+        1 - total variation distance of each topic to its partner, mean over the runs; 1 means an equal topic.
+    words : array of shape (K,)
+        Share of the top words of each topic that its partner also has, mean over the runs.
+    runs : array of shape (n_runs, K)
+        1 - distance in every run; 0 for a topic without a partner.
+    partners : array of int of shape (n_runs, K)
+        Number of the partner in every run; -1 for none.
+    """
 
     topics: Floats
-    """of each topic: 1 - total variation distance to its partner, the mean over the runs; 1 is found again exactly"""
     words: Floats
-    """of each topic: the share of its top words that its partner has too, the mean over the runs"""
     runs: Floats
-    """runs x topics: 1 - distance in every run; 0 for a topic without a partner"""
     partners: Array
-    """runs x topics: the partner's number; -1 for none"""
 
     @property
     def mean(self) -> float:
+        """Mean of `topics`."""
         return float(self.topics.mean()) if self.topics.size else 0.0
 
 
 def stability(topic_word: Array, runs: Iterable[Array], *, n_words: int = 10) -> Stability:
-    """How well the topics (K x words) are found again in other runs' topics, by optimal assignment.
+    """Return how well topics are found again in other runs.
 
-    Runs may have other numbers of topics; where they have fewer, the topics left over score zero.
+    Parameters
+    ----------
+    topic_word : array-like of shape (K, n_words)
+        P(w|z).
+    runs : iterable of arrays of shape (n_topics, n_words)
+        Topics of other runs. With fewer topics than K, the topics that are left without a partner score zero.
+    n_words : int, default=10
+        Number of top words that are compared.
+
+    Returns
+    -------
+    Stability
+        Similarity of each topic.
     """
     topics = np.asarray(topic_word, dtype=np.float64)
     others = [np.asarray(run, dtype=np.float64) for run in runs]
@@ -67,11 +90,31 @@ def bootstrap_stability(
     n_words: int = 10,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Stability:
-    """How well a fitted model's topics are found again by fits to bootstrap samples of the documents.
+    """Return how well the topics of a fitted model are found again in bootstrap samples of the documents.
 
-    Each sample draws as many documents with replacement, and a clone of the model is fitted to it from a start of its
-    own. Topics that all resemble the corpus as a whole are alike by nature: 1 - distance of pure noise can be 0.7.
-    `progress` is called with (samples done, samples).
+    Each sample draws as many documents with replacement, and a clone of the model is fitted to it from its own start.
+    The value depends on how similar topics are anyway: with topics that resemble the whole corpus, even noise can reach
+    0.7.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted topic model.
+    X : array-like or sparse matrix of shape (n_documents, n_words)
+        The training documents.
+    n_samples : int, default=5
+        Number of samples.
+    random_state : int, default=0
+        Seed of the samples and of the starts.
+    n_words : int, default=10
+        Number of top words that are compared.
+    progress : callable, default=None
+        Called with (samples done, number of samples).
+
+    Returns
+    -------
+    Stability
+        Similarity of each topic.
     """
     if n_samples < 1:
         raise InputError(f"n_samples must be at least 1, got {n_samples}.")

@@ -1,15 +1,16 @@
-"""The words shown for a topic, and words that set labels apart.
+"""The words shown for a topic, and words that distinguish labels.
 
-All tables, plots and pages show the words of a topic by relevance (Sievert and Shirley 2014) on documents:
+All tables, plots and pages rank the words of a topic by relevance on documents:
 
     lambda log(n_zw / D_z) + (1 - lambda) log[(n_zw / D_z) / (df_w / D)]
 
-n_zw is the expected number of documents that contain the word w and use it in the topic z, the sum of P(z|d,w) over the
-documents that contain w; D_z = sum_d P(z|d); df_w is the number of documents that contain w, and D that of all.
-A model that has no document counts (after `partial_fit`) is ranked by the same formula on tokens: n_zw = N P(z) P(w|z),
-D_z = N P(z), df_w = N P(w).
+n_zw is the expected number of documents that contain word w and use it in topic z, the sum of P(z|d,w) over the
+documents that contain w; D_z = sum_d P(z|d); df_w is the number of documents that contain w, and D that of all
+documents. A model without counts of documents (after `partial_fit`) is ranked by the same formula on tokens, with n_zw
+= N P(z) P(w|z), D_z = N P(z) and df_w = N P(w).
 
-Expected numbers of documents by topic and word, which the words shown for a topic are ranked by.
+Sievert, C., and Shirley, K. (2014). LDAvis: a method for visualizing and interpreting topics. ACL workshop on
+interactive language learning, visualization, and interfaces.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ from polyseme.kernels import Array, Floats, SparseCounts, checked_sparse
 from polyseme.metrics.clustering import label_numbers
 
 RELEVANCE = 0.5
-"""lambda: 1 ranks by frequency in the topic, 0 by the ratio to the frequency in all documents"""
+"""Default of lambda: 1 ranks by frequency in the topic, 0 by the ratio to the frequency in all documents."""
 LEAST_AMOUNT = 3.0
-"""expected documents (or tokens) from which on a word is shown before all rarer ones"""
+"""Words with at least this many expected documents (or tokens) in a topic are shown before rarer words."""
 DECIMALS = 4
-"""of a relevance: smaller differences are rounding errors of the fit, and the first column goes first"""
+"""Digits of a relevance that are compared: smaller differences are rounding errors, and the first column wins."""
 _TINY = np.finfo(np.float64).tiny
 
 
 class WordAmounts(NamedTuple):
-    """How much of each word every topic has."""
+    """Amounts of words in topics, by which words are ranked."""
 
     unit: str
-    """"documents" or "tokens"; "weights" where a model knows neither, and words are ranked by their weight alone"""
+    """"documents" or "tokens"; "weights" if a model has neither, and words are ranked by their weight only."""
     amounts: Array
-    """n_zw, K x words"""
+    """n_zw, K x words."""
     topics: Floats
-    """D_z, K numbers; their sum is D"""
+    """D_z, K numbers; their sum is D."""
     words: Floats
-    """df_w"""
+    """df_w."""
     topic_word: Array
-    """P(w|z): ranks the words of which the topic has no amount, such as those of a topic without documents"""
+    """P(w|z); ranks words without an amount, for example in a topic without documents."""
 
 
 def word_amounts(model: Any) -> WordAmounts:
-    """What the words of a fitted model's topics are ranked by."""
+    """Return the amounts by which the words of a fitted model are ranked."""
     topic_word = np.asarray(model.components_)
     documents = getattr(model, "word_documents_", None)
     if documents is not None:
@@ -62,7 +63,7 @@ def word_amounts(model: Any) -> WordAmounts:
 
 
 def token_amounts(topic_word: Array, weights: Any, unigram: Any, n_tokens: float | None) -> WordAmounts:
-    """The amounts in tokens of topics with weights P(z); "weights" where P(z), P(w) or the number of tokens is None."""
+    """Return the amounts in tokens of topics with weights P(z), or the weights themselves if an argument is None."""
     if weights is None or unigram is None or n_tokens is None:
         return WordAmounts("weights", topic_word, np.ones(len(topic_word)), np.ones(topic_word.shape[1]), topic_word)
     tokens = n_tokens * np.asarray(weights, dtype=np.float64)
@@ -74,12 +75,27 @@ def token_amounts(topic_word: Array, weights: Any, unigram: Any, n_tokens: float
 def relevance(
     amounts: Array, topics: Floats, words: Floats, *, weight: float = RELEVANCE, total: float | None = None
 ) -> Floats:
-    """The relevance of each word to each topic (see the top of this module), K x words.
+    """Return the relevance of each word to each topic (Sievert and Shirley 2014).
 
-    -inf where the topic has nothing of the word, and for words that do not occur.
+    The relevance is lambda log(n_zw / D_z) + (1 - lambda) log[(n_zw / D_z) / (df_w / D)].
 
-    amounts : n_zw, K x words. topics : D_z, K numbers. words : df_w. weight : lambda. total : D, by default the sum of
-    `topics`.
+    Parameters
+    ----------
+    amounts : array-like of shape (K, n_words)
+        Amounts n_zw of the words in the topics.
+    topics : array-like of shape (K,)
+        Sizes D_z of the topics.
+    words : array-like of shape (n_words,)
+        Frequencies df_w of the words.
+    weight : float, default=0.5
+        Lambda, between 0 and 1.
+    total : float, default=None
+        Total D. None: the sum of `topics`.
+
+    Returns
+    -------
+    array of shape (K, n_words)
+        Relevances; -inf if a topic has nothing of a word, and for words that do not occur.
     """
     if isinstance(weight, bool) or not 0 <= weight <= 1:
         raise InputError(f"relevance must be a number between 0 and 1, got {weight!r}.")
@@ -92,10 +108,24 @@ def relevance(
 
 
 def shown_words(model: Any, n_words: int = 10, *, relevance: float = RELEVANCE) -> Array:
-    """The columns of the words shown for each topic, K x n_words (fewer if there are fewer words), best first.
+    """Return the columns of the words shown for each topic, best first.
 
-    model : a fitted model, or WordAmounts. relevance : lambda. Words of at least three documents are ranked by
-    relevance; where a topic has too few of them the rarer ones follow, also by relevance.
+    Words of at least three documents are ranked by relevance. If a topic has too few of them, rarer words follow, also
+    ranked by relevance.
+
+    Parameters
+    ----------
+    model : estimator or WordAmounts
+        A fitted model, or the amounts of words in topics.
+    n_words : int, default=10
+        Number of words per topic.
+    relevance : float, default=0.5
+        Weight lambda of the relevance.
+
+    Returns
+    -------
+    array of int of shape (K, n_words)
+        Columns; fewer than `n_words` if the vocabulary is smaller.
     """
     if n_words < 1:
         raise InputError(f"n_words must be at least 1, got {n_words}.")
@@ -106,7 +136,7 @@ def shown_words(model: Any, n_words: int = 10, *, relevance: float = RELEVANCE) 
 
 
 def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Array:
-    """The first n_words columns of one topic."""
+    """Return the first `n_words` columns of one topic."""
     amounts = np.where(found.words > 0, np.asarray(found.amounts[topic], dtype=np.float64), 0.0)
     columns = np.flatnonzero(amounts >= LEAST_AMOUNT)
     if columns.size < n_words:
@@ -123,10 +153,19 @@ def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Arra
 
 
 def top_words(scores: Array, n_words: int = 10) -> Array:
-    """The columns of the n_words largest numbers in each row, largest first; of equal ones the first.
+    """Return the columns of the largest numbers in each row, largest first; of equal numbers the first.
 
-    `scores` is topics x words (such as `components_`, or what `frex` gives); returns topics x n_words, fewer if there
-    are fewer words.
+    Parameters
+    ----------
+    scores : array-like of shape (K, n_words)
+        Scores of words, such as `components_` or the result of `frex`.
+    n_words : int, default=10
+        Number of words per topic.
+
+    Returns
+    -------
+    array of int of shape (K, n_words)
+        Columns; fewer than `n_words` if the vocabulary is smaller.
     """
     if n_words < 1:
         raise InputError(f"n_words must be at least 1, got {n_words}.")
@@ -134,16 +173,35 @@ def top_words(scores: Array, n_words: int = 10) -> Array:
 
 
 def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple[list[Any], Floats]:
-    """How much each word sets each label apart from the other documents: the labels, and labels x words scores.
+    """Return how strongly each word distinguishes the documents of each label from the others.
 
-    The score is the log of the ratio between the word's odds in the label's documents and its odds in all the others,
-    divided by its standard error (Monroe, Colaresi and Quinn 2008), so that neither rare words nor common ones crowd
-    the top: above 2 a word is unlikely to be there by chance. With y the counts of a word, n the tokens, and prior
-    counts a_w = prior * (words seen) * P(w), which sum to a:
-    log[(y + a_w) / (n + a - y - a_w)], inside minus outside, over sqrt(1 / (y_in + a_w) + 1 / (y_out + a_w)).
+    The score is the log-odds ratio of a word in the documents of a label and in all others, divided by its standard
+    error, so that neither rare nor common words dominate. A word with a score above 2 is unlikely to be there by
+    chance. With y the counts of a word, n the tokens, and prior counts a_w = prior * (words seen) * P(w), which sum to
+    a, the log odds are log[(y + a_w) / (n + a - y - a_w)], and the standard error of their difference is sqrt(1 / (y_in
+    + a_w) + 1 / (y_out + a_w)).
 
-    Documents without a label (None, NaN or "") are left out. Words that never occur, and a label that is the only
-    one, score zero.
+    Parameters
+    ----------
+    counts : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts.
+    labels : sequence
+        One label for each document. Documents without a label (None, NaN or "") are ignored.
+    prior : float, default=0.01
+        Prior count per word that occurs.
+
+    Returns
+    -------
+    labels : list
+        The sorted labels.
+    scores : array of shape (n_labels, n_words)
+        Scores. Words that do not occur, and a label that is the only one, score zero.
+
+    References
+    ----------
+    - Monroe, B. L., Colaresi, M. P., and Quinn, K. M. (2008). Fightin' words: lexical feature selection and evaluation
+      for
+      identifying the content of political conflict. Political Analysis 16, 372-403.
     """
     if not prior > 0:
         raise InputError(f"prior must be above 0, got {prior}.")
@@ -171,7 +229,7 @@ def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple
 
 
 class WordDocuments:
-    """Adds up `document_sums` over batches of the training documents, in their order."""
+    """Sum of `document_sums` over batches of the training documents, in their order."""
 
     def __init__(self, weights: Floats | None, n_threads: int) -> None:
         self._weights, self._n_threads = weights, n_threads
@@ -179,25 +237,25 @@ class WordDocuments:
         self._sums: DocumentSums | None = None
 
     def add(self, counts: SparseCounts, operands: tuple[Array, Array], doc_topic: Array) -> None:
-        """operands : A and B, of which A_dz B_wz / (A_d . B_w) is P(z|d,w). doc_topic : P(z|d)."""
+        """Add a batch, with operands A and B for which A_dz B_wz / (A_d . B_w) is P(z|d,w)."""
         rows = slice(self._rows, self._rows + counts.n_docs)
         weights = None if self._weights is None else self._weights[rows]
-        more = document_sums(counts, operands, doc_topic, weights, n_threads=self._n_threads)
-        self._sums = more if self._sums is None else self._sums.merge_into(self._sums.word_sums, more)
+        batch_sums = document_sums(counts, operands, doc_topic, weights, n_threads=self._n_threads)
+        self._sums = batch_sums if self._sums is None else self._sums.merge_into(self._sums.word_sums, batch_sums)
         self._rows = rows.stop
 
     def topic_words(self, n_topics: int) -> Array:
-        """n_zw, topics x words, as float32, which is precise enough to rank words."""
+        """Return n_zw (topics x words) as float32, which is precise enough to rank words."""
         assert self._sums is not None
         return topic_words(self._sums, n_topics)
 
-    def keep_in(self, estimator: Any) -> None:
+    def set_on(self, estimator: Any) -> None:
         assert self._sums is not None
-        keep_word_documents(estimator, self._sums)
+        set_word_documents(estimator, self._sums)
 
 
-def keep_word_documents(estimator: Any, sums: DocumentSums) -> None:
-    """Sets word_documents_, topic_documents_ and document_frequency_."""
+def set_word_documents(estimator: Any, sums: DocumentSums) -> None:
+    """Set word_documents_, topic_documents_ and document_frequency_ of an estimator."""
     estimator.word_documents_ = topic_words(sums, len(sums.topics))
     estimator.topic_documents_ = sums.topics
     estimator.document_frequency_ = sums.words
@@ -208,6 +266,6 @@ def topic_words(sums: DocumentSums, n_topics: int) -> Array:
 
 
 def tempered(operands: tuple[Array, Array], temperature: float) -> tuple[Array, Array]:
-    """Operands of P(z|d,w) in a model of this temperature, from those of P(w|d)."""
+    """Return the operands of P(z|d,w) in a model of this temperature, from those of P(w|d)."""
     A, B = operands
     return (A, B) if temperature == 1.0 else (A**temperature, B**temperature)
