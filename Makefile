@@ -8,7 +8,7 @@ BENCH_OPTIONS ?=
 FUZZ_SECONDS ?= 600
 FUZZ_OPTIONS ?=
 # Packages whose public docstrings are checked; empty: all.
-DOCUMENTED_PACKAGES := polyseme.estimators polyseme.selection polyseme.metrics
+DOCUMENTED_PACKAGES := polyseme.estimators polyseme.selection polyseme.metrics polyseme.datasets polyseme.plots
 BENCH_VENV := .venv-bench
 # The oldest Python with the lowest versions that pyproject.toml allows, and the tests of what uses them.
 LOWEST_VENV := .venv-lowest

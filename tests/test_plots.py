@@ -30,7 +30,7 @@ def model():
     return PLSA(4, random_state=0, tol=1e-4).fit(X)
 
 
-def test_topics_are_panels_the_heaviest_first(model):
+def test_each_topic_has_a_panel_sorted_by_weight(model):
     figure = plot_topics(model, WORDS, n_words=5)
     shown = [int(ax.get_title().split()[1]) for ax in figure.axes]
     assert shown == np.argsort(-model.topic_weights_).tolist()
@@ -38,13 +38,13 @@ def test_topics_are_panels_the_heaviest_first(model):
     assert labels[::-1] == model.topics(WORDS, n_words=5)[shown[0]].words
 
 
-def test_chosen_topics_come_in_their_order_and_panels_without_one_are_empty(model):
+def test_given_topics_keep_their_order_and_other_panels_are_empty(model):
     figure = plot_topics(model, WORDS, topics=[2, 0, 3], columns=2)
     assert [ax.get_title().split()[1] for ax in figure.axes[:3]] == ["2", "0", "3"]
     assert [ax.axison for ax in figure.axes] == [True, True, True, False]
 
 
-def test_a_dollar_in_a_word_is_no_formula(model):
+def test_a_dollar_in_a_word_is_not_a_formula(model):
     names = ["$x^{", *WORDS[1:]]
     figure = plot_topics(model, names, n_words=30, topics=[0])
     assert r"\$x^{" in [label.get_text() for label in figure.axes[0].get_yticklabels()]
@@ -56,7 +56,7 @@ def test_the_map_names_every_topic(model):
     assert [text.split()[0] for text in texts] == ["0", "1", "2", "3"]
 
 
-def test_the_course_is_what_the_fit_raised(model):
+def test_convergence_shows_the_objective_of_the_fit(model):
     np.testing.assert_array_equal(plot_convergence(model).lines[0].get_ydata(), model.history_["log_likelihood"])
     assert plot_convergence(LDA(2, random_state=0).fit(X)).get_ylabel() == "bound of the log evidence"
 
@@ -65,17 +65,17 @@ REFUSED = {
     "numbers from 0 to 3, got 4": lambda model: plot_topics(model, WORDS, topics=[4]),
     "at least one topic": lambda model: plot_topics(model, WORDS, topics=[]),
     "PLSA is not fitted: call fit first": lambda model: plot_map(PLSA(2), WORDS),
-    "LSA has no history_ of a fit to draw: give": lambda model: plot_convergence(LSA(2).fit(X)),
+    "LSA has no history_ to plot: give": lambda model: plot_convergence(LSA(2).fit(X)),
 }
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_cannot_be_drawn(model, message):
+def test_wrong_models_and_topics_raise(model, message):
     with pytest.raises(InputError, match=message):
         REFUSED[message](model)
 
 
-def test_topics_that_would_cover_each_other_are_pushed_apart():
+def test_topics_that_would_overlap_are_moved():
     """Two topics that always go together have no distance of their own."""
     model = CorrelatedTopicModel(3, random_state=0, max_iter=5).fit(X)
     model.covariance_ = np.array([[2.0, 2.0, -2], [2, 2.0001, -2], [-2, -2, 3]])
@@ -133,12 +133,12 @@ def test_points_corners_and_approximations_are_drawn(form, K, W, distributions, 
 @pytest.mark.parametrize(
     ("form", "K", "W"), [("space", 3, 10), ("simplex", 3, 3), ("corners", 5, 3), ("sideways", 3, 2)]
 )
-def test_what_cannot_be_drawn_says_so(form, K, W):
+def test_a_form_that_does_not_fit_the_data_raises(form, K, W):
     with pytest.raises(InputError, match="form"):
         plot_simplex(decomposition(K, W), form=form)
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
+def test_plot_simplex_without_matplotlib_names_the_extra(monkeypatch):
     real_import = builtins.__import__
 
     def without(name, *rest):
@@ -169,6 +169,6 @@ def test_every_node_is_drawn_with_its_words():
     assert len(set(places[places[:, 0] == 2][:, 1])) == 5
 
 
-def test_only_trees_are_drawn():
+def test_plot_tree_of_a_model_without_a_tree_raises():
     with pytest.raises(InputError, match="HierarchicalPLSA"):
         plot_tree(PLSA(2))

@@ -1,21 +1,4 @@
-"""Static figures (matplotlib), one line each: topics, their map, the course of a fit.
-
-(Perplexity against the number of topics is `polyseme.selection`'s own figure.)
-
-Pictures of a simplex decomposition (Shashanka 2009, figures 1 and 2): points, corners, approximations.
-
-| form | coordinates | needs |
-|---|---|---|
-| "space" | the data's own | 2 or 3 features |
-| "simplex" | the plane (or the space) of the standard simplex | distributions over 3 or 4 entries |
-| "corners" | barycentric: the corners form a regular triangle (or tetrahedron) | 3 or 4 corners |
-
-A picture of how topics go together: a node for each, lines between those that are correlated.
-
-A picture of a tree of topics: the root on the left, a node's words beside it.
-
-The picture of a choice: held-out perplexity against the number of topics.
-"""
+"""Plots of fitted models with matplotlib: topics, convergence, the number of topics, trees, correlations, simplexes."""
 
 from __future__ import annotations
 
@@ -37,11 +20,25 @@ if TYPE_CHECKING:
     from polyseme.selection.n_topics import Selection
 
 
-_COURSES = (
+__all__ = [
+    "plot_convergence",
+    "plot_map",
+    "plot_selection",
+    "plot_simplex",
+    "plot_topic_graph",
+    "plot_topics",
+    "plot_tree",
+]
+FORMS = ("space", "simplex", "corners")
+_HISTORY_LABELS = (
     ("log_likelihood", "log-likelihood per token"),
     ("bound", "bound of the log evidence"),
     ("objective", "objective"),
 )
+_MIN_GAP, _MAX_MOVES = 0.15, 50
+"""Smallest distance of two topics as a share of the figure, and iterations that move them."""
+_LINE = 0.28
+"""Inches per leaf."""
 
 
 def plot_topics(
@@ -52,19 +49,39 @@ def plot_topics(
     n_words: int = 8,
     columns: int = 4,
 ) -> Any:
-    """The words of topics by relevance, with bars for P(w|z), a panel for each topic, the heaviest first.
+    """Plot the words of topics, one panel per topic, with bars for P(w|z).
 
-    Returns the figure. topics : which ones, by the model's own numbers; None for all, at most 24.
+    Words are ranked by relevance, topics by weight.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted topic model.
+    vocabulary : sequence of str, default=None
+        The word of each column. None: the names that the model knows.
+    topics : sequence of int, default=None
+        Numbers of the topics to plot, in this order. None: at most 24 topics of largest weight.
+    n_words : int, default=8
+        Number of words per topic.
+    columns : int, default=4
+        Number of panels in a row.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
     """
     words, phi, weights = column_words(model, vocabulary, None), _topics_of(model), _weights_of(model)
     shown = shown_words(model, n_words)
-    chosen = list(np.argsort(-weights, kind="stable")[:24]) if topics is None else [_checked(t, phi) for t in topics]
+    chosen = (
+        list(np.argsort(-weights, kind="stable")[:24]) if topics is None else [_checked_topic(t, phi) for t in topics]
+    )
     if not chosen:
-        raise InputError("topics must name at least one topic.")
+        raise InputError("topics is empty: give at least one topic.")
     columns = min(columns, len(chosen))
     rows = -(-len(chosen) // columns)
     size = (3.1 * columns, (0.24 * n_words + 0.7) * rows)
-    figure, axes = pyplot().subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
+    figure, axes = _pyplot().subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
     for place, ax in enumerate(axes.ravel()):
         if place >= len(chosen):
             ax.set_axis_off()
@@ -81,10 +98,27 @@ def plot_topics(
 
 
 def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = None) -> Any:
-    """The topics in a plane that keeps their Hellinger distances as well as it can; areas are weights P(z)."""
+    """Plot topics in a plane in which their distances are nearly their Hellinger distances.
+
+    The areas of the circles are proportional to P(z).
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted topic model.
+    vocabulary : sequence of str, default=None
+        The word of each column. None: the names that the model knows.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
     words, phi, weights = column_words(model, vocabulary, None), _topics_of(model), _weights_of(model)
     places, shown = classical_scaling(distances(phi)), shown_words(model, 2)
-    ax = pyplot().subplots()[1] if ax is None else ax
+    ax = _pyplot().subplots()[1] if ax is None else ax
     ax.scatter(*places.T, s=4000 * weights / max(weights.max() * len(weights) ** 0.5, 1e-12), alpha=0.45)
     for topic, place in enumerate(places):
         label = f"{topic} {', '.join(_literal(words[word]) for word in shown[topic])}"
@@ -97,220 +131,49 @@ def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = N
 
 
 def plot_convergence(model: Any, *, ax: Any = None) -> Any:
-    """What a fit raised (the likelihood; the bound of LDA) against its iterations."""
+    """Plot the log-likelihood (or the bound of LDA) against the iterations of a fit.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted topic model.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
     history: Mapping[str, Any] = getattr(model, "history_", {})
-    found = [(name, told) for name, told in _COURSES if name in history]
+    found = [(name, label) for name, label in _HISTORY_LABELS if name in history]
     if not found:
-        raise InputError(f"{type(model).__name__} has no history_ of a fit to draw: give a fitted model of topics.")
-    name, told = found[0]
-    ax = pyplot().subplots()[1] if ax is None else ax
+        raise InputError(f"{type(model).__name__} has no history_ to plot: give a fitted topic model.")
+    name, label = found[0]
+    ax = _pyplot().subplots()[1] if ax is None else ax
     ax.plot(history["iteration"], history[name])
     ax.set_xlabel("iteration")
-    ax.set_ylabel(told)
+    ax.set_ylabel(label)
     return ax
-
-
-def _topics_of(model: Any) -> Floats:
-    if not hasattr(model, "components_"):
-        raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
-    return np.asarray(rows_to_one(np.asarray(model.components_, dtype=np.float64)))
-
-
-def _weights_of(model: Any) -> Floats:
-    """P(z); equal weights where the model keeps none."""
-    weights = getattr(model, "topic_weights_", None)
-    K = len(model.components_)
-    return np.full(K, 1 / K) if weights is None else np.asarray(weights, dtype=np.float64)
-
-
-def _checked(topic: int, phi: Floats) -> int:
-    if not 0 <= int(topic) < len(phi):
-        raise InputError(f"topics must be numbers from 0 to {len(phi) - 1}, got {topic!r}.")
-    return int(topic)
-
-
-def _literal(word: str) -> str:
-    """A word that matplotlib does not take for a formula."""
-    return word.replace("$", r"\$")
-
-
-def pyplot() -> Any:
-    """matplotlib.pyplot, or which extra to install."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError("Plots", "cli") from None
-    return plt
-
-
-FORMS = ("space", "simplex", "corners")
-
-
-def plot_simplex(
-    seen: SimplexDecomposition, *, form: str = "space", highlight: Sequence[int] = (), ax: Any = None
-) -> Any:
-    """Draws the points, the corners with their edges, the standard simplex (dotted) where it can be seen, and of the
-    `highlight`ed points a star each and a square at their approximation. Returns the axes.
-    """
-    if form not in FORMS:
-        raise InputError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}.")
-    points, corners, approximations, standard = _drawn(seen, form)
-    if ax is None:
-        ax = _simplex_axes(points.shape[1])
-    if standard is not None:
-        _edges(ax, standard, color="gray", linestyle=":")
-    ax.plot(*points.T, ".", color="tab:blue", markersize=2, label="points")
-    _edges(ax, corners, color="tab:red", linestyle="-")
-    ax.plot(*corners.T, "o", color="tab:red", markersize=5, label="corners")
-    chosen = np.asarray(highlight, dtype=np.intp)
-    if chosen.size:
-        ax.plot(*points[chosen].T, "*", color="tab:red", markersize=9, label="chosen points")
-        ax.plot(*approximations[chosen].T, "s", color="black", markersize=4, label="their approximations")
-    if points.shape[1] == 2:
-        ax.set_aspect("equal")
-    if form != "space":
-        ax.set_axis_off()
-    return ax
-
-
-def _drawn(seen: SimplexDecomposition, form: str) -> tuple[Floats, Floats, Floats, Floats | None]:
-    """Coordinates (2 or 3 columns) of points, corners, approximations and, where it shows, the standard simplex."""
-    n_features, K = seen.points.shape[1], len(seen.corners)
-    distributions = bool(np.allclose(seen.points.sum(axis=1), 1) and seen.points.min() >= 0)
-    if form == "space":
-        _need(n_features in (2, 3), f"form='space' draws 2 or 3 features, not {n_features}: try form='corners'.")
-        standard = np.eye(n_features) if distributions else None
-        return seen.points, seen.corners, seen.approximations, standard
-    if form == "simplex":
-        fits = distributions and n_features in (3, 4)
-        _need(fits, "form='simplex' draws distributions over 3 or 4 entries: try form='corners'.")
-        return lower(seen.points), lower(seen.corners), lower(seen.approximations), lower(np.eye(n_features))
-    _need(K in (3, 4), f"form='corners' draws 3 or 4 corners, not {K}.")
-    return lower(seen.hull.barycentric(seen.points)), lower(np.eye(K)), lower(seen.weights), None
-
-
-def _need(fits: bool, otherwise: str) -> None:
-    if not fits:
-        raise InputError(otherwise)
-
-
-def _simplex_axes(n_dimensions: int) -> Any:
-    return pyplot().figure().add_subplot(projection="3d" if n_dimensions == 3 else None)
-
-
-def _edges(ax: Any, corners: Array, **style: Any) -> None:
-    for a, b in combinations(corners, 2):
-        ax.plot(*np.stack([a, b], axis=1), linewidth=1, **style)
-
-
-_LEAST_GAP, _MOVES = 0.15, 50
-"""how near circles may be, as a part of the whole picture"""
-
-
-def plot_topic_graph(
-    model: Any, vocabulary: Any = None, *, threshold: float = 0.2, n_words: int = 3, ax: Any = None
-) -> Any:
-    """Draws a fitted CorrelatedTopicModel: lines where |correlation| is above the threshold. Returns the axes.
-
-    Blue lines join topics that go together, dashed red ones topics that avoid each other; the width is the strength.
-    Topics that go together are drawn close to each other (classical scaling of 1 - correlation); a circle is as large
-    as its topic's weight.
-    """
-    if not hasattr(model, "correlation_"):
-        raise InputError("plot_topic_graph draws a fitted CorrelatedTopicModel.")
-    correlations = model.correlation_
-    words = words_of_model(model, vocabulary, n_words)
-    places = _graph_places(correlations)
-    if ax is None:
-        ax = pyplot().figure(figsize=(7, 5), layout="constrained").add_subplot()
-    for i, j in zip(*np.triu_indices(len(places), 1), strict=True):
-        strength = correlations[i, j]
-        if abs(strength) > threshold:
-            together = strength > 0
-            ax.plot(
-                *places[[i, j]].T, color="tab:blue" if together else "tab:red", linestyle="-" if together else "--",
-                linewidth=4 * abs(strength), alpha=0.5, zorder=1,
-            )  # fmt: skip
-    ax.scatter(*places.T, s=900 + 4000 * model.topic_weights_, color="lightsteelblue", edgecolors="gray", zorder=2)
-    for place, said in zip(places, words, strict=True):
-        ax.annotate("\n".join(said), place, ha="center", va="center", fontsize=7, zorder=3)
-    ax.margins(0.15)
-    ax.set_axis_off()
-    return ax
-
-
-def _graph_places(correlations: Floats) -> Floats:
-    """Two coordinates of each topic: near where topics go together, apart where circles would cover each other."""
-    places = classical_scaling(np.sqrt(np.maximum(1 - correlations, 0)))
-    least = _LEAST_GAP * max(float(np.ptp(places, axis=0).max()), 1e-9)
-    for _ in range(_MOVES):
-        gaps = places[:, np.newaxis] - places
-        distances = np.sqrt((gaps**2).sum(axis=2))
-        near = (distances < least) & ~np.eye(len(places), dtype=bool)
-        if not near.any():
-            break
-        pushes = np.where(near, (least - distances) / np.maximum(distances, 1e-6), 0)
-        places = places + (gaps * pushes[:, :, np.newaxis]).sum(axis=1) / 2
-    return places
-
-
-_LINE = 0.28
-"""inches for a leaf"""
-
-
-def plot_tree(model: Any, vocabulary: Any = None, *, n_words: int = 5, ax: Any = None) -> Any:
-    """Draws a fitted HierarchicalPLSA; a node's circle is as large as its share of all words. Returns the axes."""
-    if not hasattr(model, "nodes") or not hasattr(model, "tree_"):
-        raise InputError("plot_tree draws a fitted HierarchicalPLSA.")
-    tree, weights = model.tree_, model.node_weights_
-    words = list(model.nodes(vocabulary, n_words=n_words)["words"])
-    places = _tree_places(tree)
-    if ax is None:
-        ax = _tree_axes(tree)
-    for node, (x, y) in places.items():
-        parent = tree.parents[node]
-        if parent in places:
-            x0, y0 = places[parent]
-            middle = (x0 + x) / 2
-            ax.plot([x0, middle, middle, x], [y0, y0, y, y], color="lightgray", linewidth=1, zorder=1)
-    xs, ys = zip(*(places[node] for node in places), strict=True)
-    sizes = [15 + 400 * float(weights[node]) for node in places]
-    colors = ["white" if node in tree.silent else "tab:blue" for node in places]
-    ax.scatter(xs, ys, s=sizes, c=colors, edgecolors="tab:blue", zorder=2)
-    for node, (x, y) in places.items():
-        said = f"{words[node]}" if words[node] else "(silent)"
-        label = said if tree.names is None else f"{tree.names[node]}: {said}"
-        leaf = not tree.children[node]
-        ax.annotate(
-            label, (x, y), xytext=(8, 0) if leaf else (0, 8), textcoords="offset points", fontsize=7,
-            ha="left" if leaf else "center", va="center" if leaf else "bottom", zorder=3,
-        )  # fmt: skip
-    ax.set_xlim(-0.5, tree.depth + 1.2)
-    ax.set_axis_off()
-    return ax
-
-
-def _tree_places(tree: Any) -> dict[int, tuple[float, float]]:
-    """Leaves from top to bottom, every other node in the middle of its children."""
-    places: dict[int, tuple[float, float]] = {}
-    for number, (node, level) in enumerate(
-        (node, level) for node, level in tree.by_depth_first() if not tree.children[node]
-    ):
-        places[node] = float(level), -float(number)
-    for node, level in reversed(list(tree.by_depth_first())):
-        if tree.children[node]:
-            ys = [places[child][1] for child in tree.children[node]]
-            places[node] = float(level), (ys[0] + ys[-1]) / 2
-    return places
-
-
-def _tree_axes(tree: Any) -> Any:
-    size = (2.4 * (tree.depth + 1.5), 1 + _LINE * len(tree.leaves))
-    return pyplot().figure(figsize=size, layout="constrained").add_subplot()
 
 
 def plot_selection(selection: Selection, ax: Any = None) -> Any:
-    """Perplexities with bars of one standard error of the difference to the best number, the unigram's, the choice."""
+    """Plot held-out perplexity against the number of topics, with the chosen number.
+
+    Bars show one standard error of the difference to the best number, and a dotted line the perplexity of the unigram.
+
+    Parameters
+    ----------
+    selection : Selection
+        The result of `polyseme.selection.select_n_topics`.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
     if ax is None:
         try:
             from matplotlib.figure import Figure
@@ -331,8 +194,7 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
             color="tab:red", label=label)  # fmt: skip
     if numbers.max() > 4 * numbers.min():
         ax.set_xscale("log")
-        ticks = [row.n_topics for row in selection.rows]
-        ticks = _apart(ticks, selection.chosen)
+        ticks = _ticks([row.n_topics for row in selection.rows], selection.chosen)
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()
     ax.set_xlabel("number of topics")
@@ -341,10 +203,273 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
     return ax
 
 
-def _apart(numbers: list[int], chosen: int) -> list[int]:
-    """Those numbers, the chosen one among them, whose labels do not touch on a logarithmic axis."""
-    kept = [chosen]
+def plot_tree(model: Any, vocabulary: Any = None, *, n_words: int = 5, ax: Any = None) -> Any:
+    """Plot the tree of a fitted HierarchicalPLSA, with the root on the left.
+
+    The areas of the circles grow with the share of all tokens that the nodes produce.
+
+    Parameters
+    ----------
+    model : HierarchicalPLSA
+        A fitted model.
+    vocabulary : sequence of str, default=None
+        The word of each column. None: the names that the model knows.
+    n_words : int, default=5
+        Number of words per node.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    if not hasattr(model, "nodes") or not hasattr(model, "tree_"):
+        raise InputError("plot_tree draws a fitted HierarchicalPLSA.")
+    tree, weights = model.tree_, model.node_weights_
+    words = list(model.nodes(vocabulary, n_words=n_words)["words"])
+    places = _tree_places(tree)
+    if ax is None:
+        ax = _tree_axes(tree)
+    for node, (x, y) in places.items():
+        parent = tree.parents[node]
+        if parent in places:
+            x0, y0 = places[parent]
+            middle = (x0 + x) / 2
+            ax.plot([x0, middle, middle, x], [y0, y0, y, y], color="lightgray", linewidth=1, zorder=1)
+    xs, ys = zip(*(places[node] for node in places), strict=True)
+    sizes = [15 + 400 * float(weights[node]) for node in places]
+    colors = ["white" if node in tree.silent else "tab:blue" for node in places]
+    ax.scatter(xs, ys, s=sizes, c=colors, edgecolors="tab:blue", zorder=2)
+    for node, (x, y) in places.items():
+        text = words[node] or "(silent)"
+        label = text if tree.names is None else f"{tree.names[node]}: {text}"
+        leaf = not tree.children[node]
+        ax.annotate(
+            label, (x, y), xytext=(8, 0) if leaf else (0, 8), textcoords="offset points", fontsize=7,
+            ha="left" if leaf else "center", va="center" if leaf else "bottom", zorder=3,
+        )  # fmt: skip
+    ax.set_xlim(-0.5, tree.depth + 1.2)
+    ax.set_axis_off()
+    return ax
+
+
+def plot_topic_graph(
+    model: Any, vocabulary: Any = None, *, threshold: float = 0.2, n_words: int = 3, ax: Any = None
+) -> Any:
+    """Plot the correlations of a fitted CorrelatedTopicModel as a graph.
+
+    Blue lines join topics with a positive correlation, dashed red lines those with a negative one; the width is the
+    strength. Correlated topics are near each other (classical scaling of 1 - correlation). The areas of the circles
+    grow with P(z).
+
+    Parameters
+    ----------
+    model : CorrelatedTopicModel
+        A fitted model.
+    vocabulary : sequence of str, default=None
+        The word of each column. None: the names that the model knows.
+    threshold : float, default=0.2
+        Smallest absolute correlation of a line.
+    n_words : int, default=3
+        Number of words per topic.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    if not hasattr(model, "correlation_"):
+        raise InputError("plot_topic_graph draws a fitted CorrelatedTopicModel.")
+    correlations = model.correlation_
+    words = words_of_model(model, vocabulary, n_words)
+    places = _graph_places(correlations)
+    if ax is None:
+        ax = _pyplot().figure(figsize=(7, 5), layout="constrained").add_subplot()
+    for i, j in zip(*np.triu_indices(len(places), 1), strict=True):
+        strength = correlations[i, j]
+        if abs(strength) > threshold:
+            positive = strength > 0
+            ax.plot(
+                *places[[i, j]].T, color="tab:blue" if positive else "tab:red", linestyle="-" if positive else "--",
+                linewidth=4 * abs(strength), alpha=0.5, zorder=1,
+            )  # fmt: skip
+    ax.scatter(*places.T, s=900 + 4000 * model.topic_weights_, color="lightsteelblue", edgecolors="gray", zorder=2)
+    for place, topic_words in zip(places, words, strict=True):
+        ax.annotate("\n".join(topic_words), place, ha="center", va="center", fontsize=7, zorder=3)
+    ax.margins(0.15)
+    ax.set_axis_off()
+    return ax
+
+
+def plot_simplex(
+    decomposition: SimplexDecomposition, *, form: str = "space", highlight: Sequence[int] = (), ax: Any = None
+) -> Any:
+    """Plot points, corners with their edges, and approximations of a simplex decomposition.
+
+    | form | coordinates | needs |
+    |---|---|---|
+    | "space" | those of the data | 2 or 3 features |
+    | "simplex" | the plane (or space) of the standard simplex | distributions over 3 or 4 entries |
+    | "corners" | barycentric: the corners form a regular triangle (or tetrahedron) | 3 or 4 corners |
+
+    The standard simplex is dotted, if it is visible.
+
+    Parameters
+    ----------
+    decomposition : SimplexDecomposition
+        The points, corners and weights.
+    form : {"space", "simplex", "corners"}, default="space"
+        Coordinates, see the table.
+    highlight : sequence of int, default=()
+        Points to mark with a star, with a square at their approximations.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    References
+    ----------
+    - Shashanka, M. (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine
+      Learning for Signal Processing.
+    """
+    if form not in FORMS:
+        raise InputError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}.")
+    points, corners, approximations, standard = _coordinates(decomposition, form)
+    if ax is None:
+        ax = _simplex_axes(points.shape[1])
+    if standard is not None:
+        _edges(ax, standard, color="gray", linestyle=":")
+    ax.plot(*points.T, ".", color="tab:blue", markersize=2, label="points")
+    _edges(ax, corners, color="tab:red", linestyle="-")
+    ax.plot(*corners.T, "o", color="tab:red", markersize=5, label="corners")
+    chosen = np.asarray(highlight, dtype=np.intp)
+    if chosen.size:
+        ax.plot(*points[chosen].T, "*", color="tab:red", markersize=9, label="chosen points")
+        ax.plot(*approximations[chosen].T, "s", color="black", markersize=4, label="their approximations")
+    if points.shape[1] == 2:
+        ax.set_aspect("equal")
+    if form != "space":
+        ax.set_axis_off()
+    return ax
+
+
+def _pyplot() -> Any:
+    """Return matplotlib.pyplot, or raise MissingExtraError with the extra to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingExtraError("Plots", "cli") from None
+    return plt
+
+
+def _topics_of(model: Any) -> Floats:
+    if not hasattr(model, "components_"):
+        raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
+    return np.asarray(rows_to_one(np.asarray(model.components_, dtype=np.float64)))
+
+
+def _weights_of(model: Any) -> Floats:
+    """Return P(z), or equal weights if the model has none."""
+    weights = getattr(model, "topic_weights_", None)
+    K = len(model.components_)
+    return np.full(K, 1 / K) if weights is None else np.asarray(weights, dtype=np.float64)
+
+
+def _checked_topic(topic: int, phi: Floats) -> int:
+    if not 0 <= int(topic) < len(phi):
+        raise InputError(f"topics must be numbers from 0 to {len(phi) - 1}, got {topic!r}.")
+    return int(topic)
+
+
+def _literal(word: str) -> str:
+    """Return a word that matplotlib does not interpret as a formula."""
+    return word.replace("$", r"\$")
+
+
+def _ticks(numbers: list[int], chosen: int) -> list[int]:
+    """Return the chosen number and others whose labels do not overlap on a logarithmic axis."""
+    ticks = [chosen]
     for number in numbers:
-        if all(max(number, other) / min(number, other) > 1.2 for other in kept):
-            kept.append(number)
-    return sorted(kept)
+        if all(max(number, other) / min(number, other) > 1.2 for other in ticks):
+            ticks.append(number)
+    return sorted(ticks)
+
+
+def _tree_places(tree: Any) -> dict[int, tuple[float, float]]:
+    """Return the places of the nodes: leaves from top to bottom, every other node in the middle of its children."""
+    places: dict[int, tuple[float, float]] = {}
+    for number, (node, level) in enumerate(
+        (node, level) for node, level in tree.by_depth_first() if not tree.children[node]
+    ):
+        places[node] = float(level), -float(number)
+    for node, level in reversed(list(tree.by_depth_first())):
+        if tree.children[node]:
+            ys = [places[child][1] for child in tree.children[node]]
+            places[node] = float(level), (ys[0] + ys[-1]) / 2
+    return places
+
+
+def _tree_axes(tree: Any) -> Any:
+    size = (2.4 * (tree.depth + 1.5), 1 + _LINE * len(tree.leaves))
+    return _pyplot().figure(figsize=size, layout="constrained").add_subplot()
+
+
+def _graph_places(correlations: Floats) -> Floats:
+    """Return two coordinates per topic: correlated topics are near, and circles are moved until they do not overlap."""
+    places = classical_scaling(np.sqrt(np.maximum(1 - correlations, 0)))
+    min_gap = _MIN_GAP * max(float(np.ptp(places, axis=0).max()), 1e-9)
+    for _ in range(_MAX_MOVES):
+        gaps = places[:, np.newaxis] - places
+        distances = np.sqrt((gaps**2).sum(axis=2))
+        near = (distances < min_gap) & ~np.eye(len(places), dtype=bool)
+        if not near.any():
+            break
+        pushes = np.where(near, (min_gap - distances) / np.maximum(distances, 1e-6), 0)
+        places = places + (gaps * pushes[:, :, np.newaxis]).sum(axis=1) / 2
+    return places
+
+
+def _coordinates(decomposition: SimplexDecomposition, form: str) -> tuple[Floats, Floats, Floats, Floats | None]:
+    """Return coordinates (2 or 3 columns) of points, corners, approximations and the standard simplex, if visible."""
+    n_features, K = decomposition.points.shape[1], len(decomposition.corners)
+    distributions = bool(np.allclose(decomposition.points.sum(axis=1), 1) and decomposition.points.min() >= 0)
+    if form == "space":
+        _require(n_features in (2, 3), f"form='space' draws 2 or 3 features, not {n_features}: try form='corners'.")
+        standard = np.eye(n_features) if distributions else None
+        return decomposition.points, decomposition.corners, decomposition.approximations, standard
+    if form == "simplex":
+        fits = distributions and n_features in (3, 4)
+        _require(fits, "form='simplex' draws distributions over 3 or 4 entries: try form='corners'.")
+        return (
+            lower(decomposition.points),
+            lower(decomposition.corners),
+            lower(decomposition.approximations),
+            lower(np.eye(n_features)),
+        )
+    _require(K in (3, 4), f"form='corners' draws 3 or 4 corners, not {K}.")
+    return (
+        lower(decomposition.hull.barycentric(decomposition.points)),
+        lower(np.eye(K)),
+        lower(decomposition.weights),
+        None,
+    )
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InputError(message)
+
+
+def _simplex_axes(n_dimensions: int) -> Any:
+    return _pyplot().figure().add_subplot(projection="3d" if n_dimensions == 3 else None)
+
+
+def _edges(ax: Any, corners: Array, **style: Any) -> None:
+    for a, b in combinations(corners, 2):
+        ax.plot(*np.stack([a, b], axis=1), linewidth=1, **style)

@@ -1,4 +1,4 @@
-"""The corpus of docstrings: complete, in a fixed order, and read without running anybody's code."""
+"""The corpus of docstrings is complete, in a fixed order, and read without running the code of the packages."""
 
 import sys
 from collections import Counter
@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from document_files import PAGES, dump
-from polyseme.datasets import TextCorpus, docstrings, newsgroups, wikipedia
-from polyseme.datasets import corpora as installed
+from polyseme.datasets import TextCorpus, corpora, docstrings, newsgroups
 from polyseme.errors import InputError
+from polyseme.text import read
 
 SENTENCE = "word " * 20 + "of a made-up docstring, number "
 
@@ -46,7 +46,7 @@ def test_titles_are_qualified_names(corpus: TextCorpus) -> None:
     assert label_of["sklearn.base.BaseEstimator.get_params"] == "sklearn"
 
 
-def test_order_is_fixed_and_nothing_comes_twice(corpus: TextCorpus) -> None:
+def test_the_order_is_fixed_and_no_document_is_repeated(corpus: TextCorpus) -> None:
     assert list(dict.fromkeys(corpus.labels)) == ["python", "numpy", "scipy", "sklearn"]
     for label in set(corpus.labels):
         titles = [t for t, other in zip(corpus.titles, corpus.labels, strict=True) if other == label]
@@ -55,12 +55,12 @@ def test_order_is_fixed_and_nothing_comes_twice(corpus: TextCorpus) -> None:
     assert min(len(text.split()) for text in corpus.texts) >= 20
 
 
-def test_tests_and_other_packages_are_left_out(corpus: TextCorpus) -> None:
+def test_tests_and_vendored_packages_are_not_read(corpus: TextCorpus) -> None:
     parts = {part for title in corpus.titles for part in title.split(".")}
     assert parts.isdisjoint({"tests", "idlelib", "lib2to3", "site-packages"})
 
 
-def test_modules_classes_functions_and_branches_without_importing(
+def test_modules_classes_functions_and_branches_are_read_without_importing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = f"""{documented(0)}
@@ -124,7 +124,7 @@ def test_unreadable_files_are_counted(tmp_path: Path, monkeypatch: pytest.Monkey
     assert calls == [(done, 6) for done in range(1, 7)]
 
 
-def test_a_single_module_and_a_bare_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_may_be_a_single_module_or_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_package(tmp_path, {"alone.py": documented(0)})
     monkeypatch.syspath_prepend(tmp_path)
     assert docstrings("alone", standard_library=False, min_words=5).titles == ["alone"]
@@ -136,15 +136,15 @@ def test_packages_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch)
         docstrings(("no_such_package",))
     with pytest.raises(InputError, match=r"'scipy\.stats' is not the name of a top-level package: give one"):
         docstrings(("scipy.stats",))
-    monkeypatch.setattr(installed, "find_spec", lambda name: ModuleSpec(name, None, origin="built-in"))
+    monkeypatch.setattr(corpora, "find_spec", lambda name: ModuleSpec(name, None, origin="built-in"))
     with pytest.raises(InputError, match=r"The package 'compiled' has no Python sources to read: name another\."):
         docstrings(("compiled",))
 
 
-def test_wikipedia_reads_a_dump_by_any_name(tmp_path):
+def test_a_dump_of_any_name_is_read_with_the_format_wiki(tmp_path):
     (tmp_path / "dump").write_text(dump(*PAGES), encoding="utf-8")
-    assert [d.title for d in wikipedia(tmp_path / "dump")] == ["Gatto", "Cane"]
-    assert [d.title for d in wikipedia(tmp_path / "dump", categories=["felini"])] == ["Gatto"]
+    assert [d.title for d in read(tmp_path / "dump", format="wiki")] == ["Gatto", "Cane"]
+    assert [d.title for d in read(tmp_path / "dump", format="wiki", categories=["felini"])] == ["Gatto"]
 
 
 def test_newsgroups_come_from_scikit_learn(monkeypatch):

@@ -67,12 +67,12 @@ def test_plsa_finds_the_known_topics():
     assert drawn.counts().shape == (10, 200)
 
 
-def test_bad_arguments_are_refused():
+def test_wrong_arguments_of_synthetic_corpus_raise():
     for arguments, message in [
-        ({"model": "nmf"}, "There is no model 'nmf'"),
+        ({"model": "nmf"}, "model must be 'lda' or 'plsa', got 'nmf'"),
         ({"n_documents": 0}, "n_documents must be at least 1"),
         ({"length": 0}, "length must be above 0"),
-        ({"topic_word": [[0.5, 0.6]]}, "rows are distributions"),
+        ({"topic_word": [[0.5, 0.6]]}, "rows that sum to one"),
     ]:
         with pytest.raises(InputError, match=message):
             synthetic_corpus(**arguments)
@@ -85,12 +85,12 @@ def same(one, other):
     return (one.counts != other.counts).nnz == 0 and np.array_equal(one.doc_topic, other.doc_topic)
 
 
-def test_the_seed_decides():
+def test_the_seed_determines_the_corpus():
     assert same(sample_corpus(300, seed=1), sample_corpus(300, seed=1))
     assert not same(sample_corpus(300, seed=1), sample_corpus(300, seed=2))
 
 
-def test_chunks_are_the_corpus():
+def test_chunks_add_up_to_the_corpus():
     whole = sample_corpus(2500, 50, 4, seed=3)
     chunks = list(sample_chunks(2500, 50, 4, seed=3))
     assert [chunk.counts.shape[0] for chunk in chunks] == [1024, 1024, 452]
@@ -99,7 +99,7 @@ def test_chunks_are_the_corpus():
     assert same(first, chunks[0])
 
 
-def test_shapes_and_sums():
+def test_shapes_and_sums_are_right():
     corpus = sample_corpus(200, 70, 5, doc_length=40, seed=0)
     assert corpus.counts.shape == (200, 70)
     assert corpus.counts.dtype == np.int64
@@ -145,11 +145,11 @@ def test_tiny_parameters_make_pure_documents():
     [
         ({"n_docs": 0}, "n_docs must be at least 1"),
         ({"n_docs": 5, "doc_length": -1}, "doc_length must be"),
-        ({"n_docs": 5, "doc_topic_prior": [0.1, 0.2]}, "doc_topic_prior must be one number, or 10 of them"),
+        ({"n_docs": 5, "doc_topic_prior": [0.1, 0.2]}, "doc_topic_prior must be one number or 10 numbers"),
         ({"n_docs": 5, "topic_word_prior": 0}, "topic_word_prior must be finite and greater than 0"),
-        ({"n_docs": 5, "topic_word": [[0.5, 0.6]]}, "topic_word must be K x words"),
+        ({"n_docs": 5, "topic_word": [[0.5, 0.6]]}, "topic_word must be topics x words"),
     ],
 )
-def test_bad_arguments(arguments, message):
+def test_wrong_arguments_of_sample_corpus_raise(arguments, message):
     with pytest.raises(InputError, match=message):
         sample_corpus(**arguments)

@@ -1,6 +1,6 @@
-"""Corpora to try things on: one that every install has, drawn ones, Wikipedia and 20 Newsgroups."""
+"""Corpora for experiments: docstrings of installed packages, synthetic documents, and 20 Newsgroups."""
 
-from polyseme.datasets.corpora import TextCorpus, docstrings, newsgroups, wikipedia
+from polyseme.datasets.corpora import TextCorpus, docstrings, newsgroups
 from polyseme.datasets.synthetic import SyntheticCorpus, synthetic_corpus
 
-__all__ = ["SyntheticCorpus", "TextCorpus", "docstrings", "newsgroups", "synthetic_corpus", "wikipedia"]
+__all__ = ["SyntheticCorpus", "TextCorpus", "docstrings", "newsgroups", "synthetic_corpus"]

@@ -1,9 +1,8 @@
-"""Corpora drawn from LDA: document length Poisson, weights Dirichlet, topics Dirichlet or given.
+"""Synthetic corpora, drawn from a known PLSA or LDA model.
 
-Documents come in chunks; each chunk of a corpus has a stream of random numbers of its own, so a corpus does not depend
-on how far it is read, and one of any length needs the memory of a chunk.
-
-Documents drawn from a known PLSA or LDA model: any number of them, with words as frequent as Zipf's law says.
+`synthetic_corpus` has words whose frequencies follow Zipf's law; `sample_corpus` draws from LDA with Poisson lengths.
+Documents are drawn in blocks, each with its own random numbers. A corpus does not depend on how many documents are
+read, and any number of documents needs the memory of one block.
 """
 
 from __future__ import annotations
@@ -20,18 +19,175 @@ from polyseme.errors import InputError
 from polyseme.kernels import Floats
 from polyseme.text.readers import Document
 
-_DOCS_AT_ONCE = 1024
+_BLOCK_DOCUMENTS = 512
+"""Documents drawn together; each block has its own generator."""
+_CHUNK_DOCUMENTS = 1024
+_ZIPF_SHIFT = 2.7
+"""Shift of the rank in the Zipf-Mandelbrot law."""
+_TOPIC_SHAPE = 0.2
+"""Shape of the gamma variables that distinguish topics."""
+_LENGTH_SPREAD = 0.5
+"""Standard deviation of the logarithm of P(d) in the PLSA model."""
+_SYLLABLES = [consonant + vowel for consonant in "bdfghjklmnprtvz" for vowel in "aou"]
+
+
+@dataclass(frozen=True)
+class SyntheticCorpus:
+    """A model and the documents drawn from it; only the topics are stored in memory.
+
+    Iterating yields the documents as `Document` objects; `blocks` yields their counts.
+
+    Attributes
+    ----------
+    topic_word : array of shape (n_topics, n_words)
+        P(w|z).
+    words : list of str
+        Names of the words, most frequent first.
+    n_documents : int
+        Number of documents.
+    length : float
+        Mean number of tokens of a document.
+    alpha : float
+        Parameter of the Dirichlet distribution of P(z|d) in LDA.
+    model : str
+        "lda" or "plsa".
+    seed : int
+        Seed of the random numbers.
+    """
+
+    topic_word: NDArray[np.float64]
+    words: list[str]
+    n_documents: int
+    length: float
+    alpha: float
+    model: str
+    seed: int
+
+    def __len__(self) -> int:
+        return self.n_documents
+
+    def __iter__(self) -> Iterator[Document]:
+        words = np.array(self.words, dtype=object)
+        for start, drawn in self._blocks():
+            order = np.lexsort((drawn.order, drawn.documents))
+            pieces = np.split(words[drawn.tokens[order]], np.cumsum(np.bincount(drawn.documents))[:-1])
+            for number, (tokens, theta) in enumerate(zip(pieces, drawn.doc_topic, strict=True), start):
+                yield Document(str(number), " ".join(tokens), None, (f"topic {theta.argmax()}",), None, "synthetic")
+
+    def blocks(self) -> Iterator[tuple[NDArray[np.float64], Any]]:
+        """Yield P(z|d) and counts of a few hundred documents at a time.
+
+        Yields
+        ------
+        doc_topic : array of shape (n_block, n_topics)
+            P(z|d).
+        counts : sparse array of shape (n_block, n_words)
+            Counts, int32 CSR.
+        """
+        for _, drawn in self._blocks():
+            n, w = len(drawn.doc_topic), self.topic_word.shape[1]
+            ones = np.ones(len(drawn.tokens), dtype=np.int32)
+            yield drawn.doc_topic, sp.csr_array(sp.coo_array((ones, (drawn.documents, drawn.tokens)), shape=(n, w)))
+
+    def counts(self) -> Any:
+        """Return all counts.
+
+        Returns
+        -------
+        sparse matrix of shape (n_documents, n_words)
+            Counts, int32 CSR.
+        """
+        return sp.vstack([counts for _, counts in self.blocks()], format="csr")
+
+    def doc_topic(self) -> NDArray[np.float64]:
+        """Return P(z|d) of all documents.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            P(z|d).
+        """
+        return np.vstack([theta for theta, _ in self.blocks()])
+
+    def _blocks(self) -> Iterator[tuple[int, _Drawn]]:
+        for start in range(0, self.n_documents, _BLOCK_DOCUMENTS):
+            yield start, self._draw(start // _BLOCK_DOCUMENTS).first(self.n_documents - start)
+
+    def _draw(self, block: int) -> _Drawn:
+        """Draw a whole block whatever the number of documents, so that a longer corpus begins like a shorter one."""
+        random = np.random.default_rng([self.seed, 1, block])
+        theta, lengths = _MODELS[self.model](random, self.topic_word.shape[0], self.alpha, self.length)
+        documents, tokens = draw_tokens(random, lengths, theta, self.topic_word)
+        return _Drawn(theta, documents, tokens, random.random(len(documents)))
+
+
+def synthetic_corpus(
+    n_documents: int = 1000,
+    *,
+    n_topics: int = 10,
+    n_words: int = 5000,
+    length: float = 100.0,
+    model: str = "lda",
+    alpha: float = 0.1,
+    zipf: float = 1.0,
+    topic_word: ArrayLike | None = None,
+    random_state: int = 0,
+) -> SyntheticCorpus:
+    """Return a corpus of any size, drawn from a known model.
+
+    Parameters
+    ----------
+    n_documents : int, default=1000
+        Number of documents.
+    n_topics : int, default=10
+        Number of topics. P(w|z) is proportional to (rank + 2.7)^-zipf times a gamma variable, so that the words of the
+        corpus follow Zipf's law.
+    n_words : int, default=5000
+        Number of words.
+    length : float, default=100.0
+        Mean number of tokens of a document.
+    model : {"lda", "plsa"}, default="lda"
+        "lda": P(z|d) has a Dirichlet distribution. "plsa": a document has one to three topics, and P(d) varies.
+    alpha : float, default=0.1
+        Parameter of the Dirichlet distribution in LDA.
+    zipf : float, default=1.0
+        Exponent of Zipf's law.
+    topic_word : array-like of shape (n_topics, n_words), default=None
+        P(w|z) to use instead of drawn topics, such as `components_` of a fitted model.
+    random_state : int, default=0
+        Seed. A longer corpus with the same seed begins like a shorter one.
+
+    Returns
+    -------
+    SyntheticCorpus
+        The model; its documents are drawn when they are read.
+    """
+    if model not in _MODELS:
+        raise InputError(f"model must be 'lda' or 'plsa', got {model!r}.")
+    for name, value in (("n_documents", n_documents), ("n_topics", n_topics), ("n_words", n_words)):
+        if value < 1:
+            raise InputError(f"{name} must be at least 1, got {value}.")
+    for name, number in (("length", length), ("alpha", alpha)):
+        if not number > 0:
+            raise InputError(f"{name} must be above 0, got {number}.")
+    topics = (
+        _zipf_topics(n_topics, n_words, zipf, random_state)
+        if topic_word is None
+        else _checked_topics(topic_word, tolerance=1e-5)
+    )
+    words = [_word_name(rank) for rank in range(topics.shape[1])]
+    return SyntheticCorpus(topics, words, n_documents, float(length), float(alpha), model, random_state)
 
 
 class SampledCounts(NamedTuple):
-    """Counts, and the parameters that they were drawn with."""
+    """Counts, and the parameters they were drawn with."""
 
     counts: sp.csr_array
-    """documents x words, whole numbers"""
+    """Documents x words, integers."""
     doc_topic: Floats
-    """theta, documents x K"""
+    """Theta, documents x K."""
     topic_word: Floats
-    """phi, K x words"""
+    """Phi, K x words."""
 
 
 def sample_corpus(
@@ -45,11 +201,31 @@ def sample_corpus(
     topic_word: Any = None,
     seed: int = 0,
 ) -> SampledCounts:
-    """Draws a corpus; the same arguments give the same corpus.
+    """Draw a corpus from LDA; the same arguments give the same corpus.
 
-    doc_length : mean of the Poisson distribution of a document's tokens; some documents may be empty.
-    doc_topic_prior, topic_word_prior : of the Dirichlet distributions, a number or one for each topic (word).
-    topic_word : the topics (K x words, rows sum to one) instead of drawn ones; it then says how many words and topics.
+    Parameters
+    ----------
+    n_docs : int
+        Number of documents.
+    n_words : int, default=1000
+        Number of words.
+    n_topics : int, default=10
+        Number of topics.
+    doc_length : float, default=100.0
+        Mean of the Poisson distribution of the number of tokens of a document; a document may be empty.
+    doc_topic_prior : float or array-like of shape (n_topics,), default=0.1
+        Parameters of the Dirichlet distribution of P(z|d).
+    topic_word_prior : float or array-like of shape (n_words,), default=0.05
+        Parameters of the Dirichlet distribution of P(w|z).
+    topic_word : array-like of shape (n_topics, n_words), default=None
+        Topics to use instead of drawn ones; its shape replaces `n_words` and `n_topics`.
+    seed : int, default=0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    SampledCounts
+        Counts, P(z|d) and P(w|z).
     """
     chunks = list(
         sample_chunks(
@@ -72,24 +248,39 @@ def sample_chunks(
     topic_word: Any = None,
     seed: int = 0,
 ) -> Iterator[SampledCounts]:
-    """The corpus of `sample_corpus`, at most 1024 documents at a time."""
+    """Yield the corpus of `sample_corpus`, at most 1024 documents at a time."""
     if n_docs < 1:
         raise InputError(f"n_docs must be at least 1, got {n_docs!r}.")
     if not 0 < doc_length < float("inf"):
         raise InputError(f"doc_length must be a finite number above 0, got {doc_length!r}.")
     topics_seed, docs_seed = np.random.SeedSequence(seed).spawn(2)
     if topic_word is None:
-        eta = _parameters("topic_word_prior", topic_word_prior, n_words)
+        eta = _dirichlet_parameters("topic_word_prior", topic_word_prior, n_words)
         phi = _dirichlet(np.random.default_rng(topics_seed), eta, n_topics)
     else:
-        phi = _distributions(topic_word)
-    alpha = _parameters("doc_topic_prior", doc_topic_prior, len(phi))
-    for first in range(0, n_docs, _DOCS_AT_ONCE):
+        phi = _checked_topics(topic_word, tolerance=1e-6)
+    alpha = _dirichlet_parameters("doc_topic_prior", doc_topic_prior, len(phi))
+    for first in range(0, n_docs, _CHUNK_DOCUMENTS):
         rng = np.random.default_rng(docs_seed.spawn(1)[0])
-        yield _chunk(rng, min(_DOCS_AT_ONCE, n_docs - first), doc_length, alpha, phi)
+        yield _draw_chunk(rng, min(_CHUNK_DOCUMENTS, n_docs - first), doc_length, alpha, phi)
 
 
-def _chunk(rng: np.random.Generator, n_docs: int, doc_length: float, alpha: Floats, phi: Floats) -> SampledCounts:
+def draw_tokens(rng: np.random.Generator, lengths: Any, theta: Floats, phi: Floats) -> tuple[Any, Any]:
+    """Return the document and the word of every token, ordered by topic.
+
+    Each token of a document draws its topic from theta (documents x K) and its word from phi (K x words); `lengths` are
+    the numbers of tokens of the documents.
+    """
+    by_topic = rng.multinomial(lengths, theta)
+    documents, words = [], []
+    for n_tokens, topic in zip(by_topic.T, phi, strict=True):
+        cumulative = np.cumsum(topic)
+        words.append(np.searchsorted(cumulative, rng.random(n_tokens.sum()) * cumulative[-1], side="right"))
+        documents.append(np.repeat(np.arange(len(theta)), n_tokens))
+    return np.concatenate(documents), np.concatenate(words)
+
+
+def _draw_chunk(rng: np.random.Generator, n_docs: int, doc_length: float, alpha: Floats, phi: Floats) -> SampledCounts:
     theta = _dirichlet(rng, alpha, n_docs)
     row, word = draw_tokens(rng, rng.poisson(doc_length, n_docs), theta, phi)
     ones = np.ones(row.size, dtype=np.int64)
@@ -98,112 +289,26 @@ def _chunk(rng: np.random.Generator, n_docs: int, doc_length: float, alpha: Floa
     return SampledCounts(counts, theta, phi)
 
 
-def draw_tokens(rng: np.random.Generator, lengths: Any, theta: Floats, phi: Floats) -> tuple[Any, Any]:
-    """The document and the word of every token, topic after topic.
-
-    Each token of a document of so many draws its topic from theta (documents x K) and its word from phi (K x words).
-    """
-    by_topic = rng.multinomial(lengths, theta)
-    documents, words = [], []
-    for many, topic in zip(by_topic.T, phi, strict=True):
-        cumulative = np.cumsum(topic)
-        words.append(np.searchsorted(cumulative, rng.random(many.sum()) * cumulative[-1], side="right"))
-        documents.append(np.repeat(np.arange(len(theta)), many))
-    return np.concatenate(documents), np.concatenate(words)
-
-
 def _dirichlet(rng: np.random.Generator, parameters: Floats, n: int) -> Floats:
-    """n draws; with parameters so small that all of a draw underflows, its mass is where one topic's would be."""
+    """Return n draws. If all numbers of a draw underflow, because the parameters are small, one of them becomes 1."""
     drawn = rng.standard_gamma(parameters, (n, parameters.size))
-    lost = np.flatnonzero(drawn.sum(axis=1) <= 0)
-    drawn[lost, rng.choice(parameters.size, lost.size, p=parameters / parameters.sum())] = 1
+    empty = np.flatnonzero(drawn.sum(axis=1) <= 0)
+    drawn[empty, rng.choice(parameters.size, empty.size, p=parameters / parameters.sum())] = 1
     return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
 
 
-def _parameters(name: str, value: Any, size: int) -> Floats:
+def _dirichlet_parameters(name: str, value: Any, size: int) -> Floats:
     values = np.asarray(value, dtype=np.float64)
     if values.ndim > 1 or (values.ndim == 1 and values.size != size):
-        raise InputError(f"{name} must be one number, or {size} of them.")
+        raise InputError(f"{name} must be one number or {size} numbers.")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise InputError(f"{name} must be finite and greater than 0.")
     return np.array(np.broadcast_to(values, size))
 
 
-def _distributions(topic_word: Any) -> Floats:
-    phi = np.asarray(topic_word, dtype=np.float64)
-    if phi.ndim != 2 or (phi < 0).any() or not np.allclose(phi.sum(axis=1), 1, atol=1e-6):
-        raise InputError("topic_word must be K x words, not negative, with rows that sum to one.")
-    return phi
-
-
-_BLOCK = 512
-"""Documents drawn together; each block has a generator of its own."""
-
-_ZIPF_SHIFT = 2.7
-_TOPIC_SHAPE = 0.2
-_LENGTH_SPREAD = 0.5
-_SYLLABLES = [consonant + vowel for consonant in "bdfghjklmnprtvz" for vowel in "aou"]
-
-
-@dataclass(frozen=True)
-class SyntheticCorpus:
-    """A model and the documents drawn from it; nothing but the topics is kept in memory.
-
-    topic_word : P(w|z), topics x words.
-    words : their names, the most frequent first.
-
-    Iterating gives the documents, ``Document`` by ``Document``; ``blocks`` gives their counts.
-    """
-
-    topic_word: NDArray[np.float64]
-    words: list[str]
-    n_documents: int
-    length: float
-    alpha: float
-    model: str
-    seed: int
-
-    def __len__(self) -> int:
-        return self.n_documents
-
-    def __iter__(self) -> Iterator[Document]:
-        words = np.array(self.words, dtype=object)
-        for start, drawn in self._drawn():
-            order = np.lexsort((drawn.order, drawn.documents))
-            pieces = np.split(words[drawn.tokens[order]], np.cumsum(np.bincount(drawn.documents))[:-1])
-            for number, (tokens, theta) in enumerate(zip(pieces, drawn.doc_topic, strict=True), start):
-                yield Document(str(number), " ".join(tokens), None, (f"topic {theta.argmax()}",), None, "synthetic")
-
-    def blocks(self) -> Iterator[tuple[NDArray[np.float64], Any]]:
-        """P(z|d) and the int32 CSR counts of some hundred documents at a time."""
-        for _, drawn in self._drawn():
-            n, w = len(drawn.doc_topic), self.topic_word.shape[1]
-            ones = np.ones(len(drawn.tokens), dtype=np.int32)
-            yield drawn.doc_topic, sp.csr_array(sp.coo_array((ones, (drawn.documents, drawn.tokens)), shape=(n, w)))
-
-    def counts(self) -> Any:
-        """All counts, documents x words, int32 CSR."""
-        return sp.vstack([counts for _, counts in self.blocks()], format="csr")
-
-    def doc_topic(self) -> NDArray[np.float64]:
-        """P(z|d) of all documents."""
-        return np.vstack([theta for theta, _ in self.blocks()])
-
-    def _drawn(self) -> Iterator[tuple[int, _Drawn]]:
-        for start in range(0, self.n_documents, _BLOCK):
-            yield start, self._draw(start // _BLOCK).first(self.n_documents - start)
-
-    def _draw(self, block: int) -> _Drawn:
-        """Whole blocks whatever the number of documents, so that a longer corpus begins like a shorter one."""
-        random = np.random.default_rng([self.seed, 1, block])
-        theta, lengths = _MODELS[self.model](random, self.topic_word.shape[0], self.alpha, self.length)
-        documents, tokens = draw_tokens(random, lengths, theta, self.topic_word)
-        return _Drawn(theta, documents, tokens, random.random(len(documents)))
-
-
 @dataclass(frozen=True)
 class _Drawn:
-    """The tokens of a block: their documents, their words, and random numbers to put them in order."""
+    """Tokens of a block: their documents, their words, and random numbers that order them."""
 
     doc_topic: NDArray[np.float64]
     documents: NDArray[np.int64]
@@ -213,63 +318,29 @@ class _Drawn:
     def first(self, n: int) -> _Drawn:
         if n >= len(self.doc_topic):
             return self
-        kept = self.documents < n
-        return _Drawn(self.doc_topic[:n], self.documents[kept], self.tokens[kept], self.order[kept])
+        keep = self.documents < n
+        return _Drawn(self.doc_topic[:n], self.documents[keep], self.tokens[keep], self.order[keep])
 
 
-def _lda(random: np.random.Generator, k: int, alpha: float, length: float) -> tuple[Any, Any]:
-    """theta ~ Dirichlet(alpha), length ~ Poisson."""
-    return random.dirichlet(np.full(k, alpha), size=_BLOCK), random.poisson(length, size=_BLOCK)
+def _lda_documents(random: np.random.Generator, k: int, alpha: float, length: float) -> tuple[Any, Any]:
+    """Return theta ~ Dirichlet(alpha) and lengths ~ Poisson(length)."""
+    return random.dirichlet(np.full(k, alpha), size=_BLOCK_DOCUMENTS), random.poisson(length, size=_BLOCK_DOCUMENTS)
 
 
-def _plsa(random: np.random.Generator, k: int, alpha: float, length: float) -> tuple[Any, Any]:
-    """PLSA knows no law of theta: here a document has one topic to three, the others exactly zero, and P(d) varies."""
-    theta = np.zeros((_BLOCK, k))
+def _plsa_documents(random: np.random.Generator, k: int, alpha: float, length: float) -> tuple[Any, Any]:
+    """Return theta and lengths for PLSA, which has no distribution of theta.
+
+    A document has one to three topics and zeros for the others, and P(d) varies.
+    """
+    theta = np.zeros((_BLOCK_DOCUMENTS, k))
     for row in theta:
         topics = random.choice(k, size=min(int(random.integers(1, 4)), k), replace=False)
         row[topics] = random.dirichlet(np.ones(len(topics)))
-    weight = np.exp(_LENGTH_SPREAD * random.standard_normal(_BLOCK) - _LENGTH_SPREAD**2 / 2)
+    weight = np.exp(_LENGTH_SPREAD * random.standard_normal(_BLOCK_DOCUMENTS) - _LENGTH_SPREAD**2 / 2)
     return theta, random.poisson(length * weight)
 
 
-_MODELS = {"lda": _lda, "plsa": _plsa}
-
-
-def synthetic_corpus(
-    n_documents: int = 1000,
-    *,
-    n_topics: int = 10,
-    n_words: int = 5000,
-    length: float = 100.0,
-    model: str = "lda",
-    alpha: float = 0.1,
-    zipf: float = 1.0,
-    topic_word: ArrayLike | None = None,
-    random_state: int = 0,
-) -> SyntheticCorpus:
-    """A corpus of any size, drawn from a known model.
-
-    Parameters
-    ----------
-    model : "lda" (theta ~ Dirichlet(alpha)) or "plsa" (a few topics a document, given weights, uneven P(d)).
-    n_topics, n_words : of the topics, which are drawn too: P(w|z) is proportional to (rank + 2.7)^-zipf times a
-        gamma variable, so that the words of the whole corpus follow Zipf's law.
-    length : mean number of tokens of a document.
-    alpha : of the Dirichlet law of LDA.
-    topic_word : P(w|z), topics x words, to draw from instead, such as a fitted model's ``components_``.
-    random_state : a seed; the same seed gives the same documents, and a longer corpus begins like a shorter one.
-    """
-    if model not in _MODELS:
-        raise InputError(f"There is no model {model!r} to draw from: choose 'lda' or 'plsa'.")
-    for name, value in (("n_documents", n_documents), ("n_topics", n_topics), ("n_words", n_words)):
-        if value < 1:
-            raise InputError(f"{name} must be at least 1, not {value}.")
-    for name, number in (("length", length), ("alpha", alpha)):
-        if not number > 0:
-            raise InputError(f"{name} must be above 0, not {number}.")
-    topics = _zipf_topics(n_topics, n_words, zipf, random_state) if topic_word is None else _checked(topic_word)
-    words = [_word(rank) for rank in range(topics.shape[1])]
-    return SyntheticCorpus(topics, words, n_documents, float(length), float(alpha), model, random_state)
+_MODELS = {"lda": _lda_documents, "plsa": _plsa_documents}
 
 
 def _zipf_topics(n_topics: int, n_words: int, exponent: float, seed: int) -> NDArray[np.float64]:
@@ -279,15 +350,15 @@ def _zipf_topics(n_topics: int, n_words: int, exponent: float, seed: int) -> NDA
     return topics / topics.sum(axis=1, keepdims=True)
 
 
-def _checked(topic_word: ArrayLike) -> NDArray[np.float64]:
+def _checked_topics(topic_word: ArrayLike, *, tolerance: float) -> Floats:
     topics = np.asarray(topic_word, dtype=np.float64)
-    if topics.ndim != 2 or not np.all(topics >= 0) or not np.allclose(topics.sum(axis=1), 1.0, atol=1e-5):
-        raise InputError("topic_word must be a table of topics x words whose rows are distributions.")
+    if topics.ndim != 2 or not np.all(topics >= 0) or not np.allclose(topics.sum(axis=1), 1.0, atol=tolerance):
+        raise InputError("topic_word must be topics x words, non-negative, with rows that sum to one.")
     return topics
 
 
-def _word(rank: int) -> str:
-    """A word of two syllables or more that no stemmer changes, shorter for smaller ranks."""
+def _word_name(rank: int) -> str:
+    """Return a word of at least two syllables that no stemmer changes; small ranks have short words."""
     base = len(_SYLLABLES)
     syllables = 2
     while rank >= base**syllables:
