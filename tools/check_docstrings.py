@@ -19,11 +19,7 @@ from typing import Any
 
 from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import Validator, validate
-
-PACKAGES = (
-    "polyseme", "polyseme.priors", "polyseme.solvers", "polyseme.metrics", "polyseme.selection", "polyseme.retrieval",
-    "polyseme.text", "polyseme.datasets", "polyseme.explore", "polyseme.plots", "polyseme.scale", "polyseme.simplex",
-)  # fmt: skip
+from public_packages import PACKAGES
 
 CHECKS = {
     "GL05": "no tabs",
@@ -97,7 +93,7 @@ def _has_own_constructor(cls: type) -> bool:
 def public_objects(package: str) -> Iterator[tuple[str, Any]]:
     """Yield name and object of everything public in `package`: classes, their methods and properties, functions."""
     module = importlib.import_module(package)
-    for name in getattr(module, "__all__", ()):
+    for name in module.__all__:
         value = getattr(module, name)
         if inspect.isclass(value):
             yield f"{package}.{name}", value

@@ -1,4 +1,4 @@
-"""What the documentation site has beside docs/: reference pages, and pages that live elsewhere in the repository.
+"""Pages of the documentation site that are not in docs/: the reference, and pages from elsewhere in the repository.
 
 MkDocs calls the functions whose names begin with `on_` (mkdocs.yml, `hooks`).
 """
@@ -13,41 +13,28 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from public_packages import PACKAGES
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "polyseme"
-
-INTERNAL = {
-    "cli", "dirichlet", "estimators", "files", "kernels", "locks", "logistic_normal", "model", "progress", "sources",
-    "stats", "tree",
-}  # fmt: skip
-"""rooms without a reference page: `polyseme` itself has what is public of them, or their callers are rooms alone"""
-
 RESULTS = "benchmarks/RESULTS.md"
-"""what `make bench` has written, if it has"""
+"""Results that `make bench` writes; the page exists only if they do."""
+
 ELSEWHERE = (
     "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "reproductions/README.md",
     *([RESULTS] if (ROOT / RESULTS).is_file() else []),
 )  # fmt: skip
-"""pages outside docs/ that belong to the site, with the pictures in the folders beside them"""
+"""Pages outside docs/ that belong to the site, with the pictures in the folders beside them."""
 
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
 
 def public_modules() -> list[str]:
-    """The modules that have a page in the reference: `polyseme`, and every room that is not internal."""
-    rooms = {path.name if path.is_dir() else path.stem for path in PACKAGE.iterdir() if _is_module(path)}
-    return ["polyseme", *(f"polyseme.{room}" for room in sorted(rooms - INTERNAL))]
-
-
-def _is_module(path: Path) -> bool:
-    if path.name.startswith("_"):
-        return False
-    return path.suffix == ".py" or (path / "__init__.py").is_file()
+    """Return the modules that have a page in the reference."""
+    return sorted([*PACKAGES, "polyseme.runs"])
 
 
 def reference_page(module: str) -> str:
-    """The page of a module: its docstring and public names, as mkdocstrings fills them in."""
+    """Return the page of a module: its docstring and public names, which mkdocstrings inserts."""
     hidden = [
         f"::: {name}\n    options: {{show_root_heading: true, show_root_toc_entry: true}}\n" for name in _hidden(module)
     ]
@@ -55,17 +42,17 @@ def reference_page(module: str) -> str:
 
 
 def _hidden(module: str) -> list[str]:
-    """Names that a package takes from a file of the same name: only the file can be reached by its short address."""
+    """Return names that a package imports from a module of the same name, because the short name means the module."""
     path = ROOT / "src" / Path(*module.split(".")) / "__init__.py"
     if not path.is_file():
         return []
-    taken = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
-    names = [(node.module or "", alias.name) for node in taken for alias in node.names]
-    return [f"{home}.{name}" for home, name in names if home == f"{module}.{name}"]
+    imports = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    names = [(node.module or "", alias.name) for node in imports for alias in node.names]
+    return [f"{module_name}.{name}" for module_name, name in names if module_name == f"{module}.{name}"]
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Lists the reference pages in the navigation, and the benchmarks' results."""
+    """Add the reference pages and the results of the benchmarks to the navigation."""
     reference = [{module: f"reference/{module}.md"} for module in public_modules()]
     nav: list[Any] = config.nav or []
     measured = [{"Benchmark results": RESULTS}] if RESULTS in ELSEWHERE else []
@@ -74,7 +61,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the reference pages and those from elsewhere."""
+    """Add the reference pages and those from elsewhere in the repository."""
     for module in public_modules():
         files.append(File.generated(config, f"reference/{module}.md", content=reference_page(module)))
     for page in ELSEWHERE:
@@ -86,7 +73,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turns links between files of the repository into links between pages of the site."""
+    """Turn links between files of the repository into links between pages of the site."""
     here = page.file.src_uri
     in_repository = here if here in ELSEWHERE else f"docs/{here}"
 

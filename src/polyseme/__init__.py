@@ -1,4 +1,4 @@
-"""polyseme: probabilistic latent semantic analysis and its family."""
+"""Topic models for Python: probabilistic latent semantic analysis (PLSA), NMF, LDA, LSA and related models."""
 
 from __future__ import annotations
 
@@ -66,7 +66,25 @@ def __dir__() -> list[str]:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """The model that `save` wrote to `path`."""
+    """Load a model that was written by `save`.
+
+    Nothing in the file is executed: it holds arrays and parameters only.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The model file.
+
+    Returns
+    -------
+    estimator
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, is not a model file, or was written by a newer version.
+    """
     from polyseme import estimators
     from polyseme.core.model import Background, JointBackground
     from polyseme.estimators.lda import VARIATIONAL_SOLVERS
