@@ -1,4 +1,4 @@
-"""What every estimator promises, run over all of them: a new one joins MEMBERS in estimator_cases.py."""
+"""The common behavior of all estimators; a new estimator is added to MEMBERS in estimator_cases.py."""
 
 import doctest
 import sys
@@ -21,7 +21,7 @@ DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float3
 ESTIMATORS = [getattr(estimators, name) for name in estimators.__all__]
 EVERY = over()
 ITERATING = over(lambda estimator, _: hasattr(estimator, "callback") and getattr(estimator, "loss", "") != "frobenius")
-"""those that polyseme's own loop fits"""
+"""Estimators that the fit loop of polyseme fits."""
 WEIGHTED = over(lambda _, member: bool(member.weighted))
 
 
@@ -37,13 +37,13 @@ def test_every_estimator_of_counts_is_a_member():
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_the_example_in_the_docstring(kind):
+def test_the_docstring_has_an_example_that_runs(kind):
     result = doctest.testmod(sys.modules[kind.__module__])
     assert result.attempted > 0
     assert result.failed == 0
 
 
-# one routine for the documents' weights
+# weights of documents
 
 
 @EVERY
@@ -66,7 +66,7 @@ def test_fit_transform_is_fit_then_transform(member, layout, dtype):
 
 @EVERY
 @LAYOUTS
-def test_a_batch_of_one_is_the_same_row_of_many(member, layout):
+def test_the_result_of_a_row_does_not_depend_on_its_batch(member, layout):
     model = fitted(member, X_WITH_GAPS)
     whole = model.transform(layout(X))
     for d in range(len(X)):
@@ -74,13 +74,13 @@ def test_a_batch_of_one_is_the_same_row_of_many(member, layout):
         np.testing.assert_allclose(alone, whole[d], rtol=0, atol=member.alone)
 
 
-# reproducible
+# reproducibility
 
 
 @ITERATING
 @LAYOUTS
 @DTYPES
-def test_n_jobs_changes_no_bit(member, layout, dtype):
+def test_results_do_not_depend_on_n_jobs(member, layout, dtype):
     data = layout(X_WITH_GAPS.astype(dtype))
     one, three = (fitted(member, data, n_jobs=n_jobs) for n_jobs in (1, 3))
     assert same_fit(one, three)
@@ -91,7 +91,7 @@ def test_n_jobs_changes_no_bit(member, layout, dtype):
 
 @EVERY
 @LAYOUTS
-def test_float16_is_taken_as_float32(member, layout):
+def test_float16_is_converted_to_float32(member, layout):
     """Sums of float16 would overflow at 65,504; small counts are the same numbers in both."""
     half = layout(X.astype(np.float32))
     if sp.issparse(half):
@@ -105,7 +105,7 @@ def test_float16_is_taken_as_float32(member, layout):
     assert np.array_equal(one.transform(half), other.transform(half.astype(np.float32)))
 
 
-def test_float16_in_the_others(tmp_path):
+def test_float16_works_in_all_other_estimators(tmp_path):
     half = X.astype(np.float16)
     assert np.array_equal(next(iter(write_shards([half], tmp_path / "shards"))).toarray(), X)
     np.testing.assert_allclose(LSA(2).fit(half).transform(half), LSA(2).fit(X).transform(X), rtol=1e-3, atol=1e-3)
@@ -114,14 +114,14 @@ def test_float16_in_the_others(tmp_path):
 
 @EVERY
 @pytest.mark.parametrize("state", [np.random.default_rng(0), "0", 1.5, -1], ids=["generator", "text", "float", "below"])
-def test_a_random_state_that_is_none_is_refused(member, state):
+def test_a_wrong_random_state_raises(member, state):
     with pytest.raises(InputError, match="random_state must be None, a whole number") as error:
         member.make(random_state=state).fit(X)
     assert ("generator.integers" in sentence(error)) == isinstance(state, np.random.Generator)
 
 
 @EVERY
-def test_a_random_state_object_is_taken(member):
+def test_a_random_state_object_is_accepted(member):
     assert same_fit(fitted(member, random_state=np.random.RandomState(5)), fitted(member, random_state=5))
 
 
@@ -133,7 +133,7 @@ class AnnData:
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_annotated_data_is_refused_by_name(kind):
+def test_annotated_data_raises_with_its_class_name(kind):
     estimator = kind()
     for use in (estimator.fit, estimator.fit_transform):
         with pytest.raises(InputError, match=r"AnnData: pass its matrix .* such as adata\.X"):
@@ -145,7 +145,7 @@ def test_annotated_data_is_refused_by_name(kind):
 
 
 @EVERY
-def test_the_seed_decides(member):
+def test_the_seed_determines_the_fit(member):
     first = fitted(member, random_state=3)
     assert same_fit(first, fitted(member, random_state=3))
     assert not np.array_equal(first.components_, fitted(member, random_state=4).components_)
@@ -167,11 +167,11 @@ def test_float32_is_close_to_float64(member):
     np.testing.assert_allclose(single.components_, double.components_, atol=2e-3 * double.components_.max())
 
 
-# how a fit goes and ends
+# progress and end of a fit
 
 
 @ITERATING
-def test_the_callback_hears_every_entry(member):
+def test_the_callback_is_called_with_every_entry_of_the_history(member):
     heard = []
     model = fitted(member, callback=heard.append, max_iter=6)
     assert len(heard) == model.n_iter_ + 1
@@ -181,9 +181,9 @@ def test_the_callback_hears_every_entry(member):
 
 
 @ITERATING
-def test_a_fit_that_does_not_converge_says_what_to_do(member):
-    said = r"stopped after max_iter=3 .*nats per token.*raise max_iter or tol"
-    with pytest.warns(ConvergenceWarning, match=said) as warned:
+def test_a_fit_that_does_not_converge_warns_with_advice(member):
+    advice = r"stopped after max_iter=3 .*nats per token.*raise max_iter or tol"
+    with pytest.warns(ConvergenceWarning, match=advice) as warned:
         model = fitted(member, max_iter=3, tol=0)
     assert not model.converged_
     assert model.n_iter_ == 3
@@ -191,7 +191,7 @@ def test_a_fit_that_does_not_converge_says_what_to_do(member):
 
 
 @ITERATING
-def test_n_init_keeps_the_best_start(member):
+def test_n_init_returns_the_best_start(member):
     heard = []
     model = fitted(member, n_init=4, max_iter=8, tol=0, callback=heard.append)
     name = "bound" if "bound" in model.history_ else "objective"
@@ -202,7 +202,7 @@ def test_n_init_keeps_the_best_start(member):
 
 
 @ITERATING
-def test_ctrl_c_keeps_the_model_so_far(member):
+def test_ctrl_c_stores_the_model_so_far(member):
     def stop(entry):
         if entry["iteration"] == 3:
             raise KeyboardInterrupt
@@ -218,7 +218,7 @@ def test_ctrl_c_keeps_the_model_so_far(member):
 
 
 @pytest.mark.parametrize("name", ["HierarchicalPLSA", "CorrelatedTopicModel"])
-def test_ctrl_c_before_there_is_a_model_leaves_none(name, monkeypatch):
+def test_ctrl_c_before_the_first_iteration_stores_no_model(name, monkeypatch):
     """In the short fit of PLSA that they start from."""
 
     def stopped(*_, **__):
@@ -232,7 +232,7 @@ def test_ctrl_c_before_there_is_a_model_leaves_none(name, monkeypatch):
 
 
 @EVERY
-def test_a_second_fit_leaves_nothing_of_the_first(member):
+def test_a_second_fit_removes_all_attributes_of_the_first(member):
     usual = member.make(random_state=0)
     model = fitted(member, **member.other)
     model.set_params(**{name: getattr(usual, name) for name in member.other}).fit(X)
@@ -248,7 +248,7 @@ def test_changing_a_parameter_does_not_change_the_fit(member):
 
 @EVERY
 @DTYPES
-def test_files(member, dtype, tmp_path):
+def test_a_saved_model_is_loaded_unchanged(member, dtype, tmp_path):
     data = sp.csr_array(X_WITH_GAPS.astype(dtype))
     model = fitted(member, data)
     given = {name: list(value) for name, value in model.get_params().items() if isinstance(value, tuple)}

@@ -1,4 +1,4 @@
-"""The correlated topic model: its bound against formulas written out, recovery, limits, and the estimator's manners."""
+"""The correlated topic model: its bound against the formulas, recovery, special cases, and the estimator interface."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks([CorrelatedTopicModel(), CorrelatedTopicModel(2, covariance="diagonal")])
-def test_scikit_learn_checks_of_more(estimator, check):
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 
@@ -77,7 +77,7 @@ def test_the_bound_is_the_sum_of_its_terms(layout, covariance):
 @LAYOUTS
 @COVARIANCES
 @pytest.mark.parametrize("init", ["plsa", "random"])
-def test_the_bound_never_falls(layout, covariance, init):
+def test_the_bound_never_decreases(layout, covariance, init):
     bounds = fitted(layout(X_WITH_GAPS), covariance=covariance, init=init, tol=0, max_iter=80).history_["bound"]
     assert (np.diff(bounds) >= -1e-12 * np.abs(bounds[:-1])).all()
     assert bounds[-1] > bounds[0]
@@ -130,7 +130,7 @@ def test_documents_reach_the_maximum_that_a_general_optimizer_finds(seed):
         assert found == pytest.approx(-best.fun, rel=1e-7)
 
 
-def test_divergence_is_that_of_normal_distributions():
+def test_the_divergence_equals_that_of_normal_distributions():
     prior, expected, _ = random_documents(0)
     rng = np.random.default_rng(1)
     posterior = Posterior(rng.normal(size=expected.shape), rng.gamma(1.0, 1.0, expected.shape))
@@ -140,7 +140,7 @@ def test_divergence_is_that_of_normal_distributions():
     assert divergence(posterior, prior)[2] == pytest.approx((q.logpdf(draws) - p.logpdf(draws)).mean(), rel=0.02)
 
 
-def test_the_prior_is_the_best_for_its_posteriors():
+def test_the_prior_maximizes_the_bound_of_its_posteriors():
     rng = np.random.default_rng(0)
     posterior = Posterior(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), rng.gamma(1.0, 1.0, (40, 3)))
     weights = rng.integers(1, 4, 40).astype(np.float64)
@@ -155,7 +155,7 @@ def test_the_prior_is_the_best_for_its_posteriors():
 # limits
 
 
-def test_a_diagonal_covariance_is_independent_topics():
+def test_a_diagonal_covariance_means_independent_topics():
     """Each eta_k has a law of its own: the same as K laws of one number each, and as the full code at that Sigma."""
     model = fitted(covariance="diagonal", max_iter=60)
     variances = np.diag(model.covariance_)
@@ -188,7 +188,7 @@ def test_a_diagonal_covariance_is_independent_topics():
     assert full.report.bound > diagonal.report.bound
 
 
-def test_correlations_do_not_see_a_shift_of_all():
+def test_correlations_do_not_change_if_all_eta_are_shifted():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 5))
     sigma = root @ root.T
@@ -251,7 +251,7 @@ def test_it_works_inside_a_real_topic_model(covariance):
     assert model.model_.correlation_.shape == (3, 3)
 
 
-# manners of an estimator
+# the estimator interface
 
 
 def test_empty_documents_get_the_mode_of_the_prior():
@@ -264,14 +264,14 @@ def test_float32_is_close_to_float64():
     assert single.bound_ == pytest.approx(double.bound_, rel=2e-3)
 
 
-def test_documents_of_one_kind_have_no_spread():
+def test_equal_documents_have_no_variance():
     data = np.random.default_rng(0).multinomial(200, np.full(8, 1 / 8), 80)
     model = fitted(data, 2, max_iter=300)
     assert np.isfinite(model.bound_)
     assert np.linalg.eigvalsh(model.covariance_).min() > 0
 
 
-def test_scores_and_history():
+def test_scores_and_history_agree_with_the_attributes():
     heard = []
     model = fitted(max_iter=200, callback=heard.append)
     assert model.converged_
@@ -283,7 +283,7 @@ def test_scores_and_history():
 
 
 @pytest.mark.parametrize("init", ["plsa", "random", "nndsvd", "lsa"])
-def test_starts(init):
+def test_every_start_is_accepted(init):
     assert fitted(init=init, max_iter=60).score(X) > -4
 
 
@@ -298,13 +298,13 @@ def test_starts(init):
         ({"tol": -1}, "tol must be"),
     ],
 )
-def test_bad_parameters(parameters, words):
+def test_wrong_parameters_raise(parameters, words):
     with pytest.raises(InputError) as error:
         fitted(**parameters)
     assert words in sentence(error)
 
 
-def test_the_graph_draws_topics_and_strong_pairs():
+def test_the_graph_shows_topics_and_strong_correlations():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from polyseme.plots import plot_topic_graph

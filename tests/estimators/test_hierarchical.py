@@ -1,4 +1,4 @@
-"""Hierarchical PLSA: against formulas written out, its limits, recovery, and the estimator's manners."""
+"""Hierarchical PLSA: against the formulas, special cases, recovery, and the estimator interface."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def naive_step(data, theta, leaf_node, node_word, weights):
 
 @LAYOUTS
 @pytest.mark.parametrize("name", TREES)
-def test_a_step_is_that_of_the_formulas(layout, name):
+def test_an_em_step_equals_the_formulas(layout, name):
     tree = TREES[name]
     L, V = tree.speakers.shape
     rng = np.random.default_rng(1)
@@ -94,7 +94,7 @@ def test_a_star_with_a_silent_root_is_plsa(layout, solver):
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("solver", ["em", "accelerated-em"])
 @pytest.mark.parametrize("init", ["plsa", "random"])
-def test_the_likelihood_never_falls(layout, name, solver, init):
+def test_the_likelihood_never_decreases(layout, name, solver, init):
     tree = TREES[name]
     model = fitted(
         layout(X_WITH_GAPS), tree=tree.parents, silent=tree.silent, solver=solver, init=init, tol=0, max_iter=80
@@ -104,7 +104,7 @@ def test_the_likelihood_never_falls(layout, name, solver, init):
     assert objective[-1] > objective[0]
 
 
-def test_the_residual_bounds_what_is_left_to_gain():
+def test_the_residual_bounds_the_remaining_gain():
     """Any point, one factor re-optimized at a time by many steps: the gains stay below the residual."""
     tree = TREES["regular"]
     source = MemoryCorpus(counts_of(X, np.dtype(float)), None, 1)
@@ -118,7 +118,7 @@ def test_the_residual_bounds_what_is_left_to_gain():
         assert 0 < gain < first.report.residual
 
 
-def test_attributes_are_distributions_that_agree():
+def test_attributes_are_consistent_distributions():
     model = fitted(X_WITH_GAPS, tree=TREES["silent"].parents, silent=[0, 2], max_iter=100)
     speaking = np.ones(7, dtype=bool)
     speaking[[0, 2]] = False
@@ -151,7 +151,7 @@ def planted(seed, n_docs=400, length=120):
     return sp.csr_array(counts), nodes, parents
 
 
-def test_general_words_rise_to_the_root_and_topics_are_found_better_than_by_plsa():
+def test_common_words_move_to_the_root_and_topics_are_found_better_than_by_plsa():
     """Median of 5 seeds: what the root and the leaves write, and how far the leaves' topics are from the truth."""
     root, ours, theirs = [], [], []
     for seed in range(5):
@@ -165,7 +165,7 @@ def test_general_words_rise_to_the_root_and_topics_are_found_better_than_by_plsa
     assert np.median(ours) < 0.8 * np.median(theirs)
 
 
-def test_names_and_the_printed_tree():
+def test_names_are_shown_in_the_printed_tree():
     tree = {"all": {"left": ["a", "b"], "right": {"c": None, "d": []}}}
     model = fitted(tree=tree, silent="right")
     assert model.node_names_ == ["all", "left", "right", "a", "b", "c", "d"]
@@ -184,7 +184,7 @@ def test_names_and_the_printed_tree():
 # growth
 
 
-def test_growth_finds_leaves_that_held_out_tokens_ask_for():
+def test_growth_adds_leaves_and_raises_the_score():
     counts, *_ = planted(0)
     start = {"tree": [-1, 0, 0], "random_state": 0, "max_iter": 200}
     model = HierarchicalPLSA(**start, growth=8).fit(counts)
@@ -197,21 +197,21 @@ def test_growth_finds_leaves_that_held_out_tokens_ask_for():
     assert np.isfinite(model.history_["objective"]).all()
 
 
-def test_growth_survives_words_that_only_the_held_out_tokens_have():
+def test_growth_works_with_words_that_only_held_out_tokens_have():
     data = np.vstack([X, np.eye(X.shape[1])[:40]])
     data = np.hstack([data, np.eye(len(data))])  # a word of its own for every document
     model = HierarchicalPLSA([-1, 0, 0], growth=4, random_state=0, max_iter=20).fit(data)
     assert np.isfinite(model.history_["objective"]).all()
 
 
-def test_growth_stops_where_there_is_nothing_to_find():
+def test_growth_stops_without_structure():
     rng = np.random.default_rng(0)
     counts = rng.multinomial(60, rng.dirichlet(np.ones(30)), 200)
     model = HierarchicalPLSA([-1, 0, 0], growth=TreeGrowth(16, patience=2), random_state=0).fit(counts)
     assert len(model.leaves_) <= 3
 
 
-# manners of an estimator
+# the estimator interface
 
 
 def test_empty_documents_get_the_leaves_weights():
@@ -225,7 +225,7 @@ def test_float32_is_close_to_float64():
 
 
 @pytest.mark.parametrize("parameters", [{}, {"tree": {"all": ["a", "b"]}, "growth": TreeGrowth(4)}, {"silent": [0]}])
-def test_files(parameters, tmp_path):
+def test_a_saved_model_is_loaded_unchanged(parameters, tmp_path):
     model = fitted(**parameters)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -235,14 +235,14 @@ def test_files(parameters, tmp_path):
     assert np.array_equal(again.fit(X).components_, model.components_)
 
 
-def test_a_leaf_without_documents_stays_harmless():
+def test_a_leaf_without_documents_has_a_valid_distribution():
     data = np.array([[5.0, 1, 0], [4, 2, 0], [6, 1, 0]])
     model = HierarchicalPLSA(depth=2, branching=3, random_state=0, max_iter=300).fit(data)
     np.testing.assert_allclose(model.components_.sum(axis=1), 1)
     assert np.isfinite(model.score(data))
 
 
-# bad input
+# wrong input
 
 
 @pytest.mark.parametrize(
@@ -274,12 +274,12 @@ def test_a_leaf_without_documents_stays_harmless():
         ({"solver": "scd"}, "solver must be one of"),
     ],
 )
-def test_bad_parameters(parameters, words):
+def test_wrong_parameters_raise(parameters, words):
     with pytest.raises(InputError) as error:
         fitted(**parameters)
     assert words in sentence(error)
 
 
-def test_bad_settings_of_growth():
+def test_wrong_settings_of_growth_raise():
     with pytest.raises(InputError, match="max_leaves"):
         TreeGrowth(1)

@@ -1,4 +1,4 @@
-"""LDA as an estimator: scikit-learn's checks, its bound, recovery, files, and bad input."""
+"""LDA as an estimator: scikit-learn's checks, its bound, recovery, files, and wrong input."""
 
 import warnings
 
@@ -56,13 +56,13 @@ def scikit_learn_bound(model, data):
         ({"dtype": "float32"}, 1e-6),
     ],
 )
-def test_the_bound_is_scikit_learns(layout, parameters, rtol):
+def test_the_bound_equals_that_of_scikit_learn(layout, parameters, rtol):
     """Also with empty documents and words that do not occur."""
     model = fitted(layout(X_WITH_GAPS), **parameters)
     np.testing.assert_allclose(model.bound_, scikit_learn_bound(model, X_WITH_GAPS), rtol=rtol)
 
 
-def test_the_bound_of_many_topics_survives_float32():
+def test_the_bound_of_many_topics_is_finite_in_float32():
     """alpha = 1/200: exp(psi(alpha)) is 1e-87."""
     model = fitted(sp.csr_array(X), n_components=200, dtype="float32", max_iter=10)
     np.testing.assert_allclose(model.bound_, scikit_learn_bound(model, X), rtol=1e-5)
@@ -79,7 +79,7 @@ def test_the_bound_is_below_the_evidence():
     np.testing.assert_allclose(model.bound_, evidence, rtol=1e-12)
 
 
-def test_it_ends_no_lower_than_scikit_learn():
+def test_the_final_bound_is_no_lower_than_that_of_scikit_learn():
     theirs = LatentDirichletAllocation(4, max_iter=100, random_state=0).fit(X)
     gamma = theirs._unnormalized_transform(X)
     assert fitted(X, n_components=4, max_iter=200).bound_ > theirs._approx_bound(X, gamma, False)
@@ -118,7 +118,7 @@ def test_priors_are_learned():
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_flat_map_is_plsa(layout):
+def test_map_with_neutral_priors_is_plsa(layout):
     """Girolami and Kaban (2003)."""
     data = layout(X_WITH_GAPS)
     flat = fitted(data, solver="map", doc_topic_prior=1, topic_word_prior=1.0, tol=1e-2)
@@ -129,7 +129,7 @@ def test_flat_map_is_plsa(layout):
     assert flat.perplexity(data) == plsa.perplexity(data)
 
 
-def test_map_is_the_mode():
+def test_map_finds_the_mode_of_the_posterior():
     """No neighbor of (theta, phi) has a higher log posterior; alpha = eta = 1.5."""
     model = fitted(solver="map", doc_topic_prior=1.5, topic_word_prior=1.5, max_iter=3000, tol=1e-7)
     rng = np.random.default_rng(0)
@@ -146,7 +146,7 @@ def test_map_is_the_mode():
     assert not hasattr(model, "bound_")
 
 
-# one routine for the documents' weights
+# weights of documents
 
 
 def test_empty_documents_get_the_mean_of_the_prior():
@@ -155,7 +155,7 @@ def test_empty_documents_get_the_mean_of_the_prior():
     np.testing.assert_allclose(model.doc_topic_[17], [0.125, 0.25, 0.625], rtol=1e-12)
 
 
-def test_weightless_documents_are_as_good_as_absent():
+def test_documents_of_weight_zero_do_not_change_the_fit():
     weights = np.ones(len(X))
     weights[::3] = 0
     with_them, without = fitted(sample_weight=weights), fitted(X[weights > 0])
@@ -164,22 +164,22 @@ def test_weightless_documents_are_as_good_as_absent():
     assert len(with_them.doc_topic_) == len(X)
 
 
-# what a fit leaves behind
+# attributes of a fit
 
 
-def test_the_means_are_those_of_the_posterior():
+def test_the_factors_are_means_of_the_posterior():
     model = fitted()
     lambda_, gamma = model.topic_word_dirichlet_, model.doc_topic_dirichlet_
     np.testing.assert_allclose(model.components_, lambda_ / lambda_.sum(axis=1, keepdims=True), rtol=1e-12)
     np.testing.assert_allclose(model.doc_topic_, gamma / gamma.sum(axis=1, keepdims=True), rtol=1e-12)
-    np.testing.assert_allclose(lambda_.sum(), X.sum() + model.topic_word_prior_.sum() * 3, rtol=1e-3)  # lengthened
+    np.testing.assert_allclose(lambda_.sum(), X.sum() + model.topic_word_prior_.sum() * 3, rtol=1e-3)  # extrapolated
     np.testing.assert_allclose(gamma.sum(axis=1), X.sum(axis=1) + model.doc_topic_prior_.sum(), rtol=1e-9)
     value = oracles.log_likelihood(X, model.doc_topic_, model.components_) / X.sum()
     np.testing.assert_allclose(model.log_likelihood_, value, rtol=1e-12)
     np.testing.assert_allclose(model.topic_weights_.sum(), 1, rtol=1e-12)
 
 
-def test_history_callback_and_convergence():
+def test_history_and_callback_agree_and_convergence_is_reported():
     heard = []
     model = fitted(max_iter=500, tol=1e-5, callback=heard.append)
     assert model.converged_
@@ -193,14 +193,14 @@ def test_history_callback_and_convergence():
 
 
 @pytest.mark.parametrize("init", ["auto", "plsa", "random", "nndsvd", "lsa"])
-def test_starts(init):
+def test_every_start_is_accepted(init):
     """The best of five fits: the bounds are within 2% on eight corpora, where topics gain 10% over a single one."""
     several = {"max_iter": 100, "n_init": 5}
     np.testing.assert_allclose(fitted(init=init, **several).bound_, fitted(**several).bound_, rtol=0.03)
     assert fitted(init=init, solver="online").bound_ > fitted(n_components=1).bound_ + 100
 
 
-def test_a_given_pair_is_where_the_fit_starts():
+def test_the_fit_starts_from_a_given_pair():
     corpus = sample_corpus(200, 50, 3, doc_length=80, seed=1)
     pair = (corpus.doc_topic + 1e-9, corpus.topic_word + 1e-9)
     model = fitted(corpus.counts, init=pair, max_iter=20)
@@ -208,7 +208,7 @@ def test_a_given_pair_is_where_the_fit_starts():
 
 
 @pytest.mark.parametrize("solver", [*SOLVERS, Variational(doc_steps=2), OnlineVariational(batch_size=7)])
-def test_files(solver, tmp_path):
+def test_a_saved_model_is_loaded_unchanged(solver, tmp_path):
     model = fitted(sp.csr_array(X_WITH_GAPS), solver=solver, doc_topic_prior=[0.5, 1.5, 2.0])
     model.save(tmp_path / "model.safetensors")
     twin = load(tmp_path / "model.safetensors")
@@ -220,7 +220,7 @@ def test_files(solver, tmp_path):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_scores(solver):
+def test_scores_agree_with_the_attributes(solver):
     model = fitted(X, n_components=4, solver=solver, max_iter=60)
     report = model.completion_report(X)
     assert model.score(X) == -np.log(report.perplexity)
@@ -242,7 +242,7 @@ def test_grid_search_prefers_the_number_of_themes():
     assert list(search.best_estimator_.get_feature_names_out()) == ["lda0", "lda1"]
 
 
-# bad input
+# wrong input
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_grid_search_prefers_the_number_of_themes():
         ({"solver": "map", "doc_topic_prior": "symmetric-learned"}, UnsupportedError, r"'map' cannot learn priors"),
     ],
 )
-def test_bad_parameters(parameters, error, message):
+def test_wrong_parameters_raise(parameters, error, message):
     with pytest.raises(error, match=message) as caught:
         fitted(**parameters)
     assert str(caught.value).count(". ") == 0
@@ -275,18 +275,18 @@ def test_bad_parameters(parameters, error, message):
 @pytest.mark.parametrize(
     "settings", [{"batch_size": 0}, {"doc_steps": 0}, {"decay": 0.5}, {"decay": 1.1}, {"offset": 0.5}]
 )
-def test_bad_settings_of_the_online_solver(settings):
+def test_wrong_settings_of_the_online_solver_raise(settings):
     with pytest.raises(InputError, match=r"OnlineVariational: .* must be"):
         OnlineVariational(**settings)
 
 
 @pytest.mark.parametrize("settings", [{"doc_steps": -1}, {"doc_tol": -1.0}, {"refresh": -1}])
-def test_bad_settings_of_the_batch_solver(settings):
+def test_wrong_settings_of_the_batch_solver_raise(settings):
     with pytest.raises(InputError, match=r"Variational: .* must not be negative"):
         Variational(**settings)
 
 
-def test_no_warnings_for_extreme_counts():
+def test_extreme_counts_give_no_warnings():
     data = np.array([[1e9, 0, 3], [0, 1e-3, 1], [2, 5, 0.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

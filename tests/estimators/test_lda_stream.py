@@ -1,4 +1,4 @@
-"""LDA of a stream of documents: scikit-learn's partial_fit, what a stream leaves, files, and what it refuses."""
+"""LDA.partial_fit: against scikit-learn, the attributes it sets, files, and wrong input."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def streamed(parts=PARTS, **settings):
     return model
 
 
-def test_the_posterior_is_scikit_learns():
+def test_the_posterior_equals_that_of_scikit_learn():
     """From the same start, with every document inferred to convergence."""
     K, total, size = 3, 5000, 50
     phi = np.random.default_rng(0).gamma(5.0, size=(K, 80))
@@ -53,7 +53,7 @@ def test_the_posterior_is_scikit_learns():
     np.testing.assert_allclose(ours.transform(TEST), theirs.transform(TEST), atol=2e-3)
 
 
-def test_what_a_stream_leaves():
+def test_partial_fit_sets_the_documented_attributes():
     model = streamed()
     np.testing.assert_allclose(model.components_.sum(axis=1), 1)
     np.testing.assert_allclose(model.topic_weights_.sum(), 1)
@@ -67,7 +67,7 @@ def test_what_a_stream_leaves():
     assert not hasattr(model, "bound_")
 
 
-def test_the_posterior_is_of_the_documents_seen():
+def test_the_posterior_is_that_of_the_documents_seen():
     """Where all documents are equally long the expected counts add up to their tokens after every call."""
     rng = np.random.default_rng(0)
     parts = [rng.multinomial(LENGTH, np.full(80, 1 / 80), size=300) for _ in range(3)]
@@ -82,13 +82,13 @@ def test_the_posterior_is_of_the_documents_seen():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_pass_finds_topics(seed):
+def test_one_pass_finds_topics(seed):
     """Twelve seeds gave 0.51 to 0.71 of the perplexity of the unigram; a converged batch fit gives 0.43."""
     report = streamed(random_state=seed).completion_report(TEST)
     assert report.perplexity < 0.85 * report.unigram_perplexity
 
 
-def test_threads_change_no_bit_and_seeds_do():
+def test_results_depend_on_the_seed_but_not_on_threads():
     one = streamed(n_jobs=1)
     assert np.array_equal(one.components_, streamed(n_jobs=3).components_)
     assert not np.array_equal(one.components_, streamed(random_state=1).components_)
@@ -98,7 +98,7 @@ def test_threads_change_no_bit_and_seeds_do():
     np.testing.assert_allclose(dense.components_, one.components_, rtol=1e-9)
 
 
-def test_a_stream_goes_on_after_a_file_and_after_a_fit(tmp_path):
+def test_partial_fit_continues_a_loaded_or_fitted_model(tmp_path):
     whole = streamed()
     streamed(PARTS[:2]).save(tmp_path / "model")
     loaded = load(tmp_path / "model")
@@ -114,13 +114,13 @@ def test_a_stream_goes_on_after_a_file_and_after_a_fit(tmp_path):
     assert not hasattr(fitted, "doc_topic_")
 
 
-def test_a_first_call_of_a_fitted_estimator_goes_on_and_a_clone_begins_anew():
+def test_partial_fit_continues_a_fitted_model_and_a_clone_starts_again():
     model = streamed()
     assert clone(model).partial_fit(PARTS[0]).n_documents_seen_ == 300
     assert model.fit(PARTS[0]).n_documents_seen_ == 300
 
 
-def test_words_may_come_late():
+def test_words_may_appear_in_later_calls():
     early = PARTS[0].tolil()
     early[:, 60:] = 0
     model = streamed([sp.csr_array(early), *PARTS[1:]])
@@ -129,7 +129,7 @@ def test_words_may_come_late():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_weights_count(dtype):
+def test_weights_count_as_numbers_of_documents(dtype):
     weights = np.ones(300)
     weights[::2] = 0
     settings = {"random_state": 0, "dtype": dtype, "solver": OnlineVariational(batch_size=300)}
@@ -142,7 +142,7 @@ def test_weights_count(dtype):
     assert twice.n_documents_seen_ == 600
 
 
-def test_empty_documents_and_parts():
+def test_empty_documents_and_empty_parts():
     model = streamed()
     model.partial_fit(sp.vstack([PARTS[0][:1], sp.csr_array((40, 80))]))
     assert model.n_documents_seen_ == 1241
@@ -161,7 +161,7 @@ def test_empty_documents_and_parts():
         ({"init": "nndsvd"}, "starts at random"),
     ],
 )
-def test_what_it_cannot_do_is_said(settings, match):
+def test_unsupported_parameters_raise(settings, match):
     model = LDA(4, **settings)
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError) as error:
@@ -169,7 +169,7 @@ def test_what_it_cannot_do_is_said(settings, match):
     assert match in str(error.value.__cause__)
 
 
-def test_bad_input_is_refused():
+def test_wrong_input_raises():
     with pytest.raises(UnsupportedError, match="cannot be continued by partial_fit"):
         LDA(4, solver="map", max_iter=3).fit(TRAIN).set_params(solver="online").partial_fit(TRAIN)
     with pytest.raises(ValueError, match="80 features"):

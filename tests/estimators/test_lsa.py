@@ -1,4 +1,4 @@
-"""LSA and the vector space model: the thesis's examples, NumPy's decomposition, scikit-learn's checks."""
+"""LSA and angles: known examples, NumPy's decomposition, scikit-learn's checks."""
 
 import numpy as np
 import pytest
@@ -28,19 +28,19 @@ def test_scikit_learn_checks(estimator, check):
 
 @given(st.lists(st.integers(0, 50), min_size=3, max_size=3).filter(any), st.integers(1, 9))
 @settings(max_examples=50, deadline=None)
-def test_a_text_and_several_copies_of_it_are_0_degrees_apart(counts, copies):
+def test_a_text_and_repetitions_of_it_have_an_angle_of_0_degrees(counts, copies):
     assert angles([counts], [[copies * count for count in counts]])[0, 0] == pytest.approx(0, abs=1e-12)
 
 
-def test_twice_the_same_text_is_exactly_0_degrees_apart():
+def test_equal_texts_have_an_angle_of_exactly_0_degrees():
     assert angles([[3, 1, 2]], [[6, 2, 4]])[0, 0] == 0
 
 
-def test_texts_without_a_common_word_are_90_degrees_apart():
+def test_texts_without_a_common_word_have_an_angle_of_90_degrees():
     assert angles([[2, 1, 0], [0, 0, 0]], [[0, 0, 3]]).tolist() == [[90], [90]]
 
 
-def test_angles_are_those_of_the_definition():
+def test_angles_equal_the_definition():
     Y = oracles.mixed_counts(1, 8, 45, 3)
     cosines = (X @ Y.T) / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Y, axis=1))
     np.testing.assert_allclose(angles(sp.csr_array(X), Y), np.degrees(np.arccos(cosines)), rtol=1e-10)
@@ -48,7 +48,7 @@ def test_angles_are_those_of_the_definition():
         angles(X, Y[:, 1:])
 
 
-def test_a_small_angle_keeps_its_digits():
+def test_small_angles_are_accurate():
     step = 1e-9
     assert angles([[1, 0]], [[1, step]])[0, 0] == pytest.approx(np.degrees(step), rel=1e-6)
 
@@ -56,7 +56,7 @@ def test_a_small_angle_keeps_its_digits():
 # weights
 
 
-def test_tf_idf_is_scikit_learns():
+def test_tf_idf_equals_scikit_learn():
     model = LSA(3, weights="tf-idf").fit(X)
     np.testing.assert_allclose(model.word_weights_, TfidfTransformer(norm=None).fit(X).idf_)
 
@@ -72,7 +72,7 @@ def test_entropy_weights_of_known_words():
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("small", [True, False])
-def test_the_decomposition_is_numpys(weights, small, monkeypatch):
+def test_the_decomposition_equals_that_of_numpy(weights, small, monkeypatch):
     if not small:
         monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
     model = LSA(5, weights=weights).fit(X)
@@ -91,7 +91,7 @@ def test_the_decomposition_is_numpys(weights, small, monkeypatch):
 
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
-def test_as_few_components_as_explain_the_share(share, small, monkeypatch):
+def test_a_share_gives_the_smallest_sufficient_number_of_components(share, small, monkeypatch):
     if not small:
         monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
         monkeypatch.setattr(polyseme.estimators.lsa, "_FIRST_RANK", 2)
@@ -102,7 +102,7 @@ def test_as_few_components_as_explain_the_share(share, small, monkeypatch):
     assert model.n_components_ == len(ratios) == model.doc_vectors_.shape[1]
 
 
-def test_a_wide_matrix_by_its_smaller_product(monkeypatch):
+def test_a_wide_matrix_is_decomposed_by_its_smaller_product(monkeypatch):
     """More words than documents, and most of the singular values wanted."""
     monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
     model = LSA(20, weights="counts").fit(X[:30])
@@ -111,7 +111,7 @@ def test_a_wide_matrix_by_its_smaller_product(monkeypatch):
     np.testing.assert_allclose(np.abs(np.einsum("kw,kw->k", model.components_, rows[:20])), 1, rtol=1e-6)
 
 
-def test_entries_that_come_twice_add_up():
+def test_duplicate_entries_are_added_up():
     whole = sp.csr_array(X)
     halves = sp.csr_array(
         (np.repeat(whole.data / 2, 2), np.repeat(whole.indices, 2), 2 * whole.indptr), shape=whole.shape
@@ -122,7 +122,7 @@ def test_entries_that_come_twice_add_up():
     assert halves.nnz == 2 * whole.nnz
 
 
-def test_more_components_than_there_are_give_all():
+def test_too_many_components_give_all_that_exist():
     model = LSA(1000).fit(X)
     assert model.n_components_ == min(X.shape)
     assert model.explained_variance_ratio_.sum() == pytest.approx(1)
@@ -136,7 +136,7 @@ def test_signs_are_fixed_and_nothing_is_random(monkeypatch):
     assert (one.components_[np.arange(4), largest] > 0).all()
 
 
-def test_the_number_of_threads_changes_no_bit(monkeypatch):
+def test_results_do_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
     data = oracles.mixed_counts(3, 300, 200, 6)
     fits = []
@@ -150,14 +150,14 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
 # folding in, neighbors
 
 
-def test_training_documents_are_where_folding_in_puts_them():
+def test_doc_vectors_equal_the_transform_of_the_training_documents():
     model = LSA(6)
     assert np.array_equal(model.fit_transform(X), model.transform(sp.csr_matrix(X)))
     assert np.array_equal(model.transform(X[7:8])[0], model.doc_vectors_[7])
     assert LSA(6).fit(X.astype(np.float32)).transform(X.astype(np.float32)).dtype == np.float32
 
 
-def test_synonyms_meet_in_the_latent_space():
+def test_synonyms_are_near_in_the_latent_space():
     """Thesis 3.1: car and auto never stand together, but with the same words; one query finds both documents."""
     words = ["car", "auto", "engine", "wheel", "bread", "butter"]
     documents = np.array([[2, 0, 2, 1, 0, 0], [0, 2, 1, 2, 0, 0], [0, 0, 0, 0, 2, 1], [0, 0, 0, 0, 1, 2]])
@@ -180,18 +180,18 @@ def test_synonyms_meet_in_the_latent_space():
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, 1.5, 0.0, True, "all", None])
-def test_n_components_is_checked(value):
+def test_wrong_n_components_raise(value):
     with pytest.raises(InputError, match="n_components must be a whole number of at least 1 or a share below 1"):
         LSA(value).fit(X)
 
 
-def test_weights_are_checked():
+def test_wrong_weights_raise():
     with pytest.raises(InputError, match="weights must be one of 'counts', 'tf-idf', 'log-entropy', got 'tfidf'"):
         LSA(2, weights="tfidf").fit(X)
 
 
 @pytest.mark.parametrize("n_components", [3, 0.7])
-def test_everything_comes_back_from_a_file(tmp_path, n_components):
+def test_a_saved_model_is_loaded_unchanged(tmp_path, n_components):
     model = LSA(n_components, weights="tf-idf").fit(X)
     model.save(tmp_path / "model")
     loaded = storage.restore(tmp_path / "model", {"LSA": LSA}, {})

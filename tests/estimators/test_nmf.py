@@ -1,4 +1,4 @@
-"""NMF as an estimator: scikit-learn's checks, scikit-learn's iterates, both losses, files, and bad input."""
+"""NMF as an estimator: scikit-learn's checks and iterates, both losses, files, and wrong input."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ PROBLEMS = {
 @LAYOUTS
 @pytest.mark.parametrize("iterations", [1, 5, 50])
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_same_iterates_as_scikit_learn(problem, iterations, layout):
+def test_the_iterates_equal_those_of_scikit_learn(problem, iterations, layout):
     """Documents first, from the same W and H: the same W and H, number by number."""
     data = PROBLEMS[problem]()
     W, H = random_start(3, data.shape, 4)
@@ -88,7 +88,7 @@ def test_the_same_iterates_as_scikit_learn(problem, iterations, layout):
 @pytest.mark.parametrize("solver", [MultiplicativeNMF("documents-first"), NormalizedNMF("documents-first")], ids=repr)
 @pytest.mark.parametrize("iterations", [1, 5, 50])
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_solver_from_plsa_factors_is_scikit_learn_up_to_scale(problem, iterations, solver):
+def test_the_solver_from_plsa_factors_equals_scikit_learn_up_to_scale(problem, iterations, solver):
     """theta and phi of any W and H: the same product after every iteration, and the same factors in PLSA's scale.
 
     The documents' first update does not depend on their scale, so starting from W's rows normalized changes nothing.
@@ -122,7 +122,7 @@ def test_the_solver_from_plsa_factors_is_scikit_learn_up_to_scale(problem, itera
 
 
 @pytest.mark.parametrize("iterations", [1, 5, 50])
-def test_the_estimator_takes_scikit_learns_start(iterations):
+def test_the_estimator_accepts_the_start_of_scikit_learn(iterations):
     W, H = random_start(5, X.shape, 3)
     model = NMF(
         3, solver=MultiplicativeNMF("documents-first"), init=(W, H), tol=0, max_iter=iterations, dtype=np.float64
@@ -137,7 +137,7 @@ def test_the_estimator_takes_scikit_learns_start(iterations):
     assert constant - objective == pytest.approx(divergence, rel=1e-10)
 
 
-def test_it_passes_scikit_learn_in_the_end():
+def test_the_final_error_is_no_higher_than_that_of_scikit_learn():
     theirs = SklearnNMF(3, solver="mu", beta_loss="kullback-leibler", init="nndsvda", max_iter=1000, tol=1e-10).fit(X)
     ours = NMF(3, n_init=5, max_iter=1000, tol=1e-8, random_state=0, dtype=np.float64).fit(X)
     their_divergence = kl(X, theirs.transform(X) @ theirs.components_)
@@ -178,7 +178,7 @@ def test_inverse_transform_is_the_product(loss):
     np.testing.assert_allclose(model.inverse_transform(model.doc_factor_), model.doc_factor_ @ model.components_)
 
 
-def test_transform_is_the_best_w():
+def test_transform_minimizes_the_divergence():
     """W H with H fixed, as near to the counts as can be."""
     model = NMF(3, random_state=0, dtype=np.float64).fit(X)
     new = oracles.mixed_counts(1, 10, 25, 3) * model.components_.any(axis=0)
@@ -187,7 +187,7 @@ def test_transform_is_the_best_w():
     assert kl(new, W @ model.components_) <= kl(new, best @ model.components_) + 1e-3 * new.sum()
 
 
-def test_words_that_no_component_has_do_not_count():
+def test_words_that_no_component_has_are_ignored():
     """H is zero there, so no W can reproduce them: the best W is that of the other words."""
     model = NMF(3, random_state=0, dtype=np.float64).fit(WITH_GAPS)
     new = oracles.mixed_counts(1, 10, 25, 3)
@@ -200,20 +200,20 @@ def test_words_that_no_component_has_do_not_count():
 @LAYOUTS
 @pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dtypes_are_kept(dtype, loss, layout):
+def test_dtypes_are_preserved(dtype, loss, layout):
     model = NMF(3, loss=loss, random_state=0, max_iter=20).fit(layout(X.astype(dtype)))
     assert model.components_.dtype == model.doc_factor_.dtype == dtype
     assert model.transform(layout(X.astype(dtype))).dtype == dtype
 
 
 @pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-def test_an_asked_for_dtype_wins(loss):
+def test_the_parameter_dtype_overrides_that_of_the_data(loss):
     model = NMF(3, loss=loss, dtype=np.float32, random_state=0, max_iter=20).fit(X)
     assert model.components_.dtype == np.float32
     assert model.transform(X).dtype == np.float32
 
 
-def test_feature_names_come_out():
+def test_feature_names_out_are_numbered():
     model = NMF(3, random_state=0, max_iter=10).fit(X)
     assert model.get_feature_names_out().tolist() == ["nmf0", "nmf1", "nmf2"]
 
@@ -223,7 +223,7 @@ def test_feature_names_come_out():
 
 @LAYOUTS
 @pytest.mark.parametrize("init", ["random", "nndsvd"])
-def test_frobenius_is_scikit_learn(init, layout):
+def test_frobenius_equals_scikit_learn(init, layout):
     data = layout(X)
     ours = NMF(3, loss="frobenius", init=init, random_state=0).fit(data)
     theirs = SklearnNMF(3, init=init, random_state=0).fit(data)
@@ -233,7 +233,7 @@ def test_frobenius_is_scikit_learn(init, layout):
     assert ours.converged_
 
 
-def test_frobenius_from_a_given_start_is_scikit_learn():
+def test_frobenius_from_a_given_start_equals_scikit_learn():
     W, H = random_start(6, X.shape, 3)
     ours = NMF(3, loss="frobenius", init=(W, H)).fit(X)
     theirs = SklearnNMF(3, init="custom")
@@ -246,7 +246,7 @@ def test_frobenius_transform_is_near_the_counts():
     assert np.linalg.norm(X - model.doc_factor_ @ model.components_) <= model.reconstruction_err_ * 1.01
 
 
-def test_a_frobenius_fit_is_no_likelihood_fit():
+def test_a_frobenius_fit_cannot_become_plsa():
     model = NMF(2, loss="frobenius", random_state=0).fit(X)
     with pytest.raises(UnsupportedError, match="nmf_to_plsa"):
         model.to_plsa()
@@ -269,11 +269,11 @@ def test_a_model_from_a_given_start_can_be_saved(tmp_path):
     assert np.array_equal(polyseme.load(tmp_path / "model").transform(X), model.transform(X))
 
 
-# what is refused
+# wrong input
 
 
 @pytest.mark.parametrize("loss", ["itakura-saito", "KL", "", None, 1, ["frobenius"]], ids=repr)
-def test_an_unknown_loss(loss):
+def test_an_unknown_loss_raises(loss):
     with pytest.raises(InputError, match="loss must be one of 'kullback-leibler', 'frobenius'") as error:
         NMF(2, loss=loss).fit(X)
     sentence(error)
@@ -296,7 +296,7 @@ BAD_PAIRS = {
 
 @pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
 @pytest.mark.parametrize("pair", BAD_PAIRS)
-def test_a_pair_to_start_from(pair, loss):
+def test_a_wrong_pair_to_start_from_raises(pair, loss):
     with pytest.raises(InputError, match="init") as error:
         NMF(3, loss=loss, init=BAD_PAIRS[pair]).fit(X)
     sentence(error)
@@ -306,20 +306,20 @@ def test_a_pair_to_start_from(pair, loss):
 @pytest.mark.parametrize(
     ("name", "value"), [("init", "kmeans"), ("n_components", 0), ("n_components", 2.5), ("max_iter", 0)]
 )
-def test_parameters(name, value, loss):
-    """Those that scikit-learn's solver takes may be refused in its own words."""
+def test_wrong_parameters_raise(name, value, loss):
+    """Parameters of scikit-learn's solver may raise its own messages."""
     with pytest.raises(InputError if loss == "kullback-leibler" else ValueError, match=f"{name}|starts from") as error:
         NMF(**{"n_components": 2, "loss": loss, name: value}).fit(X)
     sentence(error)
 
 
-def test_frobenius_takes_no_weights():
+def test_frobenius_with_weights_raises():
     with pytest.raises(UnsupportedError, match="sample_weight") as error:
         NMF(2, loss="frobenius").fit(X, sample_weight=np.ones(len(X)))
     sentence(error)
 
 
-def test_frobenius_has_no_lsa_start():
+def test_frobenius_with_an_lsa_start_raises():
     with pytest.raises(UnsupportedError, match="lsa") as error:
         NMF(2, loss="frobenius", init="lsa").fit(X)
     sentence(error)
@@ -327,7 +327,7 @@ def test_frobenius_has_no_lsa_start():
 
 @LAYOUTS
 @pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-def test_negative_numbers(loss, layout):
+def test_negative_numbers_raise(loss, layout):
     data = X.copy()
     data[0, 0] = -1
     with pytest.raises(ValueError, match="Negative values in data"):
@@ -335,12 +335,12 @@ def test_negative_numbers(loss, layout):
 
 
 @pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-def test_nothing_to_fit(loss):
+def test_empty_data_raises(loss):
     with pytest.raises(InputError, match="nothing to fit"):
         NMF(2, loss=loss).fit(np.zeros((4, 5)))
 
 
-def test_an_unfitted_model():
+def test_an_unfitted_model_raises():
     for use in ("transform", "inverse_transform"):
         with pytest.raises(NotFittedError):
             getattr(NMF(2), use)(X)

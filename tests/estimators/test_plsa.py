@@ -1,4 +1,4 @@
-"""PLSA as an estimator: scikit-learn's checks, its containers, input, and what does not change a fit."""
+"""PLSA as an estimator: scikit-learn's checks, containers, input, and what does not change a fit."""
 
 import copy
 import pickle
@@ -38,7 +38,7 @@ def model():
 TEXTS = ["ant bee ant", "bee ant cow", "iron zinc", "zinc iron gold zinc", "ant cow cow", "gold iron"] * 4
 
 
-def test_pipeline_with_a_vectorizer():
+def test_it_works_in_a_pipeline_with_a_vectorizer():
     pipeline = make_pipeline(CountVectorizer(), PLSA(2, random_state=1))
     theta = pipeline.fit_transform(TEXTS)
     assert theta.shape == (24, 2)
@@ -55,14 +55,14 @@ def test_grid_search_prefers_the_number_of_themes():
     assert search.best_score_ == search.cv_results_["mean_test_score"].max()
 
 
-def test_clone_copies_the_parameters_alone(model):
+def test_clone_copies_only_the_parameters(model):
     twin = clone(model)
     assert twin.get_params() == model.get_params()
     assert not hasattr(twin, "components_")
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_are_whole(model, duplicate):
+def test_copies_and_pickles_are_complete(model, duplicate):
     twin = duplicate(model)
     assert same_fit(twin, model)
     assert np.array_equal(twin.transform(X), model.transform(X))
@@ -70,7 +70,7 @@ def test_copies_are_whole(model, duplicate):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_set_output(library):
+def test_set_output_gives_data_frames(library):
     pytest.importorskip(library)
     frames = PLSA(3, random_state=0).set_output(transform=library)
     frame = frames.fit_transform(X)
@@ -80,7 +80,7 @@ def test_set_output(library):
     assert np.array_equal(frames.transform(X).to_numpy(), frames.doc_topic_)
 
 
-def test_feature_names_are_remembered_and_checked():
+def test_feature_names_are_stored_and_checked():
     pandas = pytest.importorskip("pandas")
     names = [f"word{w}" for w in range(X.shape[1])]
     model = fitted(pandas.DataFrame(X, columns=names))
@@ -91,11 +91,11 @@ def test_feature_names_are_remembered_and_checked():
         model.transform(pandas.DataFrame(X, columns=names[::-1]))
 
 
-# one routine for the documents' weights
+# weights of documents
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_weightless_documents_are_folded_in_like_any_other(layout):
+def test_documents_of_weight_zero_are_folded_in_like_any_other(layout):
     """Also one whose words occur nowhere else, so that no topic knows them."""
     data = np.array([[4, 3, 0, 0, 0], [5, 2, 0, 1, 0], [0, 0, 3, 4, 0], [0, 0, 0, 0, 7], [0, 1, 0, 0, 7.0]])
     weights = np.array([1.0, 1, 1, 0, 0])
@@ -148,7 +148,7 @@ def test_every_kind_of_matrix_gives_the_same_fit():
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize(
-    ("data_dtype", "asked", "expected"),
+    ("data_dtype", "parameter", "expected"),
     [
         (np.int64, None, np.float32),
         (np.int32, None, np.float32),
@@ -160,30 +160,30 @@ def test_every_kind_of_matrix_gives_the_same_fit():
         (np.float64, "float32", np.float32),
     ],
 )
-def test_dtype_of_the_factors(layout, data_dtype, asked, expected):
+def test_the_dtype_of_the_factors_follows_data_and_parameter(layout, data_dtype, parameter, expected):
     data = layout(X.astype(data_dtype))
-    model = fitted(data, dtype=asked)
+    model = fitted(data, dtype=parameter)
     for array in (model.components_, model.doc_topic_, model.transform(data)):
         assert array.dtype == expected
     assert np.array_equal(model.transform(data), model.doc_topic_)
 
 
-def test_whole_numbers_are_fitted_as_float32_numbers():
+def test_integers_are_fitted_as_float32():
     assert same_fit(fitted(sp.csr_array(X.astype(np.int64))), fitted(sp.csr_array(X.astype(np.float32))))
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_the_data_is_left_alone(layout):
+def test_the_data_is_not_modified(layout):
     data = layout(X_WITH_GAPS)
     before = data.copy()
     fitted(data).completion_perplexity(data)
     assert (abs(data - before)).sum() == 0
 
 
-# reproducible
+# reproducibility
 
 
-def test_the_seed_decides():
+def test_the_seed_determines_the_fit():
     assert same_fit(fitted(random_state=3), fitted(random_state=3))
     assert same_fit(
         fitted(random_state=np.random.RandomState(3)),
@@ -211,7 +211,7 @@ def test_starts_do_not_depend_on_the_order_or_number_of_rows(name, K):
 
 @pytest.mark.parametrize("name", ["random", "nndsvd", "lsa"])
 @pytest.mark.parametrize("K", [3, 30])
-def test_weights_are_repeated_rows_to_a_start(name, K):
+def test_starts_treat_weights_as_repeated_rows(name, K):
     times = np.random.default_rng(6).integers(0, 3, len(X)).astype(np.float64)
 
     def start(data, weights):
@@ -230,7 +230,7 @@ def test_a_fit_does_not_depend_on_the_order_of_rows(init):
     np.testing.assert_allclose(other.log_likelihood_, one.log_likelihood_, rtol=1e-8)
 
 
-def test_a_given_pair_is_where_the_fit_starts():
+def test_the_fit_starts_from_a_given_pair():
     theta, phi = oracles.random_factors(5, *X.shape, 3)
     model = fitted(init=(theta * 7, phi * 3), max_iter=2, solver="em")
     start = oracles.log_likelihood(X, theta, phi) / X.sum()

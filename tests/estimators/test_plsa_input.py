@@ -1,4 +1,4 @@
-"""Data, parameters, priors and backgrounds that PLSA refuses: each gets its error type and one clear sentence."""
+"""Data, parameters, priors and backgrounds that PLSA does not accept: each raises its error with one clear sentence."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ BAD_NUMBERS = pytest.mark.parametrize(
 
 @LAYOUTS
 @BAD_NUMBERS
-def test_numbers_that_are_no_counts_in_fit(layout, value, words):
+def test_fit_of_numbers_that_are_not_counts_raises(layout, value, words):
     with pytest.raises(ValueError, match=words) as error:
         PLSA(2).fit(spoiled(value, layout))
     assert words in sentence(error)
@@ -52,7 +52,7 @@ def test_numbers_that_are_no_counts_in_fit(layout, value, words):
 @LAYOUTS
 @BAD_NUMBERS
 @pytest.mark.parametrize("use", USES)
-def test_numbers_that_are_no_counts_later(model, layout, value, words, use):
+def test_transform_of_numbers_that_are_not_counts_raises(model, layout, value, words, use):
     with pytest.raises(ValueError, match=words):
         getattr(model, use)(spoiled(value, layout))
 
@@ -67,7 +67,7 @@ def test_numbers_that_are_no_counts_later(model, layout, value, words, use):
     ],
     ids=["table-of-texts", "mixed-table", "list-of-texts", "one-text"],
 )
-def test_text_where_numbers_belong(texts):
+def test_text_instead_of_numbers_raises(texts):
     with pytest.raises(ValueError, match=r"(?i)string|array|float|number|text") as error:
         PLSA(2).fit(texts)
     sentence(error)
@@ -75,27 +75,27 @@ def test_text_where_numbers_belong(texts):
 
 @LAYOUTS
 @pytest.mark.parametrize(("shape", "words"), [((0, 4), "0 sample(s)"), ((4, 0), "0 feature(s)")])
-def test_no_documents_and_no_words(layout, shape, words):
+def test_data_without_documents_or_words_raises(layout, shape, words):
     with pytest.raises(ValueError, match="Found array with 0") as error:
         PLSA(2).fit(layout(np.zeros(shape)))
     assert words in sentence(error)
 
 
-def test_no_documents_to_transform(model):
+def test_transform_of_no_documents_raises(model):
     with pytest.raises(ValueError, match=r"0 sample\(s\)") as error:
         model.transform(np.zeros((0, 4)))
     sentence(error)
 
 
 @LAYOUTS
-def test_nothing_but_zeros(layout):
+def test_data_of_zeros_raises(layout):
     with pytest.raises(InputError, match="nothing to fit: every document is empty") as error:
         PLSA(2).fit(layout(np.zeros((3, 4))))
     sentence(error)
 
 
 @LAYOUTS
-def test_nothing_but_weightless_or_empty_documents(layout):
+def test_only_empty_documents_or_weights_of_zero_raise(layout):
     data = X.copy()
     data[0] = 0
     with pytest.raises(InputError, match="nothing to fit") as error:
@@ -103,40 +103,40 @@ def test_nothing_but_weightless_or_empty_documents(layout):
     sentence(error)
 
 
-def test_a_single_list_of_numbers():
+def test_one_dimensional_data_raises():
     with pytest.raises(ValueError, match="2D"):
         PLSA(2).fit(X[0])
 
 
 @pytest.mark.parametrize("K", [0, -1, 2.0, 2.5, "3", None, True, float("nan")])
-def test_number_of_topics(K):
+def test_a_wrong_number_of_topics_raises(K):
     with pytest.raises(InputError, match="n_components must be a whole number of at least 1") as error:
         PLSA(K).fit(X)
     assert repr(K) in sentence(error)
 
 
 @pytest.mark.parametrize("K", [np.int64(2), np.uint8(2)])
-def test_numpy_integers_are_numbers_of_topics(K):
+def test_numpy_integers_are_accepted_as_number_of_topics(K):
     assert PLSA(K).fit(X).components_.shape == (2, 4)
 
 
 @LAYOUTS
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("n_words", [3, 5])
-def test_another_number_of_words(model, layout, use, n_words):
+def test_another_number_of_words_raises(model, layout, use, n_words):
     with pytest.raises(ValueError, match=f"X has {n_words} features, but PLSA is expecting 4") as error:
         getattr(model, use)(layout(np.ones((2, n_words))))
     sentence(error)
 
 
 @pytest.mark.parametrize("use", [*USES, "perplexity_report", "completion_report"])
-def test_an_unfitted_model_has_nothing_to_transform(use):
+def test_transform_of_an_unfitted_model_raises(use):
     with pytest.raises(NotFittedError, match="This PLSA instance is not fitted yet") as error:
         getattr(PLSA(2), use)(X)
     sentence(error)
 
 
-def test_an_unfitted_model_has_no_topics_and_no_file(tmp_path):
+def test_topics_and_save_of_an_unfitted_model_raise(tmp_path):
     for use in (PLSA(2).topics, PLSA(2).get_feature_names_out, lambda: PLSA(2).save(tmp_path / "model")):
         with pytest.raises(NotFittedError, match="not fitted yet") as error:
             use()
@@ -156,7 +156,7 @@ def test_an_unfitted_model_has_no_topics_and_no_file(tmp_path):
         ("n_jobs", ["two", 1.5, 0]),
     ],
 )
-def test_parameters(name, values):
+def test_wrong_parameters_raise(name, values):
     for value in values:
         with pytest.raises(InputError, match=rf"^{name}\b") as error:
             PLSA(2, **{name: value}).fit(X)
@@ -179,14 +179,14 @@ UNIFORM = np.full((4, 2), 0.5), np.full((2, 4), 0.25)
         (UNIFORM[0] * [[0], [1], [1], [1]], UNIFORM[1], "no row of zeros"),
     ],
 )
-def test_a_pair_to_start_from(theta, phi, words):
+def test_a_wrong_pair_to_start_from_raises(theta, phi, words):
     with pytest.raises(InputError, match=f"^init.*{words}") as error:
         PLSA(2, init=(theta, phi)).fit(X)
     sentence(error)
 
 
 @LAYOUTS
-def test_a_pair_that_gives_a_word_no_probability(layout):
+def test_a_pair_without_probability_for_a_word_raises(layout):
     """EM cannot revive a zero, and the likelihood would be minus infinity for ever."""
     theta, phi = UNIFORM
     with pytest.raises(InputError, match=r"^init") as error:
@@ -197,13 +197,13 @@ def test_a_pair_that_gives_a_word_no_probability(layout):
 @pytest.mark.parametrize(
     "weights", [[1, 2], [1, 2, -1, 1], [1, np.nan, 1, 1], [1, np.inf, 1, 1], [0] * 4, ["a"] * 4, np.ones((4, 1))]
 )
-def test_weights(weights):
+def test_wrong_weights_raise(weights):
     with pytest.raises(ValueError, match=r"(?i)sample.weight|could not convert"):
         PLSA(2).fit(X, sample_weight=weights)
 
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.1, np.nan, "much", None])
-def test_smoothing(model, smoothing):
+def test_wrong_smoothing_raises(model, smoothing):
     with pytest.raises(InputError, match=r"^smoothing must be") as error:
         model.completion_perplexity(X, smoothing)
     sentence(error)
@@ -211,14 +211,14 @@ def test_smoothing(model, smoothing):
 
 @pytest.mark.parametrize("unseen", [0, 0.0, -0.1, 1.0, 1.1, np.nan, "rare"])
 @pytest.mark.parametrize("use", ["perplexity", "completion_perplexity"])
-def test_probability_of_unseen_words(model, unseen, use):
+def test_a_wrong_probability_of_unseen_words_raises(model, unseen, use):
     with pytest.raises(InputError, match=r"^unseen must be") as error:
         getattr(model, use)(X, unseen=unseen)
     sentence(error)
 
 
 @pytest.mark.parametrize("use", ["perplexity", "completion_perplexity"])
-def test_unseen_words_cannot_take_more_than_there_is(use):
+def test_probabilities_of_unseen_words_must_sum_to_less_than_one(use):
     """Three unseen words with 0.4 each."""
     data = np.hstack([X, np.zeros((4, 3))])
     with pytest.raises(InputError, match=r"^unseen must be") as error:
@@ -227,7 +227,7 @@ def test_unseen_words_cannot_take_more_than_there_is(use):
 
 
 @pytest.mark.parametrize(("vocabulary", "n_words"), [(["ant"], 10), (["ant"] * 5, 10), (None, -1), (None, 1.5)])
-def test_names_of_the_words(model, vocabulary, n_words):
+def test_wrong_names_of_words_raise(model, vocabulary, n_words):
     with pytest.raises(InputError, match=r"^vocabulary must|^n_words must") as error:
         model.topics(vocabulary, n_words=n_words)
     sentence(error)
@@ -239,7 +239,7 @@ WORDS = ["ant", "bee", "iron", "zinc"]
 GOOD = [0.3, 0.3, 0.2, 0.2]
 
 
-def refused(data=X, /, **parameters):
+def error_message(data=X, /, **parameters):
     with pytest.raises(InputError) as error:
         PLSA(2, random_state=0, **parameters).fit(data)
     return sentence(error)
@@ -259,21 +259,21 @@ def frame():
         ("topic_word_prior", Smoothing(5, [0.5, 0.5]), 2, 4),
     ],
 )
-def test_a_prior_of_the_wrong_length(side, prior, length, wanted):
-    message = refused(**{side: prior})
+def test_a_prior_of_the_wrong_length_raises(side, prior, length, wanted):
+    message = error_message(**{side: prior})
     assert f"has {length} entries" in message
     assert f"have {wanted}" in message
 
 
 @pytest.mark.parametrize("value", ["sparse", [0.9, 0.9], {"alpha": 1}, True, np.array([1.0, 2.0])])
 @pytest.mark.parametrize("side", ["doc_topic_prior", "topic_word_prior"])
-def test_what_is_no_prior(side, value):
-    assert "rior" in refused(**{side: value})
+def test_an_object_that_is_not_a_prior_raises(side, value):
+    assert "rior" in error_message(**{side: value})
 
 
 @pytest.mark.parametrize("value", [0.0, -1, np.nan, np.inf])
-def test_a_number_that_is_no_alpha(value):
-    assert "alpha must be" in refused(doc_topic_prior=value)
+def test_a_number_that_is_not_a_valid_alpha_raises(value):
+    assert "alpha must be" in error_message(doc_topic_prior=value)
 
 
 @pytest.mark.parametrize(
@@ -286,13 +286,13 @@ def test_a_number_that_is_no_alpha(value):
         ("topic_word_prior", [Decorrelation(1), TopicSelection(1)], "P(z|d)"),
     ],
 )
-def test_a_prior_for_the_other_factor(side, prior, factor):
-    assert f"acts on {factor} only" in refused(**{side: prior})
+def test_a_prior_for_the_other_factor_raises(side, prior, factor):
+    assert f"acts on {factor} only" in error_message(**{side: prior})
 
 
 @pytest.mark.parametrize("share", [1, 1.0, 1.5, -0.1, np.nan, np.inf, "0.2", True, [0.2]])
-def test_lambda_outside_its_range(share):
-    assert "at least 0 and below 1" in refused(background=share)
+def test_a_background_weight_outside_its_range_raises(share):
+    assert "at least 0 and below 1" in error_message(background=share)
     with pytest.raises(InputError, match="at least 0 and below 1"):
         JointBackground(share)
 
@@ -312,32 +312,32 @@ def test_lambda_outside_its_range(share):
         ([0.5, 0.6, -0.1, 0.2], "finite and non-negative"),
     ],
 )
-def test_a_background_that_does_not_fit(kind, distribution, words):
-    assert words in refused(background=kind(0.2, distribution))
+def test_a_background_that_does_not_fit_the_data_raises(kind, distribution, words):
+    assert words in error_message(background=kind(0.2, distribution))
 
 
-def test_a_background_may_leave_out_a_word_that_never_occurs():
+def test_a_background_may_lack_a_word_that_never_occurs():
     data = X.copy()
     data[:, 1] = 0
     PLSA(2, random_state=0, background=Background(0.2, [0.4, 0, 0.3, 0.3])).fit(data)
 
 
 class TestSeedWords:
-    def test_words_that_the_vocabulary_lacks(self):
-        message = refused(frame(), topic_word_prior=SeedWords({0: ["ant", "unicorn"], 1: ["gold"]}))
+    def test_words_outside_the_vocabulary_raise(self):
+        message = error_message(frame(), topic_word_prior=SeedWords({0: ["ant", "unicorn"], 1: ["gold"]}))
         assert "does not have 'unicorn', 'gold'" in message
 
-    def test_in_a_list_too(self):
-        assert "'gold'" in refused(frame(), topic_word_prior=[Dirichlet(1.1), SeedWords({1: ["gold"]})])
+    def test_words_outside_the_vocabulary_raise_in_a_list_of_priors(self):
+        assert "'gold'" in error_message(frame(), topic_word_prior=[Dirichlet(1.1), SeedWords({1: ["gold"]})])
 
-    def test_names_without_a_vocabulary(self):
-        assert "needs the vocabulary" in refused(topic_word_prior=SeedWords({0: ["ant"]}))
+    def test_names_without_a_vocabulary_raise(self):
+        assert "needs the vocabulary" in error_message(topic_word_prior=SeedWords({0: ["ant"]}))
 
-    def test_a_topic_that_is_not_there(self):
-        assert "topics end at 1" in refused(topic_word_prior=SeedWords({2: [0]}))
+    def test_a_topic_that_does_not_exist_raises(self):
+        assert "topics end at 1" in error_message(topic_word_prior=SeedWords({2: [0]}))
 
-    def test_a_column_that_is_not_there(self):
-        assert "columns end at 3" in refused(topic_word_prior=SeedWords({0: [4]}))
+    def test_a_column_that_does_not_exist_raises(self):
+        assert "columns end at 3" in error_message(topic_word_prior=SeedWords({0: [4]}))
 
     def test_names_are_found_in_a_frame_or_given_a_vocabulary(self):
         by_frame = PLSA(2, random_state=0, topic_word_prior=SeedWords({1: ["ant"], 0: ["zinc"]})).fit(frame())
@@ -348,7 +348,7 @@ class TestSeedWords:
         assert by_frame.get_params()["topic_word_prior"] == SeedWords({1: ["ant"], 0: ["zinc"]})
 
 
-def test_an_earlier_fit_survives_a_refusal():
+def test_an_earlier_fit_is_unchanged_after_an_error():
     model = PLSA(2, random_state=0).fit(X)
     before = model.components_.copy()
     for parameters in ({"background": 2}, {"background": 0, "topic_word_prior": Dirichlet([1, 2])}):

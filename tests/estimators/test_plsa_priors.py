@@ -1,4 +1,4 @@
-"""PLSA with every prior and background: weights, batches, files, and where its fits end."""
+"""PLSA with every prior and background: weights, batches, files, and stationary points."""
 
 import numpy as np
 import pytest
@@ -57,20 +57,20 @@ class TestEstimator:
         np.testing.assert_allclose(weighted.word_background_, repeated.word_background_, atol=1e-9)
 
     @EVERYTHING
-    def test_a_document_of_weight_zero_is_absent(self, parameters):
+    def test_a_document_of_weight_zero_does_not_change_the_fit(self, parameters):
         counted = (np.arange(20) % 4 > 0).astype(float)
         weighted = fitted(sample_weight=counted, max_iter=15, **parameters)
         without = fitted(X[counted > 0], max_iter=15, **parameters)
         np.testing.assert_allclose(weighted.components_, without.components_, atol=1e-12)
 
     @EVERYTHING
-    def test_threads_change_no_bit(self, parameters):
+    def test_results_do_not_depend_on_threads(self, parameters):
         one = fitted(sp.csr_array(X), n_jobs=1, **parameters)
         for n_jobs in (2, 3):
             same_fit(fitted(sp.csr_array(X), n_jobs=n_jobs, **parameters), one)
 
     @EVERYTHING
-    def test_dense_is_sparse(self, parameters):
+    def test_dense_and_sparse_data_give_equal_fits(self, parameters):
         same_fit(fitted(sp.csr_array(X), max_iter=10, **parameters), fitted(X, max_iter=10, **parameters), 1e-9)
 
     @EVERYTHING
@@ -82,7 +82,7 @@ class TestEstimator:
         np.testing.assert_allclose(narrow.components_, wide.components_, atol=1e-4)
 
     @EVERYTHING
-    def test_folding_in(self, parameters):
+    def test_folding_in_equals_fit_transform(self, parameters):
         """transform is doc_topic_, whatever the batch; a document without words has the topics' weights."""
         data = X.copy()
         data[4] = 0
@@ -96,7 +96,7 @@ class TestEstimator:
         assert np.array_equal(model.transform(sp.csr_array(data)), model.doc_topic_)
 
     @EVERYTHING
-    def test_save_and_load(self, parameters, tmp_path):
+    def test_a_saved_model_is_loaded_unchanged(self, parameters, tmp_path):
         model = fitted(**parameters)
         model.save(tmp_path / "model")
         twin = load(tmp_path / "model")
@@ -114,7 +114,7 @@ class TestEstimator:
 
     @pytest.mark.parametrize("solver", [Tempered(0.8), "held-out-tempered", "annealed"])
     @pytest.mark.parametrize("background", [0.0, 0.3, JointBackground(0.3)])
-    def test_tempered_solvers_take_them_all(self, solver, background):
+    def test_tempered_solvers_accept_every_prior(self, solver, background):
         priors = {"topic_word_prior": [Dirichlet(1.1), Decorrelation(0.5)]}
         if not isinstance(background, JointBackground):
             priors["doc_topic_prior"] = Entropic(0.5)
@@ -149,18 +149,18 @@ class TestStationary:
             other = (1 - size) * theta + size * rng.dirichlet(np.ones(K), 20)
             assert (value(other) <= best + 1e-6).all()
 
-    def test_a_strong_prior_decides(self):
+    def test_a_strong_prior_determines_the_weights(self):
         model = fitted(doc_topic_prior=Smoothing(1e9, [0.5, 0.3, 0.2]))
         np.testing.assert_allclose(model.transform(X), np.tile([0.5, 0.3, 0.2], (20, 1)), atol=1e-6)
 
-    def test_selection_is_for_the_fit_alone(self):
-        """In folding in a document knows nothing of the others: topics that are on are free, the rest stay off."""
+    def test_topics_that_selection_switched_off_stay_off_in_transform(self):
+        """Folding in treats documents independently: active topics are free, inactive topics stay inactive."""
         model = fitted(n_components=6, doc_topic_prior=TopicSelection(2), max_iter=200)
         assert 0 < model.active_topics_.sum() < 6
         assert (model.transform(X)[:, ~model.active_topics_] == 0).all()
         assert (model.topic_weights_[~model.active_topics_] == 0).all()
 
-    def test_a_topic_that_is_off_stays_off_beside_a_smooth_word_prior(self):
+    def test_an_inactive_topic_stays_inactive_with_a_smoothing_word_prior(self):
         """The prior fills the words of a topic that no document has: that does not turn it on."""
         model = fitted(n_components=6, doc_topic_prior=TopicSelection(2), topic_word_prior=1.1, max_iter=200)
         assert 0 < model.active_topics_.sum() < 6
@@ -181,5 +181,5 @@ def test_scikit_learn_checks(estimator, check):
         PLSA(2, background=0.2, doc_topic_prior=Entropic(-0.5), topic_word_prior=0.9, solver="em"),
     ]
 )
-def test_scikit_learn_checks_of_the_others(estimator, check):
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)

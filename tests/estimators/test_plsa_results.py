@@ -1,4 +1,4 @@
-"""What a fit of PLSA leaves behind: attributes, history, topics, progress; also when it is interrupted."""
+"""Results of a fit of PLSA: attributes, history, topics and progress, also after an interruption."""
 
 import io
 import multiprocessing
@@ -21,7 +21,7 @@ def model():
     return PLSA(4, random_state=0, max_iter=50).fit(X_WITH_GAPS)
 
 
-# what a fit leaves behind
+# attributes of a fit
 
 
 def test_the_symmetric_view_is_the_same_joint_distribution(model):
@@ -41,7 +41,7 @@ def test_log_likelihood_is_that_of_the_fitted_attributes(model):
     assert model.log_likelihood_ >= model.history_["log_likelihood"][-1] - 1e-4
 
 
-def test_history_is_a_table(model):
+def test_history_has_arrays_of_equal_length(model):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(model.history_)
     assert list(table.columns) == ["iteration", "seconds", "log_likelihood", "objective", "residual"]
@@ -52,7 +52,7 @@ def test_history_is_a_table(model):
     assert (table["residual"] >= 0).all()
 
 
-def test_it_stops_at_the_tolerance():
+def test_the_fit_stops_at_the_tolerance():
     model = fitted(tol=0.05, max_iter=1000)
     residual = model.history_["residual"]
     assert model.converged_
@@ -92,14 +92,14 @@ def test_ctrl_c_leaves_a_usable_model(iteration):
         assert np.array_equal(model.components_, fitted(X_WITH_GAPS, max_iter=iteration).components_)
 
 
-def test_ctrl_c_in_a_later_start_keeps_the_best_so_far():
+def test_ctrl_c_in_a_later_start_returns_the_best_so_far():
     model = PLSA(3, random_state=0, n_init=3, max_iter=10, callback=interrupt_at(1, start=2))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     assert same_fit(model, fitted(max_iter=10))
 
 
-def test_other_errors_in_the_callback_come_through():
+def test_other_errors_in_the_callback_are_raised():
     def callback(entry):
         raise ZeroDivisionError
 
@@ -130,14 +130,14 @@ def check_topics(frame, model, names):
 NAMES = [f"word{w}" for w in range(45)]
 
 
-def test_topics_as_a_polars_frame(model):
+def test_topics_convert_to_a_polars_data_frame(model):
     polars = pytest.importorskip("polars")
     frame = model.topics(NAMES, n_words=4).to_polars()
     assert isinstance(frame, polars.DataFrame)
     check_topics(frame, model, NAMES)
 
 
-def test_topics_as_a_pandas_frame_without_polars(model, monkeypatch):
+def test_topics_convert_to_a_pandas_data_frame_without_polars(model, monkeypatch):
     pandas = pytest.importorskip("pandas")
     monkeypatch.setitem(sys.modules, "polars", None)
     frame = model.topics(np.array(NAMES), n_words=4).to_pandas()
@@ -146,7 +146,7 @@ def test_topics_as_a_pandas_frame_without_polars(model, monkeypatch):
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
-def test_frames_of_topics_name_the_extra(model, monkeypatch, library):
+def test_data_frames_of_topics_without_the_extra_raise(model, monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
     table = model.topics(NAMES, n_words=4)
     check_topics(table, model, NAMES)
@@ -154,19 +154,19 @@ def test_frames_of_topics_name_the_extra(model, monkeypatch, library):
         getattr(table, f"to_{library}")()
 
 
-def test_topics_without_a_vocabulary_number_the_words(model):
+def test_topics_without_a_vocabulary_have_numbered_words(model):
     assert list(model.topics(n_words=4)["words"]) == expected_words(model, 4, [f"x{w}" for w in range(45)])
 
 
 # progress
 
 
-def test_a_fit_is_silent_unless_asked(capfd):
+def test_a_fit_prints_nothing_by_default(capfd):
     fitted(max_iter=3)
     assert capfd.readouterr() == ("", "")
 
 
-def test_progress_without_rich(capsys, monkeypatch):
+def test_progress_is_printed_without_rich(capsys, monkeypatch):
     for name in ("rich", "rich.progress"):
         monkeypatch.setitem(sys.modules, name, None)
     fitted(max_iter=12, tol=0, verbose=1)
@@ -175,14 +175,14 @@ def test_progress_without_rich(capsys, monkeypatch):
     assert [line.split(":")[0] for line in output.err.splitlines()] == ["PLSA 0/12", "PLSA 10/12", "PLSA 12/12"]
 
 
-def test_progress_without_a_terminal(capfd):
+def test_progress_is_printed_as_lines_without_a_terminal(capfd):
     fitted(max_iter=12, tol=0, verbose=1)
     output = capfd.readouterr()
     assert output.out == ""
     assert [line.split(":")[0] for line in output.err.splitlines()] == ["PLSA 0/12", "PLSA 10/12", "PLSA 12/12"]
 
 
-def test_the_last_line_is_of_the_last_iteration_of_every_start(capfd):
+def test_the_last_line_shows_the_last_iteration_of_every_start(capfd):
     model = fitted(max_iter=300, tol=0.5, n_init=2, verbose=1)
     lines = [line.split(":")[0] for line in capfd.readouterr().err.splitlines()]
     assert lines.count("PLSA 0/300") == 2
@@ -201,7 +201,7 @@ def terminal(monkeypatch):
     return written
 
 
-def test_progress_on_a_terminal(monkeypatch, capsys):
+def test_progress_is_a_bar_on_a_terminal(monkeypatch, capsys):
     written = terminal(monkeypatch)
     fitted(max_iter=12, tol=0, verbose=2)
     assert "12/12" in written.getvalue()
@@ -209,7 +209,7 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_a_fit_beside_a_bar_prints_lines(monkeypatch):
+def test_a_fit_during_another_progress_bar_prints_lines(monkeypatch):
     """Nested, in other threads, and again with a bar when the first has ended."""
 
     def others(entry):

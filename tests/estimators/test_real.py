@@ -1,4 +1,4 @@
-"""RealTopicModel: scikit-learn's checks, any model inside, corners that are found, and bad input in one sentence."""
+"""RealTopicModel: scikit-learn's checks, other topic models, recovery of corners, and wrong input."""
 
 import warnings
 
@@ -35,7 +35,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-# any model inside
+# other topic models
 
 MODELS = {
     "Real-PLSA": PLSA(3),
@@ -50,7 +50,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("volume", ["minimum", "farthest", "data"])
-def test_any_model_in_the_same_wrapper(name, volume):
+def test_any_topic_model_can_be_used(name, volume):
     X = WEIGHTS[:60] @ CORNERS
     model = RealTopicModel(clone(MODELS[name]), volume=volume).fit(X)
     assert model.components_.shape == (3, 4)
@@ -82,7 +82,7 @@ def test_corners_and_weights_are_found():
     assert np.abs(model.doc_topic_[:, order] - WEIGHTS).max() < 0.03
 
 
-def test_total_is_what_a_prior_weighs_against():
+def test_a_larger_total_weakens_a_prior():
     """With few tokens a prior wins: weights of a strong Dirichlet are nearly even."""
     few, many = (
         RealTopicModel(PLSA(3, doc_topic_prior=Dirichlet(3.0)), total=total).fit(X).doc_topic_ for total in (1, 1e4)
@@ -99,14 +99,14 @@ def test_entropic_prior_makes_weights_sparser():
     assert entropy(Entropic(10.0)) < 0.9 * entropy(None)
 
 
-def test_symmetric_view_is_that_of_the_model_inside():
+def test_the_symmetric_view_is_that_of_the_topic_model():
     model = RealTopicModel(PLSA(3, solver="plsi")).fit(X).model_
     joint = (model.topic_doc_.T * model.topic_weights_) @ model.components_
     asymmetric = (model.doc_topic_ * model.doc_weights_[:, np.newaxis]) @ model.components_
     np.testing.assert_allclose(joint, asymmetric, atol=1e-9)
 
 
-def test_energies_matter():
+def test_the_sums_of_rows_matter():
     """Section 4: two spectra of one shape and different energy are one point for PLSA, two for RealTopicModel."""
     spectra = np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])
     mix = np.linspace(0, 1, 30)[:, np.newaxis]
@@ -117,7 +117,7 @@ def test_energies_matter():
     assert error < 0.05
 
 
-def test_the_paper_s_map_is_used_for_volume_data():
+def test_volume_data_uses_the_map_of_the_paper():
     model = RealTopicModel(PLSA(3, random_state=0), volume="data").fit(X)
     assert np.array_equal(model.shift_, SimplexMap.of_paper(X).shift)
 
@@ -125,7 +125,7 @@ def test_the_paper_s_map_is_used_for_volume_data():
 # new points
 
 
-def test_points_below_the_training_minimum_are_flagged_and_handled_row_by_row():
+def test_points_outside_the_simplex_are_flagged_and_handled_independently():
     model = RealTopicModel(PLSA(3), margin=0.0).fit(X)
     assert not model.outside_simplex(X).any()
     far = np.vstack([X[:3], X[3:6] * 50, X[6:9]])
@@ -143,14 +143,14 @@ def test_float32_stays_float32():
     assert matched(model.components_)[0] < 0.15
 
 
-def test_a_model_of_float32_makes_rows_of_float32():
+def test_a_float32_model_gets_float32_rows():
     model = RealTopicModel(PLSA(3, dtype="float32"), margin=0.0).fit(X)
     assert model.model_.components_.dtype == np.float32
     assert model.components_.dtype == model.transform(X).dtype == np.float64
     assert matched(model.components_)[0] < 0.05
 
 
-# bad and strange input
+# wrong and degenerate input
 
 
 def bad(kind):
@@ -176,12 +176,12 @@ def bad(kind):
         (RealTopicModel("plsa"), X, "model must be None or a topic model"),
     ],
 )
-def test_bad_input_is_one_sentence(model, data, message):
+def test_wrong_input_raises_one_sentence(model, data, message):
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(data)
 
 
-def test_weights_that_a_model_cannot_take():
+def test_weights_that_the_model_does_not_accept_raise():
     with pytest.raises(UnsupportedError, match="takes no sample_weight"):
         RealTopicModel(LatentDirichletAllocation(2)).fit(X, sample_weight=np.ones(len(X)))
     with pytest.raises(ValueError, match="at least one non-zero"):
@@ -197,7 +197,7 @@ def test_weights_that_a_model_cannot_take():
     ids=["zeros", "constant", "one point", "two points", "one feature", "integers", "tiny", "far away"],
 )
 @pytest.mark.parametrize("K", [1, 3])
-def test_strange_data_gives_a_proper_decomposition(data, volume, K):
+def test_degenerate_data_gives_a_valid_decomposition(data, volume, K):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         model = RealTopicModel(PLSA(K, random_state=0), volume=volume).fit(data)
@@ -210,7 +210,7 @@ def test_strange_data_gives_a_proper_decomposition(data, volume, K):
     assert model.reconstruction_err_ <= np.linalg.norm(data - data.mean(axis=0)) * (1 + 1e-6) + rounding
 
 
-def test_a_fit_that_fails_leaves_the_last_one():
+def test_a_fit_that_fails_does_not_change_the_last_fit():
     model = RealTopicModel(PLSA(3)).fit(X)
     weights = model.doc_topic_
     model.model = PLSA(3, solver="nothing")
@@ -219,7 +219,7 @@ def test_a_fit_that_fails_leaves_the_last_one():
     assert np.array_equal(model.transform(X), weights)
 
 
-def test_interrupted_fit_keeps_the_model():
+def test_an_interrupted_fit_stores_the_model():
     def stop(report):
         if report["iteration"] == 2:
             raise KeyboardInterrupt
@@ -233,7 +233,7 @@ def test_interrupted_fit_keeps_the_model():
 # files
 
 
-def test_save_and_restore(tmp_path):
+def test_a_saved_model_is_loaded_unchanged(tmp_path):
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = RealTopicModel(PLSA(3, doc_topic_prior=Entropic(2.0), solver="em"), margin=0.1).fit(frame)
     model.save(tmp_path / "real.safetensors")
@@ -248,7 +248,7 @@ def test_save_and_restore(tmp_path):
     assert loaded.fit(frame).reconstruction_err_ == model.reconstruction_err_
 
 
-def test_foreign_model_is_not_saved(tmp_path):
+def test_saving_with_a_model_of_another_package_raises(tmp_path):
     model = RealTopicModel(LatentDirichletAllocation(2, random_state=0)).fit(X)
     with pytest.raises(UnsupportedError, match="A LatentDirichletAllocation of another library cannot be saved"):
         model.save(tmp_path / "foreign.safetensors")

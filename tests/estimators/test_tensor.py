@@ -1,4 +1,4 @@
-"""PLSA of tensors: against formulas written out, its two-way limit, recovery, tables, and the estimator's manners."""
+"""PLSA of tensors: against the formulas, two modes, recovery, tables, and the estimator interface."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def naive_step(X, weights, factors):
 
 @pytest.mark.parametrize("shape", [(9, 8), (7, 6, 5), (5, 4, 6, 3)])
 @pytest.mark.parametrize("at_once", [1 << 19, 50])
-def test_a_step_is_that_of_the_formulas(shape, at_once, monkeypatch):
+def test_an_em_step_equals_the_formulas(shape, at_once, monkeypatch):
     monkeypatch.setattr(polyseme.data.tensor, "_NUMBERS_AT_ONCE", at_once)
     X, *_ = planted(1, shape, tokens=300, alpha=1.0)
     rng = np.random.default_rng(2)
@@ -89,7 +89,7 @@ def test_a_step_is_that_of_the_formulas(shape, at_once, monkeypatch):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, sp.coo_array])
-def test_two_ways_are_symmetric_plsa(layout):
+def test_two_modes_are_symmetric_plsa(layout):
     theta, phi = oracles.random_factors(3, *X2.shape, 4)
     doc_weights = X2.sum(axis=1) / X2.sum()
     weights, topic_doc, _ = oracles.symmetric_of(theta, phi, doc_weights)
@@ -112,13 +112,13 @@ def test_two_ways_are_symmetric_plsa(layout):
 
 @LAYOUTS
 @pytest.mark.parametrize("solver", ["em", "accelerated-em"])
-def test_the_likelihood_never_falls(layout, solver):
+def test_the_likelihood_never_decreases(layout, solver):
     objective = fitted(layout(X3), solver=solver, tol=0, max_iter=80).history_["objective"]
     assert (np.diff(objective) >= -1e-12 * np.abs(objective[:-1])).all()
     assert objective[-1] > objective[0]
 
 
-def test_the_residual_bounds_what_is_left_to_gain():
+def test_the_residual_bounds_the_remaining_gain():
     source = TensorCounts(np.nonzero(X3), X3[X3 > 0], X3.shape, 1)
     start = polyseme.solvers.tensor.random_start(source, 3, np.random.default_rng(0))
     first = evaluate(source, start)
@@ -163,7 +163,7 @@ def test_folding_in_along_any_mode_is_the_maximum_of_the_likelihood(mode):
     assert -1e-12 < could_gain < 1e-4
 
 
-def test_items_come_in_chunks(monkeypatch):
+def test_chunks_of_items_do_not_change_the_result(monkeypatch):
     model = fitted()
     whole = model.transform(X3)
     monkeypatch.setattr(polyseme.solvers.tensor, "_NUMBERS_AT_ONCE", 16 * 50)
@@ -171,7 +171,7 @@ def test_items_come_in_chunks(monkeypatch):
     np.testing.assert_allclose(model.transform(X3[5:6]), whole[5:6], atol=1e-6)
 
 
-def test_many_modes_with_small_probabilities_survive_float32():
+def test_many_modes_with_small_probabilities_work_in_float32():
     """Products of eight probabilities near 1e-3 are below what float32 divides by."""
     rng = np.random.default_rng(0)
     size, n = 3000, 2000
@@ -195,7 +195,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas", None])
-def test_a_table_is_the_tensor_it_lists(library):
+def test_a_table_gives_the_same_fit_as_its_tensor(library):
     table = TABLE if library is None else pytest.importorskip(library).DataFrame(TABLE)
     modes = ["who", "what", "year"]
     model = TensorPLSA(2, modes=modes, counts="n", random_state=0).fit(table)
@@ -206,8 +206,8 @@ def test_a_table_is_the_tensor_it_lists(library):
     by_array = TensorPLSA(2, random_state=0, dtype="float32").fit(dense)
     for ours, theirs in zip(model.factors_, by_array.factors_, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    said = [{name for name, p in zip(["milk", "tea"], row, strict=True) if p > 0} for row in model.factors_[1]]
-    assert [set(row) for row in model.top_items(1)] == said
+    expected = [{name for name, p in zip(["milk", "tea"], row, strict=True) if p > 0} for row in model.factors_[1]]
+    assert [set(row) for row in model.top_items(1)] == expected
     np.testing.assert_allclose(model.transform(table), by_array.transform(dense), atol=1e-3)
 
 
@@ -218,7 +218,7 @@ def test_rows_of_a_table_without_counts_are_events():
     assert model.n_tokens_ == 4
 
 
-def test_labels_that_the_fit_does_not_know_are_left_out():
+def test_labels_unknown_to_the_fit_are_ignored():
     model = TensorPLSA(2, counts="n", random_state=0).fit(TABLE)
     new = {"who": ["dan", "dan", "eve"], "year": [2000, 1999, 1999], "what": ["tea"] * 3, "n": [2, 9, 9]}
     folded = model.transform(new)
@@ -240,7 +240,7 @@ def test_held_out_counts_choose_the_number_of_topics():
     assert apart == pytest.approx((X * np.log(np.where(X > 0, independent, 1))).sum() / X.sum(), rel=1e-9)
 
 
-# manners of an estimator
+# the estimator interface
 
 
 @LAYOUTS
@@ -255,14 +255,14 @@ def test_fit_transform_is_fit_then_transform(layout, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_n_jobs_changes_no_bit(dtype, monkeypatch):
+def test_results_do_not_depend_on_n_jobs(dtype, monkeypatch):
     monkeypatch.setattr(polyseme.data.tensor, "_NUMBERS_AT_ONCE", 16 * 100)
     one, many = (fitted(X3.astype(dtype), n_jobs=jobs) for jobs in (1, 3))
     for mine, theirs in zip(one.factors_, many.factors_, strict=True):
         assert np.array_equal(mine, theirs)
 
 
-def test_the_seed_decides_and_the_order_of_entries_does_not():
+def test_results_depend_on_the_seed_but_not_on_the_order_of_entries():
     assert np.array_equal(fitted().components_, fitted().components_)
     assert not np.array_equal(fitted().components_, fitted(random_state=1).components_)
     tensor = n_way(X3)
@@ -272,7 +272,7 @@ def test_the_seed_decides_and_the_order_of_entries_does_not():
 
 
 @pytest.mark.parametrize("parameters", [{}, {"modes": ["who", "what"], "counts": "n"}])
-def test_files(parameters, tmp_path):
+def test_a_saved_model_is_loaded_unchanged(parameters, tmp_path):
     data = X3 if not parameters else {name: TABLE[name][:4] for name in ("who", "what", "n")}
     model = fitted(data, **parameters)
     model.save(tmp_path / "model")
@@ -282,7 +282,7 @@ def test_files(parameters, tmp_path):
     assert np.array_equal(again.fit(data).components_, model.components_)
 
 
-def test_memory_is_a_few_chunks_not_tuples_times_topics():
+def test_memory_does_not_grow_with_non_zeros_times_topics():
     tracemalloc = pytest.importorskip("tracemalloc")
     rng = np.random.default_rng(0)
     n, K = 60_000, 64
@@ -299,7 +299,7 @@ def test_memory_is_a_few_chunks_not_tuples_times_topics():
     assert peak < 0.8 * keys.size * K * 8
 
 
-# bad input
+# wrong input
 
 
 @pytest.mark.parametrize(
@@ -319,13 +319,13 @@ def test_memory_is_a_few_chunks_not_tuples_times_topics():
         ({"a": [], "b": [], "n": []}, "size 0"),
     ],
 )  # fmt: skip
-def test_bad_data(data, words):
+def test_wrong_data_raises(data, words):
     with pytest.raises(InputError) as error:
         fitted(data, counts="n")
     assert words in sentence(error)
 
 
-def test_duplicate_entries_of_an_array():
+def test_duplicate_entries_of_an_array_raise():
     with pytest.raises(InputError, match="duplicate entries"):
         fitted(sp.coo_array(([1.0, 2.0], ([0, 0], [1, 1], [0, 0])), (2, 2, 2)))
 
@@ -341,12 +341,12 @@ def test_duplicate_entries_of_an_array():
         ({"tol": -1}, "tol"),
     ],
 )
-def test_bad_parameters(parameters, words):
+def test_wrong_parameters_raise(parameters, words):
     with pytest.raises(InputError, match=words):
         fitted(X3, **parameters)
 
 
-def test_other_shapes_and_modes_later():
+def test_wrong_shapes_and_modes_after_the_fit_raise():
     model = fitted()
     with pytest.raises(InputError, match="all modes except mode 0 must agree"):
         model.transform(X3[:, :5])

@@ -187,10 +187,10 @@ def test_planted_topics_are_stable_in_bootstrap_samples_and_noise_is_not():
     assert planted.words.min() > 0.85
     assert none.mean < planted.topics.min() - 0.1
     assert none.words.mean() < 0.7
-    told = []
+    calls = []
     fitted = PLSA(3, random_state=0).fit(X)
-    again = bootstrap_stability(fitted, X, n_samples=3, progress=lambda done, of: told.append((done, of)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    again = bootstrap_stability(fitted, X, n_samples=3, progress=lambda done, of: calls.append((done, of)))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
     assert np.array_equal(again.topics, planted.topics)
 
 

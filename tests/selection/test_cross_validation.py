@@ -51,8 +51,8 @@ def test_token_folds_do_not_depend_on_the_batch():
 def naive_logs(model, observed, scored, unigram, eps):
     theta = model.transform(observed)
     p = (1 - eps) * theta @ model.components_ + eps * unigram
-    kept = (scored > 0) & (unigram > 0)
-    return np.where(kept, scored * np.log(np.where(kept, p, 1)), 0).sum(axis=1)
+    scored_words = (scored > 0) & (unigram > 0)
+    return np.where(scored_words, scored * np.log(np.where(scored_words, p, 1)), 0).sum(axis=1)
 
 
 @pytest.mark.parametrize("kind", ["completion", "folded in"])

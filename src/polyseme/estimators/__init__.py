@@ -1,4 +1,4 @@
-"""Thin scikit-learn classes: parameters in, fitted attributes out."""
+"""The estimators: topic models with the interface of scikit-learn."""
 
 from polyseme.estimators.correlated import CorrelatedTopicModel
 from polyseme.estimators.hierarchical import HierarchicalPLSA

@@ -213,16 +213,16 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, corpus, _ = training_corpora(X, dtype, weights, n_threads)
+        all_documents, corpus, _ = training_corpora(X, dtype, weights, n_threads)
         grown: dict[int, tuple[Tree, list[float]]] = {}
         starts = self._start_functions(corpus, tree, growth, n_init, grown)
         best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
         tree, scores = grown[id(best.run)]
         self._set_tree(best, tree, scores, corpus)
-        self.doc_weights_ = whole.weighted_totals / whole.tokens
+        self.doc_weights_ = all_documents.weighted_totals / all_documents.tokens
         del best, grown  # frees the memory of the fit before the documents are folded in
         corpus.release()
-        self._set_documents(X, whole)
+        self._set_documents(X, all_documents)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 

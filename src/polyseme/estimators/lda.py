@@ -260,15 +260,15 @@ class LDA(TopicScores, CountDecomposition):
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, corpus, rows = training_corpora(X, dtype, weights, n_threads)
+        all_documents, corpus, rows = training_corpora(X, dtype, weights, n_threads)
         priors = self._priors(K, X.shape[1])
         starts = self._start_functions(solver, corpus, priors, n_init, rows)
         best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
         self._set_topics(best, corpus)
-        self.doc_weights_ = whole.weighted_totals / whole.tokens
+        self.doc_weights_ = all_documents.weighted_totals / all_documents.tokens
         del best  # frees the memory of the fit before inference on the documents
         corpus.release()
-        self._set_documents(X, whole)
+        self._set_documents(X, all_documents)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 

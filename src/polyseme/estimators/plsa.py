@@ -271,7 +271,7 @@ class PLSA(TopicScores, CountDecomposition):
             return self
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
-        whole, corpus, rows = training_corpora(X, dtype, weights, effective_threads(n_jobs))
+        all_documents, corpus, rows = training_corpora(X, dtype, weights, effective_threads(n_jobs))
         model = model_from_parameters(self, K, corpus)
         store = self._store(n_init, corpus)
         with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
@@ -290,10 +290,10 @@ class PLSA(TopicScores, CountDecomposition):
                 for theta, phi in self._starts(corpus, model, n_init, rows)
             )
         self._set_topics(best, corpus)
-        self.doc_weights_ = whole.weighted_totals / whole.tokens
+        self.doc_weights_ = all_documents.weighted_totals / all_documents.tokens
         del best  # frees the memory of the fit before the documents are folded in
         corpus.release()
-        self._set_documents(X, whole)
+        self._set_documents(X, all_documents)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
