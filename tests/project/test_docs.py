@@ -1,9 +1,11 @@
 """The documentation: its code runs, its figures name their commands, and its links have targets.
 
-The blocks of a page run in order in an empty folder. Python blocks are executed. In `console` blocks, lines after `$`
-are polyseme commands, which must succeed; the other lines are their output in that order, and `...` skips lines.
+The blocks of a page run in order in an empty folder. `python` blocks are executed. In `console` blocks, lines after `$`
+are polyseme commands, which must succeed; the other lines are their output in that order, and `...` skips lines. `py`
+blocks are copies of sources (tools/include_source.py) and are compared with them.
 """
 
+import importlib.util
 import re
 import shlex
 import sys
@@ -26,7 +28,7 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 
 
 def blocks(page):
-    """The blocks of a page, each with the lines before it left blank, so that tracebacks name its own lines."""
+    """Return the kind and text of each block; blank lines before the text give tracebacks the page's line numbers."""
     text = page.read_text(encoding="utf-8")
     return [(found[1], "\n" * text.count("\n", 0, found.start(2)) + found[2]) for found in BLOCK.finditer(text)]
 
@@ -39,7 +41,7 @@ def test_there_are_pages():
 
 
 def run_console(block, monkeypatch):
-    """Runs the commands of a block, and looks for what it says they print."""
+    """Run the commands of a block and check that they print the lines after them."""
     printed = []
     for line in filter(str.strip, block.splitlines()):
         if line.startswith("$ "):
@@ -55,7 +57,7 @@ def run_console(block, monkeypatch):
 
 
 def words(line):
-    """A line of output without its spaces and the lines of a table."""
+    """Return a line of output without the borders of a table and repeated spaces."""
     return " ".join(re.sub(r"[│┃|]", " ", line).split())
 
 
@@ -75,6 +77,29 @@ def test_page_runs(page, tmp_path, monkeypatch):
             run_console(block, monkeypatch)
 
 
+@pytest.fixture
+def include_source():
+    """Return the module tools/include_source.py."""
+    spec = importlib.util.spec_from_file_location("include_source", ROOT / "tools" / "include_source.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_included_sources_are_up_to_date(include_source, capsys):
+    assert all(include_source.INCLUDE.search(page.read_text(encoding="utf-8")) for page in include_source.PAGES)
+    assert include_source.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_included_sources_are_found_by_name(include_source):
+    start = "<!-- source: src/polyseme/errors.py InputError -->\n```py\n"
+    page = include_source.updated(f"Text.\n\n{start}old\n```\n\nMore.\n")
+    assert page.startswith(f"Text.\n\n{start}class InputError(")
+    assert page.endswith("\n```\n\nMore.\n")
+    with pytest.raises(LookupError, match=r"errors\.py has no top-level class or function Missing"):
+        include_source.source_of(ROOT / "src" / "polyseme" / "errors.py", "Missing")
+
+
 FIGURE = re.compile(
     r"(?<![\w.`])\d[\d.,]*"
     r"(?:\s?(?:ms|ns|s|seconds|minutes|MB/s|[kMGT]B|MiB|nats|points|times|GF/s)\b|\s?[%°]|x\b)"
@@ -82,7 +107,7 @@ FIGURE = re.compile(
     r"|-\d\.\d{2,}"
     r"|\b\d+ (?:against|of) (?:the )?\d+"
 )
-"""what was measured: a number with a unit, with three digits, or one of so many"""
+"""A measured number: one with a unit, with three digits, or a count out of a total."""
 SCRIPT = r"(?:benchmarks|examples|reproductions|tests|tools)/[\w/]+\.py"
 COMMAND = re.compile(rf"(?:python|pytest) ({SCRIPT})([^`]*)`")
 NAMED = re.compile(rf"`[^`]*(?:python |pytest|make |polyseme \w)[^`]*`|{SCRIPT}")
@@ -93,18 +118,18 @@ SETTINGS = (
     "tempered EM on 90% of the tokens of every document",
     "under 99% of the model and 1% of independent modes",
 )
-"""paragraphs whose numbers were not measured"""
+"""Paragraphs whose numbers are settings and were not measured."""
 
 
 def paragraphs(page):
-    """The paragraphs of each section, without the blocks that run."""
-    text = re.sub(r"^```(?:python|console)\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    """Return the paragraphs of each section, without code."""
+    text = re.sub(r"^```(?:py|python|console)\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     return [re.split(r"\n\s*\n", section) for section in re.split(r"^(?=#+ )", text, flags=re.M)]
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
 def test_figures_have_their_command_beside_them(page):
-    """In the same paragraph or table, or in the one before or after it."""
+    """The command is in the same paragraph or table, or in the one before or after it."""
     alone = [
         here
         for section in paragraphs(page)
@@ -118,7 +143,7 @@ def test_figures_have_their_command_beside_them(page):
 
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
 def test_named_commands_exist(page):
-    """The scripts, and the options that they are called with."""
+    """The scripts exist and have the options that they are called with."""
     for script, options in COMMAND.findall(page.read_text(encoding="utf-8")):
         assert (ROOT / script).is_file(), script
         source = (ROOT / script).read_text(encoding="utf-8")
@@ -135,7 +160,7 @@ def without_code(page):
 
 
 def anchors(page):
-    """The fragments of the headings of a page, as GitHub makes them."""
+    """Return the fragments of the headings of a page, as GitHub makes them."""
     names = [
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(without_code(page))
     ]
@@ -143,7 +168,7 @@ def anchors(page):
 
 
 def broken_links(page):
-    """Relative links of a page that have no target: a missing file or a missing heading."""
+    """Return the relative links of a page to a missing file or heading."""
     found = []
     for link in LINK.findall(without_code(page)):
         path, _, fragment = link.partition("#")
