@@ -19,7 +19,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the built site."""
+    """Build the site and return its folder."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -29,20 +29,20 @@ def site(tmp_path_factory):
 
 @pytest.fixture
 def tool(monkeypatch):
-    """tool(name): a module of the folder tools."""
+    """Return a function that imports a module of the folder tools."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     return importlib.import_module
 
 
 def documented(site):
-    """The full names that the reference has an entry for."""
+    """Return the full names that have an entry in the reference."""
     inventory = (site / "objects.inv").read_bytes()
     lines = zlib.decompress(inventory.split(b"zlib.\n", 1)[1]).decode().splitlines()
     return {line.split()[0] for line in lines}
 
 
 def public_names(module):
-    """What a module offers: `__all__`, or the classes and functions that are its own."""
+    """Return the full names in `__all__`, or of the public classes and functions that the module defines."""
     names = getattr(module, "__all__", None)
     if names is None:
         own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
