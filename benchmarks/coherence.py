@@ -1,14 +1,14 @@
-"""Coherence of the same topics on 20 Newsgroups, beside gensim's CoherenceModel: seconds, ratio and difference.
+"""Coherence of the same topics on 20 Newsgroups by polyseme and by gensim's CoherenceModel.
 
     python benchmarks/coherence.py
 
-Both begin with the texts as lists of words and a vocabulary that exists already, count the windows (UMass: the
-documents, from counts) and compute every topic's coherence; they take turns in one process. Ours works in one thread,
-so gensim gets processes=1; processes=2 is shown beside it.
+Both start with the texts as lists of words and an existing vocabulary, count the windows (for UMass the documents, from
+counts) and compute the coherence of every topic. They alternate in one process. polyseme uses one thread, so gensim
+uses processes=1; processes=2 is listed as well.
 
-gensim 4.4 forgets a word as soon as its first token leaves a window, even while another one is inside, so the figures
-of windowed measures differ; "as defined" is the difference when its windows are counted as they are defined (which is
-slower, and not timed).
+gensim 4.4 drops a word as soon as its first token leaves a window, even if another one is inside, so windowed measures
+differ. "as defined" is the difference if its windows are counted according to the definition, which is slower and not
+timed.
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ import warnings
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from common import NEWS_TEXTS, can_import, compared, describe_machine, load_lines, seconds_of, skip
+from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_ratio, skip, time_call
 from polyseme import PLSA
 from polyseme.metrics import coherence, token_sequences, top_words
 
 MEASURES = {"umass": "u_mass", "uci": "c_uci", "npmi": "c_npmi", "c_v": "c_v"}
 
 
-def texts_of_newsgroups(n: int) -> list[str]:
+def sample_newsgroups(n: int) -> list[str]:
     texts = [row["text"] for row in load_lines(NEWS_TEXTS)]
     return [texts[i] for i in np.random.default_rng(0).permutation(len(texts))[:n]]
 
 
-def ours(measure: str, topics: np.ndarray, words: list[list[str]], vocabulary: list[str], counts) -> np.ndarray:
+def polyseme_coherence(
+    measure: str, topics: np.ndarray, words: list[list[str]], vocabulary: list[str], counts
+) -> np.ndarray:
     reference = counts if measure == "umass" else token_sequences(words, vocabulary)
     return coherence(topics, reference, measure).topics
 
 
 class Gensim:
-    """CoherenceModel with all that can be made beforehand."""
+    """CoherenceModel with everything prepared that does not depend on the measure."""
 
     def __init__(self, topics: np.ndarray, words: list[list[str]], vocabulary: list[str], counts) -> None:
         from gensim.corpora import Dictionary
@@ -61,10 +63,10 @@ class Gensim:
         return np.array(model.get_coherence_per_topic())
 
     def as_defined(self, measure: str) -> np.ndarray:
-        """With every window's words looked up anew."""
+        """Return the coherence with the words of every window looked up again."""
         from gensim.topic_coherence.text_analysis import WordOccurrenceAccumulator as Accumulator
 
-        before = Accumulator._slide_window
+        original = Accumulator._slide_window
 
         def slide(self: Accumulator, window: np.ndarray, doc_num: int) -> None:
             self._uniq_words[:] = False
@@ -74,13 +76,13 @@ class Gensim:
             Accumulator._slide_window = slide
             return self.coherence(measure, 1)
         finally:
-            Accumulator._slide_window = before
+            Accumulator._slide_window = original
 
 
-def timed(work, repeats: int) -> tuple[float, np.ndarray]:
-    """The least seconds, and the result."""
+def time_best(call, repeats: int) -> tuple[float, np.ndarray]:
+    """Return the smallest time of several calls, and the result."""
     results: list[np.ndarray] = []
-    seconds = min(seconds_of(lambda: results.append(work())) for _ in range(repeats))
+    seconds = min(time_call(lambda: results.append(call())) for _ in range(repeats))
     return seconds, results[-1]
 
 
@@ -95,7 +97,7 @@ def main() -> None:
     describe_machine("gensim")
     if not can_import("gensim"):
         skip("There is no gensim to compare with.")
-    texts = texts_of_newsgroups(options.documents)
+    texts = sample_newsgroups(options.documents)
     vectorizer = CountVectorizer(stop_words="english", min_df=2)
     counts = vectorizer.fit_transform(texts).tocsr()
     vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
@@ -110,15 +112,17 @@ def main() -> None:
     peer = Gensim(topics, words, vocabulary, counts)
     print("measure   ours s   gensim s: 1 process  2 processes   difference   as defined")
     for measure in options.measures:
-        own, values = timed(lambda measure=measure: ours(measure, topics, words, vocabulary, counts), 3)
-        one, theirs = timed(lambda measure=measure: peer.coherence(measure, 1), 1)
-        two, _ = timed(lambda measure=measure: peer.coherence(measure, 2), 1)
+        seconds, values = time_best(
+            lambda measure=measure: polyseme_coherence(measure, topics, words, vocabulary, counts), 3
+        )
+        one, theirs = time_best(lambda measure=measure: peer.coherence(measure, 1), 1)
+        two, _ = time_best(lambda measure=measure: peer.coherence(measure, 2), 1)
         defined = theirs if measure == "umass" else peer.as_defined(measure)
         print(
-            f"{measure:8} {own:7.3f} {one:20.3f} {two:12.3f}"
+            f"{measure:8} {seconds:7.3f} {one:20.3f} {two:12.3f}"
             f" {np.abs(values - theirs).max():12.1e} {np.abs(values - defined).max():12.1e}"
         )
-        compared(f"coherence {measure}, one thread", "gensim CoherenceModel", own, one)
+        report_ratio(f"coherence {measure}, one thread", "gensim CoherenceModel", seconds, one)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What the benchmarks share: data, clocks, and the lines that benchmarks/report.py gathers from what they print.
+"""Shared by the benchmarks: data, time, memory, and the lines of output that benchmarks/report.py collects.
 
-machine: ...      versions: ...        what the figures were measured on
+machine: ...      versions: ...        where the figures were measured
 ratio: what | peer | ours | theirs | times better
-figure: what | value | bar
-left out: what: why                    a peer or a part that cannot be had here
+figure: what | value | required value
+left out: what: why                    a peer or a part that this machine does not have
 """
 
 from __future__ import annotations
@@ -31,56 +31,56 @@ AP = DATA / "counts" / "ap_blei.npz"
 COMMON_START = DATA / "perf" / "newsgroups_df10_k20_start.npz"
 
 THREADS = 2
-"""of ours and of every peer"""
+"""Number of threads of polyseme and of every peer."""
 SKIPPED = 77
-"""exit code of a benchmark that cannot run here"""
+"""Exit code of a benchmark that cannot run on this machine."""
 PROC = Path("/proc/self")
 
 
 def skip(reason: str) -> NoReturn:
-    """Ends a benchmark that cannot run here, which is no failure."""
+    """End a benchmark that cannot run on this machine; this is not a failure."""
     print(reason, file=sys.stderr)
     raise SystemExit(SKIPPED)
 
 
-def left_out(what: str, why: str) -> None:
-    """Tells that a peer or a part of a benchmark is missing."""
+def report_left_out(what: str, why: str) -> None:
+    """Print that a peer or a part of a benchmark is missing."""
     print(f"left out: {what}: {why}", flush=True)
 
 
-def needed(path: Path) -> Path:
-    """A file of the data; where it is absent the benchmark is skipped."""
+def require_file(path: Path) -> Path:
+    """Return the path of a data file, or skip the benchmark if it does not exist."""
     if not path.is_file():
         skip(f"There is no {path}: set POLYSEME_DATA to the folder that holds the data.")
     return path
 
 
 def load_counts(path: Path) -> sp.csr_array:
-    """Counts of a scipy .npz file, as float32 CSR."""
-    return sp.csr_array(sp.load_npz(needed(path))).astype(np.float32)
+    """Return the counts of a scipy .npz file as float32 CSR."""
+    return sp.csr_array(sp.load_npz(require_file(path))).astype(np.float32)
 
 
 def load_lines(path: Path) -> list[dict[str, Any]]:
-    """The rows of a .jsonl.gz file."""
-    with gzip.open(needed(path), "rt", encoding="utf-8") as file:
+    """Return the rows of a .jsonl.gz file."""
+    with gzip.open(require_file(path), "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 def can_import(module: str, package: str = "") -> bool:
-    """Whether a peer is here and works with this Python and NumPy; if not, it is told as left out."""
+    """Return whether a peer can be imported; if not, print that it is left out."""
     if module == "enstop":
         patch_numpy_for_enstop()
     try:
         import_module(module)
     except Exception as error:  # old packages fail in many ways on a new NumPy
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        left_out(package or module, f"it cannot be imported here ({reason[0]})")
+        report_left_out(package or module, f"it cannot be imported here ({reason[0]})")
         return False
     return True
 
 
 def machine() -> dict[str, str]:
-    """Processor, cores, memory, instruction set of our kernels, and Python."""
+    """Return processor, cores, memory, instruction set of the kernels, and Python version."""
     from polyseme import _kernels
 
     model, memory = platform.processor() or platform.machine(), "unknown"
@@ -99,69 +99,76 @@ def machine() -> dict[str, str]:
 
 
 def describe_machine(*packages: str) -> None:
-    """Prints what the figures were measured on."""
+    """Print the machine and the versions of the packages."""
     print("machine: " + ", ".join(f"{name} {value}" for name, value in machine().items()))
     names = ("polyseme", "numpy", "scipy", "scikit-learn", *packages)
-    print("versions: " + ", ".join(f"{name} {installed(name)}" for name in names), flush=True)
+    print("versions: " + ", ".join(f"{name} {installed_version(name)}" for name in names), flush=True)
 
 
-def installed(package: str) -> str:
+def installed_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
 
 
-def quantity(value: float, unit: str) -> str:
-    """A value with its unit, in three digits: 17.2 ms for 0.0172 s."""
+def format_quantity(value: float, unit: str) -> str:
+    """Return a value with its unit, in three digits: 17.2 ms for 0.0172 s."""
     if unit == "s" and value < 1:
         value, unit = (1e3 * value, "ms") if value >= 1e-3 else (1e6 * value, "us")
     return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
 
 
-def compared(what: str, peer: str, ours: float, theirs: float, unit: str = "s", *, at_least: bool = False) -> float:
-    """Prints how many times better ours is: less of seconds or MB, more of a unit "a second" such as MB/s.
+def report_ratio(what: str, peer: str, ours: float, theirs: float, unit: str = "s", *, at_least: bool = False) -> float:
+    """Print and return how many times better ours is: less for s and MB, more for rates such as MB/s.
 
-    at_least: theirs did not get there, and would have needed more.
+    at_least: the peer did not reach the target within its time limit.
     """
     ratio = ours / theirs if "/" in unit else theirs / ours
     more = ">" if at_least else ""
     digits = 0 if ratio >= 100 else 1 if ratio >= 10 else 2
-    cells = (what, peer, quantity(ours, unit), more + quantity(theirs, unit), f"{more}{ratio:.{digits}f}x")
+    cells = (
+        what,
+        peer,
+        format_quantity(ours, unit),
+        more + format_quantity(theirs, unit),
+        f"{more}{ratio:.{digits}f}x",
+    )
     print("ratio: " + " | ".join(cells), flush=True)
     return ratio
 
 
-def figure(what: str, value: str, bar: str = "") -> None:
-    """Prints a figure that has no peer, and the bar that it is held to, if any."""
-    print(f"figure: {what} | {value} | {bar}", flush=True)
+def report_figure(what: str, value: str, required: str = "") -> None:
+    """Print a figure without a peer, and the value that it must reach, if any."""
+    print(f"figure: {what} | {value} | {required}", flush=True)
 
 
-def seconds_of(work: Callable[[], object]) -> float:
+def time_call(work: Callable[[], object]) -> float:
+    """Return the seconds that a call takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def patch_numpy_for_enstop() -> None:
-    """enstop 0.2.6 uses names that NumPy 2 has dropped."""
+    """Define names that NumPy 2 has removed and enstop 0.2.6 uses."""
     for name, value in (("int", int), ("float", float), ("bool", bool), ("infty", np.inf)):
         if name not in vars(np):
             setattr(np, name, value)
 
 
 def reset_peak_memory() -> None:
-    """Makes this moment's memory the peak."""
+    """Reset the peak to the present memory."""
     _proc("clear_refs").write_text("5")
 
 
 def peak_memory() -> int:
-    """Most bytes of memory held since the last reset."""
+    """Return the peak memory in bytes since the last reset."""
     return _status("VmHWM")
 
 
 def anonymous_memory() -> int:
-    """Bytes of this process that no file backs."""
+    """Return the anonymous memory of this process in bytes."""
     return _status("RssAnon")
 
 
@@ -172,5 +179,5 @@ def _status(field: str) -> int:
 
 def _proc(name: str) -> Path:
     if not (PROC / name).exists():
-        skip(f"Memory is read from {PROC}, which Linux has.")
+        skip(f"Memory is read from {PROC}, which exists on Linux only.")
     return PROC / name

@@ -1,7 +1,7 @@
-"""The correlated topic model on 20 Newsgroups: which newsgroups' topics go together, and its perplexity beside others'.
+"""The correlated topic model on 20 Newsgroups: correlated topics, and its perplexity compared with PLSA and LDA.
 
-Words in more than a tenth of the documents are left out, as a stop list would. A tenth of the documents is held out;
-completion perplexity is that of the half of their words which the weights have not seen.
+Words in more than a tenth of the documents are left out instead of a stop list. A tenth of the documents is held out.
+Completion perplexity is that of the half of their words that the weights have not seen.
 
     python benchmarks/correlated.py [--k 20] [--iterations 60] [--picture docs/pictures/correlated.png]
 """
@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 
-from common import NEWSGROUPS, THREADS, describe_machine, figure, load_counts
+from common import NEWSGROUPS, THREADS, describe_machine, load_counts, report_figure
 from hierarchy import read_names
 from polyseme import LDA, PLSA, CorrelatedTopicModel
 from polyseme.plots import plot_topic_graph
@@ -48,12 +48,12 @@ def main() -> None:
         print(f"{model}: {seconds:.1f} s, {model.n_iter_} iterations")
         kind = f"{type(model).__name__}{', diagonal' * (getattr(model, 'covariance', '') == 'diagonal')}"
         value = f"{model.completion_perplexity(X[held_out]):.0f} ({seconds:.1f} s)"
-        figure(f"held-out perplexity of {kind}, K = {K}, {arguments.iterations} iterations", value)
+        report_figure(f"held-out perplexity of {kind}, K = {K}, {arguments.iterations} iterations", value)
     correlations = model.correlation_
     top = [" ".join(words[np.argsort(-topic)[:4]]) for topic in model.components_]
     pairs = sorted(zip(*np.triu_indices(K, 1), strict=True), key=lambda pair: -correlations[pair])
-    for title, some in (("together", pairs[:5]), ("apart", pairs[-5:])):
-        for i, j in some:
+    for title, selected in (("largest correlation", pairs[:5]), ("smallest correlation", pairs[-5:])):
+        for i, j in selected:
             print(f"{title}: {correlations[i, j]:+.2f}  {top[i]}  |  {top[j]}")
     if arguments.picture:
         plot_topic_graph(model, list(words), threshold=0.25).figure.savefig(arguments.picture, dpi=80)

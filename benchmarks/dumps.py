@@ -1,14 +1,14 @@
-"""Reading Wikipedia dumps: this package and gensim's WikiCorpus, per core, and the memory of both.
+"""Reading Wikipedia dumps with polyseme and with gensim's WikiCorpus: speed per core, and memory.
 
     python benchmarks/dumps.py [--megabytes 150] [--parser]
 
-The pages of a real dump are repeated until there are at least ten seconds of work. Both read the same file. Per core
-means CPU seconds, of the process and its children, so that no number of processes is an advantage: ours reads in one,
-WikiCorpus in two at least. Memory is what the reading process took at most, beyond what it had after its imports.
+The pages of a real dump are repeated until reading takes at least ten seconds. Both read the same file. Speed per core
+uses CPU seconds of the process and its children, because polyseme reads in one process and WikiCorpus in at least two.
+Memory is the peak of the reading process above its memory after the imports.
 
-gensim_prose is the part of WikiCorpus that does the same work as ours (extract_pages and filter_wiki, no tokens);
-gensim_corpus is WikiCorpus as it is used, with dictionary={}, which spares it a pass over the dump. --parser adds
-mwparserfromhell with its compiled tokenizer, on the pages as gensim finds them.
+gensim_prose is the part of WikiCorpus that does the same work as polyseme (extract_pages and filter_wiki, no tokens).
+gensim_corpus is WikiCorpus in normal use, with dictionary={}, which saves a pass over the dump. --parser adds
+mwparserfromhell with its compiled tokenizer, on the pages that gensim extracts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pathlib import Path
 from common import (
     DATA,
     can_import,
-    compared,
     describe_machine,
-    figure,
-    needed,
+    format_quantity,
     peak_memory,
-    quantity,
+    report_figure,
+    report_ratio,
+    require_file,
     reset_peak_memory,
 )
 
@@ -45,8 +45,8 @@ def cpu_seconds() -> float:
 
 
 def repeat_pages(megabytes: float, path: Path) -> float:
-    """A dump with the pages of the real one over and over, as several streams; gives its expanded size in MB."""
-    content = bz2.decompress(needed(DUMP).read_bytes())
+    """Write a dump that repeats the pages of the real one as several streams; return its expanded size in MB."""
+    content = bz2.decompress(require_file(DUMP).read_bytes())
     start, end = content.index(b"<page>"), content.rindex(b"</page>") + len(b"</page>")
     head, pages, tail = (bz2.compress(part) for part in (content[:start], content[start:end], content[end:]))
     times = max(1, round(megabytes * 1e6 / (end - start)))
@@ -58,7 +58,7 @@ def repeat_pages(megabytes: float, path: Path) -> float:
     return (len(content) + (times - 1) * (end - start)) / 1e6
 
 
-def ours(path: str) -> tuple[int, int]:
+def polyseme(path: str) -> tuple[int, int]:
     from polyseme.text import read
 
     documents = characters = 0
@@ -69,7 +69,7 @@ def ours(path: str) -> tuple[int, int]:
 
 
 def gensim_prose(path: str) -> tuple[int, int]:
-    """What WikiCorpus does before it cuts the text into tokens: the same work as ours."""
+    """Run the part of WikiCorpus before tokenization, which does the same work as polyseme."""
     from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 
     documents = characters = 0
@@ -81,7 +81,7 @@ def gensim_prose(path: str) -> tuple[int, int]:
 
 
 def gensim_corpus(path: str) -> tuple[int, int]:
-    """WikiCorpus as it is used, with tokens, in one worker beside the reading process."""
+    """Run WikiCorpus in normal use, with tokens, in one worker and the reading process."""
     from gensim.corpora import WikiCorpus
 
     documents = characters = 0
@@ -92,7 +92,7 @@ def gensim_corpus(path: str) -> tuple[int, int]:
 
 
 def mwparserfromhell(path: str) -> tuple[int, int]:
-    """A full parser of wikitext, for comparison, on the pages as gensim finds them."""
+    """Run a full parser of wikitext on the pages that gensim extracts."""
     import mwparserfromhell as parser
     from gensim.corpora.wikicorpus import extract_pages
 
@@ -105,7 +105,7 @@ def mwparserfromhell(path: str) -> tuple[int, int]:
 
 
 IMPORTS = {
-    "ours": ["polyseme.text"],
+    "polyseme": ["polyseme.text"],
     "gensim_prose": ["gensim.corpora.wikicorpus"],
     "gensim_corpus": ["gensim.corpora.wikicorpus"],
     "mwparserfromhell": ["gensim.corpora.wikicorpus", "mwparserfromhell"],
@@ -115,17 +115,17 @@ PEERS = {
     "gensim_corpus": ("dump to plain text (gensim: to tokens)", "gensim WikiCorpus"),
     "mwparserfromhell": ("dump to plain text", "mwparserfromhell"),
 }
-WORK = {work.__name__: work for work in (ours, gensim_prose, gensim_corpus, mwparserfromhell)}
+PROGRAMS = {program.__name__: program for program in (polyseme, gensim_prose, gensim_corpus, mwparserfromhell)}
 
 
 def measure(name: str, path: str) -> None:
-    """One program in a process of its own; prints its figures as JSON."""
+    """Run one program in this process and print its figures as JSON."""
     for module in IMPORTS[name]:
         import_module(module)
     reset_peak_memory()
     idle = peak_memory()
     started, cpu = time.perf_counter(), cpu_seconds()
-    documents, characters = WORK[name](path)
+    documents, characters = PROGRAMS[name](path)
     print(
         json.dumps(
             {
@@ -154,8 +154,8 @@ def main() -> None:
         measure(*options.measure)
         return
     describe_machine("gensim", "mwparserfromhell")
-    needed(DUMP)
-    plan = [("ours", 0.1), ("ours", 1.0)]
+    require_file(DUMP)
+    plan = [("polyseme", 0.1), ("polyseme", 1.0)]
     if can_import("gensim"):
         plan += [("gensim_prose", 0.1), ("gensim_prose", 0.4), ("gensim_corpus", 0.1)]
         if options.parser and can_import("mwparserfromhell"):
@@ -174,8 +174,8 @@ def main() -> None:
             )
     for name, (what, peer) in PEERS.items():
         if name in speeds:
-            compared(f"{what}, MB a CPU second", peer, speeds["ours"], speeds[name], "MB/s")
-    figure("memory of reading a dump", quantity(memory["ours"], "MB"))
+            report_ratio(f"{what}, MB a CPU second", peer, speeds["polyseme"], speeds[name], "MB/s")
+    report_figure("memory of reading a dump", format_quantity(memory["polyseme"], "MB"))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The explorer page: its size, how long writing takes, the time to the first view, and the time of interactions.
+"""The explorer page: size, time to write it, time to the first view, and time of interactions.
 
     python benchmarks/explorer.py [--corpus newsgroups|synthetic] [--documents 100000] [--keep FOLDER]
 
 newsgroups: 20 Newsgroups, raw texts (18,846 documents), English words, K = 50. synthetic: documents of 100 tokens drawn
-from 50 topics over 20,000 words, a label each. The topics are fitted for --iterations only: sizes and times hardly
-depend on how good they are. Times are measured inside a headless Chromium, from the start of loading the file, and from
-an action until its result is drawn; the median of five. Needs playwright and a Chromium (`make browser` installs one);
-without them the benchmark is skipped.
+from 50 topics over 20,000 words, with one label each. The topics are fitted for --iterations only, because sizes and
+times hardly depend on their quality. Times are medians of five in a headless Chromium: from the start of loading the
+file, and from an action until its result is drawn. Without playwright and a Chromium (`make browser` installs one) the
+benchmark is skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from common import NEWS_TEXTS, can_import, describe_machine, figure, load_lines, seconds_of, skip
+from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_figure, skip, time_call
 from polyseme import PLSA
 from polyseme.datasets import synthetic_corpus
 from polyseme.explore import PageData, page_data, write_page
@@ -79,8 +79,8 @@ def synthetic(n_documents: int, iterations: int) -> PageData:
     return page_data(model, counts, vectorizer=vectorizer, labels=labels, texts=texts, title="Synthetic")
 
 
-def measured(path: Path, actions: list[str], browser) -> dict[str, float]:
-    """Milliseconds: to the first view, until all is loaded, and of each action."""
+def measure(path: Path, actions: list[str], browser) -> dict[str, float]:
+    """Return milliseconds to the first view, until everything is loaded, and of each action."""
     marks = []
     for _ in range(REPEATS):
         page = browser.new_page()
@@ -92,14 +92,14 @@ def measured(path: Path, actions: list[str], browser) -> dict[str, float]:
             page.close()
     times = dict(zip(("first view", "all loaded"), map(statistics.median, zip(*marks, strict=True)), strict=True))
     for action in actions:
-        times[action] = statistics.median([_back_and_to(page, action) for _ in range(REPEATS)])
+        times[action] = statistics.median([_open_view(page, action) for _ in range(REPEATS)])
     page.evaluate(NAVIGATE, "#/topic/3")
     times["relevance slider"] = statistics.median([page.evaluate(SLIDE, value) for value in (0, 0.2, 0.4, 0.8, 1)])
     page.close()
     return times
 
 
-def _back_and_to(page, action: str) -> float:
+def _open_view(page, action: str) -> float:
     page.evaluate(NAVIGATE, "#/paste")
     return page.evaluate(NAVIGATE, action)
 
@@ -116,50 +116,50 @@ def main() -> None:
     describe_machine("playwright")
     if not can_import("playwright"):
         skip("There is no playwright to drive a browser with.")
-    path_of_browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path_of_browser is None:
+    browser_path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser_path is None:
         skip("There is no Chromium to open the page in (make browser installs one).")
-    made = (
+    data = (
         newsgroups(chosen.iterations)
         if chosen.corpus == "newsgroups"
         else synthetic(chosen.documents, chosen.iterations)
     )
-    n_docs, n_words = made.counts.shape
+    n_docs, n_words = data.counts.shape
     print(
-        f"{n_docs:,} documents, {n_words:,} words, {made.counts.nnz:,} non-zeros, {made.tokens.sum():,.0f} tokens, "
+        f"{n_docs:,} documents, {n_words:,} words, {data.counts.nnz:,} non-zeros, {data.tokens.sum():,.0f} tokens, "
         f"K = {K}"
     )
     from playwright.sync_api import sync_playwright
 
-    with tempfile.TemporaryDirectory() as place, sync_playwright() as running:
-        folder = chosen.keep or Path(place)
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as running:
+        folder = chosen.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        browser = running.chromium.launch(executable_path=path_of_browser, args=["--no-sandbox"])
+        browser = running.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         for text in chosen.texts:
             path = folder / f"{chosen.corpus}-{text}.html"
-            seconds = seconds_of(lambda path=path, text=text: write_page(made, path, text=text))
+            seconds = time_call(lambda path=path, text=text: write_page(data, path, text=text))
             print(f"\ntext={text}: {path.stat().st_size / 1e6:.1f} MB, written in {seconds:.1f} s")
-            times = measured(path, actions_of(made, chosen.corpus), browser)
+            times = measure(path, view_addresses(data, chosen.corpus), browser)
             for name, milliseconds in times.items():
                 print(f"  {name:40} {milliseconds:7.0f} ms")
             what = f"page of {n_docs:,} documents, text={text}"
-            figure(f"{what}: size", f"{path.stat().st_size / 1e6:.1f} MB")
-            figure(f"{what}: first view", f"{times.pop('first view'):.0f} ms")
+            report_figure(f"{what}: size", f"{path.stat().st_size / 1e6:.1f} MB")
+            report_figure(f"{what}: first view", f"{times.pop('first view'):.0f} ms")
             del times["all loaded"]
             slowest = max(times, key=lambda name: times[name])
-            figure(f"{what}: slowest of {len(times)} actions", f"{times[slowest]:.0f} ms ({slowest})")
+            report_figure(f"{what}: slowest of {len(times)} actions", f"{times[slowest]:.0f} ms ({slowest})")
         browser.close()
 
 
-def actions_of(made: PageData, corpus: str) -> list[str]:
-    """The addresses of views, with a word, a document and a label of this corpus."""
-    labels = sorted({name for names in made.labels or () for name in names})
-    frequent = [made.vocabulary[word] for word in (-made.counts.sum(axis=0)).argsort()]
+def view_addresses(data: PageData, corpus: str) -> list[str]:
+    """Return the addresses of views, with a word, a document and a label of this corpus."""
+    labels = sorted({name for names in data.labels or () for name in names})
+    frequent = [data.vocabulary[word] for word in (-data.counts.sum(axis=0)).argsort()]
     actions = []
     for action in (*ACTIONS[corpus], *MORE):
         for number in (30, 20, 10, 0):
             action = action.replace(f"WORD{number}", frequent[number])
-        action = action.replace("NUMBER", str(made.counts.shape[0] // 3))
+        action = action.replace("NUMBER", str(data.counts.shape[0] // 3))
         actions.append(action.replace("LABEL0", labels[0].replace(" ", "%20")))
     return actions
 

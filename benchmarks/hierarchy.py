@@ -1,8 +1,8 @@
-"""Hierarchical PLSA on 20 Newsgroups, without a stop list, beside plain PLSA with as many topics.
+"""Hierarchical PLSA on 20 Newsgroups without a stop list, compared with plain PLSA with the same number of topics.
 
-Speed: one EM iteration of each, from the same start, in turn (median). Quality, median over seeds: purity of the leaves
-against the 20 labels (each document to its likeliest leaf, each leaf to its commonest label), and where the twenty most
-frequent function words sit.
+Speed: one EM iteration of each from the same start, alternating (median). Quality (median over seeds): purity of the
+leaves against the 20 labels (each document belongs to its most probable leaf, each leaf to its most frequent label),
+and the nodes that contain the twenty most frequent function words.
 
     python benchmarks/hierarchy.py [--seeds 5] [--branching 2 3 5] [--iterations 100] [--speed-only]
         [--picture docs/pictures/hierarchical.png]
@@ -17,7 +17,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from common import DATA, NEWSGROUPS, THREADS, describe_machine, figure, load_counts, needed
+from common import DATA, NEWSGROUPS, THREADS, describe_machine, load_counts, report_figure, require_file
 from polyseme import PLSA, HierarchicalPLSA
 from polyseme.core.model import Model
 from polyseme.core.shard import counts_of
@@ -36,25 +36,26 @@ FUNCTION_WORDS = [
 
 
 def read_names() -> tuple[np.ndarray, np.ndarray]:
-    """The words of newsgroups_df10 (those of the full vocabulary in at least ten documents) and the labels."""
+    """Return the words of newsgroups_df10 (those in at least ten documents) and the labels."""
     folder = DATA / "counts"
     full = load_counts(folder / "newsgroups_fasttopics.npz")
     often = np.bincount(full.indices, minlength=full.shape[1]) >= 10
-    words = needed(folder / "newsgroups_fasttopics.vocab.txt").read_text().splitlines()[: full.shape[1]]
-    labels = needed(folder / "newsgroups_fasttopics.labels.tsv").read_text().splitlines()[-full.shape[0] :]
+    words = require_file(folder / "newsgroups_fasttopics.vocab.txt").read_text().splitlines()[: full.shape[1]]
+    labels = require_file(folder / "newsgroups_fasttopics.labels.tsv").read_text().splitlines()[-full.shape[0] :]
     return np.array(words)[often], np.unique([line.split("\t")[-1] for line in labels], return_inverse=True)[1]
 
 
-def speed(X: sp.csr_array, branching: tuple[int, ...], rounds: int = 25) -> None:
-    source = MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
+def measure_speed(X: sp.csr_array, branching: tuple[int, ...], rounds: int = 25) -> None:
+    """Print the time of one iteration of a tree and of plain PLSA."""
+    corpus = MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
     tree = as_tree(None, len(branching), branching, ())
     K = len(tree.leaves)
-    start = random_start(source, tree, np.random.default_rng(0))
-    ours = begin(source, tree, start, extrapolate=False)
-    plain = EMRun(Model(K), source, start.theta, leaf_topics(start))
+    start = random_start(corpus, tree, np.random.default_rng(0))
+    nested = begin(corpus, tree, start, extrapolate=False)
+    plain = EMRun(Model(K), corpus, start.theta, leaf_topics(start))
     seconds: dict[str, list[float]] = {"plain": [], "tree": []}
     for _ in range(rounds):
-        for name, run in (("plain", plain), ("tree", ours)):
+        for name, run in (("plain", plain), ("tree", nested)):
             started = time.perf_counter()
             run.advance()
             seconds[name].append(time.perf_counter() - started)
@@ -63,10 +64,11 @@ def speed(X: sp.csr_array, branching: tuple[int, ...], rounds: int = 25) -> None
         f"one EM iteration, {K} leaves, depth {tree.depth}, {len(tree.parents)} nodes, float32, {THREADS} threads: "
         f"plain {1e3 * flat:.1f} ms, tree {1e3 * deep:.1f} ms"
     )
-    figure(f"an iteration of a tree of {K} leaves over a plain one", f"{deep / flat:.2f}x", "at most 2x")
+    report_figure(f"an iteration of a tree of {K} leaves over a plain one", f"{deep / flat:.2f}x", "at most 2x")
 
 
 def purity(clusters: np.ndarray, labels: np.ndarray) -> float:
+    """Return the share of documents whose label is the most frequent one of their cluster."""
     table = sp.coo_array((np.ones(len(labels)), (clusters, labels))).toarray()
     return float(table.max(axis=1).sum() / len(labels))
 
@@ -82,13 +84,13 @@ def main() -> None:
     describe_machine()
     X = load_counts(NEWSGROUPS)
     branching = tuple(arguments.branching)
-    speed(X, branching)
+    measure_speed(X, branching)
     if arguments.speed_only:
         return
     words, labels = read_names()
     K = int(np.prod(branching))
     function_words = np.flatnonzero(np.isin(words, FUNCTION_WORDS))
-    flat, deep, rooted = [], [], []
+    flat, deep, root_shares = [], [], []
     for seed in range(arguments.seeds):
         plain = PLSA(K, random_state=seed, n_jobs=THREADS).fit(X)
         tree = HierarchicalPLSA(
@@ -96,10 +98,10 @@ def main() -> None:
         ).fit(X)
         flat.append(purity(plain.doc_topic_.argmax(axis=1), labels))
         deep.append(purity(tree.labels_, labels))
-        written = tree.node_word_[:, function_words].sum(axis=1) * tree.node_weights_
-        shares = written / written.sum()
+        generated = tree.node_word_[:, function_words].sum(axis=1) * tree.node_weights_
+        shares = generated / generated.sum()
         inner = np.setdiff1d(np.arange(len(shares)), [0, *tree.leaves_])
-        rooted.append(shares[0])
+        root_shares.append(shares[0])
         largest = max(shares[1:])
         print(
             f"seed {seed}: purity plain {flat[-1]:.4f}, tree {deep[-1]:.4f}; log-likelihood plain "
@@ -114,8 +116,8 @@ def main() -> None:
                 ax.figure.savefig(arguments.picture, dpi=80)
     gap = np.median(deep) - np.median(flat)
     value = f"{gap:+.4f} ({np.median(deep):.4f}, {np.median(flat):.4f}; median of {arguments.seeds})"
-    figure("purity of the leaves less that of plain topics", value, "at least -0.02")
-    figure("function words in the root", f"{np.median(rooted):.2f}")
+    report_figure("purity of the leaves less that of plain topics", value, "at least -0.02")
+    report_figure("function words in the root", f"{np.median(root_shares):.2f}")
 
 
 if __name__ == "__main__":

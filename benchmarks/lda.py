@@ -2,14 +2,14 @@
 
     python benchmarks/lda.py [--k 50] [--passes 3] [--iterations 24] [--variants]
 
-Both have the same priors (1/K), 2 threads and float32 counts. The bound of both is taken by one function, outside the
-clock: documents inferred to convergence with the topics fixed, in float64. `polyseme` includes its start, a few
-iterations of PLSA, whose topics are judged like all others; "same start" begins at scikit-learn's own random topics.
-With --variants, where our fit ends without each of its parts instead.
+Both have the same priors (1/K), 2 threads and float32 counts. The bound of both is computed by one function, outside of
+the timed sections: documents are inferred to convergence with fixed topics, in float64. The time of polyseme includes
+its start, a few iterations of PLSA, whose topics are evaluated like all others; "the peer's start" is the random topics
+of scikit-learn. --variants prints instead where a fit of polyseme ends without each of its parts.
 
-scikit-learn runs by both of its methods: batch, and online, which it documents as much faster on large data, with its
-default batches (128) and learning rate, on shuffled documents, as the file has them by newsgroup. evaluate_every=-1
-spares it the perplexity; n_jobs=2. A pass is over all documents.
+scikit-learn runs both of its methods: batch, and online, which its documentation recommends for large data, with its
+default batches (128) and learning rate, on shuffled documents, because the file sorts them by newsgroup.
+evaluate_every=-1 avoids the perplexity; n_jobs=2. A pass is over all documents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.decomposition import LatentDirichletAllocation
 
-from common import NEWSGROUPS, THREADS, compared, describe_machine, figure, load_counts
+from common import NEWSGROUPS, THREADS, describe_machine, load_counts, report_figure, report_ratio
 from polyseme.core.dirichlet import Concentration, topic_sums, topics_term, word_operands
 from polyseme.core.shard import counts_of
 from polyseme.data.corpus import MemoryCorpus
@@ -42,21 +42,23 @@ from polyseme.solvers.variational import (
 warnings.filterwarnings("ignore")
 
 POINTS_A_PASS = 4
-"""of the online method"""
+"""Points per pass of the online method."""
 
 
 class Point(NamedTuple):
+    """Topics after some seconds of a fit."""
+
     seconds: float
     topic_word: np.ndarray
-    """lambda, K x words"""
+    """lambda, K x words."""
 
 
-Judged = dict[str, list[tuple[float, float]]]
-"""(seconds, bound per token) of each method's points"""
+Bounds = dict[str, list[tuple[float, float]]]
+"""(seconds, bound per token) of the points of each method."""
 
 
-class Judge:
-    """The bound per token of any topics, at priors 1/K."""
+class Evaluator:
+    """Computes the bound per token of topics, with priors 1/K."""
 
     def __init__(self, X: sp.csr_array, K: int) -> None:
         self._corpus = MemoryCorpus(counts_of(X.astype(np.float64), np.dtype(np.float64)), None, THREADS)
@@ -70,11 +72,11 @@ class Judge:
         return (documents.sum() + topics_term(words, self._eta, sums)) / self._corpus.tokens
 
 
-class Watched(LatentDirichletAllocation):
-    """scikit-learn's estimator, which notes the topics before the first step and after every `every` steps."""
+class RecordingLDA(LatentDirichletAllocation):
+    """LatentDirichletAllocation that records its topics before the first step and after every `every` steps."""
 
-    def watch(self, every: int) -> list[Point]:
-        """The list that fit fills."""
+    def record(self, every: int) -> list[Point]:
+        """Return the list that `fit` fills."""
         self.every_, self.steps_, self.seconds_, self.points_ = every, 0, 0.0, []
         return self.points_
 
@@ -89,35 +91,35 @@ class Watched(LatentDirichletAllocation):
             self.points_.append(Point(self.seconds_, self.components_.copy()))
 
 
-def by_scikit_learn(X: sp.csr_array, K: int, passes: int, method: str) -> list[Point]:
-    model = Watched(
+def fit_scikit_learn(X: sp.csr_array, K: int, passes: int, method: str) -> list[Point]:
+    model = RecordingLDA(
         K, learning_method=method, max_iter=passes, n_jobs=THREADS, random_state=0, evaluate_every=-1
     )  # fmt: skip
     steps = 1 if method == "batch" else -(-X.shape[0] // model.batch_size) // POINTS_A_PASS
-    points = model.watch(steps)
+    points = model.record(steps)
     order = np.random.default_rng(0).permutation(X.shape[0])
     model.fit(sp.csr_matrix(X)[order])
     return points
 
 
-def by_polyseme(
+def fit_polyseme(
     X: sp.csr_array, K: int, iterations: int, start: np.ndarray | None, solver: Variational | None = None
 ) -> Iterator[Point]:
-    """Points of a fit; what the reader does between them is not counted."""
+    """Yield points of a fit; the time of the caller between points is not included."""
     started = time.perf_counter()
-    source = MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
+    corpus = MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
     priors = Priors(Concentration(np.full(K, 1 / K)), Concentration(np.full(X.shape[1], 1 / K)))
     rng = np.random.default_rng(0)
     used = 0.0
     if start is None:
-        for theta, phi in likely_path(source, K, rng):
+        for theta, phi in likely_path(corpus, K, rng):
             used += time.perf_counter() - started
-            yield Point(used, start_point(source, priors, theta, phi)[0][:, :K].T)
+            yield Point(used, start_point(corpus, priors, theta, phi)[0][:, :K].T)
             started = time.perf_counter()
     else:
         theta = padded(np.full((X.shape[0], K), 1 / K), np.float32)
         phi = padded((start / start.sum(axis=1, keepdims=True)).T, np.float32)
-    run = (solver or Variational()).begin(source, priors, theta, phi, rng)
+    run = (solver or Variational()).begin(corpus, priors, theta, phi, rng)
     used += time.perf_counter() - started
     yield Point(used, run.lambda_[:, :K].T)
     for _ in range(iterations):
@@ -127,18 +129,18 @@ def by_polyseme(
         yield Point(used, run.lambda_[:, :K].T)
 
 
-def report(name: str, points: Iterator[Point], theirs: Judged, judge: Judge, K: int) -> None:
-    """Prints when the points reach each bound of the others; ratios for the last of each."""
+def report(name: str, points: Iterator[Point], theirs: Bounds, evaluator: Evaluator, K: int) -> None:
+    """Print when the points reach each bound of the peers, and ratios for the last bound of each peer."""
     last, iteration = Point(0.0, np.empty(0)), 0
     reached: dict[tuple[str, int], float] = {}
     print(f"\n{name}")
     for iteration, point in enumerate(points):
         last = point
-        waiting = [(m, i) for m, path in theirs.items() for i in range(len(path)) if (m, i) not in reached]
-        if not waiting:
+        remaining = [(m, i) for m, path in theirs.items() for i in range(len(path)) if (m, i) not in reached]
+        if not remaining:
             continue
-        bound = judge.bound(point.topic_word)
-        for method, number in waiting:
+        bound = evaluator.bound(point.topic_word)
+        for method, number in remaining:
             seconds, wanted = theirs[method][number]
             if bound >= wanted:
                 reached[method, number] = point.seconds
@@ -146,30 +148,30 @@ def report(name: str, points: Iterator[Point], theirs: Judged, judge: Judge, K: 
                     f"  bound {wanted:.4f} of {method}: {point.seconds:6.2f} s (iteration {iteration}, at {bound:.4f}) "
                     f"against {seconds:6.1f} s"
                 )
-    end = judge.bound(last.topic_word)
+    end = evaluator.bound(last.topic_word)
     print(f"  end: {end:.4f} after {last.seconds:.2f} s, {iteration} iterations")
     for method, path in theirs.items():
         seconds, wanted = path[-1]
         ours = reached.get((method, len(path) - 1))
         if ours is None:
-            figure(f"{name}: nats short of the bound of {method}, K = {K}", f"{wanted - end:.4f} at its end")
+            report_figure(f"{name}: nats short of the bound of {method}, K = {K}", f"{wanted - end:.4f} at its end")
         else:
-            compared(f"{name}: to the peer's bound {wanted:.4f}, K = {K}", method, ours, seconds)
+            report_ratio(f"{name}: to the peer's bound {wanted:.4f}, K = {K}", method, ours, seconds)
 
 
-def variants(X: sp.csr_array, K: int, iterations: int, judge: Judge) -> None:
-    """Where our own fit ends without each of its parts."""
+def variants(X: sp.csr_array, K: int, iterations: int, evaluator: Evaluator) -> None:
+    """Print where a fit of polyseme ends without each of its parts."""
     flat = flat_topics(X.shape[1], K, np.random.default_rng(0)).T
     cases = {
-        "as it is": (None, Variational()),
+        "default": (None, Variational()),
         "start near uniform topics": (flat, Variational()),
-        "documents never tried afresh": (None, Variational(refresh=0)),
-        "start near uniform topics, never afresh": (flat, Variational(refresh=0)),
+        "document weights never reset": (None, Variational(refresh=0)),
+        "start near uniform topics, never reset": (flat, Variational(refresh=0)),
         "no extrapolation": (None, Variational(extrapolate=False)),
         "no document steps": (None, Variational(doc_steps=0)),
     }
     for name, (start, solver) in cases.items():
-        report(name, by_polyseme(X, K, iterations, start, solver), {}, judge, K)
+        report(name, fit_polyseme(X, K, iterations, start, solver), {}, evaluator, K)
 
 
 def main() -> None:
@@ -183,20 +185,20 @@ def main() -> None:
     X = load_counts(NEWSGROUPS)
     K = arguments.k
     print(f"newsgroups_df10: {X.shape[0]} x {X.shape[1]}, {X.nnz} non-zeros; K = {K}, {THREADS} threads")
-    judge = Judge(X, K)
+    evaluator = Evaluator(X, K)
     if arguments.variants:
-        variants(X, K, arguments.iterations, judge)
+        variants(X, K, arguments.iterations, evaluator)
         return
-    paths = {method: by_scikit_learn(X, K, arguments.passes, method) for method in ("batch", "online")}
-    theirs: Judged = {}
+    paths = {method: fit_scikit_learn(X, K, arguments.passes, method) for method in ("batch", "online")}
+    theirs: Bounds = {}
     for method, path in paths.items():
         print(f"\nscikit-learn, {method}")
-        theirs[f"scikit-learn {method}"] = [(point.seconds, judge.bound(point.topic_word)) for point in path[1:]]
+        theirs[f"scikit-learn {method}"] = [(point.seconds, evaluator.bound(point.topic_word)) for point in path[1:]]
         for seconds, bound in theirs[f"scikit-learn {method}"]:
             print(f"  {seconds:6.1f} s, bound {bound:.4f} a token")
-    report("LDA", by_polyseme(X, K, arguments.iterations, None), theirs, judge, K)
-    same = by_polyseme(X, K, arguments.iterations, paths["batch"][0].topic_word)
-    report("LDA from the peer's start", same, theirs, judge, K)
+    report("LDA", fit_polyseme(X, K, arguments.iterations, None), theirs, evaluator, K)
+    same = fit_polyseme(X, K, arguments.iterations, paths["batch"][0].topic_word)
+    report("LDA from the peer's start", same, theirs, evaluator, K)
 
 
 if __name__ == "__main__":

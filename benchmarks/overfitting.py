@@ -1,13 +1,13 @@
-"""Overfitting shown and cured: completion perplexity of held-out documents as a fit goes on.
+"""Overfitting of plain EM and tempered EM: completion perplexity of held-out documents by iteration.
 
-Plain EM goes on until re-optimizing could gain 0.01 nats a token, or --most iterations. Tempered EM is Hofmann's
-schedule (`HeldOutTempered`): a tenth of the training tokens is held out; beta is lowered when five iterations have not
-made them more probable by 1e-4 nats, and the fit ends when a lower beta does not either. A fifth of the documents is
-never seen by either; both are scored on these documents' held-out halves, with the same smoothing (0.01). The curves
-show the same scores on the way.
+Plain EM ends when re-optimizing can gain at most 0.01 nats per token, or after --most iterations. Tempered EM follows
+Hofmann's schedule (`HeldOutTempered`): a tenth of the training tokens is held out; beta is lowered when five iterations
+have not made them more probable by 1e-4 nats, and the fit ends when a lower beta does not help either. A fifth of the
+documents is not used by either fit. Both are scored on the held-out halves of these documents with the same smoothing
+(0.01), also during the fits.
 
     python benchmarks/overfitting.py [--data ap newsgroups] [--k 64 128] [--most 500] [--json FILE] [--picture FILE]
-    python benchmarks/overfitting.py --from FILE... --picture FILE      draws what earlier calls wrote
+    python benchmarks/overfitting.py --from FILE... --picture FILE      draw the results of earlier calls
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from common import AP, NEWSGROUPS, describe_machine, figure, load_counts
+from common import AP, NEWSGROUPS, describe_machine, load_counts, report_figure
 from polyseme.core.fold_in import fold_in
 from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
@@ -32,17 +32,17 @@ from polyseme.solvers.initialize import named_start
 
 DATA = {"ap": ("Associated Press", AP), "newsgroups": ("20 Newsgroups", NEWSGROUPS)}
 SMOOTHING, TOL = 0.01, 1e-2
-LOOKS = [1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 500, 750, 1000]
+SCORED_ITERATIONS = [1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 500, 750, 1000]
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "overfitting.png"
 
 
-class Judge:
-    """Completion perplexity of the documents that no fit sees."""
+class Evaluator:
+    """Computes the completion perplexity of the documents that no fit uses."""
 
-    def __init__(self, test: Any, source: MemoryCorpus) -> None:
+    def __init__(self, test: Any, corpus: MemoryCorpus) -> None:
         counts = sparse_counts(test, np.dtype(np.float32))
         self._observed, self._scored = (counts.with_values(part) for part in split_tokens(counts, 0))
-        self._unigram, self._threads = source.unigram, source.n_threads
+        self._unigram, self._threads = corpus.unigram, corpus.n_threads
 
     def __call__(self, run: Any) -> float:
         topics = np.ascontiguousarray(run.phi[:, : run.model.n_topics].T)
@@ -56,23 +56,24 @@ class Judge:
         return scores_of_probabilities("completion", self._scored, p, self._unigram, SMOOTHING).perplexity
 
 
-def judged(name: str, n_topics: int, most: int) -> dict[str, Any]:
+def evaluate(name: str, n_topics: int, most: int) -> dict[str, Any]:
+    """Run both fits and return their curves."""
     X = load_counts(DATA[name][1])
     order = np.random.default_rng(0).permutation(X.shape[0])
     held_out = order[: X.shape[0] // 5]
-    kept = np.setdiff1d(order, held_out)
-    source = MemoryCorpus(sparse_counts(X[kept], np.dtype(np.float32)), None, effective_threads(None))
-    judge = Judge(X[np.sort(held_out)], source)
-    theta, phi = named_start("random", source, Model(n_topics), np.random.default_rng(0))
-    result: dict[str, Any] = {"data": name, "k": n_topics, "unigram": judge.unigram()}
+    training = np.setdiff1d(order, held_out)
+    corpus = MemoryCorpus(sparse_counts(X[training], np.dtype(np.float32)), None, effective_threads(None))
+    evaluator = Evaluator(X[np.sort(held_out)], corpus)
+    theta, phi = named_start("random", corpus, Model(n_topics), np.random.default_rng(0))
+    result: dict[str, Any] = {"data": name, "k": n_topics, "unigram": evaluator.unigram()}
     for label, solver in (("tempered", HeldOutTempered()), ("plain", EM())):
-        run = solver.begin(Model(n_topics), source, theta, phi)
+        run = solver.begin(Model(n_topics), corpus, theta, phi)
         curve: list[tuple[int, float]] = []
         for iteration in range(1, most + 1):
             run.advance()
             done = iteration == most or run.exhausted or run.report.residual <= TOL
-            if iteration in LOOKS or done:
-                curve.append((iteration, judge(run)))
+            if iteration in SCORED_ITERATIONS or done:
+                curve.append((iteration, evaluator(run)))
             if done:
                 break
         ended = "by itself" if iteration < most else "cut"
@@ -81,7 +82,7 @@ def judged(name: str, n_topics: int, most: int) -> dict[str, Any]:
     return result
 
 
-def table(results: list[dict[str, Any]]) -> None:
+def print_table(results: list[dict[str, Any]]) -> None:
     print("| data | K | unigram | plain EM: best on the way | plain EM, at the end | tempered EM by held-out words |")
     print("|---|---|---|---|---|---|")
     for result in results:
@@ -94,7 +95,7 @@ def table(results: list[dict[str, Any]]) -> None:
             f"ended {tempered['ended']}) |"
         )
         what = f"held-out perplexity, {DATA[result['data']][0]}, K = {result['k']}: tempered EM, plain EM"
-        figure(what, f"{tempered['end'][1]:.0f}, {end[1]:.0f}", "less")
+        report_figure(what, f"{tempered['end'][1]:.0f}, {end[1]:.0f}", "less")
 
 
 def draw(results: list[dict[str, Any]], picture: Path) -> None:
@@ -138,10 +139,10 @@ def main() -> None:
         results = [result for file in arguments.earlier for result in json.loads(file.read_text())]
     else:
         describe_machine()
-        results = [judged(name, n_topics, arguments.most) for name in arguments.data for n_topics in arguments.k]
+        results = [evaluate(name, n_topics, arguments.most) for name in arguments.data for n_topics in arguments.k]
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(results))
-    table(results)
+    print_table(results)
     if arguments.json is None:
         draw(results, arguments.picture)
 

@@ -1,9 +1,10 @@
-"""Is the number of topics found that a corpus was drawn with?
+"""Whether `select_n_topics` finds the number of topics that a corpus was drawn with.
 
-2000 documents of 100 tokens, 2000 words, Dirichlet(0.1) weights, K = 5, 10, 20, 40, five seeds each. "separated": every
-topic is drawn from Dirichlet(0.05), so that topics share few words; "overlapping": the topics of `synthetic_corpus`,
-which share their frequent words (Zipf). "unigram": corpora drawn from one distribution, which have no topics. All get
-the same range, 2 to 60. The settings of `select_n_topics` were found on seeds from 100 on, the table is of 0 to 4.
+The corpora have 2000 documents of 100 tokens, 2000 words, Dirichlet(0.1) weights and K = 5, 10, 20 or 40 topics, with
+five seeds each. "separated": every topic is drawn from Dirichlet(0.05), so topics share few words. "overlapping": the
+topics of `synthetic_corpus`, which share their frequent words (Zipf). "unigram": one distribution, so no topics. All
+use the same range, 2 to 60. The settings of `select_n_topics` were chosen with seeds from 100 on; the table uses seeds
+0 to 4.
 
     python benchmarks/planted_topics.py [--kinds separated overlapping unigram] [--numbers 5 10 20 40] [--seeds 5]
 """
@@ -16,7 +17,7 @@ from time import perf_counter
 import numpy as np
 import scipy.sparse as sp
 
-from common import describe_machine, figure
+from common import describe_machine, report_figure
 from polyseme.datasets import synthetic_corpus
 from polyseme.selection import Selection, select_n_topics
 from polyseme.selection.n_topics import spread_values
@@ -42,14 +43,15 @@ def unigram(n_topics: int, seed: int) -> sp.csr_array:
 KINDS = {"separated": separated, "overlapping": overlapping, "unigram": unigram}
 
 
-def judged(kind: str, n_topics: int, seed: int) -> tuple[Selection, float]:
+def select(kind: str, n_topics: int, seed: int) -> tuple[Selection, float]:
+    """Return the selection for a corpus, and its seconds."""
     X = KINDS[kind](n_topics, seed)
     started = perf_counter()
     return select_n_topics(X, RANGE), perf_counter() - started
 
 
 def path_cost(found: Selection) -> float:
-    """Seconds of the path of ten values over those of the largest alone."""
+    """Return the time of the path of ten values over that of the largest value alone."""
     values = spread_values(RANGE[0], RANGE[-1])
     return sum(found.fits[value].seconds for value in values) / found.fits[values[-1]].seconds
 
@@ -61,27 +63,27 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
     describe_machine()
-    print("| corpus | K | chosen, seed by seed | within 20% | seconds a choice | path of 10 / largest alone |")
+    print("| corpus | K | chosen, seed by seed | within 20% | seconds per choice | path of 10 / largest alone |")
     print("|---|---|---|---|---|---|")
     totals = []
     for kind in arguments.kinds:
         within = runs = 0
         for n_topics in [1] if kind == "unigram" else arguments.numbers:
-            results = [judged(kind, n_topics, seed) for seed in range(arguments.seeds)]
+            results = [select(kind, n_topics, seed) for seed in range(arguments.seeds)]
             chosen = [found.chosen for found, _ in results]
-            good = sum(abs(number - n_topics) <= 0.2 * n_topics for number in chosen)
-            within, runs = within + good, runs + len(chosen)
-            seconds = np.median([spent for _, spent in results])
+            correct = sum(abs(number - n_topics) <= 0.2 * n_topics for number in chosen)
+            within, runs = within + correct, runs + len(chosen)
+            seconds = np.median([elapsed for _, elapsed in results])
             ratio = np.median([path_cost(found) for found, _ in results])
             numbers = ", ".join(map(str, chosen))
             print(
-                f"| {kind} | {n_topics} | {numbers} | {good} of {len(chosen)} | {seconds:.1f} | {ratio:.2f} |",
+                f"| {kind} | {n_topics} | {numbers} | {correct} of {len(chosen)} | {seconds:.1f} | {ratio:.2f} |",
                 flush=True,
             )
         print(f"| {kind} | all | | {within} of {runs} | | |", flush=True)
         totals.append((f"number of topics found within 20%, {kind}", f"{within} of {runs}"))
     for what, value in totals:
-        figure(what, value)
+        report_figure(what, value)
 
 
 if __name__ == "__main__":

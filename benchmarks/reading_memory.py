@@ -1,8 +1,8 @@
-"""Reading a large JSON lines file: speed, and memory beyond that of an idle process (Linux).
+"""Reading a large JSON lines file: speed, and memory above that of an idle process (Linux).
 
     python benchmarks/reading_memory.py [--gigabytes 2]
 
-The file is made on the fly from a synthetic corpus. Memory is RssAnon, sampled at every hundredth document.
+The file is written from a synthetic corpus. Memory is RssAnon, sampled at every hundredth document.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
-from common import anonymous_memory, describe_machine, figure
+from common import anonymous_memory, describe_machine, report_figure
 from polyseme.datasets import synthetic_corpus
 from polyseme.text import read
 
 
 def write(path: Path, gigabytes: float) -> None:
-    """About 20 MB of drawn documents, over and over."""
+    """Write about 20 MB of synthetic documents repeatedly."""
     corpus = synthetic_corpus(10**9, n_words=20_000, length=300)
     lines = [json.dumps({"id": d.id, "text": d.text, "label": d.label}) + "\n" for d in islice(corpus, 12_000)]
     block = "".join(lines).encode()
@@ -37,7 +37,9 @@ def main() -> None:
     describe_machine("polars")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.jsonl")
-        writer = get_context("spawn").Process(target=write, args=(path, options.gigabytes))  # its memory is not ours
+        writer = get_context("spawn").Process(
+            target=write, args=(path, options.gigabytes)
+        )  # a separate process, so that its memory is not counted
         writer.start()
         writer.join()
         before = peak = anonymous_memory()
@@ -52,8 +54,8 @@ def main() -> None:
             f"{size:.0f} MB, {reader.documents} documents: {seconds:.1f} s, {size / seconds:.0f} MB/s; "
             f"RssAnon {before / 1e6:.0f} MB before, at most {peak / 1e6:.0f} MB while reading"
         )
-        figure("reading JSON lines", f"{size / cpu:.0f} MB a CPU second")
-        figure(f"memory of reading {size:.0f} MB of JSON lines", f"{(peak - before) / 1e6:.0f} MB")
+        report_figure("reading JSON lines", f"{size / cpu:.0f} MB a CPU second")
+        report_figure(f"memory of reading {size:.0f} MB of JSON lines", f"{(peak - before) / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

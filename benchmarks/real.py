@@ -1,8 +1,8 @@
-"""RealTopicModel on many points: time and memory beyond the data, at growing numbers of points.
+"""RealTopicModel on many points: time and memory beyond the data, by the number of points.
 
     python benchmarks/real.py [--points N ...]
 
-Points are mixtures of 10 corners in 50 dimensions, with noise; K = 10, and float32 factors spare memory.
+Points are mixtures of 10 corners in 50 dimensions, with noise; K = 10, with float32 factors.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import time
 
 import numpy as np
 
-from common import describe_machine, figure, peak_memory, reset_peak_memory
+from common import describe_machine, peak_memory, report_figure, reset_peak_memory
 from polyseme import PLSA, RealTopicModel
 
 FEATURES, CORNERS = 50, 10
 
 
 def points(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """n x 50 points and their 10 corners, made a few at a time so that nothing else is held."""
+    """Return n x 50 points and their 10 corners, drawn in parts to save memory."""
     rng = np.random.default_rng(0)
     corners = rng.normal(size=(CORNERS, FEATURES))
     X = np.empty((n, FEATURES))
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, nargs="+", default=[125_000, 250_000, 500_000, 1_000_000])
     options = parser.parse_args()
     describe_machine()
-    print("| points | seconds | microseconds a point | GB beyond the data | iterations | worst corner |")
+    print("| points | seconds | microseconds per point | GB beyond the data | iterations | worst corner |")
     print("| --- | --- | --- | --- | --- | --- |")
     for n in options.points:
         X, corners = points(n)
@@ -50,7 +50,7 @@ def main() -> None:
         )
         del X, model
     what = f"fit of {n:,} points of {FEATURES} features, K = {CORNERS}"
-    figure(what, f"{seconds:.1f} s, {beyond:.2f} GB beyond the data, worst corner off by {gaps.max():.3f}")
+    report_figure(what, f"{seconds:.1f} s, {beyond:.2f} GB beyond the data, worst corner off by {gaps.max():.3f}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from common import DATA, ROOT, SKIPPED, THREADS, installed, machine
+from common import DATA, ROOT, SKIPPED, THREADS, installed_version, machine
 
 PACKAGES = ("polyseme", "numpy", "scipy", "scikit-learn", "polars", "dask", "distributed")
 PICTURES = {
@@ -27,21 +27,21 @@ READING = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a benchmark."""
+    """Output and exit code of a benchmark."""
 
     name: str
     title: str
     command: str
-    """as it is typed in the repository's folder"""
+    """As typed in the folder of the repository."""
     output: str
     seconds: float
     code: int = 0
     message: str = ""
-    """its last words, if it ended otherwise than with code 0"""
+    """Last line of standard error, if the exit code is not 0."""
 
     @property
     def skipped(self) -> bool:
-        """Whether it lacked something that this machine does not have."""
+        """Whether it needs something that this machine does not have."""
         return self.code == SKIPPED
 
     @property
@@ -49,34 +49,34 @@ class Outcome:
         return bool(self.code) and not self.skipped
 
     def lines(self, kind: str) -> list[str]:
-        """The lines `kind: ...`, without that word."""
+        """Return the lines that start with `kind: `, without this prefix."""
         start = f"{kind}: "
         return [line.removeprefix(start) for line in self.output.splitlines() if line.startswith(start)]
 
 
 class Ratio(NamedTuple):
-    """What ours is beside a peer's, as printed."""
+    """A comparison with a peer, as printed."""
 
     benchmark: str
     what: str
     peer: str
     ours: str
     theirs: str
-    shown: str
-    """12.3x, or >12.3x"""
+    label: str
+    """`12.3x` or `>12.3x`."""
 
     @property
     def value(self) -> float:
-        return float(self.shown.strip(">x"))
+        return float(self.label.strip(">x"))
 
 
 class Figure(NamedTuple):
-    """A figure without a peer, and the bar that it is held to."""
+    """A figure without a peer, and the value that it must reach."""
 
     benchmark: str
     what: str
     value: str
-    bar: str
+    required: str
 
 
 def ratios(outcomes: Sequence[Outcome]) -> list[Ratio]:
@@ -88,7 +88,7 @@ def figures(outcomes: Sequence[Outcome]) -> list[Figure]:
 
 
 def missing(outcomes: Sequence[Outcome]) -> list[str]:
-    """What was skipped, failed or left out, a sentence each."""
+    """Return one sentence for everything that was skipped, failed or was left out."""
     ends = [f"{one.name} {'was skipped' if one.skipped else 'failed'}: {one.message}" for one in outcomes if one.code]
     parts = [f"{one.name} left out {line}" for one in outcomes for line in one.lines("left out")]
     return [without_paths(line) for line in ends + parts]
@@ -122,20 +122,20 @@ def report(
 def section(outcome: Outcome) -> str:
     """Return the output of a benchmark without the lines about the machine, which are listed once."""
     head = f"### {outcome.title}\n`python {outcome.command}`, {outcome.seconds:.0f} seconds."
-    kept = [line for line in outcome.output.splitlines() if not re.match(r"(machine|versions|picture): ", line)]
-    printed = without_paths("\n".join(kept).strip())
+    lines = [line for line in outcome.output.splitlines() if not re.match(r"(machine|versions|picture): ", line)]
+    printed = without_paths("\n".join(lines).strip())
     return head + (f"\n\n```text\n{printed}\n```" if printed else "")
 
 
 def without_paths(text: str) -> str:
-    """Names no folder of this machine."""
+    """Return the text without folders of this machine."""
     for folder, name in ((DATA, "$POLYSEME_DATA"), (DATA.resolve(), "$POLYSEME_DATA"), (ROOT, "."), (Path.home(), "~")):
         text = text.replace(str(folder), name)
     return text
 
 
 def draw_ratios(found: Sequence[Ratio], path: Path) -> None:
-    """A bar for each ratio, on a logarithmic axis; one color a benchmark."""
+    """Draw a bar for each ratio on a logarithmic axis, with one color per benchmark."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure as Canvas
 
@@ -143,13 +143,13 @@ def draw_ratios(found: Sequence[Ratio], path: Path) -> None:
     axes = canvas.subplots()
     names = list(dict.fromkeys(ratio.benchmark for ratio in found))
     colors = [colormaps["tab10"](names.index(ratio.benchmark) % 10) for ratio in found]
-    places = range(len(found))
+    positions = range(len(found))
     values = [ratio.value for ratio in found]
-    axes.barh(places, [value - 1 for value in values], left=1, color=colors, height=0.75)
-    for place, ratio in zip(places, found, strict=True):
-        axes.text(max(ratio.value, 1) * 1.05, place, ratio.shown, va="center", fontsize=7)
+    axes.barh(positions, [value - 1 for value in values], left=1, color=colors, height=0.75)
+    for position, ratio in zip(positions, found, strict=True):
+        axes.text(max(ratio.value, 1) * 1.05, position, ratio.label, va="center", fontsize=7)
     labels = [f"{ratio.benchmark}: {ratio.what}, {ratio.peer}" for ratio in found]
-    axes.set_yticks(places, labels, fontsize=7)
+    axes.set_yticks(positions, labels, fontsize=7)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}x")
     axes.set_xlim(min([*values, 1]) / 1.5, max([*values, 1]) * 2)
@@ -162,7 +162,7 @@ def draw_ratios(found: Sequence[Ratio], path: Path) -> None:
 
 
 def _versions(peers: Sequence[str]) -> str:
-    return ", ".join(f"{name} {installed(name)}" for name in (*PACKAGES, *peers))
+    return ", ".join(f"{name} {installed_version(name)}" for name in (*PACKAGES, *peers))
 
 
 def _picture(name: str, title: str) -> str:

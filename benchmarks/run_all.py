@@ -33,19 +33,19 @@ LIMITED = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A script of this folder, and its arguments in either form; {pictures} is the folder of the plots."""
+    """A script of this folder and its arguments in both forms; {pictures} is the folder of the plots."""
 
     title: str
     small: str
     full: str = ""
     script: str = ""
-    """without .py; empty: the benchmark's own name"""
+    """File name without .py; if empty, the name of the benchmark."""
 
     def path(self, name: str) -> str:
         return f"benchmarks/{self.script or name}.py"
 
     def command(self, name: str, full: bool, pictures: Path) -> list[str]:
-        """As it is run from the repository's folder."""
+        """Return the command, to be run in the folder of the repository."""
         folder = pictures.relative_to(ROOT).as_posix() if pictures.is_relative_to(ROOT) else str(pictures)
         arguments = (self.full if full else self.small).split()
         return [self.path(name), *(word.replace("{pictures}", folder) for word in arguments)]
@@ -67,7 +67,7 @@ BENCHMARKS = {
     ),
     "solvers": Benchmark(
         "Seconds to a likelihood",
-        "--k 20 --seeds 1 --limit 6 --peer-limit 6 --peers scikit-learn bigartm --picture {pictures}/convergence.png",
+        "--k 20 --seeds 1 --limit 6 --peer-limit 6 --picture {pictures}/convergence.png",
         "--k 20 50 --seeds 5 --limit 25 --peer-limit 75 --picture {pictures}/convergence.png",
     ),
     "lda": Benchmark("LDA by variational Bayes", "--k 10 --passes 1 --iterations 6", "--passes 5 --iterations 16"),
@@ -103,7 +103,7 @@ BENCHMARKS = {
 
 
 def run(name: str, full: bool, limit: float, pictures: Path) -> Outcome:
-    """Runs a benchmark; its errors become a line of the report."""
+    """Run a benchmark and return its output; an error becomes a line of the report."""
     benchmark = BENCHMARKS[name]
     command = benchmark.command(name, full, pictures)
     print(f"== python {' '.join(command)}", flush=True)
@@ -128,7 +128,7 @@ def run(name: str, full: bool, limit: float, pictures: Path) -> Outcome:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """Ends a benchmark and the processes that it started."""
+    """End a benchmark and the processes that it started."""
     if hasattr(os, "killpg"):
         os.killpg(child.pid, signal.SIGKILL)
     else:
@@ -136,13 +136,13 @@ def _end(child: subprocess.Popen[str]) -> None:
 
 
 def peers() -> list[str]:
-    """The packages of requirements.txt."""
+    """Return the packages in requirements.txt."""
     lines = (HERE / "requirements.txt").read_text(encoding="utf-8").splitlines()
     return [re.split(r"[=<>!~ ]", line)[0] for line in lines if line and not line.startswith("#")]
 
 
 def write_report(outcomes: Sequence[Outcome], full: bool, output: Path) -> None:
-    """RESULTS.md and its pictures, those of this run only."""
+    """Write RESULTS.md and its pictures, for this run only."""
     pictures = output.parent / "pictures"
     drawn = [Path(word).name for one in outcomes if not one.code for word in one.command.split() if ".png" in word]
     if found := ratios(outcomes):
@@ -151,16 +151,16 @@ def write_report(outcomes: Sequence[Outcome], full: bool, output: Path) -> None:
     output.write_text(report(outcomes, full, peers(), drawn), encoding="utf-8")
 
 
-def hold_to(cores: int) -> None:
-    """All that is started from here on may use so many cores, where the system can be told."""
+def limit_cores(cores: int) -> None:
+    """Restrict this process and its children to a number of cores, if the system supports it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 def main(argv: Sequence[str] | None = None) -> list[Outcome]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="the full form (some two hours)")
-    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), help="some of them")
+    parser.add_argument("--full", action="store_true", help="the full form (about two hours)")
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), help="run these benchmarks only")
     parser.add_argument("--limit", type=float, help="seconds for each (300 in the small form, 3600 in the full one)")
     parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
     options = parser.parse_args(argv)
@@ -169,16 +169,16 @@ def main(argv: Sequence[str] | None = None) -> list[Outcome]:
     outcomes = []
     for name in options.only or BENCHMARKS:
         outcomes.append(run(name, options.full, limit, output.parent / "pictures"))
-        write_report(outcomes, options.full, output)  # each time: a later one may be stopped
+        write_report(outcomes, options.full, output)  # after each benchmark, because a later one may be stopped
     skipped = [outcome.name for outcome in outcomes if outcome.skipped]
     failed = [outcome.name for outcome in outcomes if outcome.failed]
-    told = [f" {word}: {', '.join(names)}." for word, names in (("Skipped", skipped), ("Failed", failed)) if names]
+    lists = [f" {title}: {', '.join(names)}." for title, names in (("Skipped", skipped), ("Failed", failed)) if names]
     minutes = sum(outcome.seconds for outcome in outcomes) / 60
-    print(f"Written to {options.output} after {minutes:.1f} minutes." + "".join(told))
+    print(f"Written to {options.output} after {minutes:.1f} minutes." + "".join(lists))
     return outcomes
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a benchmark ends with us
-    hold_to(THREADS)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a benchmark ends with this process
+    limit_cores(THREADS)
     sys.exit(any(outcome.failed for outcome in main()))

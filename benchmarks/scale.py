@@ -1,10 +1,10 @@
 """Corpora larger than memory: disk against memory, one pass online against batch sweeps and peers, Dask workers.
 
-    python benchmarks/scale.py corpus            write the shards (once; the other parts use them)
+    python benchmarks/scale.py corpus            write the shards, which the other parts use
     python benchmarks/scale.py disk              speed per non-zero against memory, anonymous memory, growth
     python benchmarks/scale.py online            one pass against 20 sweeps; --peers adds BigARTM and gensim
     python benchmarks/scale.py dask              one worker, two workers, memory with two threads
-    python benchmarks/scale.py plan              the rates of this machine, and larger clusters simulated with them
+    python benchmarks/scale.py plan              the rates of this machine, and a simulation of larger clusters
 
 Sizes are small by default; the full ones: --documents 2000000 (dask and plan: 1000000; online: 100000).
 Documents have about 100 tokens of 100,000 words, drawn from 100 topics whose words follow Zipf's law.
@@ -28,7 +28,16 @@ import numpy as np
 import scipy.sparse as sp
 
 import cluster_plan
-from common import THREADS, anonymous_memory, can_import, compared, describe_machine, figure, installed, seconds_of
+from common import (
+    THREADS,
+    anonymous_memory,
+    can_import,
+    describe_machine,
+    installed_version,
+    report_figure,
+    report_ratio,
+    time_call,
+)
 from polyseme import PLSA
 from polyseme.core.model import Model
 from polyseme.core.shard import counts_of
@@ -39,28 +48,28 @@ from polyseme.scale import DiskCorpus, open_shards, write_shards
 from polyseme.solvers import EM, StepwiseEM
 from polyseme.solvers.initialize import named_start
 from polyseme.solvers.online import START_VARIANCE
-from scale_peers import by_bigartm, by_gensim
+from scale_peers import run_bigartm, run_gensim
 
 warnings.filterwarnings("ignore")
 
 FLOAT32 = np.dtype(np.float32)
 FULL = {"disk": 2_000_000, "online": 100_000, "dask": 1_000_000, "plan": 1_000_000}
-"""documents; the bars are for these"""
+"""Numbers of documents for which the required values hold."""
 HELD_OUT = 1000
-PEERS = (("BigARTM", "artm", by_bigartm, 3), ("gensim LdaMulticore", "gensim", by_gensim, 20))
+PEERS = (("BigARTM", "artm", run_bigartm, 3), ("gensim LdaMulticore", "gensim", run_gensim, 20))
 SEED = 0
 
 
 def chunks(arguments: argparse.Namespace, documents: int) -> Iterator[sp.csr_array]:
-    """The corpus, a thousand documents at a time."""
+    """Yield the corpus, a thousand documents at a time."""
     zipf = 1 / (np.arange(arguments.words) + 2.7)
     prior = 100 * zipf / zipf.sum()
     for chunk in sample_chunks(documents, arguments.words, arguments.topics, topic_word_prior=prior, seed=SEED):
         yield chunk.counts.astype(np.float32)
 
 
-def shards_of(arguments: argparse.Namespace, documents: int) -> DiskCorpus:
-    """The first so many documents of the corpus, written when they are first asked for."""
+def open_corpus(arguments: argparse.Namespace, documents: int) -> DiskCorpus:
+    """Return the first documents of the corpus as shards; write them on first use."""
     folder = arguments.folder / f"{documents}"
     if (folder / "manifest.json").exists() and json.loads((folder / "manifest.json").read_text())["complete"]:
         return open_shards(folder, checkpoint_every=1000)
@@ -87,55 +96,57 @@ def _first(shards: DiskCorpus, documents: int) -> Iterator[sp.csr_array]:
             return
 
 
-def matrix_of(arguments: argparse.Namespace, documents: int) -> sp.csr_array:
-    return sp.csr_array(sp.vstack(list(shards_of(arguments, documents)), format="csr"))
+def load_matrix(arguments: argparse.Namespace, documents: int) -> sp.csr_array:
+    return sp.csr_array(sp.vstack(list(open_corpus(arguments, documents)), format="csr"))
 
 
-def begun(source: Any, K: int) -> Any:
-    """A run of EM after its first iteration."""
+def start_run(corpus: Any, K: int) -> Any:
+    """Return a run of EM after its first iteration."""
     model = Model(K)
-    theta, phi = named_start("random", source, model, np.random.default_rng(SEED))
-    return EM().begin(model, source, theta, source.resident(phi) if hasattr(source, "resident") else phi)
+    theta, phi = named_start("random", corpus, model, np.random.default_rng(SEED))
+    return EM().begin(model, corpus, theta, corpus.resident(phi) if hasattr(corpus, "resident") else phi)
 
 
-def seconds_a_sweep(source: Any, K: int, sweeps: int) -> float:
-    """Wall clock of one iteration of EM, after a first one."""
-    run = begun(source, K)
-    return seconds_of(lambda: [run.advance() for _ in range(sweeps)]) / sweeps
+def seconds_per_sweep(corpus: Any, K: int, sweeps: int) -> float:
+    """Return the time of one iteration of EM, without the first one."""
+    run = start_run(corpus, K)
+    return time_call(lambda: [run.advance() for _ in range(sweeps)]) / sweeps
 
 
-class AnonymousMemory(threading.Thread):
-    """The most RssAnon of this process, looked at fifty times a second (Linux)."""
+class MemoryMonitor(threading.Thread):
+    """Samples RssAnon of this process fifty times per second (Linux); `peak` is the maximum."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.most = 0
+        self.peak = 0
 
     def run(self) -> None:
         while True:
-            self.most = max(self.most, anonymous_memory())
+            self.peak = max(self.peak, anonymous_memory())
             time.sleep(0.02)
 
 
 def measure_one(arguments: argparse.Namespace) -> None:
-    """In a process of its own: one source, its seconds a sweep and its anonymous memory, as JSON."""
-    watch = AnonymousMemory()
-    watch.start()
-    shards = shards_of(arguments, arguments.documents)
+    """Print the seconds per sweep and the anonymous memory of one corpus as JSON; runs in its own process."""
+    monitor = MemoryMonitor()
+    monitor.start()
+    shards = open_corpus(arguments, arguments.documents)
     nonzeros = sum(entry.nonzeros for entry in shards.manifest.shards)
     if arguments.part == "_memory":
-        source: Any = MemoryCorpus(
-            counts_of(matrix_of(arguments, arguments.documents), FLOAT32), None, arguments.threads
+        corpus: Any = MemoryCorpus(
+            counts_of(load_matrix(arguments, arguments.documents), FLOAT32), None, arguments.threads
         )
     else:
-        source = shards.source(FLOAT32, arguments.threads).working_in("benchmark")
-    seconds = seconds_a_sweep(source, arguments.topics, arguments.sweeps)
+        corpus = shards.corpus(FLOAT32, arguments.threads).working_in("benchmark")
+    seconds = seconds_per_sweep(corpus, arguments.topics, arguments.sweeps)
     if arguments.part == "_disk":
-        source.forget()
-    print(json.dumps({"seconds": seconds, "nonzeros": nonzeros, "anonymous": watch.most}))
+        corpus.forget()
+    print(json.dumps({"seconds": seconds, "nonzeros": nonzeros, "anonymous": monitor.peak}))
 
 
-def measured(arguments: argparse.Namespace, part: str, documents: int, threads: int = THREADS) -> dict[str, float]:
+def run_measurement(
+    arguments: argparse.Namespace, part: str, documents: int, threads: int = THREADS
+) -> dict[str, float]:
     options = {
         "documents": documents, "words": arguments.words, "topics": arguments.topics, "folder": arguments.folder,
         "threads": threads, "sweeps": arguments.sweeps,
@@ -145,7 +156,7 @@ def measured(arguments: argparse.Namespace, part: str, documents: int, threads: 
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     print(
         f"{part.strip('_'):6} {threads} threads {documents:>10,} documents {found['nonzeros']:>13,} non-zeros: "
-        f"{found['seconds']:7.2f} s a sweep, {1e9 * found['seconds'] / found['nonzeros']:6.1f} ns a non-zero, "
+        f"{found['seconds']:7.2f} s per sweep, {1e9 * found['seconds'] / found['nonzeros']:6.1f} ns per non-zero, "
         f"RssAnon at most {found['anonymous'] / 1e9:.2f} GB",
         flush=True,
     )
@@ -155,28 +166,32 @@ def measured(arguments: argparse.Namespace, part: str, documents: int, threads: 
 def disk(arguments: argparse.Namespace) -> None:
     sizes = [arguments.documents // 20, arguments.documents // 4, arguments.documents]
     for size in reversed(sizes):
-        shards_of(arguments, size)
-    found = [measured(arguments, "_disk", size) for size in sizes]
-    in_memory = measured(arguments, "_memory", min(arguments.documents, arguments.memory_documents))
+        open_corpus(arguments, size)
+    found = [run_measurement(arguments, "_disk", size) for size in sizes]
+    in_memory = run_measurement(arguments, "_memory", min(arguments.documents, arguments.memory_documents))
     speeds = [run["nonzeros"] / run["seconds"] for run in (in_memory, found[-1])]
     growth = np.log(found[-1]["seconds"] / found[0]["seconds"]) / np.log(sizes[-1] / sizes[0])
-    held(arguments, "from disk, of the speed of memory per non-zero", f"{speeds[1] / speeds[0]:.0%}", "at least 60%")
-    held(
+    report_required(
+        arguments, "from disk, of the speed of memory per non-zero", f"{speeds[1] / speeds[0]:.0%}", "at least 60%"
+    )
+    report_required(
         arguments,
         f"anonymous memory, {sizes[-1]:,} documents",
         f"{found[-1]['anonymous'] / 1e9:.2f} GB",
         "at most 2 GB",
     )
-    held(arguments, f"exponent of the time, {sizes[0]:,} to {sizes[-1]:,} documents", f"{growth:.2f}", "at most 1.1")
+    report_required(
+        arguments, f"exponent of the time, {sizes[0]:,} to {sizes[-1]:,} documents", f"{growth:.2f}", "at most 1.1"
+    )
 
 
-def held(arguments: argparse.Namespace, what: str, value: str, bar: str) -> None:
-    """A figure, and its bar where the corpus has its full size."""
-    figure(what, value, bar if arguments.documents >= FULL[arguments.part] else "")
+def report_required(arguments: argparse.Namespace, what: str, value: str, required: str) -> None:
+    """Print a figure, with the required value if the corpus has its full size."""
+    report_figure(what, value, required if arguments.documents >= FULL[arguments.part] else "")
 
 
-def judge(arguments: argparse.Namespace, test: sp.csr_array, unigram: np.ndarray, topic_word: np.ndarray) -> float:
-    """Completion perplexity of held-out documents by these topics (K x words): the same measure for all."""
+def completion_perplexity(test: sp.csr_array, unigram: np.ndarray, topic_word: np.ndarray) -> float:
+    """Return the completion perplexity of held-out documents for any topics (K x words)."""
     model = PLSA(len(topic_word), random_state=SEED)
     model.components_ = np.ascontiguousarray(topic_word, dtype=np.float32)
     model.n_features_in_, model.unigram_, model.temperature_ = test.shape[1], unigram, 1.0
@@ -186,64 +201,72 @@ def judge(arguments: argparse.Namespace, test: sp.csr_array, unigram: np.ndarray
 
 def online(arguments: argparse.Namespace) -> None:
     K = arguments.topics
-    X = matrix_of(arguments, arguments.documents + HELD_OUT)
+    X = load_matrix(arguments, arguments.documents + HELD_OUT)
     test, train = X[:HELD_OUT], X[HELD_OUT:]
     unigram = np.asarray(train.sum(axis=0), dtype=np.float64).ravel() / train.sum()
-    source, model = MemoryCorpus(counts_of(train, FLOAT32), None, arguments.threads), Model(K)
-    theta, phi = named_start("random", source, model, np.random.default_rng(SEED), variance=START_VARIANCE)
+    corpus, model = MemoryCorpus(counts_of(train, FLOAT32), None, arguments.threads), Model(K)
+    theta, phi = named_start("random", corpus, model, np.random.default_rng(SEED), variance=START_VARIANCE)
 
-    def shown(name: str, seconds: float, topic_word: np.ndarray) -> tuple[float, float]:
-        perplexity = judge(arguments, test, unigram, topic_word)
+    def report(name: str, seconds: float, topic_word: np.ndarray) -> tuple[float, float]:
+        perplexity = completion_perplexity(test, unigram, topic_word)
         speed = train.shape[0] / seconds
         print(
             f"{name:24} {seconds:8.2f} s {speed:>10,.0f} documents/s  held-out perplexity {perplexity:8.1f}", flush=True
         )
         return seconds, perplexity
 
-    print(f"held-out perplexity of the unigram {judge(arguments, test, unigram, np.tile(unigram, (K, 1))):.1f}")
-    source.by_doc.transposed(None)
+    print(f"held-out perplexity of the unigram {completion_perplexity(test, unigram, np.tile(unigram, (K, 1))):.1f}")
+    corpus.by_doc.transposed(None)
     started = time.perf_counter()
-    run = EM().begin(model, source, theta, phi)
+    run = EM().begin(model, corpus, theta, phi)
     for _ in range(20):
         run.advance()
-    batch = shown("20 batch sweeps", time.perf_counter() - started, run.phi[:, :K].T)
+    batch = report("20 batch sweeps", time.perf_counter() - started, run.phi[:, :K].T)
     started = time.perf_counter()
-    run = StepwiseEM().begin(model, source, theta, phi)
+    run = StepwiseEM().begin(model, corpus, theta, phi)
     run.advance()
-    ours = shown("one pass online", time.perf_counter() - started, run.phi[:, :K].T)
-    held(arguments, "one pass online, perplexity over that of 20 sweeps", f"{ours[1] / batch[1]:.3f}", "at most 1.03")
-    held(arguments, "one pass online, time over that of 20 sweeps", f"{ours[0] / batch[0]:.2f}", "below 0.33")
-    for name, module, by_peer, bar in PEERS if arguments.peers else ():
+    ours = report("one pass online", time.perf_counter() - started, run.phi[:, :K].T)
+    report_required(
+        arguments, "one pass online, perplexity over that of 20 sweeps", f"{ours[1] / batch[1]:.3f}", "at most 1.03"
+    )
+    report_required(
+        arguments, "one pass online, time over that of 20 sweeps", f"{ours[0] / batch[0]:.2f}", "below 0.33"
+    )
+    for name, module, run_peer, required in PEERS if arguments.peers else ():
         if can_import(module, name):
-            theirs = shown(f"{name} {installed(name.split()[0].lower())}", *by_peer(train, K))
+            theirs = report(f"{name} {installed_version(name.split()[0].lower())}", *run_peer(train, K))
             speeds = [train.shape[0] / run[0] for run in (ours, theirs)]
-            compared(f"one pass online, {train.shape[0]:,} documents", name, *speeds, "documents/s")
-            held(arguments, f"speed, ours over {name}'s", f"{speeds[0] / speeds[1]:.1f}", f"at least {bar}")
-            held(arguments, f"perplexity, ours over {name}'s", f"{ours[1] / theirs[1]:.3f}", "at most 1")
+            report_ratio(f"one pass online, {train.shape[0]:,} documents", name, *speeds, "documents/s")
+            report_required(
+                arguments, f"speed, ours over {name}'s", f"{speeds[0] / speeds[1]:.1f}", f"at least {required}"
+            )
+            report_required(arguments, f"perplexity, ours over {name}'s", f"{ours[1] / theirs[1]:.3f}", "at most 1")
 
 
 def dask(arguments: argparse.Namespace) -> None:
-    """Sweeps of all alternate, so that a machine that is slower for a while is so for all; medians are compared."""
-    shards, K = shards_of(arguments, arguments.documents), arguments.topics
-    counts = counts_of(matrix_of(arguments, arguments.documents), FLOAT32)
+    """Compare medians of sweeps that alternate, so that a slow phase of the machine affects all of them."""
+    shards, K = open_corpus(arguments, arguments.documents), arguments.topics
+    counts = counts_of(load_matrix(arguments, arguments.documents), FLOAT32)
     with connected(1) as one, connected(2) as two:
-        sources: dict[str, Any] = {
-            "dask, 1 worker": at_workers(shards, one),
-            "dask, 2 workers": at_workers(shards, two),
+        corpora: dict[str, Any] = {
+            "dask, 1 worker": dask_corpus(shards, one),
+            "dask, 2 workers": dask_corpus(shards, two),
             "memory, 1 thread": MemoryCorpus(counts, None, 1),
             "memory, 2 threads": MemoryCorpus(counts, None, 2),
         }
-        runs = {name: begun(source, K) for name, source in sources.items()}
-        rounds = [{name: seconds_of(run.advance) for name, run in runs.items()} for _ in range(arguments.sweeps)]
-        sources["dask, 1 worker"].forget()
+        runs = {name: start_run(corpus, K) for name, corpus in corpora.items()}
+        rounds = [{name: time_call(run.advance) for name, run in runs.items()} for _ in range(arguments.sweeps)]
+        corpora["dask, 1 worker"].forget()
     found = {name: float(np.median([seconds[name] for seconds in rounds])) for name in runs}
     for name, seconds in found.items():
         each = " ".join(f"{seconds[name]:.2f}" for seconds in rounds)
-        print(f"{name:18} {seconds:6.2f} s a sweep ({each}), {1e9 * seconds / counts.values.size:5.1f} ns a non-zero")
+        print(
+            f"{name:18} {seconds:6.2f} s per sweep ({each}), {1e9 * seconds / counts.values.size:5.1f} ns per non-zero"
+        )
     one_worker, two_workers, one_thread, two_threads = found.values()
-    held(arguments, "two workers over one", f"{one_worker / two_workers:.2f}", "at least 1.4")
-    figure("two threads over one in memory: what this machine gives", f"{one_thread / two_threads:.2f}")
-    held(
+    report_required(arguments, "two workers over one", f"{one_worker / two_workers:.2f}", "at least 1.4")
+    report_figure("two threads over one in memory, on this machine", f"{one_thread / two_threads:.2f}")
+    report_required(
         arguments,
         "two workers against memory with two threads",
         f"{two_workers / two_threads - 1:+.0%}",
@@ -251,23 +274,23 @@ def dask(arguments: argparse.Namespace) -> None:
     )
 
 
-def at_workers(shards: DiskCorpus, client: Any) -> DaskSource:
+def dask_corpus(shards: DiskCorpus, client: Any) -> DaskSource:
     return DaskSource(shards, FLOAT32, 1, client=client).working_in("benchmark")
 
 
 def plan(arguments: argparse.Namespace) -> None:
-    """The rates of this machine; what they predict for one and two workers of it, and for larger clusters."""
-    shards = shards_of(arguments, arguments.documents)
-    rates = cluster_plan.measured_rates(shards, arguments.topics, SEED)
-    print(rates.told())
+    """Print the rates of this machine, and the predictions for one and two workers and for larger clusters."""
+    shards = open_corpus(arguments, arguments.documents)
+    rates = cluster_plan.measure_rates(shards, arguments.topics, SEED)
+    print(rates.summary())
     entries = shards.manifest.shards
     for workers in (1, 2):
         with connected(workers) as client:
-            found = seconds_a_sweep(at_workers(shards, client), arguments.topics, arguments.sweeps)
+            found = seconds_per_sweep(dask_corpus(shards, client), arguments.topics, arguments.sweeps)
         size = cluster_plan.Size(arguments.topics, arguments.words, arguments.documents, [e.nonzeros for e in entries])
         predicted = cluster_plan.iteration(size, workers, rates, rates.transfer).seconds
-        figure(f"{workers} worker(s) here, predicted over measured", f"{predicted / found:.2f}")
-    cluster_plan.tell_plan(arguments, rates)
+        report_figure(f"{workers} worker(s) here, predicted over measured", f"{predicted / found:.2f}")
+    cluster_plan.print_plan(arguments, rates)
 
 
 PARTS = {"disk": disk, "online": online, "dask": dask, "plan": plan, "_disk": measure_one, "_memory": measure_one}
@@ -281,21 +304,23 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--sweeps", type=int, default=5)
-    parser.add_argument("--memory-documents", type=int, default=1_000_000, help="most for the fit in memory")
+    parser.add_argument("--memory-documents", type=int, default=1_000_000, help="maximum for the fit in memory")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "polyseme-scale")
     group = parser.add_argument_group("plan")
     group.add_argument("--plan-documents", type=int, default=10**9)
     group.add_argument("--nonzeros-a-document", type=int, default=85)
     group.add_argument("--shard-nonzeros", type=int, default=32_000_000)
-    group.add_argument("--network-rate", type=float, default=1e9, help="bytes a second, at most")
-    group.add_argument("--spread", type=float, default=0.1, help="of the workers' speeds (sigma of their logs)")
+    group.add_argument("--network-rate", type=float, default=1e9, help="maximum bytes per second")
+    group.add_argument(
+        "--spread", type=float, default=0.1, help="standard deviation of the log of the speeds of workers"
+    )
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if not arguments.part.startswith("_"):
         describe_machine(*(("dask", "distributed") if arguments.part in ("dask", "plan") else ()))
     if arguments.part == "corpus":
-        shards_of(arguments, arguments.documents)
+        open_corpus(arguments, arguments.documents)
     else:
         PARTS[arguments.part](arguments)
 

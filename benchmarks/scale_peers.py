@@ -1,4 +1,4 @@
-"""One pass of the peers over a matrix of counts: BigARTM and gensim's LdaMulticore, each with two processes."""
+"""One pass of BigARTM and gensim's LdaMulticore over a matrix of counts, each with two processes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import scipy.sparse as sp
 SEED = 0
 
 
-def by_bigartm(X: sp.csr_array, K: int) -> tuple[float, np.ndarray]:
-    """Seconds of one online pass, 2 processors, ten passes of each document; its batches are made before."""
+def run_bigartm(X: sp.csr_array, K: int) -> tuple[float, np.ndarray]:
+    """Return seconds and topics of one online pass: 2 processors, ten passes over each document; batches not timed."""
     import artm
 
     folder = Path(tempfile.mkdtemp())
@@ -44,8 +44,8 @@ def by_bigartm(X: sp.csr_array, K: int) -> tuple[float, np.ndarray]:
     return seconds, phi / np.maximum(phi.sum(axis=1, keepdims=True), 1e-30)
 
 
-def by_gensim(X: sp.csr_array, K: int) -> tuple[float, np.ndarray]:
-    """Seconds of one pass with 2 workers and gensim's other defaults."""
+def run_gensim(X: sp.csr_array, K: int) -> tuple[float, np.ndarray]:
+    """Return seconds and topics of one pass: 2 workers, otherwise the defaults."""
     from gensim.matutils import Sparse2Corpus
     from gensim.models import LdaMulticore
 

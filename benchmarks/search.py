@@ -1,14 +1,14 @@
-"""Latency of a query on 20 Newsgroups, one thread, beside gensim's LsiModel with MatrixSimilarity.
+"""Latency of a query on 20 Newsgroups with one thread, compared with gensim's LsiModel and MatrixSimilarity.
 
     python benchmarks/search.py
 
-Queries of both take turns in one process, and medians are compared: only ratios within a run count. A query is a text
-of a few words from one document; its time is all from the text to the ten best documents. The models of plsi* are
-fitted with a fixed beta and a number of iterations (--beta, --iterations): what a query costs hardly depends on how
-good they are, but their sizes are the real ones. --index keeps the index with its models, to measure without fitting.
+Queries of both alternate in one process, and medians are compared; only ratios within a run are meaningful. A query is
+a text of a few words from one document, and its time includes everything from the text to the ten best documents. The
+models of plsi* have their normal sizes, but a fixed beta and number of iterations (--beta, --iterations), because the
+time of a query hardly depends on their quality. --index stores the index with its models for later calls.
 
-gensim's index is in memory (MatrixSimilarity, which it documents as the fast one), float32, with num_best=10, so that
-it sorts no more than is asked for; LsiModel has 128 topics, as ours. BLAS has one thread for all.
+The index of gensim is in memory (MatrixSimilarity, which its documentation calls the fast one), float32, with
+num_best=10, so that it sorts no more than necessary. LsiModel has 128 topics, as in polyseme. BLAS has one thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from common import DATA, can_import, compared, describe_machine, figure, load_counts, needed, seconds_of
+from common import DATA, can_import, describe_machine, load_counts, report_figure, report_ratio, require_file, time_call
 from polyseme import PLSA
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.scores import METHODS, SIZES, TopicSpace
@@ -33,8 +33,8 @@ GENSIM = "gensim LsiModel + MatrixSimilarity, 128"
 VOCABULARY = DATA / "counts" / "newsgroups_fasttopics.vocab.txt"
 
 
-def texts(counts, vocabulary, n: int, length: int) -> list[str]:
-    """Queries: `length` tokens of a document each."""
+def make_queries(counts, vocabulary, n: int, length: int) -> list[str]:
+    """Return queries of `length` words from one document each."""
     rng = np.random.default_rng(0)
     found = []
     for row in rng.choice(np.flatnonzero(np.diff(counts.indptr) > length), n, replace=False):
@@ -45,7 +45,7 @@ def texts(counts, vocabulary, n: int, length: int) -> list[str]:
 
 
 def gensim_search(counts, vocabulary, n_topics: int):
-    """A function from a text to the ten best documents."""
+    """Return a function from a text to the ten best documents."""
     from gensim.corpora import Dictionary
     from gensim.matutils import Sparse2Corpus
     from gensim.models import LsiModel
@@ -66,29 +66,31 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=6, help="words of a query")
     parser.add_argument("--beta", type=float, default=0.8)
     parser.add_argument("--iterations", type=int, default=30)
-    parser.add_argument("--index", type=Path, help="file of the index; made if it is not there")
+    parser.add_argument("--index", type=Path, help="file of the index; written if it does not exist")
     parser.add_argument("--no-gensim", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     describe_machine("gensim")
-    counts, vocabulary = load_counts(COUNTS), needed(VOCABULARY).read_text(encoding="utf-8").split()
+    counts, vocabulary = load_counts(COUNTS), require_file(VOCABULARY).read_text(encoding="utf-8").split()
     print(f"20 Newsgroups: {counts.shape[0]} documents, {counts.shape[1]} words, {counts.nnz} non-zeros")
     started = time.perf_counter()
     SearchIndex(counts, vocabulary)
-    print(f"building the index, models apart: {time.perf_counter() - started:.2f} s")
+    print(f"building the index without models: {time.perf_counter() - started:.2f} s")
     with tempfile.TemporaryDirectory() as folder:
         path = options.index or Path(folder) / "news.index"
         if not path.is_file():
-            built(counts, vocabulary, options.beta, options.iterations).save(path)
+            build_index(counts, vocabulary, options.beta, options.iterations).save(path)
         started = time.perf_counter()
         index = SearchIndex.load(path)
         print(f"loading {path.stat().st_size / 2**20:.0f} MB, mapped: {time.perf_counter() - started:.2f} s")
         with threadpool_limits(1):
-            compare(index, counts, vocabulary, texts(counts, vocabulary, options.queries, options.length), options)
+            compare(
+                index, counts, vocabulary, make_queries(counts, vocabulary, options.queries, options.length), options
+            )
 
 
-def built(counts, vocabulary, beta: float, iterations: int) -> SearchIndex:
-    """An index with all methods."""
+def build_index(counts, vocabulary, beta: float, iterations: int) -> SearchIndex:
+    """Return an index with all methods."""
     started = time.perf_counter()
     models = [
         PLSA(size, solver=Tempered(beta), max_iter=iterations, random_state=0, dtype="float32").fit(counts)
@@ -98,37 +100,37 @@ def built(counts, vocabulary, beta: float, iterations: int) -> SearchIndex:
     index = SearchIndex(counts, vocabulary)
     index.scoring.average = TopicSpace.of(models, counts)
     index.set_model(models[-1])
-    print(f"singular vectors (128): {seconds_of(lambda: index.fit_lsi(128)):.1f} s")
+    print(f"singular vectors (128): {time_call(lambda: index.fit_lsi(128)):.1f} s")
     return index
 
 
-def compare(index: SearchIndex, counts, vocabulary, questions: list[str], options) -> None:
-    ways = {method: (lambda text, method=method: index.search(text, method=method)) for method in METHODS}
-    ways["plsi* and the words that matter"] = lambda text: index.search(text).to_dict()
-    ways["folding in, all models of plsi*"] = fold_only(index, questions)
+def compare(index: SearchIndex, counts, vocabulary, queries: list[str], options) -> None:
+    searches = {method: (lambda text, method=method: index.search(text, method=method)) for method in METHODS}
+    searches["plsi* with the scores of words"] = lambda text: index.search(text).to_dict()
+    searches["folding in, all models of plsi*"] = fold_only(index, queries)
     if not options.no_gensim and can_import("gensim"):
-        ways[GENSIM] = gensim_search(counts, vocabulary, 128)
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for way in ways.values():
-        way(questions[0])
-    for text in questions:
-        for name, way in ways.items():
-            seconds[name].append(seconds_of(lambda way=way, text=text: way(text)))
-    batch = seconds_of(lambda: index.search_many(questions))
-    print(f"\n{len(questions)} queries of {options.length} words, 10 best, one thread: median (90th percentile)")
+        searches[GENSIM] = gensim_search(counts, vocabulary, 128)
+    seconds: dict[str, list[float]] = {name: [] for name in searches}
+    for search in searches.values():
+        search(queries[0])
+    for text in queries:
+        for name, search in searches.items():
+            seconds[name].append(time_call(lambda search=search, text=text: search(text)))
+    batch = time_call(lambda: index.search_many(queries))
+    print(f"\n{len(queries)} queries of {options.length} words, 10 best, one thread: median (90th percentile)")
     for name, values in seconds.items():
         middle, high = np.percentile(values, [50, 90]) * 1e3
         print(f"  {name:42} {middle:7.2f} ms ({high:.2f})")
     if GENSIM in seconds:
         theirs = float(np.median(seconds[GENSIM]))
         for name in ("lsi", "plsi-q", "plsi*"):
-            compared(f"a query by {name}, one thread", "gensim LsiModel", float(np.median(seconds[name])), theirs)
-    figure("a query by plsi*, all in one batch, one thread", f"{batch / len(questions) * 1e3:.2f} ms")
+            report_ratio(f"a query by {name}, one thread", "gensim LsiModel", float(np.median(seconds[name])), theirs)
+    report_figure("a query by plsi*, all in one batch, one thread", f"{batch / len(queries) * 1e3:.2f} ms")
 
 
-def fold_only(index: SearchIndex, questions: list[str]):
-    counted = {text: index.query_counts(text) for text in questions}
-    return lambda text: index.scoring.average.fold(counted[text])
+def fold_only(index: SearchIndex, queries: list[str]):
+    rows = {text: index.query_counts(text) for text in queries}
+    return lambda text: index.scoring.average.fold(rows[text])
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Words shown for a topic and its typical documents: how coherent, how distinct, how long.
+"""Words shown for a topic and its typical documents: coherence, diversity, length.
 
     python benchmarks/shown_words.py
 
-The same PLSA is shown by its most probable words, by relevance on tokens and by relevance on documents (what polyseme
-shows), ten words a topic. Figures are means over seeds: NPMI in whole documents, NPMI in windows of 10 words
-(20 Newsgroups, whose texts are there), and diversity, the share of different words among those of all topics.
+The topics of the same PLSA are described by their most probable words, by relevance on tokens and by relevance on
+documents (the default of polyseme), with ten words per topic. Figures are means over seeds: NPMI in documents, NPMI in
+windows of 10 words (20 Newsgroups only), and diversity, the share of different words among those of all topics.
 
 Typical documents are the first three of each topic: their median length over the median of the corpus, and the share
-that has the main label of its topic (the label with most of its tokens); beside them, those with the largest P(d|z).
+with the main label of their topic (the label with most of its tokens), compared with the documents of largest P(d|z).
 
 20 Newsgroups is counted with the rules for English, words of at least 2 documents and at most half of them, without
-numbers other than years; AP as it comes.
+numbers other than years; AP has its own counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from common import AP, NEWS_TEXTS, describe_machine, figure, load_counts, load_lines
+from common import AP, NEWS_TEXTS, describe_machine, load_counts, load_lines, report_figure
 from polyseme import PLSA
 from polyseme.metrics import coherence, shown_words, top_words, topic_diversity
 from polyseme.metrics.coherence import TokenSequences
@@ -44,6 +44,8 @@ RANKINGS: dict[str, Callable[[PLSA], Any]] = {
 
 
 class Data(NamedTuple):
+    """A corpus with its labels."""
+
     name: str
     counts: sp.csr_array
     sequences: TokenSequences | None
@@ -51,23 +53,23 @@ class Data(NamedTuple):
 
 
 def newsgroups(n_documents: int) -> Data:
-    """A sample of the newsgroups, in the order of a fixed permutation."""
+    """Return the first documents of a fixed permutation of 20 Newsgroups."""
     lines = load_lines(NEWS_TEXTS)
     rows = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))[:n_documents]]
     texts = [row["text"] for row in rows]
     vectorizer = Vectorizer(language="english", min_df=2, max_df=0.5)
     counts = sp.csr_array(vectorizer.fit_transform(texts))
     words = vectorizer.get_feature_names_out()
-    kept = np.array([not NUMBER.fullmatch(word) or bool(YEAR.fullmatch(word)) for word in words])
-    place = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+    is_word = np.array([not NUMBER.fullmatch(word) or bool(YEAR.fullmatch(word)) for word in words])
+    column = np.where(is_word, np.cumsum(is_word) - 1, -1).astype(np.int32)
     sequences = vectorizer.sequences(texts)
-    tokens = np.where(sequences.tokens >= 0, place[sequences.tokens], -1)
+    tokens = np.where(sequences.tokens >= 0, column[sequences.tokens], -1)
     labels = np.array([row["id"].partition("/")[0] for row in rows])
-    return Data("20 Newsgroups", counts[:, kept], TokenSequences(tokens, sequences.indptr), labels)
+    return Data("20 Newsgroups", counts[:, is_word], TokenSequences(tokens, sequences.indptr), labels)
 
 
 def word_figures(data: Data, models: list[PLSA]) -> dict[str, tuple[float, float, float]]:
-    """NPMI in documents, NPMI in windows (NaN without texts) and diversity of each ranking, means over the models."""
+    """Return NPMI in documents and in windows (NaN without texts) and diversity of each ranking, as means."""
     found = {}
     for name, ranking in RANKINGS.items():
         rows = []
@@ -80,21 +82,21 @@ def word_figures(data: Data, models: list[PLSA]) -> dict[str, tuple[float, float
 
 
 def document_figures(data: Data, models: list[PLSA]) -> dict[str, tuple[float, float]]:
-    """Median length of the first documents of all topics over the corpus median, and the share with the main label."""
+    """Return the median length of the first documents over that of the corpus, and the share with the main label."""
     lengths = data.counts.sum(axis=1)
     median = np.median(lengths[lengths > 0])
     found: dict[str, list[tuple[float, float]]] = {"largest P(d|z)": [], "typical documents": []}
     for model in models:
-        heaviest = [list(np.argsort(-row, kind="stable")[:DOCUMENTS]) for row in model.topic_doc_]
-        explained = topic_documents(TopicModel.of(model), [data.counts], DOCUMENTS).documents
-        for name, chosen in zip(found, (heaviest, explained), strict=True):
+        largest = [list(np.argsort(-row, kind="stable")[:DOCUMENTS]) for row in model.topic_doc_]
+        typical = topic_documents(TopicModel.of(model), [data.counts], DOCUMENTS).documents
+        for name, chosen in zip(found, (largest, typical), strict=True):
             rows = [row for documents in chosen for row in documents]
             found[name].append((float(np.median(lengths[rows]) / median), _with_main_label(data, model, chosen)))
     return {name: tuple(np.mean(rows, axis=0).tolist()) for name, rows in found.items()}
 
 
 def _with_main_label(data: Data, model: PLSA, chosen: list[list[int]]) -> float:
-    """The share of the documents that have the label with most tokens of their topic; NaN without labels."""
+    """Return the share of the documents with the main label of their topic; NaN without labels."""
     if data.labels is None:
         return np.nan
     names, numbers = np.unique(data.labels, return_inverse=True)
@@ -103,32 +105,35 @@ def _with_main_label(data: Data, model: PLSA, chosen: list[list[int]]) -> float:
     return float(np.mean([numbers[row] == main[topic] for topic, rows in enumerate(chosen) for row in rows]))
 
 
-def _known(value: float, digits: int) -> str:
+def _format(value: float, digits: int) -> str:
     return "-" if np.isnan(value) else f"{value:.{digits}f}"
 
 
-def judge(data: Data, K: int, seeds: int) -> None:
+def evaluate(data: Data, K: int, seeds: int) -> None:
+    """Print all figures of a corpus."""
     models = [PLSA(K, random_state=seed).fit(data.counts) for seed in range(seeds)]
     words, documents = word_figures(data, models), document_figures(data, models)
     print(f"{data.name}, K = {K}: {data.counts.shape[0]} documents, {data.counts.shape[1]} words, {seeds} seeds")
     print(f"  {'words by':24} {'NPMI in documents':>18} {'in windows of 10':>17} {'diversity':>10}")
     for name, (npmi, windows, diversity) in words.items():
-        print(f"  {name:24} {npmi:18.3f} {_known(windows, 3):>17} {diversity:10.2f}")
+        print(f"  {name:24} {npmi:18.3f} {_format(windows, 3):>17} {diversity:10.2f}")
     print(f"  {'first three documents':24} {'length over median':>18} {'with main label':>17}")
     for name, (length, match) in documents.items():
-        print(f"  {name:24} {length:18.1f} {_known(match, 2):>17}", flush=True)
+        print(f"  {name:24} {length:18.1f} {_format(match, 2):>17}", flush=True)
     npmi, windows, diversity = words["relevance on documents"]
     before, windows_before, _ = words["probability"]
-    bar = {10: "at least +40%", 20: "at least +20%"}.get(K, "")
-    figure(f"NPMI in documents over ranking by probability, {data.name}, K = {K}", f"{npmi / before - 1:+.0%}", bar)
-    figure(f"diversity of the words shown, {data.name}, K = {K}", f"{diversity:.2f}", "at least 0.95")
+    required = {10: "at least +40%", 20: "at least +20%"}.get(K, "")
+    report_figure(
+        f"NPMI in documents over ranking by probability, {data.name}, K = {K}", f"{npmi / before - 1:+.0%}", required
+    )
+    report_figure(f"diversity of the words shown, {data.name}, K = {K}", f"{diversity:.2f}", "at least 0.95")
     if data.sequences is not None:
-        figure(
+        report_figure(
             f"NPMI in windows over ranking by probability, {data.name}, K = {K}",
             f"{windows / windows_before - 1:+.0%}", "at least 0%",
         )  # fmt: skip
     length = documents["typical documents"][0]
-    figure(f"length of typical documents over the median, {data.name}, K = {K}", f"{length:.1f}", "at most 2")
+    report_figure(f"length of typical documents over the median, {data.name}, K = {K}", f"{length:.1f}", "at most 2")
 
 
 def main() -> None:
@@ -141,7 +146,7 @@ def main() -> None:
     corpora = newsgroups(options.documents), Data("AP", load_counts(AP), None, None)
     for data in corpora:
         for K in options.k:
-            judge(data, K, options.seeds)
+            evaluate(data, K, options.seeds)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""Other packages fitted to a likelihood, for benchmarks/solvers.py: (seconds, log-likelihood per token) on the way.
+"""Fits by other packages for benchmarks/solvers.py, as traces of (seconds, log-likelihood per token).
 
-All get 2 threads, and their likelihoods are computed by our function, outside their clock.
+All have 2 threads. Their likelihoods are computed by the same function, outside of the timed sections.
 
-- scikit-learn mu: NMF's only solver for this loss, from our start, float32, without its test of convergence; ten
-  iterations a call, so that the loss that a call computes first is a small part.
-- scikit-learn mu, nndsvda: the same from the start that it documents as its default; the start is in the clock.
-- scikit-learn MiniBatchNMF: what it documents for larger data, from our start, with its default batches (1024) and
-  forgetting (0.7), on shuffled documents, as the file has them by newsgroup. Its own weights of documents lag behind
-  its topics, so documents are folded in by us, for free.
-- enstop: PLSA with its random start; each point is a fit of its own, as it cannot go on from one, without its tests of
-  convergence, compiled before.
-- BigARTM: offline EM; one pass over a document a collection pass with reuse_theta, which is plain EM. Its default, ten
-  passes over a document, is measured too.
+- scikit-learn mu: the only solver of NMF for this loss, from the start of polyseme, float32, without its test of
+  convergence. A call runs ten iterations, because each call first computes the loss.
+- scikit-learn mu, nndsvda: the same from its default start, whose time is included.
+- scikit-learn MiniBatchNMF: recommended by its documentation for larger data; from the start of polyseme, with its
+  default batches (1024) and forgetting factor (0.7), on shuffled documents, because the file sorts them by newsgroup.
+  Its document weights lag behind its topics, so polyseme folds in the documents, which is not timed.
+- enstop: PLSA with its random start, without its tests of convergence, compiled before. It cannot continue a fit, so
+  each point is a separate fit.
+- BigARTM: offline EM with reuse_theta and one pass over a document in each pass over the collection, which is plain EM;
+  and its default, ten passes over a document.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from polyseme.kernels import padded
 
 Trace = list[tuple[float, float]]
 Factors = tuple[np.ndarray, np.ndarray]
-"""theta (documents x K) and phi (words x K)"""
+"""theta (documents x K) and phi (words x K)."""
 
 
-def corpus_of(X: sp.csr_array) -> MemoryCorpus:
+def as_corpus(X: sp.csr_array) -> MemoryCorpus:
     return MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
 
 
-def log_likelihood(source: MemoryCorpus, theta: np.ndarray, phi: np.ndarray) -> float:
-    """Of factors theta (documents x K) and phi (words x K), once they are normalized."""
+def log_likelihood(corpus: MemoryCorpus, theta: np.ndarray, phi: np.ndarray) -> float:
+    """Normalize theta (documents x K) and phi (words x K) and return their log-likelihood per token."""
     theta = theta / np.maximum(theta.sum(axis=1, keepdims=True), 1e-300)
     phi = phi / np.maximum(phi.sum(axis=0, keepdims=True), 1e-300)
-    logs = source.logs(padded(theta, np.float32), padded(phi, np.float32))
-    return source.total_log(logs) / source.tokens
+    logs = corpus.logs(padded(theta, np.float32), padded(phi, np.float32))
+    return corpus.total_log(logs) / corpus.tokens
 
 
-def by_sklearn(X: sp.csr_array, K: int, factors: Factors | None, limit: float) -> Trace:
-    """Multiplicative updates from the factors, or from its own default start."""
-    source, trace, used = corpus_of(X), [], 0.0
+def trace_sklearn(X: sp.csr_array, K: int, factors: Factors | None, limit: float) -> Trace:
+    """Run multiplicative updates from the factors, or from the default start of scikit-learn."""
+    corpus, trace, used = as_corpus(X), [], 0.0
     W, H, init = None, None, "nndsvda"
     if factors:
         totals = np.asarray(X.sum(axis=1)).reshape(-1, 1)
@@ -65,15 +65,15 @@ def by_sklearn(X: sp.csr_array, K: int, factors: Factors | None, limit: float) -
             X, W, H, n_components=K, init=init, solver="mu", beta_loss="kullback-leibler", tol=0, max_iter=10
         )
         used, init = used + time.perf_counter() - started, "custom"
-        trace.append((used, log_likelihood(source, W * H.sum(axis=1), H.T)))
+        trace.append((used, log_likelihood(corpus, W * H.sum(axis=1), H.T)))
     return trace
 
 
-class WatchedNMF(MiniBatchNMF):
-    """scikit-learn's estimator, which notes its topics after growing numbers of batches, until its time is over."""
+class RecordingNMF(MiniBatchNMF):
+    """MiniBatchNMF that records its topics after growing numbers of batches and stops at its time limit."""
 
-    def watch(self, limit: float) -> list[tuple[float, np.ndarray]]:
-        """The list that fit fills with (seconds, topics)."""
+    def record(self, limit: float) -> list[tuple[float, np.ndarray]]:
+        """Return the list that `fit` fills with (seconds, topics)."""
         self.limit_, self.points_, self.used_, self.next_ = limit, [], 0.0, 10
         self.started_ = time.perf_counter()
         return self.points_
@@ -88,33 +88,33 @@ class WatchedNMF(MiniBatchNMF):
         return over
 
 
-def by_minibatches(X: sp.csr_array, K: int, factors: Factors, limit: float) -> Trace:
-    source, order = corpus_of(X), np.random.default_rng(0).permutation(X.shape[0])
+def trace_sklearn_minibatch(X: sp.csr_array, K: int, factors: Factors, limit: float) -> Trace:
+    corpus, order = as_corpus(X), np.random.default_rng(0).permutation(X.shape[0])
     totals = np.asarray(X.sum(axis=1)).reshape(-1, 1)
     W = np.maximum(factors[0] * totals, 1e-8).astype(np.float32)[order]
     shuffled = sp.csr_array(X[order])
-    model = WatchedNMF(K, init="custom", beta_loss="kullback-leibler", tol=0, max_no_improvement=None, max_iter=10**4)
-    points = model.watch(limit)
+    model = RecordingNMF(K, init="custom", beta_loss="kullback-leibler", tol=0, max_no_improvement=None, max_iter=10**4)
+    points = model.record(limit)
     model._fit_transform(shuffled, W=W, H=np.ascontiguousarray(factors[1].T, dtype=np.float32))
     trace = []
     for seconds, H in points:
         topics = H / np.maximum(H.sum(axis=1, keepdims=True), 1e-30)
-        theta = fold_in(Model(K), source.counts, topics, None, n_threads=THREADS).doc_topic
-        trace.append((seconds, log_likelihood(source, theta, topics.T)))
+        theta = fold_in(Model(K), corpus.counts, topics, None, n_threads=THREADS).doc_topic
+        trace.append((seconds, log_likelihood(corpus, theta, topics.T)))
     return trace
 
 
-def by_enstop(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
+def trace_enstop(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
     from enstop import PLSA
 
-    source, matrix, trace = corpus_of(X), sp.csr_matrix(X), []
+    corpus, matrix, trace = as_corpus(X), sp.csr_matrix(X), []
     PLSA(n_components=K, n_iter=1, random_state=seed).fit(matrix)
     for iterations in (10, 20, 40, 80, 160, 320):
         model = PLSA(n_components=K, n_iter=iterations, n_iter_per_test=10**9, tolerance=0, random_state=seed)
         started = time.perf_counter()
         model.fit(matrix)
         used = time.perf_counter() - started
-        trace.append((used, log_likelihood(source, model.embedding_, model.components_.T)))
+        trace.append((used, log_likelihood(corpus, model.embedding_, model.components_.T)))
         if used > limit / 2:
             break
     return trace
@@ -122,7 +122,7 @@ def by_enstop(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
 
 @cache
 def _quiet_bigartm() -> None:
-    """Its log files go to the temporary folder, not to where we are; it takes this setting once a process."""
+    """Write the log files of BigARTM to the temporary folder; the setting can be made once per process."""
     import artm
 
     logging = artm.messages.ConfigureLoggingArgs()
@@ -130,11 +130,11 @@ def _quiet_bigartm() -> None:
     artm.wrapper.LibArtm(logging_config=logging)
 
 
-def by_bigartm(X: sp.csr_array, K: int, seed: int, limit: float, passes: int) -> Trace:
-    """passes: over a document in each pass over the collection."""
+def trace_bigartm(X: sp.csr_array, K: int, seed: int, limit: float, passes: int) -> Trace:
+    """Run offline EM with this number of passes over a document in each pass over the collection."""
     import artm
 
-    source, trace, used = corpus_of(X), [], 0.0
+    corpus, trace, used = as_corpus(X), [], 0.0
     folder = tempfile.mkdtemp()
     _quiet_bigartm()
     try:
@@ -158,7 +158,7 @@ def by_bigartm(X: sp.csr_array, K: int, seed: int, limit: float, passes: int) ->
             theta = model.get_theta().T
             theta.index = theta.index.astype(int)
             theta = theta.reindex(range(1, X.shape[0] + 1)).fillna(1 / K).to_numpy()
-            trace.append((used, log_likelihood(source, theta, model.phi_.reindex(words).fillna(0).to_numpy())))
+            trace.append((used, log_likelihood(corpus, theta, model.phi_.reindex(words).fillna(0).to_numpy())))
     finally:
         shutil.rmtree(folder)
     return trace
@@ -168,25 +168,25 @@ PEERS = ("scikit-learn", "enstop", "bigartm")
 
 
 def available(wanted: list[str]) -> list[str]:
-    """Those of PEERS that are wanted and can be imported; the others are told."""
+    """Return the wanted packages that can be imported, and print the others."""
     modules = {"scikit-learn": "sklearn", "bigartm": "artm"}
     return [name for name in PEERS if name in wanted and can_import(modules.get(name, name), name)]
 
 
 def peers(
-    X: sp.csr_array, K: int, seed: int, factors: Factors, limit: float, here: list[str]
+    X: sp.csr_array, K: int, seed: int, factors: Factors, limit: float, packages: list[str]
 ) -> dict[str, Callable[[], Trace]]:
-    """What each method of the packages does, by its name."""
-    work: dict[str, dict[str, Callable[[], Trace]]] = {
+    """Return a function for each method of the packages, by name."""
+    methods: dict[str, dict[str, Callable[[], Trace]]] = {
         "scikit-learn": {
-            "scikit-learn mu": lambda: by_sklearn(X, K, factors, limit),
-            "scikit-learn mu, nndsvda": lambda: by_sklearn(X, K, None, limit),
-            "scikit-learn MiniBatchNMF": lambda: by_minibatches(X, K, factors, limit),
+            "scikit-learn mu": lambda: trace_sklearn(X, K, factors, limit),
+            "scikit-learn mu, nndsvda": lambda: trace_sklearn(X, K, None, limit),
+            "scikit-learn MiniBatchNMF": lambda: trace_sklearn_minibatch(X, K, factors, limit),
         },
-        "enstop": {"enstop PLSA": lambda: by_enstop(X, K, seed, limit)},
+        "enstop": {"enstop PLSA": lambda: trace_enstop(X, K, seed, limit)},
         "bigartm": {
-            "BigARTM, 1 pass": lambda: by_bigartm(X, K, seed, limit, 1),
-            "BigARTM, 10 passes": lambda: by_bigartm(X, K, seed, limit, 10),
+            "BigARTM, 1 pass": lambda: trace_bigartm(X, K, seed, limit, 1),
+            "BigARTM, 10 passes": lambda: trace_bigartm(X, K, seed, limit, 10),
         },
     }
-    return {name: run for package in here for name, run in work[package].items()}
+    return {name: run for package in packages for name, run in methods[package].items()}

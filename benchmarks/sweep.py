@@ -1,14 +1,14 @@
-"""One EM iteration against scikit-learn's and enstop's, against sgemm, by threads, and its growth and memory.
+"""One EM iteration compared with scikit-learn, enstop and sgemm; its growth and memory.
 
     python benchmarks/sweep.py [--rounds 5] [--k 20 50] [--picture FILE]
 
-Our iterations and the peers' alternate in one process, and medians are compared: only ratios within a run count. An
-iteration of a peer is the difference of a longer and a shorter fit, so that its start is not counted.
+Iterations of polyseme and of the peers alternate in one process, and medians are compared; only ratios within a run are
+meaningful. The time of an iteration of a peer is the difference of a longer and a shorter fit, without the start.
 
 - scikit-learn: NMF(solver="mu", beta_loss="kullback-leibler"), the only solver for this loss; float32, and tol=0, which
-  spares it the test of convergence. Its BLAS has 2 threads; the rest of it knows one only.
-- enstop: PLSA, its plain class, which works in all threads that numba has; BlockParallelPLSA, which it offers for more
-  cores, is measured too. n_iter_per_test is out of reach, which spares them the likelihood.
+  disables the test of convergence. BLAS has 2 threads; the other parts use one.
+- enstop: PLSA, its plain class, with all threads of numba; and BlockParallelPLSA, which it offers for more cores.
+  n_iter_per_test is so large that the likelihood is not computed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from common import (
     PROC,
     THREADS,
     can_import,
-    compared,
     describe_machine,
-    figure,
-    left_out,
     load_counts,
-    seconds_of,
+    report_figure,
+    report_left_out,
+    report_ratio,
+    time_call,
 )
 from polyseme.core.model import Model
 from polyseme.core.shard import counts_of
@@ -47,37 +47,37 @@ from polyseme.solvers.initialize import random_topics
 warnings.filterwarnings("ignore")
 
 
-def our_run(X: sp.csr_array, K: int, threads: int, dtype: type = np.float32):
-    """A run of EM, warm: one iteration is done."""
-    source = MemoryCorpus(counts_of(X, np.dtype(dtype)), None, threads)
-    phi = padded(random_topics(source, K, np.random.default_rng(0)), dtype)
-    run = EM().begin(Model(K), source, padded(np.full((X.shape[0], K), 1 / K), dtype), phi)
+def start_run(X: sp.csr_array, K: int, threads: int, dtype: type = np.float32):
+    """Return a run of EM after one iteration."""
+    corpus = MemoryCorpus(counts_of(X, np.dtype(dtype)), None, threads)
+    phi = padded(random_topics(corpus, K, np.random.default_rng(0)), dtype)
+    run = EM().begin(Model(K), corpus, padded(np.full((X.shape[0], K), 1 / K), dtype), phi)
     run.advance()
     return run
 
 
 def sklearn_seconds(X: sp.csr_array, K: int, iterations: int = 3) -> Callable[[], float]:
-    """Seconds of one multiplicative iteration, when called."""
+    """Return a function that measures one multiplicative iteration in seconds."""
     rng = np.random.default_rng(0)
     W = rng.random((X.shape[0], K), dtype=np.float32)
     H = rng.random((K, X.shape[1]), dtype=np.float32)
 
     def fit(n: int) -> float:
         model = SklearnNMF(K, init="custom", solver="mu", beta_loss="kullback-leibler", max_iter=n, tol=0)
-        return seconds_of(lambda: model.fit_transform(X, W=W.copy(), H=H.copy()))
+        return time_call(lambda: model.fit_transform(X, W=W.copy(), H=H.copy()))
 
     return lambda: (fit(1 + iterations) - fit(1)) / iterations
 
 
 def enstop_seconds(X: sp.csr_array, K: int, kind: str, iterations: int = 3) -> Callable[[], float]:
-    """Seconds of one iteration of a class of enstop, when called; it is compiled before."""
+    """Return a function that measures one iteration of a class of enstop, which is compiled before."""
     import enstop
 
     matrix = sp.csr_matrix(X)
 
     def fit(n: int) -> float:
         model = getattr(enstop, kind)(n_components=K, n_iter=n, n_iter_per_test=10**9, tolerance=0, random_state=0)
-        return seconds_of(lambda: model.fit(matrix))
+        return time_call(lambda: model.fit(matrix))
 
     fit(1)
     return lambda: (fit(1 + iterations) - fit(1)) / iterations
@@ -85,11 +85,11 @@ def enstop_seconds(X: sp.csr_array, K: int, kind: str, iterations: int = 3) -> C
 
 def sgemm_gigaflops(n: int = 2048) -> float:
     a = np.random.default_rng(0).random((n, n), dtype=np.float32)
-    return 2 * n**3 / min(seconds_of(lambda: a @ a) for _ in range(5)) / 1e9
+    return 2 * n**3 / min(time_call(lambda: a @ a) for _ in range(5)) / 1e9
 
 
-def against_peers(X: sp.csr_array, K: int, rounds: int) -> None:
-    one, two = our_run(X, K, 1), our_run(X, K, THREADS)
+def compare_peers(X: sp.csr_array, K: int, rounds: int) -> None:
+    one, two = start_run(X, K, 1), start_run(X, K, THREADS)
     what = f"one EM iteration, K = {K}, float32"
     print(f"\nK = {K}: medians of {rounds} alternating rounds")
     ours, ours_one, blas = [], [], []
@@ -97,41 +97,43 @@ def against_peers(X: sp.csr_array, K: int, rounds: int) -> None:
     for kind in ("PLSA", "BlockParallelPLSA") if can_import("enstop") else ():
         peers[f"enstop {kind}"] = enstop_seconds(X, K, kind)
     for name, peer in peers.items():
-        beside, theirs = [], []
+        own, theirs = [], []
         for _ in range(rounds):
-            beside += [seconds_of(two.advance) for _ in range(8)]
+            own += [time_call(two.advance) for _ in range(8)]
             theirs.append(peer())
-            ours_one += [seconds_of(one.advance) for _ in range(4)]
+            ours_one += [time_call(one.advance) for _ in range(4)]
             blas.append(sgemm_gigaflops())
-        compared(what, name, float(np.median(beside)), float(np.median(theirs)))
-        ours += beside
-    mine, single, sgemm = (float(np.median(values)) for values in (ours, ours_one, blas))
-    speed = 6 * K * X.nnz / mine / 1e9
-    share = f"{100 * speed / sgemm:.0f}% ({speed:.1f} of {sgemm:.0f} GF/s; 6 K flop a non-zero)"
-    figure(f"share of sgemm's speed, K = {K}", share, "at least 10%")
-    figure(f"two threads over one, K = {K}", f"{single / mine:.2f}x ({single * 1e3:.1f} ms with one)")
+        report_ratio(what, name, float(np.median(own)), float(np.median(theirs)))
+        ours += own
+    both, single, sgemm = (float(np.median(values)) for values in (ours, ours_one, blas))
+    speed = 6 * K * X.nnz / both / 1e9
+    share = f"{100 * speed / sgemm:.0f}% ({speed:.1f} of {sgemm:.0f} GF/s; 6 K flop per non-zero)"
+    report_figure(f"share of sgemm's speed, K = {K}", share, "at least 10%")
+    report_figure(f"two threads over one, K = {K}", f"{single / both:.2f}x ({single * 1e3:.1f} ms with one)")
 
 
 def slope(sizes: list[float], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def growth(X: sp.csr_array, picture: Path | None) -> None:
-    fastest = lambda run: min(seconds_of(run.advance) for _ in range(7))  # noqa: E731
+def measure_growth(X: sp.csr_array, picture: Path | None) -> None:
+    fastest = lambda run: min(time_call(run.advance) for _ in range(7))  # noqa: E731
     parts = [sp.csr_array(X[: X.shape[0] // part]) for part in (8, 4, 2, 1)]
     sizes = [part.nnz for part in parts]
-    by_size = [fastest(our_run(part, 50, THREADS)) for part in parts]
-    figure("exponent of an iteration in non-zeros, K = 50", f"{slope(sizes, by_size):.2f}", "at most 1.1")
+    by_size = [fastest(start_run(part, 50, THREADS)) for part in parts]
+    report_figure("exponent of an iteration in non-zeros, K = 50", f"{slope(sizes, by_size):.2f}", "at most 1.1")
     widths = [64, 128, 256, 512]
-    by_width = [fastest(our_run(X, K, THREADS)) for K in widths]
+    by_width = [fastest(start_run(X, K, THREADS)) for K in widths]
     times = ", ".join(f"{K}: {value * 1e3:.0f} ms" for K, value in zip(widths, by_width, strict=True))
-    figure("exponent of an iteration in K from 64 to 512", f"{slope(widths, by_width):.2f} ({times})", "at most 1.15")
+    report_figure(
+        "exponent of an iteration in K from 64 to 512", f"{slope(widths, by_width):.2f} ({times})", "at most 1.15"
+    )
     if picture:
         plot([("non-zeros (K = 50)", sizes, by_size), (f"K ({X.nnz} non-zeros)", widths, by_width)], picture)
 
 
 def plot(cases: list[tuple[str, list[int], list[float]]], path: Path) -> None:
-    """Milliseconds of an iteration, and the line on which they would grow in proportion."""
+    """Draw the milliseconds of an iteration, and a line for growth in proportion."""
     from matplotlib.figure import Figure
 
     canvas = Figure(figsize=(8, 3.4), layout="constrained")
@@ -142,17 +144,17 @@ def plot(cases: list[tuple[str, list[int], list[float]]], path: Path) -> None:
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
         axes.set_yticks(milliseconds, [f"{value:.3g}" for value in milliseconds], fontsize=8)
         axes.minorticks_off()
-        axes.set(xlabel=name, ylabel="ms an iteration")
+        axes.set(xlabel=name, ylabel="ms per iteration")
         axes.grid(True, alpha=0.3)
         axes.legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     canvas.savefig(path, dpi=90)
 
 
-def memory(K: int) -> None:
-    """Peak memory of a fit beyond the process with the data loaded, in a process of its own."""
+def measure_memory(K: int) -> None:
+    """Print the peak memory of a fit beyond that of the process with the data, in a separate process."""
     if not PROC.exists():
-        left_out("peak memory", f"it is read from {PROC}, which Linux has")
+        report_left_out("peak memory", f"it is read from {PROC}, which exists on Linux only")
         return
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]);"
@@ -169,7 +171,7 @@ def memory(K: int) -> None:
         ).stdout
         extra, data = (float(value) for value in output.split())
         what = f"peak memory beyond the input, K = {K}, solver {solver}"
-        figure(what, f"{extra / data:.2f} x (CSR + factors), {extra:.0f} MB", "at most 3 x")
+        report_figure(what, f"{extra / data:.2f} x (CSR + factors), {extra:.0f} MB", "at most 3 x")
 
 
 def main() -> None:
@@ -182,10 +184,10 @@ def main() -> None:
     X = load_counts(NEWSGROUPS)
     print(f"newsgroups_df10: {X.shape[0]} x {X.shape[1]}, {X.nnz} non-zeros")
     for K in arguments.k:
-        against_peers(X, K, arguments.rounds)
+        compare_peers(X, K, arguments.rounds)
     print()
-    growth(X, arguments.picture)
-    memory(50)
+    measure_growth(X, arguments.picture)
+    measure_memory(50)
 
 
 if __name__ == "__main__":

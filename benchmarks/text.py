@@ -1,12 +1,13 @@
-"""Raw text to counts: MB/s of Vectorizer and of scikit-learn's CountVectorizer, in one run, on 20 Newsgroups.
+"""From texts to counts: speed of Vectorizer and of scikit-learn's CountVectorizer on 20 Newsgroups.
 
     python benchmarks/text.py [--rounds 3] [--more]
 
-With --more also n-grams, phrases, many tiny documents, one long document, and the memory that a stream needs.
+--more adds n-grams, phrases, many small documents, one long document, and the memory that a stream needs.
 
-CountVectorizer has its defaults, with which both give the same counts (checked first); it knows one thread only, so
-ours is shown with one and with two. For stems it gets the way that it documents, an analyzer, which calls PyStemmer for
-all words of a document at once, with its cache. HashingVectorizer is no peer: it keeps no vocabulary.
+CountVectorizer has its defaults, for which both give the same counts (checked first). It uses one thread; Vectorizer is
+measured with one and with two. For stems, CountVectorizer uses an analyzer, as its documentation recommends, which
+calls PyStemmer for all words of a document at once, with its cache. HashingVectorizer is not compared, because it has
+no vocabulary.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from typing import Any
 import Stemmer
 from sklearn.feature_extraction.text import CountVectorizer
 
-from common import NEWS_TEXTS, THREADS, anonymous_memory, compared, describe_machine, figure, load_lines, seconds_of
+from common import (
+    NEWS_TEXTS,
+    THREADS,
+    anonymous_memory,
+    describe_machine,
+    load_lines,
+    report_figure,
+    report_ratio,
+    time_call,
+)
 from polyseme.text import Vectorizer
 
 Runs = dict[str, Callable[[], Any]]
@@ -29,17 +39,17 @@ PEER = "scikit-learn CountVectorizer"
 
 
 def stemmed_analyzer() -> Callable[[str], list[str]]:
-    """CountVectorizer's own words, each stemmed by PyStemmer, which remembers the last ten thousand."""
+    """Return an analyzer that stems the words of CountVectorizer with PyStemmer, which caches ten thousand words."""
     words, stemmer = CountVectorizer().build_analyzer(), Stemmer.Stemmer("english")
     return lambda text: stemmer.stemWords(words(text))
 
 
 def measure(what: str, runs: Runs, megabytes: float, rounds: int, *, baseline: str = "") -> None:
-    """Rounds of all runs in turn; medians, and how many times the speed of the peer (baseline) the others have."""
+    """Run all of them alternately and print medians, and ratios to the speed of the peer (`baseline`)."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
-            times[name].append(seconds_of(run))
+            times[name].append(time_call(run))
     print(f"\n{what}")
     speeds = {name: megabytes / median(seconds) for name, seconds in times.items()}
     for name, speed in speeds.items():
@@ -47,15 +57,15 @@ def measure(what: str, runs: Runs, megabytes: float, rounds: int, *, baseline: s
     for name, speed in speeds.items():
         if baseline and name != baseline:
             threads = name.rpartition("n_jobs=")[2].rstrip(")") if "n_jobs=" in name else str(THREADS)
-            compared(f"{what}, {threads} thread{'s' * (threads != '1')}", PEER, speed, speeds[baseline], "MB/s")
+            report_ratio(f"{what}, {threads} thread{'s' * (threads != '1')}", PEER, speed, speeds[baseline], "MB/s")
 
 
-def main_figures(texts: list[str], megabytes: float, rounds: int) -> None:
+def compare_defaults(texts: list[str], megabytes: float, rounds: int) -> None:
     theirs, ours = CountVectorizer(), Vectorizer()
-    expected, counts = theirs.fit_transform(texts), ours.fit_transform(texts)  # also warms the tables of characters
+    expected, counts = theirs.fit_transform(texts), ours.fit_transform(texts)  # also fills the tables of characters
     equal = ours.vocabulary_ == theirs.vocabulary_ and (counts != expected).nnz == 0
     print(f"counts {counts.shape[0]} x {counts.shape[1]}, {counts.nnz} non-zeros")
-    figure("counts equal to CountVectorizer's", "yes" if equal else "no", "yes")
+    report_figure("counts equal to CountVectorizer's", "yes" if equal else "no", "yes")
 
     def fit(**parameters: Any) -> Callable[[], Any]:
         return lambda: Vectorizer(**parameters).fit_transform(texts)
@@ -74,7 +84,7 @@ def main_figures(texts: list[str], megabytes: float, rounds: int) -> None:
     measure("counting stems", stemmed, megabytes, rounds, baseline=peer)
 
 
-def more_figures(texts: list[str], megabytes: float) -> None:
+def compare_settings(texts: list[str], megabytes: float) -> None:
     def pair(**parameters: Any) -> Runs:
         return {
             "CountVectorizer": lambda: CountVectorizer(**parameters).fit_transform(texts),
@@ -103,22 +113,22 @@ def more_figures(texts: list[str], megabytes: float) -> None:
 
 
 def stream_memory(texts: list[str]) -> None:
-    """What a stream of ten times the corpus needs beyond its counts, against the corpus itself."""
+    """Print the memory beyond the counts for the corpus and for a stream of ten times its size."""
 
     def stream(times: int) -> Iterator[str]:
         for _ in range(times):
             for text in texts:
-                yield text + " "  # a new string, that nobody else keeps
+                yield text + " "  # a new string without other references
 
     print("\npeak memory of a stream, beyond the counts")
     for times in (1, 10):
         for name in ("fit_transform", "fit"):
-            peak, own = peak_beyond(lambda name=name, times=times: getattr(Vectorizer(), name)(stream(times)))
+            peak, own = peak_beyond_result(lambda name=name, times=times: getattr(Vectorizer(), name)(stream(times)))
             print(f"  {name}, {times} x the corpus: {peak / 2**20:.0f} MB beyond {own / 2**20:.0f} MB of counts")
 
 
-def peak_beyond(work: Callable[[], Any]) -> tuple[int, int]:
-    """Most anonymous memory while `work` ran, beyond what was there before and the arrays it returned; and those."""
+def peak_beyond_result(call: Callable[[], Any]) -> tuple[int, int]:
+    """Return the peak anonymous memory of a call beyond the arrays that it returns, and the size of these."""
     before, most, done = anonymous_memory(), 0, threading.Event()
 
     def watch() -> None:
@@ -128,7 +138,7 @@ def peak_beyond(work: Callable[[], Any]) -> tuple[int, int]:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    counts = work()
+    counts = call()
     done.set()
     watcher.join()
     own = sum(getattr(counts, part).nbytes for part in ("data", "indices", "indptr") if hasattr(counts, part))
@@ -148,10 +158,10 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     texts = [row["text"] for row in load_lines(NEWS_TEXTS)]
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
-    print(f"20 Newsgroups: {len(texts)} documents, {megabytes:.1f} MB; {cores} cores may be used")
-    main_figures(texts, megabytes, arguments.rounds)
+    print(f"20 Newsgroups: {len(texts)} documents, {megabytes:.1f} MB; {cores} cores available")
+    compare_defaults(texts, megabytes, arguments.rounds)
     if arguments.more:
-        more_figures(texts, megabytes)
+        compare_settings(texts, megabytes)
 
 
 if __name__ == "__main__":

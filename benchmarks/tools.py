@@ -1,4 +1,4 @@
-"""Whole fits of the tools that people know: seconds, and how well the topics predict held-out documents.
+"""Complete fits with well-known tools: seconds, and perplexity of held-out documents.
 
     python benchmarks/tools.py [--k 20] [--documents 18774] [--picture docs/pictures/tools.png]
 
@@ -12,8 +12,8 @@ settings that its documentation shows or defaults to:
     tomotopy LDA                      1000 iterations as in its examples, workers=2
 
 Only the fit is timed; converting the counts to the tool's own form is not. A tenth of the documents is held out. All
-topics are judged by one function: half of the words of each held-out document are folded in by maximum likelihood, and
-the other half is predicted (completion perplexity, with 1% of the unigram; lower is better).
+topics are evaluated by one function: half of the words of each held-out document are folded in by maximum likelihood,
+and the other half is predicted (completion perplexity, with 1% of the unigram; lower is better).
 """
 
 from __future__ import annotations
@@ -28,33 +28,34 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from common import NEWSGROUPS, THREADS, can_import, compared, describe_machine, figure, load_counts
+from common import NEWSGROUPS, THREADS, can_import, describe_machine, load_counts, report_figure, report_ratio
 from polyseme import LDA, PLSA
 
 warnings.filterwarnings("ignore")
 
 
 class Fit(NamedTuple):
-    """What a tool needed, and how good its topics are."""
+    """Time of a tool, and the quality of its topics."""
 
     tool: str
     seconds: float
     perplexity: float
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def time_result(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of a call, and its result."""
     started = time.perf_counter()
-    made = work()
-    return time.perf_counter() - started, made
+    result = call()
+    return time.perf_counter() - started, result
 
 
-def our_plsa(counts: sp.csr_array, k: int) -> tuple[float, Any]:
-    seconds, model = timed(lambda: PLSA(k, random_state=0, n_jobs=THREADS).fit(counts))
+def polyseme_plsa(counts: sp.csr_array, k: int) -> tuple[float, Any]:
+    seconds, model = time_result(lambda: PLSA(k, random_state=0, n_jobs=THREADS).fit(counts))
     return seconds, model.components_
 
 
-def our_lda(counts: sp.csr_array, k: int) -> tuple[float, Any]:
-    seconds, model = timed(lambda: LDA(k, random_state=0, n_jobs=THREADS).fit(counts))
+def polyseme_lda(counts: sp.csr_array, k: int) -> tuple[float, Any]:
+    seconds, model = time_result(lambda: LDA(k, random_state=0, n_jobs=THREADS).fit(counts))
     return seconds, model.components_
 
 
@@ -62,7 +63,7 @@ def sklearn_nmf(counts: sp.csr_array, k: int) -> tuple[float, Any]:
     from sklearn.decomposition import NMF
 
     model = NMF(k, solver="mu", beta_loss="kullback-leibler", init="random", max_iter=200, random_state=0)
-    seconds, _ = timed(lambda: model.fit(counts))
+    seconds, _ = time_result(lambda: model.fit(counts))
     return seconds, model.components_
 
 
@@ -70,7 +71,7 @@ def sklearn_lda(counts: sp.csr_array, k: int) -> tuple[float, Any]:
     from sklearn.decomposition import LatentDirichletAllocation
 
     model = LatentDirichletAllocation(k, n_jobs=THREADS, random_state=0)
-    seconds, _ = timed(lambda: model.fit(counts))
+    seconds, _ = time_result(lambda: model.fit(counts))
     return seconds, model.components_
 
 
@@ -80,7 +81,9 @@ def gensim_lda(counts: sp.csr_array, k: int) -> tuple[float, Any]:
 
     corpus = list(Sparse2Corpus(counts.T.tocsc().astype(np.int64)))
     names = {word: str(word) for word in range(counts.shape[1])}
-    seconds, model = timed(lambda: LdaMulticore(corpus, k, id2word=names, passes=10, workers=THREADS, random_state=0))
+    seconds, model = time_result(
+        lambda: LdaMulticore(corpus, k, id2word=names, passes=10, workers=THREADS, random_state=0)
+    )
     return seconds, model.get_topics()
 
 
@@ -93,32 +96,32 @@ def tomotopy_lda(counts: sp.csr_array, k: int) -> tuple[float, Any]:
         row = np.repeat(counts.indices[start:end], counts.data[start:end].astype(np.int64))
         if len(row):
             model.add_doc(words[row].tolist())
-    seconds, _ = timed(lambda: model.train(1000, workers=THREADS))
+    seconds, _ = time_result(lambda: model.train(1000, workers=THREADS))
     topics = np.zeros((k, counts.shape[1]))
     topics[:, [int(word) for word in model.used_vocabs]] = [model.get_topic_word_dist(topic) for topic in range(k)]
     return seconds, topics
 
 
 TOOLS: dict[str, tuple[str, Callable[[sp.csr_array, int], tuple[float, Any]]]] = {
-    "polyseme PLSA": ("polyseme", our_plsa),
-    "polyseme LDA": ("polyseme", our_lda),
+    "polyseme PLSA": ("polyseme", polyseme_plsa),
+    "polyseme LDA": ("polyseme", polyseme_lda),
     "scikit-learn NMF (KL)": ("sklearn", sklearn_nmf),
     "scikit-learn LDA": ("sklearn", sklearn_lda),
     "gensim LDA": ("gensim", gensim_lda),
     "tomotopy LDA": ("tomotopy", tomotopy_lda),
 }
 MODELS = {"scikit-learn NMF (KL)": "polyseme PLSA"}
-"""which of our fits is the same model; LDA for the others"""
+"""Fits of polyseme with the same model; `polyseme LDA` for all others."""
 
 
-def judged(topics: Any, train: sp.csr_array, test: sp.csr_array) -> float:
-    """The completion perplexity of the held-out documents under these topics."""
+def completion_perplexity(topics: Any, train: sp.csr_array, test: sp.csr_array) -> float:
+    """Return the completion perplexity of the held-out documents for these topics."""
     base = PLSA(2, max_iter=1, random_state=0, dtype="float64").fit(train)
     return float(base.with_topics(np.asarray(topics, dtype=np.float64), train).completion_perplexity(test))
 
 
 def draw(fits: list[Fit], path: Path) -> None:
-    """Bars of seconds, with the perplexity of each fit beside them."""
+    """Draw bars of seconds, labeled with the perplexity of each fit."""
     from matplotlib.figure import Figure
 
     fits = sorted(fits, key=lambda fit: fit.seconds, reverse=True)
@@ -138,28 +141,28 @@ def draw(fits: list[Fit], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--k", type=int, default=20)
-    parser.add_argument("--documents", type=int, help="only so many, drawn at random")
+    parser.add_argument("--documents", type=int, help="number of documents, drawn at random")
     parser.add_argument("--picture", type=Path)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     describe_machine("gensim", "tomotopy")
     counts = load_counts(NEWSGROUPS)
-    rows = np.random.default_rng(0).permutation(counts.shape[0])[: chosen.documents]
+    rows = np.random.default_rng(0).permutation(counts.shape[0])[: arguments.documents]
     cut = len(rows) // 10
     test, train = counts[np.sort(rows[:cut])], counts[np.sort(rows[cut:])]
     fits = []
     for tool, (module, fit) in TOOLS.items():
         if not can_import(module, tool):
             continue
-        seconds, topics = fit(train, chosen.k)
-        fits.append(Fit(tool, seconds, judged(topics, train, test)))
-        figure(f"{tool}, K = {chosen.k}", f"{seconds:.1f} s, completion perplexity {fits[-1].perplexity:.1f}")
+        seconds, topics = fit(train, arguments.k)
+        fits.append(Fit(tool, seconds, completion_perplexity(topics, train, test)))
+        report_figure(f"{tool}, K = {arguments.k}", f"{seconds:.1f} s, completion perplexity {fits[-1].perplexity:.1f}")
     by_tool = {fit.tool: fit for fit in fits}
     for fit in fits:
         if not fit.tool.startswith("polyseme"):
             ours = by_tool[MODELS.get(fit.tool, "polyseme LDA")]
-            compared(f"whole fit, K = {chosen.k}", fit.tool, ours.seconds, fit.seconds)
-    if chosen.picture:
-        draw(fits, chosen.picture)
+            report_ratio(f"whole fit, K = {arguments.k}", fit.tool, ours.seconds, fit.seconds)
+    if arguments.picture:
+        draw(fits, arguments.picture)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The runner of the benchmarks and its report, on made-up outcomes and on the smallest of them; no figure is judged."""
+"""The runner of the benchmarks and its report, on artificial outcomes and on the smallest benchmark."""
 
 import importlib
 import re
@@ -23,7 +23,7 @@ left out: bigartm: it cannot be imported here (No module named 'six')
 
 @pytest.fixture
 def modules(monkeypatch):
-    """The modules of the folder by name, as its scripts import them."""
+    """Return a function that imports a module of the folder by name, as the scripts do."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     for name in HELPERS:
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -37,13 +37,13 @@ def run_all(modules):
 
 @pytest.fixture
 def outcomes(modules):
-    """One that went well, one that lacked its data, one that failed."""
-    of = modules("report").Outcome
+    """Return one successful, one skipped and one failed outcome."""
+    outcome = modules("report").Outcome
     missing = modules("common").DATA / "x.npz"
     return [
-        of("sweep", "One EM iteration", "benchmarks/sweep.py --rounds 2", PRINTED, 60.0),
-        of("lda", "LDA", "benchmarks/lda.py", "", 1.0, 77, f"There is no {missing}: set POLYSEME_DATA."),
-        of("text", "Counting words", "benchmarks/text.py", "half of it\n", 29.0, 1, "ValueError: no."),
+        outcome("sweep", "One EM iteration", "benchmarks/sweep.py --rounds 2", PRINTED, 60.0),
+        outcome("lda", "LDA", "benchmarks/lda.py", "", 1.0, 77, f"There is no {missing}: set POLYSEME_DATA."),
+        outcome("text", "Counting words", "benchmarks/text.py", "half of it\n", 29.0, 1, "ValueError: no."),
     ]
 
 
@@ -60,7 +60,7 @@ def test_arguments_are_those_of_the_scripts(run_all):
             assert set(re.findall(r"(?:^| )(--[\w-]+)", form)) <= known, name
 
 
-def test_ratios_and_figures_are_read_from_what_is_printed(modules, outcomes):
+def test_ratios_and_figures_are_read_from_the_output(modules, outcomes):
     report = modules("report")
     first, second = report.ratios(outcomes)
     assert first == ("sweep", "one EM iteration, K = 20", "scikit-learn NMF mu", "17.2 ms", "647 ms", "37.6x")
@@ -68,7 +68,7 @@ def test_ratios_and_figures_are_read_from_what_is_printed(modules, outcomes):
     assert report.figures(outcomes) == [("sweep", "share of sgemm's speed", "12%", "at least 10%")]
 
 
-def test_the_report_tells_ratios_skips_and_failures(modules, outcomes):
+def test_the_report_lists_ratios_skips_and_failures(modules, outcomes):
     report = modules("report")
     text = report.report(outcomes, full=False, peers=["gensim"], pictures=["ratios.png"], date="2026-01-31")
     assert "Written by `make bench` (the small form) on 2026-01-31, in 1.5 minutes." in text
@@ -88,9 +88,9 @@ def test_the_report_tells_ratios_skips_and_failures(modules, outcomes):
     assert str(BENCHMARKS.parent) not in text
 
 
-def test_the_report_of_the_full_form_without_losses(modules, outcomes):
-    of = modules("report").Outcome
-    text = modules("report").report([of("sweep", "One", "a.py", "fine\n", 6.0)], full=True, peers=[], pictures=[])
+def test_the_report_of_the_full_form_with_nothing_left_out(modules, outcomes):
+    outcome = modules("report").Outcome
+    text = modules("report").report([outcome("sweep", "One", "a.py", "fine\n", 6.0)], full=True, peers=[], pictures=[])
     assert "`make bench BENCH_OPTIONS=--full` (the full form)" in text
     assert "## Left out\n\nNothing.\n" in text
     assert "## Comparison with other packages" not in text
@@ -113,13 +113,13 @@ def test_ratios_are_drawn(modules, outcomes, tmp_path):
         (10.0, 120.0, "MB", "10.0 MB | 120 MB | 12.0x"),
     ],
 )
-def test_a_comparison_says_how_many_times_better(modules, capsys, ours, theirs, unit, line):
-    modules("common").compared("work", "peer", ours, theirs, unit)
+def test_a_ratio_states_how_many_times_better(modules, capsys, ours, theirs, unit, line):
+    modules("common").report_ratio("work", "peer", ours, theirs, unit)
     assert capsys.readouterr().out == f"ratio: work | peer | {line}\n"
 
 
-def test_a_peer_that_did_not_get_there_needs_more(modules, capsys):
-    modules("common").compared("work", "peer", 1.0, 15.0, at_least=True)
+def test_a_peer_that_missed_the_target_has_a_lower_bound(modules, capsys):
+    modules("common").report_ratio("work", "peer", 1.0, 15.0, at_least=True)
     assert capsys.readouterr().out == "ratio: work | peer | 1.00 s | >15.0 s | >15.0x\n"
 
 
@@ -137,46 +137,52 @@ def test_a_peer_that_cannot_be_imported_is_left_out(modules, capsys, tmp_path, m
 
 
 @pytest.fixture
-def made_up(run_all, tmp_path, monkeypatch):
-    """Runs a script of three lines as if it were a benchmark."""
+def run_code(run_all, tmp_path, monkeypatch):
+    """Return a function that runs code as a benchmark."""
 
     def run(code, limit=60.0):
         script = tmp_path / "script.py"
         script.write_text(code)
         monkeypatch.setattr(run_all.Benchmark, "path", lambda self, name: str(script))
         monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS))
-        monkeypatch.setitem(run_all.BENCHMARKS, "made-up", run_all.Benchmark("Made up", "--picture {pictures}/a.png"))
-        return run_all.run("made-up", False, limit, tmp_path / "pictures")
+        monkeypatch.setitem(
+            run_all.BENCHMARKS, "artificial", run_all.Benchmark("Artificial", "--picture {pictures}/a.png")
+        )
+        return run_all.run("artificial", False, limit, tmp_path / "pictures")
 
     return run
 
 
-def test_peers_get_as_many_threads(made_up):
-    outcome = made_up("import os, sys; print(os.environ['OMP_NUM_THREADS'], os.environ['NUMBA_NUM_THREADS'], sys.argv)")
+def test_peers_have_the_same_number_of_threads(run_code):
+    outcome = run_code(
+        "import os, sys; print(os.environ['OMP_NUM_THREADS'], os.environ['NUMBA_NUM_THREADS'], sys.argv)"
+    )
     assert outcome.code == 0
     assert outcome.output.startswith("2 2 ")
     assert "pictures/a.png" in outcome.output
 
 
-def test_a_benchmark_without_its_data_is_skipped(made_up):
-    outcome = made_up("from pathlib import Path; from common import needed; needed(Path('absent.npz')); print('more')")
+def test_a_benchmark_without_its_data_is_skipped(run_code):
+    outcome = run_code(
+        "from pathlib import Path; from common import require_file; require_file(Path('absent.npz')); print(1)"
+    )
     assert outcome.skipped
     assert not outcome.failed
     assert outcome.output == ""
     assert outcome.message == "There is no absent.npz: set POLYSEME_DATA to the folder that holds the data."
 
 
-def test_a_benchmark_that_breaks_has_failed(made_up):
-    outcome = made_up("print('first', flush=True); import no_such_module")
+def test_a_benchmark_that_breaks_has_failed(run_code):
+    outcome = run_code("print('first', flush=True); import no_such_module")
     assert outcome.failed
     assert not outcome.skipped
     assert outcome.output == "first\n"
     assert outcome.message == "ModuleNotFoundError: No module named 'no_such_module'"
 
 
-def test_a_benchmark_that_takes_too_long_is_stopped_with_its_children(made_up):
+def test_a_benchmark_that_takes_too_long_is_stopped_with_its_children(run_code):
     code = "import subprocess, sys; print('first', flush=True); subprocess.run(['sleep', '60'])"
-    outcome = made_up(code, limit=1.5)
+    outcome = run_code(code, limit=1.5)
     assert outcome.failed
     assert outcome.seconds < 30
     assert outcome.message == "it was stopped after 2 seconds"
@@ -190,22 +196,22 @@ def test_a_benchmark_is_run_and_reported(run_all, tmp_path):
     assert not outcome.failed
     assert "`python benchmarks/reading_memory.py --gigabytes 0.1`" in text
     assert "gensim" in text
-    if outcome.skipped:  # memory is read from /proc
+    if outcome.skipped:  # without /proc
         assert f"reading_memory was skipped: {outcome.message}" in text
     else:
         assert re.search(r"\| reading_memory \| reading JSON lines \| \d+ MB a CPU second \|  \|", text)
 
 
-def test_an_iteration_of_a_cluster_is_visits_sums_and_topics(modules):
+def test_an_iteration_of_a_cluster_is_e_steps_sums_and_topics(modules):
     plan = modules("cluster_plan")
-    rates = plan.Rates(nanoseconds=100.0, merge=1e9, finish=2e9, transfer=1e9)
+    rates = plan.Rates(nanoseconds=100.0, merge=1e9, m_step=2e9, transfer=1e9)
     size = plan.Size(topics=16, words=1000, documents=100, shard_nonzeros=[10**6] * 8)
     sums = 8 * 1000 * 16
     alone = plan.iteration(size, 1, rates, 1e9)
-    assert alone.visits == pytest.approx(8 * (0.1 + sums / 1e9))
+    assert alone.e_steps == pytest.approx(8 * (0.1 + sums / 1e9))
     assert (alone.tree, alone.topics_out) == (pytest.approx(sums / 2e9), 0)
     four = plan.iteration(size, 4, rates, 1e8)
-    assert four.visits == pytest.approx(alone.visits / 4)
+    assert four.e_steps == pytest.approx(alone.e_steps / 4)
     assert four.tree == pytest.approx(3 * (sums / 1e8 + sums / 1e9) + sums / 2e9)
     assert four.topics_out == pytest.approx(2 * (sums / 2) / 1e8)
     slow = plan.iteration(size, 4, rates, 1e8, np.r_[np.ones(6), 0.5, 0.5])
