@@ -74,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> dict[float, list[int]]:
             print("   ", " ".join(words))
     often = np.flatnonzero(model.unigram_ > 5e-3)
     print("share of a frequent word's occurrences that the background explains:")
-    for word in often[np.argsort(-model.background_share_[often])][:8]:
-        print(f"    {vocabulary[word]:10s} {model.background_share_[word]:.2f}")
+    for word in often[np.argsort(-model.word_background_[often])][:8]:
+        print(f"    {vocabulary[word]:10s} {model.word_background_[word]:.2f}")
     picture(options.pictures / "background.png", function_words)
     return function_words
 

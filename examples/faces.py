@@ -26,9 +26,9 @@ DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared"
 
 def recognised(vectors: np.ndarray, people: np.ndarray) -> float:
     """Return the share of images whose nearest neighbor shows the same person."""
-    apart = pairwise_distances(vectors)
-    np.fill_diagonal(apart, np.inf)
-    return float((people[apart.argmin(axis=1)] == people).mean())
+    distances = pairwise_distances(vectors)
+    np.fill_diagonal(distances, np.inf)
+    return float((people[distances.argmin(axis=1)] == people).mean())
 
 
 def picture(path: Path, faces: np.ndarray, rebuilt: np.ndarray, parts: np.ndarray, order: str) -> None:

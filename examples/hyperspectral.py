@@ -59,7 +59,7 @@ def to_one(rows: np.ndarray) -> np.ndarray:
 
 
 def smallest_simplex(Y: np.ndarray, K: int) -> Unmixed:
-    """RealTopicModel as it comes: the smallest simplex with its soft margin, then EM."""
+    """Fit RealTopicModel with its defaults: the smallest simplex with its soft margin, then EM."""
     brightness = Y.sum(axis=1)
     model = RealTopicModel(PLSA(K, solver="em")).fit(to_one(Y), sample_weight=brightness)
     purest = np.argsort(-model.doc_topic_, axis=0, kind="stable")[: max(1, len(Y) // 100)]
@@ -68,19 +68,19 @@ def smallest_simplex(Y: np.ndarray, K: int) -> Unmixed:
 
 
 def pure_pixels(Y: np.ndarray, K: int) -> np.ndarray:
-    """Vertex method: the pixels farthest from each other in the plane of the normalised spectra (SPA)."""
+    """Return the pixels farthest from each other in the plane of the normalized spectra (vertex method, SPA)."""
     Z = to_one(Y)
     return farthest_points(Plane.of(Z, np.ones(len(Z)), K - 1).coordinates(Z), K)
 
 
 def vertex(Y: np.ndarray, K: int) -> Unmixed:
-    """Pure pixels, then least squares with weights of sum one, on normalised spectra and on those as they are."""
+    """Find pure pixels, then solve least squares with weights of sum one, on normalized and on original spectra."""
     pure = Y[pure_pixels(Y, K)]
     return Unmixed(Hull(to_one(pure)).weights(to_one(Y)), Hull(pure).weights(Y), pure)
 
 
 def vertex_cone(Y: np.ndarray, K: int) -> Unmixed:
-    """Pure pixels, then non-negative least squares."""
+    """Find pure pixels, then solve non-negative least squares."""
     pure = Y[pure_pixels(Y, K)]
     amounts = np.array([nnls(pure.T, y)[0] for y in Y])
     return Unmixed(to_one(amounts * pure.sum(axis=1)), to_one(amounts), pure)
@@ -102,7 +102,7 @@ METHODS = {
 
 
 def scores(found: Unmixed, A: np.ndarray, E: np.ndarray) -> tuple[Scores, np.ndarray]:
-    """Scores after matching materials by their spectra's angles (no abundance is looked at); and the order."""
+    """Return the scores after matching materials by the angles of their spectra only, and the order."""
     cosine = (found.spectra @ E.T) / np.outer(np.linalg.norm(found.spectra, axis=1), np.linalg.norm(E, axis=1))
     angles = np.degrees(np.arccos(np.clip(cosine, -1, 1))).T
     rows, order = linear_sum_assignment(angles)
@@ -116,7 +116,7 @@ def scores(found: Unmixed, A: np.ndarray, E: np.ndarray) -> tuple[Scores, np.nda
 
 
 def picture(path: Path, title: str, shape: Sequence[int], maps: dict[str, np.ndarray]) -> None:
-    """One row a method, one column a material."""
+    """Plot one row per method and one column per material."""
     import matplotlib
 
     matplotlib.use("Agg")

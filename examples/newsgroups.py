@@ -26,8 +26,8 @@ DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared"
 def shares_of(doc_topic: np.ndarray, labels: list[str]) -> tuple[list[str], np.ndarray]:
     """Return the label names and the mean P(z|d) of the documents of each label (labels x topics)."""
     names = sorted(set(labels))
-    of = np.array([names.index(label) for label in labels])
-    return names, np.array([doc_topic[of == number].mean(axis=0) for number in range(len(names))])
+    label_index = np.array([names.index(label) for label in labels])
+    return names, np.array([doc_topic[label_index == number].mean(axis=0) for number in range(len(names))])
 
 
 def picture(path: Path, names: list[str], shares: np.ndarray, words: list[str]) -> None:

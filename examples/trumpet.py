@@ -56,7 +56,7 @@ def nmf(S: np.ndarray, K: int) -> Separated:
 
 
 def farthest_frames(S: np.ndarray, K: int) -> Separated:
-    """Vertex method: frames far from each other as spectra, and least squares with weights of sum one."""
+    """Take frames far from each other as spectra (vertex method), and solve least squares with weights of sum one."""
     spectra = S[farthest_points(Plane.of(S, np.ones(len(S)), K - 1).coordinates(S), K)]
     return Separated(Hull(spectra).weights(S), spectra)
 
@@ -65,7 +65,7 @@ METHODS = {"RealTopicModel": real, "farthest frames": farthest_frames, "PLSA": p
 
 
 def loudest_note(spectrum: np.ndarray, sr: float) -> float:
-    """Frequency (Hz) of a spectrum's largest value."""
+    """Return the frequency (Hz) of the largest value of a spectrum."""
     return float(spectrum.argmax() * sr / (2 * (len(spectrum) - 1)))
 
 

@@ -32,48 +32,48 @@ class Pair(NamedTuple):
 
 
 def t(A: Array) -> Array:
-    """The transpose of each matrix of a stack."""
+    """Return the transpose of each matrix of a stack."""
     return np.swapaxes(A, -1, -2)
 
 
 def scaled(A: Array, s: Array) -> Array:
-    """A diag(s)"""
+    """Return A diag(s)."""
     return A * s[..., np.newaxis, :]
 
 
 def sums(A: Array) -> Array:
-    """Column sums."""
+    """Return column sums."""
     return A.sum(axis=-2)
 
 
 def to_one(A: Array) -> Array:
-    """A with columns that sum to one."""
+    """Return A with columns that sum to one."""
     return scaled(A, 1 / np.maximum(sums(A), _TINY))
 
 
 def ratio(X: Array, P: Array) -> Array:
-    """X / P, and zero where X is."""
+    """Return X / P, with zeros where X is zero."""
     return np.divide(X, P, out=np.zeros(np.broadcast_shapes(X.shape, P.shape)), where=(X > 0) & (P > 0))
 
 
 def product(triple: Triple) -> Array:
-    """C S H'"""
+    """Return C S H'."""
     return scaled(triple.C, triple.S) @ t(triple.H)
 
 
 def normalized(pair: Pair) -> Triple:
-    """The same product with columns of C and H that sum to one."""
+    """Return the same product with columns of C and H that sum to one."""
     return Triple(to_one(pair.F), sums(pair.F) * sums(pair.G), to_one(pair.G))
 
 
 def divergence(X: Array, P: Array) -> Array:
-    """sum X log(X / P) - X + P"""
+    """Return sum X log(X / P) - X + P."""
     logs = np.log(ratio(X, P), out=np.zeros(P.shape), where=X > 0)
     return (X * logs - X + P).sum(axis=(-1, -2))
 
 
 def posterior_em(X: Array, now: Triple) -> Triple:
-    """Zhang et al. eq. 1 and 2 (Gaussier and Goutte's EM): the posterior written out."""
+    """Run the EM step of Zhang et al., eq. 1 and 2 (EM of Gaussier and Goutte), with explicit posteriors."""
     joint = scaled(now.C, now.S)[..., :, np.newaxis, :] * now.H[..., np.newaxis, :, :]
     expected = X[..., np.newaxis] * joint / joint.sum(axis=-1, keepdims=True)
     mass = expected.sum(axis=(-3, -2))
@@ -81,34 +81,34 @@ def posterior_em(X: Array, now: Triple) -> Triple:
 
 
 def em(X: Array, now: Triple) -> Triple:
-    """Eq. 3: the same step without the posterior; all three factors from the old ones."""
+    """Run the same step by eq. 3, without posteriors; all three factors are updated from the old ones."""
     R = ratio(X, product(now))
     C = now.C * (R @ now.H)
     return Triple(to_one(C), now.S * sums(C), to_one(now.H * (t(R) @ now.C)))
 
 
 def new_F(X: Array, now: Pair) -> Array:
-    """Algorithm 1, line 2."""
+    """Run line 2 of Algorithm 1."""
     return scaled(now.F * (ratio(X, now.F @ t(now.G)) @ now.G), 1 / np.maximum(sums(now.G), _TINY))
 
 
 def new_G(X: Array, now: Pair) -> Array:
-    """Algorithm 1, line 3."""
+    """Run line 3 of Algorithm 1."""
     return new_F(t(X), Pair(now.G, now.F))
 
 
 def nmf_printed(X: Array, now: Pair) -> Pair:
-    """Algorithm 1 as printed: both factors from the old ones."""
+    """Run Algorithm 1 as printed: both factors are updated from the old ones."""
     return Pair(new_F(X, now), new_G(X, now))
 
 
 def nmf(X: Array, now: Pair) -> Pair:
-    """Algorithm 1, Gauss-Seidel: G from the new F."""
+    """Run Algorithm 1 in Gauss-Seidel order: G is updated with the new F."""
     return many_nmf(X, now, 1, 1)
 
 
 def many_nmf(X: Array, now: Pair, times_F: int, times_G: int) -> Pair:
-    """Section 5: F several times, then G several times."""
+    """Update F several times, then G several times (section 5)."""
     for _ in range(times_F):
         now = Pair(new_F(X, now), now.G)
     for _ in range(times_G):
@@ -117,7 +117,7 @@ def many_nmf(X: Array, now: Pair, times_F: int, times_G: int) -> Pair:
 
 
 def plsi_printed(X: Array, now: Triple) -> Triple:
-    """Algorithm 2 as printed: H is divided by diag(C' R H) with the old C, and its R still has the old S."""
+    """Run Algorithm 2 as printed: H is divided by diag(C' R H) with the old C, and its R has the old S."""
     C = to_one(now.C * (ratio(X, product(now)) @ now.H))
     R = ratio(X, product(Triple(C, now.S, now.H)))
     S = now.S * sums(C * (R @ now.H))
@@ -126,7 +126,7 @@ def plsi_printed(X: Array, now: Triple) -> Triple:
 
 
 def plsi(X: Array, now: Triple) -> Triple:
-    """Algorithm 2, corrected: R anew before every line, each line with the newest factors."""
+    """Run Algorithm 2, corrected: R is recomputed before every line, and each line uses the newest factors."""
     C = to_one(now.C * (ratio(X, product(now)) @ now.H))
     S = now.S * sums(C * (ratio(X, product(Triple(C, now.S, now.H))) @ now.H))
     H = to_one(now.H * (t(ratio(X, product(Triple(C, S, now.H)))) @ C))
@@ -134,7 +134,7 @@ def plsi(X: Array, now: Triple) -> Triple:
 
 
 def normalized_nmf_printed(X: Array, now: Triple) -> Triple:
-    """Algorithm 3 as printed: lines 2 to 5, every right-hand side at t - 1 (line 5 repeats line 3)."""
+    """Run Algorithm 3 as printed: lines 2 to 5 with every right-hand side at t - 1 (line 5 repeats line 3)."""
     R = ratio(X, product(now))
     q = sums(now.C * (R @ now.H))
     C = scaled(now.C * (R @ now.H), 1 / q)
@@ -143,7 +143,7 @@ def normalized_nmf_printed(X: Array, now: Triple) -> Triple:
 
 
 def normalized_nmf(X: Array, now: Triple) -> Triple:
-    """Algorithm 3, Gauss-Seidel: C and S, then H and S again from the new ones."""
+    """Run Algorithm 3 in Gauss-Seidel order: C and S, then H and S from the new values."""
     C = now.C * (ratio(X, product(now)) @ now.H)
     half = Triple(to_one(C), now.S * sums(C), now.H)
     H = now.H * (t(ratio(X, product(half))) @ half.C)

@@ -10,18 +10,18 @@ import formulas
 from common import (
     EXACT,
     Finding,
+    as_corpus,
     begin,
-    corpus_of,
     distance,
     error,
     few,
-    fitted,
     joint,
     planted_corpus,
     point,
     problems,
     random_start,
     random_triple,
+    run_solver,
     show,
     verdict,
 )
@@ -35,29 +35,29 @@ SOLVERS: dict[str, Solver] = {"EM": EM(), "NMF": MultiplicativeNMF()}
 
 
 def dense_factors(n: int, n_words: int, n_docs: int, K: int, seed: int) -> tuple[Array, Array]:
-    """Stacks W (words x K) and H (K x documents), all numbers above zero, of any scale."""
+    """Return stacks W (words x K) and H (K x documents) of positive numbers of any scale."""
     rng = np.random.default_rng([seed, 7])
     return rng.exponential(size=(n, n_words, K)) + 0.1, rng.exponential(size=(n, K, n_docs)) + 0.1
 
 
 def scaling(n: int) -> Finding:
-    """A, B and P(c) of random factors, there and back; then a fitted model, there and back."""
+    """Check the conversion of random factors and of a fitted model to A, B and P(c), and back."""
     W, H = dense_factors(n, 12, 15, 4, seed=0)
-    there = kept = back = 0.0
+    there = sums = back = 0.0
     for w, h in zip(W, H, strict=True):
         p = nmf_to_plsa(h.T, w.T)  # the package has documents first
         there = max(there, error(p.total * _joint_of(p), (w @ h).T))
-        kept = max(kept, *(float(np.abs(s - 1).max()) for s in _sums_of(p)))
+        sums = max(sums, *(float(np.abs(s - 1).max()) for s in _sums_of(p)))
         again = nmf_to_plsa(*plsa_to_nmf(p))
         back = max(back, *(error(np.asarray(a), np.asarray(b)) for a, b in zip(again, p, strict=True)))
     fit = _model_round_trip()
     show("Scaling (W, H) to P(c), P(w|c), P(d|c)", ("", "largest error"),
-         [("W H = total sum P(c) P(d|c) P(w|c)", few(there)), ("P(c), P(w|c), P(d|c) sum to one", few(kept)),
+         [("W H = total sum P(c) P(d|c) P(w|c)", few(there)), ("P(c), P(w|c), P(d|c) sum to one", few(sums)),
           ("to NMF and back", few(back)), ("a fitted PLSA: to_nmf().to_plsa()", few(fit))])  # fmt: skip
     return Finding(
         "Scaling A, B", "W H = (W A^-1) (A B) (B^-1 H): P(w|c), P(c), P(d|c)",
-        f"same product to {few(there)}, sums of one to {few(kept)}; to NMF and back {few(back)}",
-        verdict("true", there <= EXACT, kept <= EXACT, back <= EXACT, fit <= EXACT),
+        f"same product to {few(there)}, sums of one to {few(sums)}; to NMF and back {few(back)}",
+        verdict("true", there <= EXACT, sums <= EXACT, back <= EXACT, fit <= EXACT),
     )  # fmt: skip
 
 
@@ -70,14 +70,14 @@ def _sums_of(p: PLSAParameters) -> tuple[Any, Any, Any]:
 
 
 def _model_round_trip() -> float:
-    """A fitted PLSA as NMF and back: P(z|d) and P(w|z)."""
+    """Return the error of P(z|d) and P(w|z) of a fitted PLSA after conversion to NMF and back."""
     model = PLSA(5, dtype=np.float64, random_state=0, n_jobs=1).fit(planted_corpus(60, 40, 5, 50, seed=0))
     back = model.to_nmf().to_plsa()
     return max(error(back.doc_topic_, model.doc_topic_), error(back.components_, model.components_))
 
 
 def same_objective(n: int) -> Finding:
-    """KL divergence + likelihood is a constant of V; a wrong total adds c - 1 - log c."""
+    """Check that KL divergence + likelihood is a constant of V; a wrong total adds c - 1 - log c."""
     V = problems("noise", n, 12, 15, 4, seed=1)
     P = product(random_triple(n, 12, 15, 4, seed=1))
     constant = (V * np.log(V)).sum(axis=(-1, -2))
@@ -98,7 +98,7 @@ def same_objective(n: int) -> Finding:
 
 
 def proof_rules(n: int) -> Finding:
-    """The rules for W' and H' in the proof, against EM, and eq. 3's rule for H."""
+    """Compare the rules for W' and H' in the proof with EM, and the rule for H in eq. 3."""
     V = problems("noise", n, 12, 15, 4, seed=2)
     now = random_triple(n, 12, 15, 4, seed=2)
     R = formulas.ratio(V, product(now))
@@ -120,27 +120,29 @@ def proof_rules(n: int) -> Finding:
     )  # fmt: skip
 
 
-def moves(source: MemoryCorpus, at: tuple[Array, Array]) -> dict[str, float]:
-    """How far one step of each takes the product, in total variation."""
-    here = joint(source, *at)
-    return {name: float(distance(joint(source, *point(fitted(s, source, at, 1))), here)) for name, s in SOLVERS.items()}
+def moves(corpus: MemoryCorpus, at: tuple[Array, Array]) -> dict[str, float]:
+    """Return how far one step of each algorithm moves the product, in total variation."""
+    here = joint(corpus, *at)
+    return {
+        name: float(distance(joint(corpus, *point(run_solver(s, corpus, at, 1))), here)) for name, s in SOLVERS.items()
+    }
 
 
 def fixed_points(iterations: int, ap_iterations: int, ap: Any) -> Finding:
-    """One step of each solver where the other has ended."""
+    """Run one step of each solver at the end of a fit by the other."""
     exact = random_triple(1, 12, 15, 3, seed=3)
     counts = product(exact)[0].T
-    source = corpus_of(counts)
+    corpus = as_corpus(counts)
     theta = exact.H[0] * exact.S[0]
-    cases = [("exact factorization", "neither", moves(source, (theta / theta.sum(axis=1, keepdims=True), exact.C[0])))]
+    cases = [("exact factorization", "neither", moves(corpus, (theta / theta.sum(axis=1, keepdims=True), exact.C[0])))]
     data = {"planted": (planted_corpus(60, 40, 4, 100, seed=3), iterations)}
     if ap is not None:
         data["AP"] = (ap, ap_iterations)
     for name, (X, steps) in data.items():
-        source = corpus_of(X)
+        corpus = as_corpus(X)
         for ran, solver in SOLVERS.items():
-            end = point(fitted(solver, source, random_start(source, 4, 0), steps))
-            cases.append((f"{name}, after {steps} iterations", ran, moves(source, end)))
+            end = point(run_solver(solver, corpus, random_start(corpus, 4, 0), steps))
+            cases.append((f"{name}, after {steps} iterations", ran, moves(corpus, end)))
     show("Fixed points: how far one step moves the product (total variation)",
          ("data", "ran", "a step of EM", "a step of NMF"),
          [(name, ran, few(move["EM"]), few(move["NMF"])) for name, ran, move in cases])  # fmt: skip
@@ -155,14 +157,14 @@ def fixed_points(iterations: int, ap_iterations: int, ap: Any) -> Finding:
 
 
 def saddle(iterations: int) -> Finding:
-    """All topics equal to the unigram: a fixed point of both, and no maximum."""
+    """Check that topics equal to the unigram are a fixed point of both algorithms and not a maximum."""
     X = planted_corpus(60, 40, 4, 100, seed=3)
-    source = corpus_of(X)
-    flat = np.full((len(X), 4), 0.25), np.tile(source.unigram[:, np.newaxis], 4)
-    moved = moves(source, flat)
-    there = begin(EM(), source, flat).report.log_likelihood
+    corpus = as_corpus(X)
+    flat = np.full((len(X), 4), 0.25), np.tile(corpus.unigram[:, np.newaxis], 4)
+    moved = moves(corpus, flat)
+    there = begin(EM(), corpus, flat).report.log_likelihood
     nudged = flat[1] * (1 + 1e-3 * np.random.default_rng(0).standard_normal(flat[1].shape))
-    beyond = fitted(EM(), source, (flat[0], nudged / nudged.sum(axis=0)), iterations).report.log_likelihood
+    beyond = run_solver(EM(), corpus, (flat[0], nudged / nudged.sum(axis=0)), iterations).report.log_likelihood
     show("A fixed point that is no maximum: all topics equal", ("", ""), [
         ("a step of EM / of NMF moves by", f"{few(moved['EM'])} / {few(moved['NMF'])}"),
         ("likelihood there, nats per token", f"{there:.3f}"),

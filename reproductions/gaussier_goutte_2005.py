@@ -21,18 +21,18 @@ from common import (
     Finding,
     ap_subset,
     arguments,
+    as_corpus,
     conclude,
-    corpus_of,
     distance,
     error,
     few,
-    fitted,
     joint,
     planted_corpus,
     point,
     problems,
     random_start,
     random_triple,
+    run_solver,
     show,
     verdict,
 )
@@ -45,7 +45,7 @@ from polyseme.solvers import SCD, Annealed, Solver, Tempered
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """Sizes of the experiments."""
 
     problems: int = 40
     fixed_point_iterations: int = 10000
@@ -86,12 +86,12 @@ class Spread(NamedTuple):
 
 
 def spread(data: str, X: Any, K: int, n_starts: int, size: Size) -> Spread:
-    """Every solver from the same starts, for the same number of iterations."""
-    source = corpus_of(X)
+    """Run every solver from the same starts for the same number of iterations."""
+    corpus = as_corpus(X)
     finals = {}
     for name in ("EM", "NMF", "tempered at 0.9", "annealed"):
         finals[name] = np.array([
-            fitted(_solver(name, seed, size), source, random_start(source, K, seed), size.iterations)
+            run_solver(_solver(name, seed, size), corpus, random_start(corpus, K, seed), size.iterations)
             .report.log_likelihood
             for seed in range(n_starts)
         ])  # fmt: skip
@@ -144,37 +144,37 @@ FITTED_TOPICS = 10
 
 
 def stages(name: str, X: Any, size: Size) -> Stages:
-    """Slow annealing of more topics than there are."""
-    source = corpus_of(X)
+    """Anneal slowly with more topics than the data have."""
+    corpus = as_corpus(X)
     settings = Annealed(start=0.5, stages=11, steps=size.stage_steps)
-    run: Any = fitted(settings, source, random_start(source, FITTED_TOPICS, 0), settings.stages * settings.steps)
+    run: Any = run_solver(settings, corpus, random_start(corpus, FITTED_TOPICS, 0), settings.stages * settings.steps)
     betas, distinct = zip(*run.stages, strict=True)
     return Stages(name, np.array(betas), list(distinct))
 
 
 def plateau(distinct: Sequence[int]) -> int | None:
-    """The number that stays longest, those of no split (1) and of all split aside."""
+    """Return the number of topics that stays longest, except 1 and all."""
     runs = [(len(list(group)), number) for number, group in groupby(distinct) if 1 < number < FITTED_TOPICS]
     longest = max(runs, default=(0, 0))
     return longest[1] if longest[0] >= 2 else None
 
 
 def components(size: Size, ap: Any) -> tuple[list[Stages], Finding]:
-    """The plateau of annealing on planted data and on AP."""
+    """Check the plateau of annealing on planted data and on AP."""
     seen = [stages(f"{K} planted", planted_corpus(200, 60, K, 200, seed), size) for K, seed in size.planted]
     hits = sum(plateau(s.distinct) == K for s, (K, _) in zip(seen, size.planted, strict=True))
-    told = f"the longest plateau is the planted number in {hits} of {len(seen)} corpora "
-    told += f"({size.planted[0][0]} to {size.planted[-1][0]} topics)"
+    summary = f"the longest plateau is the planted number in {hits} of {len(seen)} corpora "
+    summary += f"({size.planted[0][0]} to {size.planted[-1][0]} topics)"
     if ap is not None:
         seen.append(stages("AP", ap, size))
         on_ap = plateau(seen[-1].distinct)
-        told += f"; on AP there is {'no plateau' if on_ap is None else f'a plateau at {on_ap}'}"
+        summary += f"; on AP there is {'no plateau' if on_ap is None else f'a plateau at {on_ap}'}"
     show(f"Distinct topics of {FITTED_TOPICS} at the end of each stage ({size.stage_steps} iterations) of annealing",
          ("data", *(f"{beta:.2f}" for beta in seen[0].betas), "plateau"),
          [(s.name, *s.distinct, plateau(s.distinct) or "none") for s in seen])  # fmt: skip
     return seen, Finding(
         "Annealing and the number of components", "annealing can optimize the number of components to some extent",
-        told + "; at beta = 1 all topics differ",
+        summary + "; at beta = 1 all topics differ",
         verdict("true to some extent", hits >= len(size.planted) - 1),
     )  # fmt: skip
 
@@ -183,7 +183,7 @@ def components(size: Size, ap: Any) -> tuple[list[Stages], Finding]:
 
 
 def invariance(size: Size) -> Finding:
-    """Diagonal matrices always; square ones only if both factors stay non-negative."""
+    """Check invariance: always for diagonal matrices, for square ones only if both factors stay non-negative."""
     V = problems("noise", size.problems, 12, 15, 4, seed=4)
     W, H = dense_factors(size.problems, 12, 15, 4, seed=4)
     D = np.random.default_rng(4).lognormal(0, 2, (size.problems, 4))
@@ -194,7 +194,7 @@ def invariance(size: Size) -> Finding:
     iterates = error(rescaled.F @ t(rescaled.G), plain.F @ t(plain.G))
     for _ in range(2000):
         plain = formulas.nmf(V, plain)
-    before, after = _share_kept(W, t(H)), _share_kept(plain.F, plain.G)
+    before, after = _nonnegative_share(W, t(H)), _nonnegative_share(plain.F, plain.G)
     show("Invariance", ("", ""), [
         ("(W D)(D^-1 H) = W H, D diagonal: error", few(product_error)),
         ("products after 50 NMF iterations from both: error", few(iterates)),
@@ -210,43 +210,43 @@ def invariance(size: Size) -> Finding:
     )  # fmt: skip
 
 
-def _share_kept(F: Array, G: Array, tries: int = 50) -> float:
-    """How often F M and G M^-T stay non-negative for M = I + 0.02 x normal."""
+def _nonnegative_share(F: Array, G: Array, tries: int = 50) -> float:
+    """Return how often F M and G M^-T stay non-negative for M = I + 0.02 x normal."""
     rng = np.random.default_rng(5)
-    kept = 0.0
+    share = 0.0
     for _ in range(tries):
         M = np.eye(F.shape[-1]) + 0.02 * rng.standard_normal((len(F), F.shape[-1], F.shape[-1]))
         both = ((F @ M) >= 0).all(axis=(-1, -2)) & ((G @ t(np.linalg.inv(M))) >= 0).all(axis=(-1, -2))
-        kept += both.mean() / tries
-    return kept
+        share += both.mean() / tries
+    return share
 
 
 def two_solutions() -> tuple[Triple, Triple]:
-    """Three documents, three words, two topics: the second's topics are mixtures 3:1 of the first's."""
+    """Return two models of the same P(w,d); the topics of the second are 3:1 mixtures of those of the first."""
     first = from_conditionals([[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]], [[0.8, 0.2, 0.0], [0.0, 0.2, 0.8]])
     second = from_conditionals([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
     return first, second
 
 
 def from_conditionals(theta: Sequence[Sequence[float]], topics: Sequence[Sequence[float]]) -> Triple:
-    """P(w|z), P(z), P(d|z) of P(z|d) and P(w|z), with equally long documents."""
+    """Return P(w|z), P(z), P(d|z) from P(z|d) and P(w|z), for documents of equal length."""
     return formulas.normalized(Pair(np.array(topics).T, np.array(theta) / len(theta)))
 
 
 def separable(seed: int, n_words: int = 12, n_docs: int = 15, K: int = 3) -> Triple:
-    """Every topic with a word of its own and a document of its own."""
+    """Return a model where every topic has a word and a document that no other topic has."""
     C, S, H = (part[0] for part in random_triple(1, n_words, n_docs, K, seed))
     C[:K], H[:K] = np.diag(np.full(K, 0.2)), np.diag(np.full(K, 0.2))
     return Triple(C / C.sum(axis=0), S, H / H.sum(axis=0))
 
 
 def fits_of(now: Triple, size: Size) -> tuple[float, float, int]:
-    """From several starts: the furthest products and topics of those fits that reach divergence zero, and how many."""
-    source = corpus_of(product(now).T)
+    """Return the largest distances of products and topics of the fits that reach divergence zero, and their number."""
+    corpus = as_corpus(product(now).T)
     products, topics = [], []
     for seed in range(size.exact_starts):
-        theta, phi = point(fitted(SCD(), source, random_start(source, len(now.S), seed), 3000))
-        P = joint(source, theta, phi)
+        theta, phi = point(run_solver(SCD(), corpus, random_start(corpus, len(now.S), seed), 3000))
+        P = joint(corpus, theta, phi)
         if formulas.divergence(product(now).T, P) < 1e-6:
             products.append(P)
             topics.append(phi.T)
@@ -260,21 +260,21 @@ def rounded(rows: Array) -> str:
 
 
 def identifiability(size: Size) -> Finding:
-    """Scale is fixed; order and more is not."""
+    """Check that the scale is unique, and that order and topics are not."""
     W, H = dense_factors(1, 12, 15, 3, seed=6)
     D = np.array([0.01, 1.0, 100.0])
     a, b = nmf_to_plsa(H[0].T, W[0].T), nmf_to_plsa((H[0] / D[:, np.newaxis]).T, (W[0] * D).T)
     scale = max(error(np.asarray(x), np.asarray(y)) for x, y in zip(a, b, strict=True))
     first, second = two_solutions()
     same = error(product(second), product(first))
-    apart = align(first.C.T, second.C.T)[1]
+    distances = align(first.C.T, second.C.T)[1]
     fixed = max(error(product(formulas.em(product(first), each)), product(first)) for each in (first, second))
     positive = formulas.normalized(Pair(W[0], H[0].T / (W[0] @ H[0]).sum()))
     dense, pure = fits_of(positive, size), fits_of(separable(6), size)
     show("Identifiability", ("", ""), [
         ("PLSA parameters of (W, H) and (W D, D^-1 H): error", few(scale)),
         ("two PLSA solutions, products: error", few(same)),
-        ("their topics: total variation after the best matching", ", ".join(f"{x:.3f}" for x in apart)),
+        ("their topics: total variation after the best matching", ", ".join(f"{x:.3f}" for x in distances)),
         ("their P(w|c)", f"{rounded(first.C.T)} and {rounded(second.C.T)}"),
         ("their P(d|c)", f"{rounded(first.H.T)} and {rounded(second.H.T)}"),
         ("one EM step from either, on their product: change", few(fixed)),
@@ -287,16 +287,16 @@ def identifiability(size: Size) -> Finding:
     return Finding(
         "Identifiability", "NMF's factors are not identifiable, whereas the PLSA model is",
         f"the scale is fixed (error {few(scale)}), the order is not, and more is not: two solutions with one product "
-        f"(error {few(same)}) and topics up to {apart.max():.3f} apart (total variation); fits of one P(w,d) from "
+        f"(error {few(same)}) and topics up to {distances.max():.3f} apart (total variation); fits of one P(w,d) from "
         f"different starts have topics {dense[1]:.2f} apart, but {few(pure[1])} if each topic has a word and a "
         f"document of its own",
-        verdict("false: only the scale is", scale <= EXACT, same <= EXACT, apart.max() > 0.05, fixed <= EXACT,
+        verdict("false: only the scale is", scale <= EXACT, same <= EXACT, distances.max() > 0.05, fixed <= EXACT,
                 dense[1] > 0.05, pure[1] < 0.05),
     )  # fmt: skip
 
 
 def picture(folder: Path, spreads: list[Spread], seen: list[Stages]) -> None:
-    """Left: the likelihoods of all starts; right: distinct topics along annealing."""
+    """Plot the likelihoods of all starts (left) and the distinct topics during annealing (right)."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
-from common import DATA, Finding, conclude, parsed, parser_of, table, write_section
+from common import DATA, Finding, conclude, make_parser, parse_options, table, write_section
 from polyseme.io.files import write_atomically
 from polyseme.retrieval import SearchIndex, evaluate_search
 from polyseme.retrieval.evaluation import NINE_POINTS, interpolated_precision, whole_ranking
@@ -49,7 +49,7 @@ class Collection:
 
 @dataclass(frozen=True)
 class Figures:
-    """In percent."""
+    """Precision figures in percent."""
 
     nine_points: float
     mean_average_precision: float
@@ -79,7 +79,7 @@ def measured(data: Collection, method: str, **options: object) -> Figures:
 
 
 def nine_points(data: Collection, scores: np.ndarray, names: Sequence[str]) -> float:
-    """The same 9-point precision without the other measures: LSI is tried at many dimensions."""
+    """Return 9-point precision only, because LSI is tried with many dimensions."""
     values = []
     for name, row in zip(names, scores, strict=True):
         relevant = [data.index.row_of(doc) for doc, rel in data.qrels[name].items() if rel]
@@ -89,7 +89,7 @@ def nine_points(data: Collection, scores: np.ndarray, names: Sequence[str]) -> f
 
 
 def best_lsi(data: Collection, weighting: str) -> dict[str, Figures]:
-    """LSI alone and combined with the term score, each at the dimension with the best 9-point precision."""
+    """Return LSI alone and with the term score, each at the dimension with the best 9-point precision."""
     most = min(DIMENSIONS[-1], min(data.index.counts.shape) - 1)
     scoring = data.index.fit_lsi(most, weighting=weighting).scoring
     whole = scoring.lsi
@@ -122,7 +122,7 @@ def without_seed(data: Collection) -> dict[str, Figures]:
 
 
 def with_seed(data: Collection, seed: int) -> dict[str, Figures]:
-    """One fit of all models; single models are taken from it."""
+    """Fit all models once and evaluate the methods that use them."""
     started = time.perf_counter()
     scoring = data.index.fit_models(random_state=seed).scoring
     betas = ", ".join(f"{beta:.2f}" for beta in scoring.average.temperatures)
@@ -163,15 +163,15 @@ ROWS = [
 
 
 def spread(values: Sequence[float]) -> str:
-    """The median, and the range if there is one."""
+    """Return the median, and the range if there is one."""
     if len(values) == 1:
         return f"{values[0]:.1f}"
     return f"{np.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
 
 
-def all_runs(data: Collection, seeds: Sequence[int], kept: Path | None) -> dict[str, list[Figures]]:
-    """The figures of each row, one for each seed; what the file `kept` has already is taken from there."""
-    done = json.loads(kept.read_text()) if kept is not None and kept.is_file() else {}
+def all_runs(data: Collection, seeds: Sequence[int], stored: Path | None) -> dict[str, list[Figures]]:
+    """Return the figures of each row for each seed; figures in the file `stored` are not computed again."""
+    done = json.loads(stored.read_text()) if stored is not None and stored.is_file() else {}
     runs: dict[str, list[Figures]] = {}
     for key, work in [("no seed", lambda: without_seed(data))] + [
         (f"seed {seed}", lambda seed=seed: with_seed(data, seed)) for seed in seeds
@@ -179,15 +179,15 @@ def all_runs(data: Collection, seeds: Sequence[int], kept: Path | None) -> dict[
         full_key = f"{data.name}, {key}"
         if full_key not in done:
             done[full_key] = {name: asdict(figures) for name, figures in work().items()}
-            if kept is not None:
-                write_atomically(kept, json.dumps(done, indent=1).encode())
+            if stored is not None:
+                write_atomically(stored, json.dumps(done, indent=1).encode())
         for name, figures in done[full_key].items():
             runs.setdefault(name, []).append(Figures(**figures))
     return runs
 
 
 def report(data: Collection, runs: dict[str, list[Figures]]) -> str:
-    """The table of one collection."""
+    """Return the table of one collection."""
     lines = [
         [
             " ".join([name, *(f"({figures.note})" for figures in runs[name] if figures.note)]),
@@ -204,7 +204,7 @@ def report(data: Collection, runs: dict[str, list[Figures]]) -> str:
 
 
 def differences(runs: dict[str, list[Figures]]) -> str:
-    """Differences between the medians of the methods, in points."""
+    """Return the differences between the medians of the methods, in points."""
 
     def median(name: str, of: Callable[[Figures], float] = lambda figures: figures.nine_points) -> float:
         return float(np.median([of(figures) for figures in runs[name]]))
@@ -222,7 +222,7 @@ def differences(runs: dict[str, list[Figures]]) -> str:
 
 
 def findings(collections: dict[str, dict[str, list[Figures]]]) -> list[Finding]:
-    """Which method is better, by the medians of 9-point precision. No figure of the paper is used."""
+    """Return which method is better, by the medians of 9-point precision. No figure of the paper is used."""
 
     def medians(name: str) -> list[float]:
         return [float(np.median([figures.nine_points for figures in runs[name]])) for runs in collections.values()]
@@ -253,7 +253,7 @@ _BEST = {"PLSI*": "", "cos": "", "LSI": ", best dimension", "PLSI": ", best K"}
 
 
 def picture(folder: Path, collections: dict[str, dict[str, list[Figures]]]) -> None:
-    """9-point precision of each row: the median and the range over seeds."""
+    """Plot the median and the range of 9-point precision over seeds for each row."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -276,12 +276,12 @@ def picture(folder: Path, collections: dict[str, dict[str, list[Figures]]]) -> N
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = parser_of(__doc__ or "")
+    parser = make_parser(__doc__ or "")
     parser.add_argument("--data", type=Path, default=DATA / "ir", help="folder with a folder for each collection")
     parser.add_argument("--collections", nargs="+", metavar="NAME", help="default: all that the folder holds")
     parser.add_argument("--seeds", type=int, nargs="+", help="default: 0 to 4; 0 with --quick")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON file of figures, to go on after a stop")
-    options = parsed(parser, argv)
+    options = parse_options(parser, argv)
     options.seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     if options.collections is None:
         options.collections = sorted((path.parent.name for path in options.data.glob("*/docs.jsonl.gz")), key=_place)

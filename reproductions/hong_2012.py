@@ -20,9 +20,9 @@ from common import (
     Finding,
     ap_subset,
     arguments,
+    as_corpus,
     begin,
     conclude,
-    corpus_of,
     error,
     few,
     planted_corpus,
@@ -50,7 +50,7 @@ from polyseme.solvers import EM
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """Sizes of the experiments."""
 
     docs: int = 120
     words: int = 60
@@ -85,7 +85,7 @@ def tokens_and_terms(X: Array, size: Size) -> Finding:
 
 def package_step(X: Array, size: Size) -> Finding:
     now, worst = start(X, size.topics, seed=0), 0.0
-    run = begin(EM(), corpus_of(X), (now.theta, now.phi.T))
+    run = begin(EM(), as_corpus(X), (now.theta, now.phi.T))
     for _ in range(50):
         now = by_terms(X, now)
         run.advance()
@@ -97,13 +97,13 @@ def package_step(X: Array, size: Size) -> Finding:
 
 
 def bound(X: Array, now: Asymmetric, q: Array) -> float:
-    """Equation 17 without its R, summed over tokens: sum n sum_k q log(phi theta / q)."""
+    """Return equation 17 without its R, summed over tokens: sum n sum_k q log(phi theta / q)."""
     p = now.theta[:, np.newaxis, :] * now.phi.T
     return weighted(X, (xlogy(q, p) - xlogy(q, q)).sum(axis=2))
 
 
 def jensen(X: Array, size: Size) -> list[Finding]:
-    """The bound, what is missing of it, and what raises it most."""
+    """Return the bound, what is missing of it, and what raises it most."""
     now = start(X, size.topics, seed=1)
     L, R = log_likelihood(X, now.theta @ now.phi), posterior(now)
     rng = np.random.default_rng(1)
@@ -128,7 +128,7 @@ def jensen(X: Array, size: Size) -> list[Finding]:
 
 
 def q_function(X: Array, size: Size) -> Finding:
-    """L(b) >= L(a) + Q(b; a) - Q(a; a) for random pairs of points."""
+    """Check L(b) >= L(a) + Q(b; a) - Q(a; a) for random pairs of points."""
     least = np.inf
     for seed in range(50):
         a, b = start(X, size.topics, seed), start(X, size.topics, seed + 1000)
@@ -196,7 +196,7 @@ def formulations(X: Array, size: Size) -> list[Finding]:
 
 
 def printed_background(X: Array, now: Asymmetric, B: Array) -> tuple[Asymmetric, float]:
-    """One EM step of equation 39 as printed, and the share of all tokens that the topics explained."""
+    """Run one EM step of equation 39 as printed; return also the share of tokens that the topics explain."""
     P = (X.sum(axis=1) / X.sum())[:, np.newaxis]
     topics = (1 - SHARE) * P * (now.theta @ now.phi)
     background = SHARE * B / (SHARE * B + topics)
@@ -206,14 +206,14 @@ def printed_background(X: Array, now: Asymmetric, B: Array) -> tuple[Asymmetric,
 
 
 def proper_background(X: Array, now: Asymmetric, B: Array) -> Asymmetric:
-    """P(d,w) = P(d) [lambda P(w|B) + (1 - lambda) sum_z P(w|z) P(z|d)]: P(d) cancels."""
+    """Run EM for P(d,w) = P(d) [lambda P(w|B) + (1 - lambda) sum_z P(w|z) P(z|d)], where P(d) cancels."""
     background = SHARE * B / (SHARE * B + (1 - SHARE) * now.theta @ now.phi)
     expected = (X * (1 - background))[:, :, np.newaxis] * posterior(now)
     return Asymmetric(rows_to_one(expected.sum(axis=1)), rows_to_one(expected.sum(axis=0).T))
 
 
 def joint_background(X: Array, now: Symmetric, B: Array) -> Symmetric:
-    """Formulation 2's steps, with the P(d) that its background term lacks too."""
+    """Run the steps of formulation 2, with the P(d) that its background term lacks."""
     P = (X.sum(axis=1) / X.sum())[:, np.newaxis]
     topics = (1 - SHARE) * joint_of(now)
     background = SHARE * P * B / (SHARE * P * B + topics)
@@ -232,16 +232,16 @@ class Shares(NamedTuple):
 
 
 def backgrounds(X: Array, size: Size) -> tuple[Shares, list[Finding]]:
-    """Three models under one name, from one start."""
+    """Compare the three models that the paper calls one, from one start."""
     K, B = size.topics, X.sum(axis=0) / X.sum()
     P = (X.sum(axis=1) / X.sum())[:, np.newaxis]
     first = start(X, K, seed=3)
     printed, proper, joint = first, first, as_symmetric(X, first)
     total = float((SHARE * B + (1 - SHARE) * P * (first.theta @ first.phi)).sum())
-    source = corpus_of(X)
+    corpus = as_corpus(X)
     fixed = {"proper": FixedBackground(SHARE, B, joint=False), "joint": FixedBackground(SHARE, B, joint=True)}
     run = {
-        form: begin(EM(), source, (first.theta, first.phi.T), Model(K, background=background))
+        form: begin(EM(), corpus, (first.theta, first.phi.T), Model(K, background=background))
         for form, background in fixed.items()
     }
     worst = {"proper": 0.0, "joint": 0.0}
@@ -259,7 +259,7 @@ def backgrounds(X: Array, size: Size) -> tuple[Shares, list[Finding]]:
     sizes = (joint.weights * joint.docs.T).sum(axis=1) / P[:, 0]  # s_d
     own = SHARE / (SHARE + (1 - SHARE) * sizes)
     shares = SHARE / (SHARE + (1 - SHARE) * P[:, 0])
-    apart = (likelihoods["joint"][-1] - likelihoods["proper"][-1]) / X.sum()
+    gain = (likelihoods["joint"][-1] - likelihoods["proper"][-1]) / X.sum()
     rows = {"eq. 39 as printed": shares, "eq. 39 with P(d)": np.full(len(X), SHARE), "formulation 2 with P(d)": own}
     show(
         f"Share of each document that the background writes, lambda = {SHARE}, after {size.iterations} iterations",
@@ -280,13 +280,13 @@ def backgrounds(X: Array, size: Size) -> tuple[Shares, list[Finding]]:
                 verdict("true", worst["proper"] <= 1e-9, falls["proper"] >= -EXACT)),
         Finding("The background in formulation 2", "the same model in other symbols",
                 f"P(d|z) is free, so documents have shares of {own.min():.3f} to {own.max():.3f}; the likelihood ends "
-                f"{apart:.4f} nats per token higher; `JointBackground` has its iterates (error {few(worst['joint'])})",
-                verdict("another model", np.ptp(own) > 0.01, apart > 0, worst["joint"] <= 1e-9)),
+                f"{gain:.4f} nats per token higher; `JointBackground` has its iterates (error {few(worst['joint'])})",
+                verdict("another model", np.ptp(own) > 0.01, gain > 0, worst["joint"] <= 1e-9)),
     ]  # fmt: skip
 
 
 def on_real_text(X: Array | None, size: Size) -> None:
-    """The same tables for the Associated Press corpus, where it is at hand."""
+    """Print the same tables for the Associated Press corpus, if the file exists."""
     if X is not None:
         print("\nAssociated Press:")
         backgrounds(X[X.sum(axis=1) > 0], size)
@@ -315,7 +315,7 @@ def picture(path: Path, climbed: Climb, shares: Shares, tokens: float) -> None:
 
 
 def corpus(size: Size) -> Array:
-    """Planted topics, a common word in every document, and documents of different lengths."""
+    """Return counts with planted topics, a common word in every document, and documents of different lengths."""
     rng = np.random.default_rng(12)
     X = planted_corpus(size.docs, size.words, 2 * size.topics, size.tokens, seed=12)
     X[:, 0] += rng.poisson(size.tokens / 4, size.docs)

@@ -39,13 +39,13 @@ def rows_to_one(factor: Array) -> Array:
 
 
 def to_one(numbers: Array, axis: int) -> Array:
-    """Divided by their sums; where all are zero, which only happens at words that do not occur, they stay so."""
+    """Divide by the sums; zeros stay zeros, which happens only for words that do not occur."""
     total = numbers.sum(axis=axis, keepdims=True)
     return numbers / np.where(total > 0, total, 1)
 
 
 def weighted(X: Array, values: Array) -> float:
-    """sum n values over the words that occur."""
+    """Return sum n values over the words that occur."""
     return float((X[X > 0] * values[X > 0]).sum())
 
 
@@ -54,18 +54,18 @@ def log_likelihood(X: Array, P: Array) -> float:
 
 
 def posterior(now: Asymmetric) -> Array:
-    """P(z|d,w), documents x words x K; theta may be scaled by P(d)."""
+    """Return P(z|d,w), documents x words x K; theta may be scaled by P(d)."""
     return to_one(now.theta[:, np.newaxis, :] * now.phi.T, axis=2)
 
 
 def by_terms(X: Array, now: Asymmetric) -> Asymmetric:
-    """Equations 13 and 14; 33 to 35 are the same."""
+    """Run equations 13 and 14, which are equal to 33 to 35."""
     expected = X[:, :, np.newaxis] * posterior(now)
     return Asymmetric(expected.sum(axis=1) / X.sum(axis=1, keepdims=True), rows_to_one(expected.sum(axis=0).T))
 
 
 def by_tokens(X: Array, now: Asymmetric) -> Asymmetric:
-    """Equations 8 to 12: a posterior for every position of every document."""
+    """Run equations 8 to 12, with a posterior for every position of every document."""
     theta, phi = np.zeros_like(now.theta), np.zeros_like(now.phi)
     for d, row in enumerate(X.astype(int)):
         for w in np.repeat(np.arange(len(row)), row):
@@ -77,18 +77,18 @@ def by_tokens(X: Array, now: Asymmetric) -> Asymmetric:
 
 
 def symmetric_step(X: Array, now: Symmetric) -> Symmetric:
-    """Equations 36 to 38."""
+    """Run equations 36 to 38."""
     expected = X[:, :, np.newaxis] * posterior(Asymmetric(now.weights * now.docs.T, now.phi))
     mass = expected.sum(axis=(0, 1))
     return Symmetric(mass / X.sum(), rows_to_one(expected.sum(axis=1).T), rows_to_one(expected.sum(axis=0).T))
 
 
 def as_symmetric(X: Array, now: Asymmetric) -> Symmetric:
-    """Bayes' rule, with P(d) = n(d) / N (equation 33)."""
+    """Apply Bayes' rule, with P(d) = n(d) / N (equation 33)."""
     joint = now.theta * (X.sum(axis=1) / X.sum())[:, np.newaxis]
     return Symmetric(joint.sum(axis=0), rows_to_one(joint.T), now.phi)
 
 
 def joint_of(now: Symmetric) -> Array:
-    """P(d,w), equation 22."""
+    """Return P(d,w), equation 22."""
     return (now.weights * now.docs.T) @ now.phi

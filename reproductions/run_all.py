@@ -34,7 +34,7 @@ class Done(NamedTuple):
 
 
 def run(name: str, options: Sequence[str]) -> Done:
-    """Runs one script in a process of its own, and prints what it printed once it ends."""
+    """Run one script in its own process, and print its output when it ends."""
     started = time.perf_counter()
     command = [sys.executable, str(HERE / f"{name}.py"), *options]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -44,7 +44,7 @@ def run(name: str, options: Sequence[str]) -> Done:
 
 
 def main(options: Sequence[str]) -> int:
-    """The number of scripts that failed. With --readme they take turns, since they write one file."""
+    """Return the number of scripts that failed. With --readme they run one by one, because they write one file."""
     at_once = 1 if "--readme" in options else min(2, os.cpu_count() or 1)
     started = time.perf_counter()
     with ThreadPoolExecutor(at_once) as pool:

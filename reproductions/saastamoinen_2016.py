@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 import common
-from common import DATA, Finding, begin, conclude, corpus_of, fitted, point, random_start, show, verdict
+from common import DATA, Finding, as_corpus, begin, conclude, point, random_start, run_solver, show, verdict
 from formulas import Array
 from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
@@ -45,7 +45,7 @@ PATIENCE = 5
 
 @dataclass(frozen=True)
 class Case:
-    """A dump and what to ask of it."""
+    """A dump, its language and the categories to select."""
 
     path: Path
     language: str
@@ -67,7 +67,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """Sizes of the experiments."""
 
     topics: int = 30
     articles: int = 596
@@ -81,7 +81,7 @@ QUICK = Size(topics=6, folds=3, iterations=20, starts=2)
 
 @dataclass(frozen=True)
 class Corpus:
-    """Articles, counted."""
+    """Counts and labels of articles."""
 
     X: sp.csr_array
     stems: list[str]
@@ -95,16 +95,16 @@ class Corpus:
 
 
 def articles_of(case: Case, sample: int | None, *, chosen: bool = False, noise: int = 0) -> Corpus:
-    """A random sample of articles with a category; or, chosen, of the case's categories, with noise around."""
+    """Return a random sample of articles with a category, or a sample of the case's categories with other articles."""
     selection = {"categories": list(case.categories), "noise": noise} if chosen else {}
     articles = list(read([str(case.path)], sample=sample, seed=0, **selection))
     vectorizer = Vectorizer(language=case.language)
     counts = sp.csr_array(vectorizer.fit_transform([article.text for article in articles])).astype(np.float64)
-    kept = np.bincount(counts.indices, minlength=counts.shape[1]) > 1
+    frequent = np.bincount(counts.indices, minlength=counts.shape[1]) > 1
     stem_of = {form: stem for stem, form in vectorizer.shown_.items()}
-    stems = [stem_of[form] for form, keep in zip(vectorizer.get_feature_names_out(), kept, strict=True) if keep]
+    stems = [stem_of[form] for form, known in zip(vectorizer.get_feature_names_out(), frequent, strict=True) if known]
     return Corpus(
-        sp.csr_array(counts[:, np.flatnonzero(kept)]), stems, counts.shape[1], [tuple(a.labels) for a in articles]
+        sp.csr_array(counts[:, np.flatnonzero(frequent)]), stems, counts.shape[1], [tuple(a.labels) for a in articles]
     )
 
 
@@ -113,7 +113,7 @@ def articles_of(case: Case, sample: int | None, *, chosen: bool = False, noise: 
 
 @dataclass
 class Fold:
-    """EM on nine parts, and the tenth."""
+    """A fit by EM to nine parts, and the held-out part."""
 
     run: SolverRun
     unigram: Array
@@ -121,12 +121,12 @@ class Fold:
 
     @classmethod
     def of(cls, X: sp.csr_array, training: Array, test: Array, topics: int) -> Fold:
-        source = corpus_of(X[training])
+        corpus = as_corpus(X[training])
         unigram = np.asarray(X[training].sum(axis=0)).ravel()
-        return cls(begin(EM(), source, random_start(source, topics, 0)), unigram / unigram.sum(), X[test])
+        return cls(begin(EM(), corpus, random_start(corpus, topics, 0)), unigram / unigram.sum(), X[test])
 
     def perplexity(self) -> PerplexityReport:
-        """Of the held-out articles folded in (eq. 4.5); words that the other nine parts do not have are ignored."""
+        """Return the perplexity of the held-out articles after folding in (eq. 4.5), without unknown words."""
         counts = sparse_counts(self.held_out, np.dtype(np.float64))
         _, phi = point(self.run)
         theta = fold_in(self.run.model, counts, phi.T, None, n_threads=1).doc_topic
@@ -142,7 +142,7 @@ class Curve:
     unigram: float
 
     def stop(self, tolerance: float) -> int:
-        """The first of PATIENCE iterations that each lower the perplexity by a smaller share; else the last of all."""
+        """Return the first of PATIENCE iterations that decrease the perplexity by less, or the last one."""
         slow = -np.diff(np.log(self.perplexity)) < tolerance
         enough = np.flatnonzero(np.convolve(slow, np.ones(PATIENCE), "valid") == PATIENCE)
         return int(enough[0]) + 1 if enough.size else len(self.perplexity) - 1
@@ -153,7 +153,7 @@ class Curve:
 
 
 def cross_validated(corpus: Corpus, size: Size, *, until: float = 0.0) -> Curve:
-    """All folds in step, for all iterations or until one lowers the perplexity by a share less than `until`."""
+    """Run all folds in parallel until the relative decrease of the perplexity is below `until`."""
     parts = KFold(size.folds, shuffle=True, random_state=0).split(np.arange(corpus.documents))
     folds = [Fold.of(corpus.X, training, test, size.topics) for training, test in parts]
     curve = Curve([], 0.0)
@@ -189,12 +189,12 @@ class Fit:
 
 
 def fit_of(corpus: Corpus, size: Size, iterations: int) -> Fit:
-    """From the first start, with the number of fitting topics from all of them."""
-    source = corpus_of(corpus.X)
-    weights = source.totals / source.tokens
+    """Fit from the first start; the number of fitting topics is from all starts."""
+    counts = as_corpus(corpus.X)
+    weights = counts.totals / counts.tokens
     fits = []
     for seed in range(size.starts):
-        theta, phi = point(fitted(EM(), source, random_start(source, size.topics, seed), iterations))
+        theta, phi = point(run_solver(EM(), counts, random_start(counts, size.topics, seed), iterations))
         joint = weights[:, np.newaxis] * theta
         words = top_words(phi.T)
         fits.append(
@@ -211,7 +211,7 @@ def counts_of_fits(found: Fit) -> str:
 
 
 def show_topics(title: str, corpus: Corpus, found: Fit, columns: int) -> None:
-    """As tables 6.1 and 6.2: the most important words of the most fitting topics, and how much they carry."""
+    """Print tables 6.1 and 6.2: the most important words of the best-fitting topics, and their weights."""
     best = found.fit.ranking[:columns]
     rows = [[corpus.stems[found.topic_words[topic][place]] for topic in best] for place in range(10)]
     rows.append([f"fit {found.fit.fit[topic]:.2f}" for topic in best])
@@ -220,7 +220,7 @@ def show_topics(title: str, corpus: Corpus, found: Fit, columns: int) -> None:
 
 
 def categories_found(case: Case, corpus: Corpus, found: Fit) -> list[tuple[str, int, float, float]]:
-    """(category, articles, their share of all, the largest share of a topic's weight that they have)."""
+    """Return category, number of articles, their share, and their largest share of the weight of a topic."""
     rows = []
     for category in case.categories:
         has = np.array([_belongs(labels, category) for labels in corpus.labels])
@@ -234,7 +234,7 @@ def _belongs(labels: tuple[str, ...], category: str) -> bool:
 
 @dataclass(frozen=True)
 class Result:
-    """All that was found on one dump."""
+    """Results for one dump."""
 
     case: Case
     random: Corpus
@@ -331,7 +331,7 @@ def findings(results: Sequence[Result], size: Size) -> list[Finding]:
 
 
 def picture(folder: Path, results: Sequence[Result]) -> None:
-    """Cross-validated perplexity, as a share of the unigram's, along EM; and the stops."""
+    """Plot cross-validated perplexity relative to the unigram by iteration, and the stopping points."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -356,13 +356,13 @@ def picture(folder: Path, results: Sequence[Result]) -> None:
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = common.parser_of(__doc__ or "")
-    parser.add_argument("dump", nargs="?", type=Path, help="default: the dumps at hand")
+    parser = common.make_parser(__doc__ or "")
+    parser.add_argument("dump", nargs="?", type=Path, help="default: the dumps in POLYSEME_DATA")
     parser.add_argument("--language", default="english")
     parser.add_argument("--categories", nargs="+", default=THESIS_CATEGORIES, metavar="NAME")
     parser.add_argument("--articles", type=int, default=Size.articles, help="of the random sample")
     parser.add_argument("--topics", type=int, default=Size.topics)
-    options = common.parsed(parser, argv)
+    options = common.parse_options(parser, argv)
     if options.dump is not None and not options.dump.is_file():
         parser.error(f"there is no {options.dump}")
     return options

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 
-from common import Finding, conclude, few, parsed, parser_of, show, verdict
+from common import Finding, conclude, few, make_parser, parse_options, show, verdict
 from formulas import Array
 from polyseme import PLSA, RealTopicModel
 from polyseme.plots import plot_simplex
@@ -55,13 +55,13 @@ FIVE_WEIGHTS = np.array([
 
 
 def ratios(points: Array) -> Array:
-    """|AB| : |BC| : |CA|, with the smallest distance as one."""
+    """Return |AB| : |BC| : |CA|, relative to the smallest distance."""
     AB, CA, BC = pdist(points)
     sides = np.array([AB, BC, CA])
     return sides / sides[sides > 1e-12].min() if (sides > 1e-12).any() else sides
 
 
-def told(values: Array) -> str:
+def format_ratios(values: Array) -> str:
     return " : ".join(f"{value:.4g}" for value in values)
 
 
@@ -77,18 +77,18 @@ def three_points() -> list[Finding]:
     gap = max(float(np.abs(naive[3.5] - normalized).max()), float(np.abs(real - printed).max()))
     collapsed = float(np.abs(naive[4.5] - [1 / 3, 2 / 3]).max())
     show("Three points", ("", "|AB| : |BC| : |CA|"),
-         [("data", told(ratios(THREE))), ("plus 3.5, normalized", told(ratios(naive[3.5]))),
-          ("plus 4.5, normalized", "all three at (1/3, 2/3)"), ("Real", told(ratios(real)))])  # fmt: skip
+         [("data", format_ratios(ratios(THREE))), ("plus 3.5, normalized", format_ratios(ratios(naive[3.5]))),
+          ("plus 4.5, normalized", "all three at (1/3, 2/3)"), ("Real", format_ratios(ratios(real)))])  # fmt: skip
     skew = ratios(naive[3.5])
-    kept = float(np.abs(ratios(real) - [2, 1, 1]).max())
+    difference = float(np.abs(ratios(real) - [2, 1, 1]).max())
     return [
         Finding("Naive translation (sect. 3.1)", "plus 3.5: 2.75 : 1 : 1.75 where the data has 2 : 1 : 1; plus 4.5: "
                 "one point",
-                f"{told(skew)}; one point to {few(collapsed)}",
+                f"{format_ratios(skew)}; one point to {few(collapsed)}",
                 verdict("true", np.abs(skew - [2.75, 1, 1.75]).max() < 5e-3, collapsed < 1e-12)),
         Finding("The map (sect. 3.2)", "A'(0, 0.5977, 0.4023), ...: 2 : 1 : 1",
-                f"the printed points to {few(gap)}, the ratios to {few(kept)}",
-                verdict("true", gap <= PRINTED, kept <= 1e-12)),
+                f"the printed points to {few(gap)}, the ratios to {few(difference)}",
+                verdict("true", gap <= PRINTED, difference <= 1e-12)),
     ]  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def appendix_a() -> list[Finding]:
 
 
 def example_1() -> list[Finding]:
-    """The five points step by step; the map's shift is the printed minimum of all thousand points."""
+    """Check the five points of the example; the shift of the map is the printed minimum of all thousand points."""
     simplex_map = SimplexMap(np.full(3, LEAST))
     lifted = float(np.abs(lift(FIVE) - FIVE_LIFTED).max())
     mapped = float(np.abs(simplex_map.to_simplex(FIVE) - FIVE_MAPPED).max())
@@ -147,7 +147,7 @@ def gaussian_cloud(seed: int) -> Array:
 
 
 def gaussian_points(seeds: int) -> tuple[Finding, RealTopicModel]:
-    """How many of 1000 Gaussian points lie outside the triangle: the paper has 37."""
+    """Count how many of 1000 Gaussian points lie outside of the triangle; the paper has 37."""
     models = [paper_model(gaussian_cloud(seed), seed) for seed in range(seeds)]
     counts = [int(model.outside_hull(gaussian_cloud(seed), 1e-3).sum()) for seed, model in enumerate(models)]
     ours = [int(RealTopicModel(PLSA(3)).fit(gaussian_cloud(seed)).outside_hull(gaussian_cloud(seed), 1e-3).sum())
@@ -167,7 +167,7 @@ def gaussian_points(seeds: int) -> tuple[Finding, RealTopicModel]:
 
 
 def figure_1_points() -> Array:
-    """400 distributions over three words, made of three topics and a little noise: like the paper's figure 1."""
+    """Return 400 distributions over three words from three topics with a little noise, as in figure 1."""
     rng = np.random.default_rng(1)
     topics = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.1, 0.65]])
     return np.array([rng.multinomial(300, p) for p in rng.dirichlet([0.8] * 3, 400) @ topics]) / 300
@@ -189,7 +189,7 @@ def figure_1() -> tuple[Finding, SimplexDecomposition]:
 
 
 def complexity() -> Finding:
-    """Section 4.1: the map costs less than the topic model."""
+    """Check that the map costs less than the topic model (section 4.1)."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 3)) @ rng.normal(size=(3, 100))
     started = time.perf_counter()
@@ -211,7 +211,7 @@ def complexity() -> Finding:
 
 
 def picture(folder: Path, seen: SimplexDecomposition, cloud: RealTopicModel, runs: Runs) -> None:
-    """Figures 1 to 3 redrawn, and the errors of all seeds."""
+    """Plot figures 1 to 3, and the errors of all seeds."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -256,10 +256,10 @@ def picture(folder: Path, seen: SimplexDecomposition, cloud: RealTopicModel, run
 
 
 def main(argv: Sequence[str] | None = None) -> list[Finding]:
-    parser = parser_of(__doc__ or "")
+    parser = make_parser(__doc__ or "")
     parser.add_argument("--seeds", type=int, help="seeds of example 2 (200; 5 with --quick)")
-    parser.add_argument("--keep", type=Path, help="folder where parts of example 2 are kept, to go on from")
-    options = parsed(parser, argv)
+    parser.add_argument("--keep", type=Path, help="folder for partial results of example 2, which later calls use")
+    options = parse_options(parser, argv)
     seeds = options.seeds or (5 if options.quick else 200)
     few_seeds = 3 if options.quick else 20
     first, seen = figure_1()

@@ -35,7 +35,7 @@ class Problem:
 
 
 def example_2(seed: int, dimensions: int, noise: float = 0.0) -> Problem:
-    """The paper's MATLAB: a spline through 10 normal values a basis (at the knots, or at 91 places), cubed weights."""
+    """Draw the bases of the paper, splines through 10 normal values at the knots or 91 points, and cubed weights."""
     rng = np.random.default_rng(seed)
     bases = CubicSpline(np.arange(10), rng.normal(size=(10, 3)))(np.linspace(0, 9, dimensions)).T
     weights = rng.random((50, 3)) ** 3
@@ -44,14 +44,14 @@ def example_2(seed: int, dimensions: int, noise: float = 0.0) -> Problem:
 
 
 def paper_start(X: Array, seed: int) -> tuple[Array, Array]:
-    """Uniform random weights (points x 3) and topics (3 x (W + 1)), rows of sum one."""
+    """Return uniform random weights (points x 3) and topics (3 x (W + 1)), normalized by rows."""
     rng = np.random.default_rng([seed, 1])
     weights, topics = rng.random((len(X), 3)), rng.random((3, X.shape[1] + 1))
     return weights / weights.sum(axis=1, keepdims=True), topics / topics.sum(axis=1, keepdims=True)
 
 
 def paper_model(X: Array, seed: int, iterations: int = PAPER_ITERATIONS) -> RealTopicModel:
-    """The paper's algorithm by the package: its own map, and PLSA by EM from `paper_start`."""
+    """Run the algorithm of the paper with the package: its map, and PLSA by EM from `paper_start`."""
     plsa = PLSA(3, solver="em", init=paper_start(X, seed), tol=0, max_iter=iterations)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -59,7 +59,7 @@ def paper_model(X: Array, seed: int, iterations: int = PAPER_ITERATIONS) -> Real
 
 
 def paper_bases(clouds: list[Array], seeds: range, iterations: int = PAPER_ITERATIONS) -> Array:
-    """The same in plain NumPy, by the paper's formulas, for many problems side by side: problems x 3 x W."""
+    """Run the formulas of the paper in NumPy for a stack of problems; return problems x 3 x W."""
     maps = [SimplexMap.of_paper(X) for X in clouds]
     points = np.stack([simplex_map.to_simplex(X).T for simplex_map, X in zip(maps, clouds, strict=True)])
     points = np.maximum(points, 0) / len(clouds[0])
@@ -88,7 +88,7 @@ def found_bases(method: str, problem: Problem, seed: int) -> Array:
 
 
 def matched(found: Array, bases: Array) -> tuple[Array, Array]:
-    """Root-mean-square errors of the three bases, least in sum over all ways to match them; and the order."""
+    """Return the root-mean-square errors of the three bases for the best matching, and the order."""
     gaps = np.sqrt(((bases[:, np.newaxis] - found) ** 2).mean(axis=2))
     rows, order = linear_sum_assignment(gaps)
     return gaps[rows, order], order
@@ -124,7 +124,7 @@ def _line(component: Array, basis: Array) -> Array:
 
 
 def semi_nmf(X: Array, K: int, seed: int, iterations: int = 300) -> tuple[Array, Array]:
-    """X ~ G F' with G >= 0 (Ding, Li and Jordan): F by least squares, G by their multiplicative rule."""
+    """Run X ~ G F' with G >= 0 (Ding, Li and Jordan): F by least squares, G by their multiplicative rule."""
     rng = np.random.default_rng(seed)
     G = rng.random((len(X), K)) + 0.2
     for _ in range(iterations):
@@ -136,7 +136,7 @@ def semi_nmf(X: Array, K: int, seed: int, iterations: int = 300) -> tuple[Array,
 
 
 def errors(dimensions: int, noise: float, seeds: range) -> Array:
-    """The three matched errors, sorted: seeds x methods x 3."""
+    """Return the three matched errors, sorted: seeds x methods x 3."""
     result = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -156,7 +156,7 @@ Runs = dict[tuple[int, float], dict[str, Array]]
 
 
 def run_all(seeds: int, keep: Path | None = None) -> Runs:
-    """Errors (seeds x 3) of every setting and method; `keep` is a folder where parts are kept, to go on from."""
+    """Return the errors (seeds x 3) of every setting and method; `keep` is a folder for partial results."""
     runs: Runs = {}
     for dimensions in DIMENSIONS:
         for noise in NOISES:
@@ -228,7 +228,7 @@ def _two(values: list[float]) -> str:
 
 
 def package_finding() -> Finding:
-    """RealTopicModel with volume="data" against the paper's formulas from the same start."""
+    """Compare RealTopicModel with volume="data" with the formulas of the paper from the same start."""
     worst = 0.0
     for dimensions in DIMENSIONS:
         X = example_2(0, dimensions).points
@@ -239,7 +239,7 @@ def package_finding() -> Finding:
 
 
 def related_work_findings(seeds: int) -> list[Finding]:
-    """Section 4.2: Semi-NMF's bases as corners, and the full convex hull."""
+    """Compare the bases of Semi-NMF as corners, and the full convex hull (section 4.2)."""
     outside: dict[str, list[float]] = {"Semi-NMF": [], "smallest simplex": []}
     sums, vertices, gaps = [], [], []
     for seed in range(seeds):

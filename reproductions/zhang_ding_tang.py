@@ -23,16 +23,16 @@ from common import (
     Finding,
     ap_subset,
     arguments,
+    as_corpus,
     asymmetric,
     conclude,
-    corpus_of,
     distance,
     few,
-    fitted,
     joint,
     point,
     polished,
     random_start,
+    run_solver,
     show,
     verdict,
 )
@@ -61,7 +61,7 @@ SAME = 1e-3
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """Sizes of the experiments."""
 
     theorem_problems: int = 40
     sum_iterations: tuple[int, ...] = (1, 10, 100, 1000, 5000)
@@ -106,7 +106,7 @@ PAIRS = {"NMF, PLSI": (0, 1), "NMF, EM": (0, 2), "PLSI, EM": (1, 2)}
 
 
 class Ends(NamedTuple):
-    """How far the algorithms' products are from each other: pairs (as in PAIRS) x problems of a kind."""
+    """Distances between the products of the algorithms: pairs (as in PAIRS) x problems of a kind."""
 
     kind: str
     as_run: Array
@@ -129,18 +129,18 @@ def pair_distances(products: Sequence[Array]) -> Array:
 
 
 def optima_of(X: Array, pair: Pair, iterations: int) -> Pair:
-    """Each problem's optimum above the end of a run: F = P(w|z), G = P(d,z)."""
+    """Return the optimum that each run leads to: F = P(w|z), G = P(d,z)."""
     found = []
     for i in range(len(X)):
-        source = corpus_of(X[i].T * X[i].size)
-        theta, phi = polished(source, asymmetric(Pair(pair.F[i], pair.G[i])), iterations)
+        corpus = as_corpus(X[i].T * X[i].size)
+        theta, phi = polished(corpus, asymmetric(Pair(pair.F[i], pair.G[i])), iterations)
         found.append((phi, theta * X[i].sum(axis=0)[:, np.newaxis]))
     F, G = zip(*found, strict=True)
     return Pair(np.array(F), np.array(G))
 
 
 def equation_10(size: Size, kind: str) -> Ends:
-    """NMF, PLSI and EM from the same starts; normalized NMF has NMF's product."""
+    """Compare NMF, PLSI and EM from the same starts; normalized NMF has the product of NMF."""
     X, start = setting(size.eq10_problems, seed=7, kinds=[kind])
     first, second, em = as_pair(start), start, start
     for _ in range(size.eq10_iterations):
@@ -158,17 +158,17 @@ def ends_of(kind: str, X: Array, products: Sequence[Array], optima: Sequence[Arr
 
 
 def equation_10_ap(size: Size, ap: Any) -> Ends:
-    """The package's solvers on AP, K = 5, over a few starts."""
-    source = corpus_of(ap)
-    X = ap.toarray() / source.tokens
+    """Compare the solvers of the package on AP, K = 5, from a few starts."""
+    corpus = as_corpus(ap)
+    X = ap.toarray() / corpus.tokens
     products: list[list[Array]] = [[], [], []]
     optima: list[list[Array]] = [[], [], []]
     for seed in range(size.ap_starts):
-        start = random_start(source, 5, seed)
+        start = random_start(corpus, 5, seed)
         for i, solver in enumerate((MultiplicativeNMF(), PLSI(), EM())):
-            end = point(fitted(solver, source, start, size.ap_iterations))
-            products[i].append(joint(source, *end))
-            optima[i].append(joint(source, *polished(source, end, size.polish)))
+            end = point(run_solver(solver, corpus, start, size.ap_iterations))
+            products[i].append(joint(corpus, *end))
+            optima[i].append(joint(corpus, *polished(corpus, end, size.polish)))
     return ends_of("AP", X, [np.array(P) for P in products], [np.array(P) for P in optima])
 
 
@@ -222,7 +222,7 @@ def _on_ap(ends: Ends, size: Size) -> str:
 
 
 def many_times(size: Size) -> Finding:
-    """Section 5: every (m, n) from the same start; products and divergences at the optima they lead to."""
+    """Compare the optima for every (m, n) from the same start (section 5)."""
     rows, apart, n_all = [], 0, 0
     for kind in KINDS:
         X, start = setting(size.many_problems, seed=8, kinds=[kind])
@@ -255,13 +255,13 @@ def _many(X: Array, now: Pair, m: int, n: int, updates: int) -> Pair:
 
 
 def _topic_distance(ends: Sequence[Pair], i: int) -> float:
-    """How far the topics of problem i are from those of the first run, at most."""
+    """Return the largest distance between the topics of problem i and those of the first run."""
     topics = [end.F[i].T for end in ends]
     return max(float(align(topics[0], other)[1].max()) for other in topics[1:])
 
 
 def picture(folder: Path, all_ends: list[Ends], runs: list[dict[str, Course]], data: str) -> None:
-    """Left: the gap against passes; right: how far apart the algorithms end on the small problems."""
+    """Plot the gap by passes (left), and the distances between the results on small problems (right)."""
     import matplotlib
 
     matplotlib.use("Agg")

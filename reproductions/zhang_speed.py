@@ -10,25 +10,45 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from common import Finding, begin, corpus_of, planted_corpus, random_start, show, verdict
+from common import Finding, as_corpus, begin, planted_corpus, random_start, show, verdict
 from formulas import Array
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Sums
 from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
 
 
-class CountingSource(MemoryCorpus):
-    """Counts passes over the non-zeros: one for the product, one for each kind of sums (the log is left out)."""
+class CountingCorpus(MemoryCorpus):
+    """Corpus that counts passes over the non-zeros: one for the product, one for each kind of sums, none for logs."""
 
     passes = 0
 
-    def sweep(self, A: Array, B: Array, *, rows: bool = True, words: bool = True, **others: Any) -> Sums:
-        self.passes += 1 + rows + words
-        return super().sweep(A, B, rows=rows, words=words, **others)
+    def sweep(self, A: Array, B: Array, *, memory: Array | None = None) -> Sums:
+        self.passes += 3
+        return super().sweep(A, B, memory=memory)
+
+    def row_sums(self, A: Array, B: Array) -> Array:
+        self.passes += 2
+        return super().row_sums(A, B)
+
+    def word_sums(self, A: Array, B: Array) -> Array:
+        self.passes += 2
+        return super().word_sums(A, B)
+
+    def logs(self, A: Array, B: Array) -> Array:
+        self.passes += 1
+        return super().logs(A, B)
+
+    def rows_and_logs(self, A: Array, B: Array) -> tuple[Array, Array]:
+        self.passes += 2
+        return super().rows_and_logs(A, B)
+
+    def words_and_logs(self, A: Array, B: Array) -> tuple[Array, Array]:
+        self.passes += 2
+        return super().words_and_logs(A, B)
 
 
 class Course(NamedTuple):
-    """A run, iteration by iteration."""
+    """Likelihood, passes and seconds of a run by iteration."""
 
     likelihood: Array
     passes: Array
@@ -39,19 +59,19 @@ SPEED = {"EM": EM(), "NMF (Alg. 1)": MultiplicativeNMF(), "PLSI (Alg. 2)": PLSI(
 
 
 def course(solver: Solver, X: Any, n_topics: int, seed: int, iterations: int) -> Course:
-    source = CountingSource(corpus_of(X).counts)
-    start = random_start(source, n_topics, seed)
+    corpus = CountingCorpus(as_corpus(X).counts)
+    start = random_start(corpus, n_topics, seed)
     began = time.perf_counter()
-    run = begin(solver, source, start)
-    seen = [(run.report.log_likelihood, source.passes, 0.0)]
+    run = begin(solver, corpus, start)
+    seen = [(run.report.log_likelihood, corpus.passes, 0.0)]
     for _ in range(iterations):
         run.advance()
-        seen.append((run.report.log_likelihood, source.passes, time.perf_counter() - began))
+        seen.append((run.report.log_likelihood, corpus.passes, time.perf_counter() - began))
     return Course(*np.array(seen).T)
 
 
 def courses(X: Any, n_topics: int, n_starts: int, iterations: int) -> list[dict[str, Course]]:
-    """For each start, every algorithm's course."""
+    """Return the course of every algorithm for each start."""
     return [
         {name: course(solver, X, n_topics, seed, iterations) for name, solver in SPEED.items()}
         for seed in range(n_starts)
@@ -59,7 +79,7 @@ def courses(X: Any, n_topics: int, n_starts: int, iterations: int) -> list[dict[
 
 
 class Costs(NamedTuple):
-    """Medians over starts, for each algorithm."""
+    """Medians over starts for each algorithm."""
 
     per_iteration: dict[str, float]
     iterations: dict[str, float]
@@ -67,7 +87,7 @@ class Costs(NamedTuple):
 
 
 def speed_table(data: str, runs: list[dict[str, Course]]) -> Costs:
-    """Iterations, passes and seconds to the likelihood that the slowest of the four ends with."""
+    """Print iterations, passes and seconds to the final likelihood of the slowest of the four."""
     costs = Costs({}, {}, {})
     rows = []
     for name in SPEED:
@@ -88,7 +108,7 @@ def speed_table(data: str, runs: list[dict[str, Course]]) -> Costs:
 
 
 def speed(ap: Any, n_starts: int, iterations: int) -> tuple[list[dict[str, Course]], str, Finding]:
-    """The last data's runs, its name, and the finding."""
+    """Return the runs of the last corpus, its name, and the finding."""
     data = {"planted corpus": (planted_corpus(200, 300, 10, 60, seed=0), 10)}
     if ap is not None:
         data["AP"] = (ap, 10)

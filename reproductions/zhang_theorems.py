@@ -15,9 +15,9 @@ from common import (
     EXACT,
     KINDS,
     Finding,
+    as_corpus,
     asymmetric,
     begin,
-    corpus_of,
     distance,
     error,
     few,
@@ -41,18 +41,18 @@ class Setting(NamedTuple):
 
 
 def setting(n: int, seed: int = 0, kinds: Sequence[str] = KINDS) -> Setting:
-    """n problems of each kind, in one stack."""
+    """Return n problems of each kind in one stack."""
     X = np.concatenate([problems(kind, n, N_WORDS, N_DOCS, K, seed) for kind in kinds])
     return Setting(X, random_triple(len(X), N_WORDS, N_DOCS, K, seed))
 
 
 def as_pair(now: Triple) -> Pair:
-    """F = CS, G = H"""
+    """Return F = C S and G = H."""
     return Pair(scaled(now.C, now.S), now.H)
 
 
 def times(pair: Pair) -> Array:
-    """F G'"""
+    """Return F G'."""
     return pair.F @ t(pair.G)
 
 
@@ -60,7 +60,7 @@ def times(pair: Pair) -> Array:
 
 
 def solver_finding() -> Finding:
-    """The package's solvers against the formulas: products of 50 iterations."""
+    """Compare the solvers of the package with the formulas for 50 iterations."""
     X, start = setting(1, seed=5)
     triples = {"em": (EM(), formulas.em), "plsi": (PLSI(), formulas.plsi)}
     found = {name: max(_iterates(X[i], _one(start, i), *two) for i in range(len(X))) for name, two in triples.items()}
@@ -85,11 +85,11 @@ def _nmf_of_triple(X: Array, now: Triple) -> Triple:
 
 
 def _iterates(X: Array, start: Triple, solver: Solver, step: Callable[[Array, Triple], Triple]) -> float:
-    """The largest error of a solver's conditional products P(w|d); it starts where P(d) is that of the data."""
-    source = corpus_of(X.T)
+    """Return the largest error of P(w|d) of a solver that starts with the P(d) of the data."""
+    corpus = as_corpus(X.T)
     theta, phi = asymmetric(as_pair(start))
     now = formulas.normalized(Pair(phi, theta * X.sum(axis=0)[:, np.newaxis]))
-    run = begin(solver, source, (theta, phi))
+    run = begin(solver, corpus, (theta, phi))
     largest = 0.0
     for _ in range(50):
         run.advance()
@@ -103,7 +103,7 @@ def _iterates(X: Array, start: Triple, solver: Solver, step: Callable[[Array, Tr
 
 
 def theorem_errors(X: Array, now: Triple) -> dict[str, float]:
-    """Every identity at one point: its error, under the condition that its name says."""
+    """Return the error of every identity at one point, under the condition in its name."""
     C, S, H = formulas.em(X, now)
     both = {"F = CS, G = H": as_pair(now), "F = C, G = HS": Pair(now.C, scaled(now.H, now.S))}
     change = S / now.S
@@ -129,7 +129,7 @@ def theorem_errors(X: Array, now: Triple) -> dict[str, float]:
 
 
 def theorems(n: int, ap: Any) -> dict[str, float]:
-    """The largest error of every identity over random problems and AP, at the start and after a few steps."""
+    """Check every identity on random problems and AP, at the start and after a few steps."""
     X, now = setting(n)
     stacks = [(X, now), (X, after(formulas.em, X, now, 5))]
     if ap is not None:
@@ -186,13 +186,13 @@ def after(step: Callable[[Array, Any], Any], X: Array, now: Any, iterations: int
 
 
 def rises(values: Sequence[Array]) -> Array:
-    """How often the divergence rises (by more than rounding) along a run, for each problem."""
+    """Return how often the divergence increases (beyond rounding) during a run, for each problem."""
     D = np.array(values)
     return (D[1:] > D[:-1] * (1 + 1e-12) + 1e-15).sum(axis=0)
 
 
 def algorithm_1(n: int) -> Finding:
-    """As printed the scale overshoots: each topic's weight is multiplied by q^2 where EM multiplies by q."""
+    """Check that Algorithm 1 as printed overshoots: a topic weight is multiplied by q^2, and by q in EM."""
     X, start = setting(n, seed=1)
     printed = working = as_pair(start)
     D1, D2, masses = [divergence(X, times(printed))], [divergence(X, times(working))], []
@@ -221,7 +221,7 @@ def algorithm_1(n: int) -> Finding:
 
 
 def algorithm_2(n: int) -> Finding:
-    """Columns of H over the first iterations, as printed and corrected."""
+    """Compare the columns of H in the first iterations, as printed and corrected."""
     X, start = setting(n, seed=2)
     printed = corrected = start
     rows, D = [], [divergence(X, product(start))]
@@ -242,7 +242,7 @@ def algorithm_2(n: int) -> Finding:
 
 
 def algorithm_3(n: int) -> list[Finding]:
-    """As printed it is EM; Gauss-Seidel it has Algorithm 1's product at every iteration."""
+    """Check that Algorithm 3 is EM as printed, and has the product of Algorithm 1 in Gauss-Seidel order."""
     X, start = setting(n, seed=3)
     X = X + 1e-6 / X[0].size  # the posterior of eq. 2 needs no zeros
     X = X / X.sum(axis=(-1, -2), keepdims=True)
@@ -278,7 +278,7 @@ def _constraint_sums(now: Triple) -> tuple[Array, Array, Array]:
 
 
 def stationary_points(n: int, iterations: int) -> Finding:
-    """One step of each algorithm, at exact factorizations and where the others have ended."""
+    """Run one step of each algorithm at exact factorizations and at the results of the others."""
     _, exact = setting(n, seed=4)
     steps: dict[str, Callable[[Array, Triple], Triple]] = {
         "Algorithm 1": _nmf_of_triple,
@@ -307,7 +307,7 @@ def stationary_points(n: int, iterations: int) -> Finding:
 
 
 def fixed_sums(n: int, at: Sequence[int]) -> Finding:
-    """How far row and column sums of the product are from those of X, along a run."""
+    """Return the distance of row and column sums of the product to those of X during a run."""
     X, start = setting(n, seed=6, kinds=KINDS[:1])
     steps = {"EM": formulas.em, "Algorithm 1": _nmf_of_triple, "Algorithm 2": formulas.plsi}
     rows, ends, first = [], [], {}

@@ -8,11 +8,11 @@ from real_data import data_file
 
 @pytest.fixture(scope="session")
 def real_file():
-    """real_file(name): see data_file."""
+    """Return the function `data_file`."""
     return data_file
 
 
 @pytest.fixture(scope="session")
 def real_counts():
-    """real_counts(name): the CSR counts of a file in the data folder; the test is skipped where it is absent."""
+    """Return a function that loads the CSR counts of a file in the data folder, or skips the test."""
     return lambda name: sp.csr_array(sp.load_npz(data_file(name)))

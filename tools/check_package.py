@@ -41,7 +41,7 @@ print("a fit works with", ".".join(map(str, sys.version_info[:3])), "and numpy",
 
 
 def run(*command: str | Path, cwd: Path, fails: bool = False) -> str:
-    """What a command prints; it must succeed, or fail where that is asked for."""
+    """Return the output of a command, which must succeed, or fail if `fails`."""
     done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
     if (done.returncode != 0) is not fails:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
@@ -49,7 +49,7 @@ def run(*command: str | Path, cwd: Path, fails: bool = False) -> str:
 
 
 def found() -> Iterator[str]:
-    """An interpreter of each version that works, from the path or from pyenv."""
+    """Yield a working interpreter of each version, from the path or from pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     for version in VERSIONS:
         candidates = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python"), reverse=True)]
@@ -72,7 +72,7 @@ def works(python: str, version: str) -> bool:
 
 
 def check_sdist(path: Path) -> None:
-    """It has what a build needs, and nothing that a build made."""
+    """Exit with an error if the sdist lacks a file or contains build products."""
     with tarfile.open(path) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
     missing = [name for name in IN_SDIST if name not in names]
@@ -84,7 +84,7 @@ def check_sdist(path: Path) -> None:
 
 
 def check_wheel(path: Path) -> None:
-    """It has the types and the assets of the explorer, and no C++."""
+    """Exit with an error if the wheel lacks types or assets, or contains C++ files."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     missing = [name for name in IN_WHEEL if f"polyseme/{name}" not in names]
@@ -95,7 +95,7 @@ def check_wheel(path: Path) -> None:
 
 
 def environment(python: str, folder: Path) -> Path:
-    """A fresh environment's interpreter."""
+    """Create an environment and return its interpreter."""
     run(python, "-m", "venv", folder, cwd=folder.parent)
     return next(path for path in (folder / "bin" / "python", folder / "Scripts" / "python.exe") if path.exists())
 

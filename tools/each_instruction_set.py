@@ -20,7 +20,7 @@ OPENBLAS_KERNELS = {"baseline": "Prescott", "avx2": "Haswell"}
 
 
 def environments() -> dict[str, dict[str, str]]:
-    """For each instruction set of this machine, the variables that limit a process to it."""
+    """Return, for each instruction set of this machine, the variables that limit a process to it."""
     best = _kernels.best_isa()
     features = [name for name in numpy_build.__cpu_dispatch__ if numpy_build.__cpu_features__.get(name)]
     above_avx2 = [name for name in features if name.startswith("AVX512") or name == "X86_V4"]

@@ -10,7 +10,7 @@ _BOUND = re.compile(r"(?P<name>[A-Za-z0-9._-]+)>=(?P<version>\d+(\.\d+)*)(?P<mar
 
 
 def lowest_versions(requirements: list[str]) -> dict[str, str]:
-    """name==version of each requirement, which must be of the form name>=version."""
+    """Return name==version of each requirement, which must have the form name>=version."""
     found = {}
     for requirement in requirements:
         bound = _BOUND.fullmatch(requirement)
@@ -21,7 +21,7 @@ def lowest_versions(requirements: list[str]) -> dict[str, str]:
 
 
 def direct_requirements(project: dict) -> list[str]:
-    """What users install: the dependencies, and those of every extra but the extras of extras."""
+    """Return the dependencies, and those of every extra, without extras that only combine others."""
     extras = [one for extra in project["optional-dependencies"].values() for one in extra]
     return [*project["dependencies"], *(one for one in extras if not one.startswith(f"{project['name']}["))]
 

@@ -38,12 +38,12 @@ the thread sanitizer does not support."""
 
 
 def compiler() -> str:
-    """The C++ compiler: CXX, or the usual one."""
+    """Return the C++ compiler: CXX, or the default one."""
     return os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or "c++"
 
 
 def build(name: str) -> Path:
-    """Builds the modules with a sanitizer, and returns a folder with the package to import."""
+    """Build the modules with a sanitizer, and return a folder with the package to import."""
     folder = ROOT / "build" / f"sanitize-{name}"
     flags = f"-O1 -g -fno-omit-frame-pointer {FLAGS[name]}"
     configure = [
@@ -69,7 +69,7 @@ def build(name: str) -> Path:
 
 
 def environment(name: str, package: Path) -> dict[str, str]:
-    """The variables of a process that imports the package."""
+    """Return the variables of a process that imports the package."""
     paths = [
         subprocess.run(
             [compiler(), f"-print-file-name={library}"], check=True, capture_output=True, text=True
@@ -82,7 +82,7 @@ def environment(name: str, package: Path) -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs all, or the sanitizers that are named; returns the exit code."""
+    """Run all sanitizers, or those named on the command line, and return the exit code."""
     for name in sys.argv[1:] or FLAGS:
         variables = environment(name, build(name))
         check = "import polyseme._kernels as k; print(k.__file__)"

@@ -35,7 +35,7 @@ ANY_SUM = ("NMF", "LSA")
 
 
 def extreme_counts():
-    """Counts from one end of the allowed range to the other: by entry, by document, by word, and all at one end."""
+    """Return counts across the allowed range: by entry, by document, by word, and all at one end."""
     counts = oracles.mixed_counts(1, 24, 14, K, tokens=40).astype(np.float64)
     shares = counts / counts.max()
     for dtype, low, high in ((np.float32, -8, 10), (np.float64, -28, 30)):
@@ -59,7 +59,7 @@ def estimators(dtype):
 
 
 def fitted_weights():
-    """(estimator, counts, model, weights) of every pair; sparse counts where the estimator takes them."""
+    """Yield (estimator, counts, model, weights) of every pair; counts are sparse if the estimator takes them."""
     for name, counts in extreme_counts():
         for label, model in estimators(counts.dtype):
             data = counts if label == "RealTopicModel" else sp.csr_array(counts)
@@ -67,7 +67,7 @@ def fitted_weights():
 
 
 def problems(label, model, weights):
-    """What is wrong with a fit, in words."""
+    """Yield descriptions of what is wrong with a fit."""
     for name in ("log_likelihood_", "bound_", "reconstruction_err_", "components_", "topic_weights_"):
         if hasattr(model, name) and not np.isfinite(getattr(model, name)).all():
             yield f"{name} is not finite"

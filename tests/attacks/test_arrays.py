@@ -38,7 +38,7 @@ def counts(kind="csr"):
 
 
 def changed(name, kind="csr"):
-    """Valid counts with one fault that scipy's constructors would not see, or that came after them."""
+    """Return valid counts with one fault that the constructors of scipy do not detect."""
     X = counts(kind)
     if name == "index too large":
         X.indices[0] = 10**6
@@ -364,7 +364,7 @@ def test_search_in_a_damaged_run_is_a_clear_error(run_folder, monkeypatch, tmp_p
 
 
 def shard_with(folder: Path, name: str, place: int, value: float) -> None:
-    """Changes a number of the first shard, and the manifest to match: size and digest are right."""
+    """Change a number of the first shard, and size and digest in the manifest accordingly."""
     path = folder / "shard-000000.safetensors"
     content = bytearray(path.read_bytes())
     (length,) = struct.unpack("<Q", content[:8])

@@ -24,7 +24,7 @@ _PAGES = ("/", "/status", "/health", "/metrics", "/info/main/workers.html", "/js
 
 
 def listening_addresses():
-    """The addresses (ip, port) on which this process and its children listen."""
+    """Return the addresses (ip, port) on which this process and its children listen."""
     own = psutil.Process()
     return {
         connection.laddr
@@ -36,7 +36,7 @@ def listening_addresses():
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A client of two local workers, and the addresses on which the cluster listens."""
+    """Return a client of two local workers, and the addresses on which the cluster listens."""
     before = listening_addresses()
     with connected(2) as client:
         yield client, listening_addresses() - before
@@ -53,7 +53,7 @@ def addresses(cluster):
 
 
 def rpc_ports(client):
-    """The ports that take commands: of the scheduler, of the nannies and of the workers."""
+    """Return the ports of scheduler, nannies and workers that take commands."""
     workers = client.scheduler_info()["workers"]
     addresses = [client.scheduler.address, *workers, *(worker["nanny"] for worker in workers.values())]
     assert len(addresses) == 5
@@ -62,7 +62,7 @@ def rpc_ports(client):
 
 
 def reply_to(connection):
-    """What the other side answers until it closes the connection."""
+    """Return the answer until the other side closes the connection."""
     connection.sendall(b"\0" * 64)
     reply = b""
     while received := connection.recv(4096):

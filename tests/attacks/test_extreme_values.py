@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module")
 def fits(tmp_path_factory):
-    """For each instruction set, what a process that is limited to it prints, and the weights it finds."""
+    """Return the output and the weights of a process limited to each instruction set."""
     folder, found = tmp_path_factory.mktemp("fits"), {}
     for isa in RUNNABLE:
         paths = os.pathsep.join([str(HERE.parent / "helpers"), os.environ.get("PYTHONPATH", "")])

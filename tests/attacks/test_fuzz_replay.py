@@ -35,7 +35,7 @@ def test_past_failures_stay_fixed(fuzzer: str) -> None:
 
 
 class Ends:
-    """A fuzzer whose cases end as they say."""
+    """Fuzzer whose cases end as they state."""
 
     name = "ends"
     cases = 8

@@ -25,7 +25,7 @@ X = sp.csr_array(sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=
 
 @pytest.fixture(autouse=True)
 def default_handler():
-    """A shell starts background jobs with SIGINT ignored."""
+    """Restore the default handler, because a shell starts background jobs with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -32,7 +32,7 @@ BLOCK = re.compile(r'<script type="application/octet-stream" id="\w+">([^<]*)</s
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A page whose words, titles, ids, labels, times, texts and own title are all hostile."""
+    """Return a page whose words, titles, ids, labels, times and texts are hostile."""
     path = tmp_path_factory.mktemp("page") / "page.html"
     counts = np.random.default_rng(0).poisson(2.0, (len(NAMES), len(NAMES))) + np.eye(len(NAMES), dtype=int)
     model = PLSA(2, random_state=0, max_iter=500).fit(counts)

@@ -29,7 +29,7 @@ needs_resource = pytest.mark.skipif(child.resource is None, reason="the system h
 
 
 def read_among_good_files(folder, **arguments):
-    """What a hostile file in the folder is reported as; the good files before and behind it must be read."""
+    """Return the problems reported for a hostile file; check that the good files before and after it are read."""
     write_docx(folder / "0.docx", "<w:p><w:t>first</w:t></w:p>")
     write_docx(folder / "z.docx", "<w:p><w:t>last</w:t></w:p>")
     reader = read(folder, **arguments)
@@ -40,7 +40,7 @@ def read_among_good_files(folder, **arguments):
 
 
 def only(problems):
-    """The one problem, which must be of the file "hostile"."""
+    """Return the one problem, which must concern the file "hostile"."""
     (problem,) = problems
     assert problem.where.startswith("hostile")
     return problem
@@ -68,7 +68,7 @@ def test_deeply_nested_json_with_half_a_character(tmp_path, array):
 
 
 def xz_with_dictionary(content, size_code):
-    """An .xz file that declares a larger dictionary than it needs; 40 stands for 4 GiB."""
+    """Return an .xz file that declares a larger dictionary than it needs (40 means 4 GiB)."""
     packed = bytearray(lzma.compress(content))
     block = 12
     end = block + 4 * (packed[block] + 1)
@@ -126,7 +126,7 @@ def test_docx_with_hostile_xml(tmp_path, content, reason):
 
 
 def with_sizes(path, packed, whole):
-    """Writes sizes into a zip archive of one member, both in its own header and in the directory."""
+    """Write sizes into the header and the directory of a zip archive with one member."""
     content = bytearray(path.read_bytes())
     for signature, place in ((b"PK\x03\x04", 18), (b"PK\x01\x02", 20)):
         at = content.rindex(signature) + place
@@ -243,7 +243,7 @@ def test_a_small_parquet_file_that_takes_much_memory(tmp_path):
 
 
 def slow_docx(path):
-    """Seconds of work for the reader."""
+    """Return a Word file that takes the reader several seconds."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         body = "<w:p/>" * 2_000_000
         archive.writestr("word/document.xml", f'<w:document xmlns:w="{WORD}"><w:t>words</w:t>{body}</w:document>')
@@ -396,7 +396,7 @@ def test_memory_is_watched_where_the_system_sets_no_limit():
 
 
 def run_in(folder, code, **options):
-    """A program with the package of this test, in a folder of documents."""
+    """Run a program with the package under test in a folder of documents."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}
     return subprocess.Popen([sys.executable, "-P", "-c", code], cwd=folder, env=environment, **options)
 

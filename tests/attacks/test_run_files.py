@@ -44,14 +44,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(made: Path, tmp_path: Path) -> Path:
-    """A folder with a run of its own, and a file of new documents."""
+    """Return a folder with a run and a file of new documents."""
     shutil.copytree(made / "run", tmp_path / "run")
     (tmp_path / "new.txt").write_text("apples are fruit\niron is a metal\n", encoding="utf-8")
     return tmp_path
 
 
 def fails(place: Path, *arguments: str) -> str:
-    """The one line that a command ends with."""
+    """Return the one line that a command fails with."""
     done = run(*arguments, cwd=place)
     assert done.exit_code == 1, done.output
     lines = done.stderr.strip().splitlines()
@@ -350,7 +350,7 @@ def test_a_whole_npy_file(tmp_path, array):
 
 
 class Payload:
-    """What a pickle would run."""
+    """Object whose pickle would run code."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -518,7 +518,7 @@ def test_a_full_disk_while_a_run_is_written(made, monkeypatch):
 
 
 def rewrite(path: Path, change) -> None:
-    """Changes the header and the arrays of a model file, and gives it a digest that is right."""
+    """Change the header and the arrays of a model file, and store the correct digest."""
     content = path.read_bytes()
     tensors = from_safetensors(content)
     size = int.from_bytes(content[:8], "little")
@@ -671,7 +671,7 @@ def test_a_safetensors_file_that_no_writer_writes(tmp_path, place, content):
 
 
 def interrupted(path: Path, X, stop_at: int = 3) -> PLSA:
-    """A fit that leaves a checkpoint; the estimator to go on with."""
+    """Return the estimator of an interrupted fit that has a checkpoint."""
 
     class Stopped(Exception):
         pass

@@ -26,7 +26,7 @@ TAME = r"\x1b]52;c;cm0gLXJmIH4=\x07\x9b31m[red]\u202eevil[/]\x1b[2J:smile:\x08\x
 
 
 def unsafe(text):
-    """The characters of a text that a terminal must not get."""
+    """Return the characters of a text that must not reach a terminal."""
     return {
         character
         for character in text
@@ -99,7 +99,7 @@ def test_long_titles_of_control_characters_take_linear_time():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Documents whose titles, labels and ids are hostile, and runs of them."""
+    """Return documents with hostile titles, labels and ids, and runs of them."""
     place = tmp_path_factory.mktemp("terminal")
     rows = [
         {

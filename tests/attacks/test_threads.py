@@ -25,7 +25,7 @@ LARGE = sp.random_array((400, 300), density=0.3, rng=RNG, data_sampler=lambda si
 
 
 def python(code: str, **environment: str) -> str:
-    """What a new process prints."""
+    """Return the output of a new process."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
         capture_output=True, text=True, check=False, timeout=120, env=os.environ | environment,

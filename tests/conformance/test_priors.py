@@ -101,13 +101,13 @@ def objective(prior, n, f):
 
 
 def scale(prior, n, f):
-    """The size of the terms of the objective, to measure rounding by."""
+    """Return the magnitude of the terms of the objective, as a scale for rounding."""
     seen = f > 0
     return float((np.abs(n[seen] * np.log(f[seen]))).sum()) + abs(prior.log_density(f)) + 1
 
 
 def unevenness(prior, n, f):
-    """How far the gradient of the objective, by central differences, is from equal within the rows (in tokens)."""
+    """Return how much the numerical gradient of the objective varies within the rows (in tokens)."""
     gradient = np.empty_like(f)
     for at in np.ndindex(f.shape):
         step = np.zeros_like(f)
@@ -118,7 +118,7 @@ def unevenness(prior, n, f):
 
 
 def told_totals(prior):
-    """A copy that knows the row totals, so that it has a log density."""
+    """Return a copy that knows the row totals, so that it has a log density."""
     return prior.with_row_totals(TOTALS)
 
 
@@ -204,7 +204,7 @@ class TestConformance:
 
     @staticmethod
     def _is_proper(prior, n, f):
-        """Proper rows, no NaN, a log density that is a number or -inf, and no fall where none is promised."""
+        """Return whether rows and log density are proper, and a monotone prior does not decrease the objective."""
         after = prior.maximize(n, f)
         assert (after >= 0).all()
         np.testing.assert_allclose(after.sum(axis=1), 1, rtol=1e-12)
@@ -233,7 +233,7 @@ class TestConformance:
 
 
 def falls(objectives):
-    """Where the objective falls by more than rounding."""
+    """Return where the objective decreases by more than rounding."""
     return np.diff(objectives) < -1e-12 * np.abs(objectives[:-1])
 
 

@@ -19,7 +19,7 @@ SEEDS = range(5)
 
 
 def draw(rng, theta, phi, length):
-    """Documents of `length` tokens each."""
+    """Return documents of `length` tokens each."""
     return np.array([rng.multinomial(length, p) for p in theta @ phi], dtype=np.float64)
 
 
@@ -36,7 +36,7 @@ def error(topics, model):
 
 
 def medians(problem, measure, parameters):
-    """Of plain PLSA and of PLSA with these parameters (a function of the problem), over the seeds."""
+    """Return the median errors of plain PLSA and of PLSA with these parameters (a function of the problem)."""
     errors = []
     for seed in SEEDS:
         truth = problem(np.random.default_rng(seed))
@@ -143,13 +143,13 @@ def numbered_topics(rng):
 
 
 def own_words(topics):
-    """For each topic the frequent words that are most its own."""
+    """Return, for each topic, the frequent words that are most specific to it."""
     own = np.where(topics > 0.02, topics / topics.sum(axis=0), 0)
     return {k: [int(word) for word in np.argsort(-row)[:SEEDS_PER_TOPIC]] for k, row in enumerate(own)}
 
 
 def unmatched_error(truth, model):
-    """Topic k against topic k."""
+    """Return the error of topic k compared with topic k."""
     return 0.5 * np.abs(truth["topics"] - model.components_).sum(axis=1).mean()
 
 

@@ -39,7 +39,7 @@ FOUND = Path("build/fuzz")
 
 
 class Fuzzer(Protocol):
-    """What a fuzzer is: how a case is drawn, and how it is run."""
+    """Protocol of a fuzzer: how a case is drawn and how it is run."""
 
     name: str
     cases: int
@@ -54,29 +54,29 @@ class Fuzzer(Protocol):
     """where `prepare` puts its files; set by the driver"""
 
     def prepare(self) -> None:
-        """Makes the files that the cases need. Runs in a child."""
+        """Make the files that the cases need. Runs in a child."""
 
     def check(self) -> None:
-        """Raises if the cases would fail before anything is mutated. Runs in a child, after `prepare`."""
+        """Raise if the cases would fail before anything is mutated. Runs in a child, after `prepare`."""
 
     def draw(self, random: Random) -> Case:
         """A random case. Runs in a child."""
 
     def run(self, case: Case) -> str:
-        """Runs a case in the present folder, which is new, and names its outcome; raises if the case has failed."""
+        """Run a case in the present folder, which is new, and name its outcome; raise if the case has failed."""
 
 
 class WrongResult(AssertionError):
-    """A case ended well, with a result that is wrong."""
+    """Raised if a case succeeded with a wrong result."""
 
 
 class UncleanError(AssertionError):
-    """A command failed in another way than by one line and an exit code."""
+    """Raised if a command failed in another way than with one line and an exit code."""
 
 
 @dataclass
 class Failure:
-    """A case that failed, and how."""
+    """A failed case and its failure."""
 
     kind: str
     """crash, hang, memory, or the name of an exception"""
@@ -91,7 +91,7 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What the cases of a fuzzer came to."""
+    """Results of the cases of a fuzzer."""
 
     fuzzer: str
     cases: int = 0
@@ -100,7 +100,7 @@ class Outcome:
     failures: dict[str, Failure] = field(default_factory=dict)
 
     def add(self, failure: Failure) -> None:
-        """Counts a failure; of those with one signature the smallest is kept."""
+        """Count a failure; keep the smallest case of each signature."""
         known = self.failures.setdefault(failure.signature, failure)
         if known is failure:
             return
@@ -128,7 +128,7 @@ class Outcome:
 
 
 def encode(case: Case) -> str:
-    """A case as JSON; bytes as text where they are text, else compressed."""
+    """Return a case as JSON; bytes are stored as text if they are text, else compressed."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, bytes):
@@ -152,7 +152,7 @@ def encode(case: Case) -> str:
 
 
 def decode(text: str) -> Case:
-    """The case that `encode` wrote."""
+    """Return the case that `encode` wrote."""
 
     def content(value: dict[str, Any]) -> Any:
         if value.keys() == {"bytes of text"}:
@@ -169,7 +169,7 @@ def decode(text: str) -> Case:
 
 
 def _limit(fuzzer: Fuzzer, log: Path) -> None:
-    """Limits the memory of this process, sends its output to a file, and has the stack written there if it dies."""
+    """Limit the memory of this process, and send its output, and the stack if it dies, to a file."""
     os.setsid()  # so that its own children can be ended with it
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
@@ -188,7 +188,7 @@ def _limit(fuzzer: Fuzzer, log: Path) -> None:
 
 
 def _run_alone(fuzzer: Fuzzer, case: Case, place: Path) -> str:
-    """Runs a case in a folder of its own, with the time that it may take."""
+    """Run a case in its own folder with a time limit."""
     place.mkdir()
     before = Path.cwd()
     os.chdir(place)
@@ -205,7 +205,7 @@ def _run_alone(fuzzer: Fuzzer, case: Case, place: Path) -> str:
 
 
 def _described(error: BaseException) -> tuple[str, str, str]:
-    """Kind, signature and traceback of an exception. Two that were raised at the same place of polyseme are one."""
+    """Return kind, signature and traceback of an exception; the signature contains the position in polyseme."""
     chain: list[BaseException] = [error]
     while (cause := chain[-1].__cause__) is not None:
         chain.append(cause)
@@ -218,7 +218,7 @@ def _described(error: BaseException) -> tuple[str, str, str]:
 
 
 def _child(fuzzer: Fuzzer, names: list[str], case_of: Callable[[str], Case], folder: Path, pipe: int) -> None:
-    """Runs cases one after the other, and reports each in a line."""
+    """Run cases one after the other, and report each one in a line."""
     _limit(fuzzer, folder / "log")
     for name in names:
         report: list[str] = []
@@ -232,7 +232,7 @@ def _child(fuzzer: Fuzzer, names: list[str], case_of: Callable[[str], Case], fol
 
 
 def _forked(body: Callable[[], None]) -> int:
-    """The process id of a child that runs `body` and ends."""
+    """Return the process id of a child that runs `body` and ends."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -251,14 +251,14 @@ def _forked(body: Callable[[], None]) -> int:
 
 
 def in_child(body: Callable[[], None]) -> None:
-    """Runs `body` in a child and waits for it."""
+    """Run `body` in a child and wait for it."""
     _, status = os.waitpid(_forked(body), 0)
     if status:
         raise RuntimeError(f"a child that prepares cases ended with status {status}")
 
 
 def _death(status: int, log: Path) -> tuple[str, str, str]:
-    """Kind, signature and stack of a child that died."""
+    """Return kind, signature and stack of a child that died."""
     text = re.sub(r"\n.*Extension modules: .*", "", log.read_text("utf-8", "replace"))
     stack = re.findall(r'File "[^"]*/polyseme/([^"]+)", line \d+ in (\w+)', text)
     where = f"{stack[0][0]}:{stack[0][1]}" if stack else "outside"
@@ -279,7 +279,7 @@ def run_cases(
     folder: Path,
     seconds: float = float("inf"),
 ) -> Outcome:
-    """Runs the cases of all batches, each in a child, until the time is over."""
+    """Run the cases of all batches, each in a child, until the time is over."""
     outcome, start = Outcome(fuzzer.name), time.monotonic()
     for batch in batches:
         names = batch
@@ -293,7 +293,7 @@ def run_cases(
 
 
 def _run_batch(fuzzer: Fuzzer, names: list[str], case_of: Callable[[str], Case], folder: Path, outcome: Outcome) -> int:
-    """Runs the cases of one child, and returns how many it ran."""
+    """Run the cases of one child, and return how many it ran."""
     receive, send = os.pipe()
 
     def body() -> None:
@@ -324,7 +324,7 @@ def _run_batch(fuzzer: Fuzzer, names: list[str], case_of: Callable[[str], Case],
 
 
 def _note(fuzzer: Fuzzer, failure: Failure, case_of: Callable[[str], Case], folder: Path, outcome: Outcome) -> None:
-    """Adds a failure with its case, which a child draws again: some cases need libraries that do not survive a fork."""
+    """Add a failure and its case; a child draws the case again, because some cases need libraries that cannot fork."""
     file = folder / "drawn.json"
     file.unlink(missing_ok=True)
     in_child(lambda: file.write_text(encode(case_of(failure.name)), "utf-8") and None)
@@ -334,7 +334,7 @@ def _note(fuzzer: Fuzzer, failure: Failure, case_of: Callable[[str], Case], fold
 
 
 def store(outcome: Outcome, folder: Path) -> None:
-    """Writes the failures: a case as JSON that --replay takes, and beside it what happened."""
+    """Write the failures: each case as JSON for --replay, and a description."""
     for failure in outcome.failures.values():
         folder.mkdir(parents=True, exist_ok=True)
         name = re.sub(r"\W+", "-", failure.signature).strip("-").lower()[:90]
@@ -349,12 +349,12 @@ def _numbered(fuzzer: Fuzzer, first: int, cases: int) -> Iterator[list[str]]:
 
 
 def scratch() -> str | None:
-    """A folder in memory where there is one: cases write many small files."""
+    """Return a folder in memory if there is one, because cases write many small files."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def run_fuzzer(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
-    """Runs the cases that the command line names and prints what they came to; returns the exit code."""
+    """Run the cases that the command line selects, print the results, and return the exit code."""
 
     def drawn(name: str) -> Case:
         return fuzzer.draw(Random(f"{options.seed} {name}"))

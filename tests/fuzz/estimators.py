@@ -68,7 +68,7 @@ def _place(X: Any, random: Random) -> Any:
 
 
 def _csr(X: Any, random: Random, wrong: str = "") -> Any:
-    """X as a CSR array, whose indices may be wrong."""
+    """Return X as a CSR array, whose indices may be wrong."""
     matrix = sp.csr_array(np.asarray(X))
     indices, indptr, data = matrix.indices.copy(), matrix.indptr.copy(), matrix.data.copy()
     if wrong == "unsorted":
@@ -132,7 +132,7 @@ def _read_only(X: Any) -> Any:
 
 
 def data_of(description: Any) -> Any:
-    """The data that a case describes."""
+    """Return the data that a case describes."""
     random = Random(description["seed"])
     rng = np.random.default_rng(description["seed"])
     X = rng.poisson(1.5, size=description["shape"]).astype(np.float64)
@@ -240,7 +240,7 @@ WEIGHTS: dict[str, Callable[[int], Any]] = {
 
 
 def _parameters(name: str) -> set[str]:
-    """The parameters of an estimator; those of its topic model are among the ones of RealTopicModel."""
+    """Return the parameters of an estimator; for RealTopicModel including those of its topic model."""
     known = set(getattr(polyseme, name)().get_params(deep=False))
     return known | _parameters("PLSA") if name == "RealTopicModel" else known
 
@@ -269,10 +269,10 @@ class Estimators:
     folder: Path
 
     def prepare(self) -> None:
-        """Needs nothing."""
+        """Do nothing."""
 
     def check(self) -> None:
-        """Ordinary data is fitted."""
+        """Raise if ordinary data cannot be fitted."""
         data = {"seed": 0, "shape": [20, 5], "change": "none", "dtype": "float64", "layout": "dense"}
         for name in OTHERS:
             outcome = self.run(
@@ -282,7 +282,7 @@ class Estimators:
                 raise WrongResult(f"{name} does not fit ordinary data: {outcome}")
 
     def draw(self, random: Random) -> Case:
-        """An estimator with some parameters set, few of them odd; data to fit; and how it is used then."""
+        """Return an estimator with some parameters, few of them odd; data to fit; and how the model is used."""
         name = random.choice(sorted(OTHERS))
         known = COMMON | OTHERS[name]
         taken = sorted(set(known) & _parameters(name))
@@ -302,7 +302,7 @@ class Estimators:
         return {"estimator": name, "parameters": parameters, "data": data, "new": new, "weights": weights, "uses": uses}
 
     def run(self, case: Case) -> str:
-        """Fits an estimator, uses it, and checks what it gives."""
+        """Fit an estimator, use it, and check the results."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.filterwarnings("error", category=RuntimeWarning)
@@ -367,14 +367,14 @@ class Estimators:
 
 
 def _known_tokens(estimator: Any, new: Any) -> float:
-    """How many tokens of new data are of words that the fit has seen."""
+    """Return the number of tokens of new data with words that the fit knows."""
     counts = new if sp.issparse(new) else np.asarray(new, dtype=np.float64)
     totals: Any = np.asarray(counts.sum(axis=0)).ravel()
     return float(totals[estimator.unigram_ > 0].sum())
 
 
 class Unbuilt:
-    """Stands for data that NumPy or SciPy do not make."""
+    """Raised for data that NumPy or SciPy refuse to make."""
 
 
 def _built(description: Any) -> Any:
@@ -385,7 +385,7 @@ def _built(description: Any) -> Any:
 
 
 def _check_error(error: Exception) -> None:
-    """Raises if an error is not raised on purpose, or has more than one line."""
+    """Raise if an error is not one of polyseme's own, or has more than one line."""
     frames = traceback.extract_tb(error.__traceback__)
     purposeful = (
         isinstance(error, InputError)
@@ -409,7 +409,7 @@ def _check_weights(weights: Any, what: str, *, sums: bool, negative: bool = Fals
 
 
 def _check_fit(estimator: Any, name: str) -> None:
-    """Every array that a fit leaves is finite, and probabilities sum to one."""
+    """Raise if an array of a fit is not finite, or probabilities do not sum to one."""
     for attribute in (
         "components_",
         "doc_topic_",

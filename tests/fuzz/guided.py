@@ -17,7 +17,7 @@ GROWN = FOUND.absolute() / "grown"
 
 
 def run_guided(options: argparse.Namespace) -> int:
-    """Grows files until the time or the number of cases is reached; returns the exit code."""
+    """Generate files until the time or the number of cases is reached; return the exit code."""
     try:
         import atheris  # noqa: F401
     except ImportError:
@@ -40,7 +40,7 @@ def run_guided(options: argparse.Namespace) -> int:
 
 
 def _grow(outcome: Outcome, seconds: float, cases: int, seed: int) -> int:
-    """Runs libFuzzer until a case fails, and returns how many cases it ran."""
+    """Run libFuzzer until a case fails, and return the number of cases."""
     artifacts = FOUND.absolute() / "guided" / "libfuzzer-"
     limits = [
         f"-max_total_time={int(seconds) + 1}",
@@ -84,20 +84,20 @@ SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")
 
 
 def case_of(data: bytes) -> dict[str, Any]:
-    """The first two bytes choose the format and the compression, the others are the file."""
+    """Return the case of some bytes: the first two choose format and compression, the others are the file."""
     format = FORMATS[data[0] % len(FORMATS)] if data else "lines"
     suffix = SUFFIXES[data[1] % len(SUFFIXES)] if len(data) > 1 else ""
     return {"name": "input" + suffix, "format": format, "content": data[2:]}
 
 
 def data_of(case: dict[str, Any]) -> bytes:
-    """What `case_of` makes this case of."""
+    """Return the bytes from which `case_of` makes this case."""
     suffix = "." + case["name"].rpartition(".")[2]
     return bytes([FORMATS.index(case["format"]), SUFFIXES.index(suffix) if suffix in SUFFIXES else 0]) + case["content"]
 
 
 def main() -> None:
-    """Runs libFuzzer on the readers."""
+    """Run libFuzzer on the readers."""
     import atheris
 
     with atheris.instrument_imports(include=["polyseme.text.readers", "pypdf"], enable_loader_override=False):

@@ -14,7 +14,7 @@ SHARES = {"runs": 0.4, "readers": 0.3, "guided": 0.05, "estimators": 0.15, "text
 
 
 def main() -> int:
-    """Runs one fuzzer, or all one after the other; the exit code is 1 if a case failed."""
+    """Run one fuzzer or all of them, and return 1 if a case failed."""
     parser = argparse.ArgumentParser(prog="python tests/fuzz", description="Run random cases, in forked processes.")
     parser.add_argument("fuzzer", choices=[*SHARES, "all"], help="which one")
     parser.add_argument("--cases", type=int, help="how many cases (default: the fuzzer's full number)")
@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def _all(seconds: float | None, arguments: list[str]) -> int:
-    """Each fuzzer in an interpreter of its own. Time that one does not need goes to those after it."""
+    """Run each fuzzer in its own interpreter; unused time goes to the next ones."""
     codes, left, start = [], 1.0, time.monotonic()
     for name, share in SHARES.items():
         budget = [] if seconds is None else ["--seconds", str((seconds - (time.monotonic() - start)) * share / left)]

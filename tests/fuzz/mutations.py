@@ -42,7 +42,7 @@ ODD_VALUES: Sequence[Any] = (
 
 
 def mutate_bytes(content: bytes, random: Random, places: range | None = None) -> bytes:
-    """A few pieces replaced, repeated, removed, swapped, or with a bit flipped."""
+    """Return bytes with a few parts replaced, repeated, removed or swapped, or with a bit flipped."""
     for _ in range(random.choice((1, 1, 1, 2, 3, 6))):
         size = len(content)
         within = range(size + 1) if places is None else range(min(places.start, size), min(places.stop, size) + 1)
@@ -83,7 +83,7 @@ def mutate_bytes(content: bytes, random: Random, places: range | None = None) ->
 
 
 def mutate_json(content: bytes, random: Random) -> bytes:
-    """Values of other types and sizes, keys that are missing, twice there or renamed."""
+    """Return JSON with values of other types and sizes, or with missing, repeated or renamed keys."""
     try:
         value = json.loads(content)
         for _ in range(random.choice((1, 1, 2, 4))):
@@ -94,7 +94,7 @@ def mutate_json(content: bytes, random: Random) -> bytes:
 
 
 def _changed(value: Any, random: Random) -> Any:
-    """`value` with one node of its tree changed."""
+    """Return `value` with one node of its tree changed."""
     places = list(_places(value))
     if not places:
         return _odd_value(random)
@@ -171,7 +171,7 @@ _ELEMENTS = {
 
 
 def mutate_safetensors(content: bytes, random: Random) -> bytes:
-    """The header (names, types, shapes, offsets, metadata), or entries of an array."""
+    """Change the header (names, types, shapes, offsets, metadata) or entries of an array."""
     if len(content) < 8:
         return mutate_bytes(content, random)
     (length,) = struct.unpack("<Q", content[:8])
@@ -209,7 +209,7 @@ def _with_header(header: bytes, data: bytes) -> bytes:
 
 
 def mutate_npy(content: bytes, random: Random) -> bytes:
-    """The header of a .npy file, or entries of its array."""
+    """Change the header of a .npy file or entries of its array."""
     kind = random.choice(("bytes", "header", "header", "entries", "entries"))
     end = content.find(b"\n") + 1
     if kind == "bytes" or not content.startswith(b"\x93NUMPY") or not end:
@@ -276,7 +276,7 @@ def _odd_entries(data: bytes, element: np.dtype[Any], random: Random) -> bytes:
 
 
 def mutate_parquet(content: bytes, random: Random) -> bytes:
-    """The bytes, mostly of the footer; or a table with columns that are missing, of other types or values."""
+    """Change bytes, mostly of the footer, or write a table with missing columns, other types or other values."""
     kind = random.choice(("bytes", "footer", "footer", "table", "table"))
     if kind == "bytes" or len(content) < 12:
         return mutate_bytes(content, random)
@@ -343,7 +343,7 @@ def _other_table(table: Any, random: Random) -> Any:
 
 
 def mutate_zip(content: bytes, random: Random) -> bytes:
-    """The bytes of an archive, or what a member holds, its name, and how it is compressed."""
+    """Change the bytes of an archive, or the content, name or compression of a member."""
     if random.random() < 0.35:
         return mutate_bytes(content, random)
     try:
@@ -367,7 +367,7 @@ def mutate_zip(content: bytes, random: Random) -> bytes:
 
 
 def compress(content: bytes, how: str) -> bytes:
-    """`content` as a .gz, .bz2, .xz or .zst file."""
+    """Return `content` as a .gz, .bz2, .xz or .zst file."""
     if how == "zst":
         from backports import zstd
 
@@ -383,5 +383,5 @@ BY_SUFFIX: dict[str, Callable[[bytes, Random], bytes]] = {
 
 
 def mutate(content: bytes, suffix: str, random: Random) -> bytes:
-    """A mutation of a file by what it is, or of its bytes."""
+    """Return a mutation of a file according to its format, or of its bytes."""
     return BY_SUFFIX.get(suffix, mutate_bytes)(content, random)[:MOST_BYTES]

@@ -41,7 +41,7 @@ SUFFIXES = ("gz", "bz2", "xz", "zst")
 
 
 def table(separator: str) -> bytes:
-    """A small CSV file."""
+    """Return a small CSV file."""
     rows = io.StringIO()
     writer = csv.writer(rows, delimiter=separator)
     writer.writerows(
@@ -52,7 +52,7 @@ def table(separator: str) -> bytes:
 
 
 def docx(way: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A small Word file."""
+    """Return a small Word file."""
     body = "<w:p><w:r><w:t>Words &amp; more</w:t><w:tab/></w:r></w:p>" * 3
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", way) as archive:
@@ -65,7 +65,7 @@ def docx(way: int = zipfile.ZIP_DEFLATED) -> bytes:
 
 @cache
 def parquet(kind: str) -> bytes:
-    """A small Parquet file. Only for forked children, as polars starts threads."""
+    """Return a small Parquet file. Only for forked children, because polars starts threads."""
     import polars
 
     columns: dict[str, Any] = {"text": ["one two", "three", "ö"] * 5, "id": range(15)}
@@ -119,12 +119,12 @@ SEEDS: dict[str, list[tuple[str, bytes]]] = {
 
 
 def seeds(format: str) -> list[tuple[str, bytes]]:
-    """Whole files of a format."""
+    """Return valid files of a format."""
     return [(".parquet", parquet("plain")), (".parquet", parquet("rich"))] if format == "parquet" else SEEDS[format]
 
 
 class Readers:
-    """Mutated files, read."""
+    """Fuzzer that reads mutated files."""
 
     name = "readers"
     cases = 1_000_000
@@ -134,10 +134,10 @@ class Readers:
     folder: Path
 
     def prepare(self) -> None:
-        """Needs nothing."""
+        """Do nothing."""
 
     def check(self) -> None:
-        """The files are whole before they are mutated, and every format has one."""
+        """Raise if a format has no file, or a file is not valid before mutation."""
         if set(SEEDS) != set(FORMATS):
             raise WrongResult(f"there are no files of {set(FORMATS) - set(SEEDS)}")
         for format in FORMATS:
@@ -146,7 +146,7 @@ class Readers:
                     raise WrongResult(f"a whole {format} file is not read")
 
     def draw(self, random: Random) -> Case:
-        """A mutated file, sometimes compressed, and sometimes read as a format that it is not."""
+        """Return a mutated file, sometimes compressed, and sometimes read as another format."""
         format = random.choice(sorted(SEEDS))
         suffix, content = random.choice(seeds(format))
         content = mutate(content, suffix, random)
@@ -168,7 +168,7 @@ class Readers:
         return {"name": name, "format": format, "content": content, "options": options}
 
     def run(self, case: Case) -> str:
-        """Reads a file, and checks what comes of it."""
+        """Read a file, and check documents and problems."""
         return f"{case['format']}: {self._read(case)}"
 
     def _read(self, case: Case) -> str:

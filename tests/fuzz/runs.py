@@ -64,7 +64,7 @@ WORDS = {
 
 
 def _documents() -> list[dict[str, Any]]:
-    """Documents of three subjects, with labels and dates."""
+    """Return documents of three subjects, with labels and dates."""
     random, subjects = Random(0), sorted(WORDS)
     documents = []
     for number in range(24):
@@ -78,7 +78,7 @@ def _documents() -> list[dict[str, Any]]:
 
 
 def keep_the_reading_process() -> None:
-    """Has all cases of a batch read Parquet files by one process, as most of the time goes into starting it."""
+    """Let all cases of a batch read Parquet files in one process, because starting it takes most of the time."""
     start = parquet._Child.__enter__
     kept: list[Any] = []
 
@@ -95,7 +95,7 @@ def keep_the_reading_process() -> None:
 
 
 class Runs:
-    """Commands on runs with mutated files."""
+    """Fuzzer that runs commands on runs with mutated files."""
 
     name = "runs"
     cases = 20_000
@@ -105,7 +105,7 @@ class Runs:
     folder: Path
 
     def prepare(self) -> None:
-        """Small runs with all files that commands keep in a run, and fits that were killed before their end."""
+        """Make small runs with all files that commands store in a run, and fits that were killed."""
         base = self.folder / "base"
         base.mkdir()
         (base / "docs.jsonl").write_text("".join(json.dumps(document) + "\n" for document in _documents()), "utf-8")
@@ -130,7 +130,7 @@ class Runs:
             (base / "RUN").rename(base / name)
 
     def check(self) -> None:
-        """Every command works on the runs as they are."""
+        """Raise if a command fails on valid runs."""
         for kind in (*FINISHED, *UNFINISHED):
             for name in _commands_of(kind):
                 outcome = self._in_copy({"run": kind, "command": name})
@@ -152,7 +152,7 @@ class Runs:
         return [(str(path.relative_to(run)), path.read_bytes()) for path in sorted(run.rglob("*")) if path.is_file()]
 
     def draw(self, random: Random) -> Case:
-        """A file of a run mutated, removed, or replaced by another; and a command."""
+        """Return a file of a run that is mutated, removed or replaced, and a command."""
         kind = random.choice(FINISHED) if random.random() < 0.9 else random.choice(UNFINISHED)
         files = self._files(kind)
         case: Case = {"run": kind, "command": random.choice(_commands_of(kind)), "files": {}}
@@ -172,7 +172,7 @@ class Runs:
         return case
 
     def run(self, case: Case) -> str:
-        """Runs a command on a run with other files."""
+        """Run a command on a run with these files."""
         run = work_folder(Path("RUN")) if case["run"] in UNFINISHED else Path("RUN")
         shutil.copytree(self.folder / "base" / case["run"], run)
         for name, content in case.get("files", {}).items():
@@ -194,7 +194,7 @@ class Runs:
 
 
 def _commands_of(kind: str) -> list[str]:
-    """The commands for a kind of run."""
+    """Return the commands for a kind of run."""
     resume = {"unfinished": "resume", "unfinished shards": "resume shards"}
     if kind in resume:
         return [resume[kind]]
@@ -202,7 +202,7 @@ def _commands_of(kind: str) -> list[str]:
 
 
 def _kill_before_the_end(arguments: list[str], place: Path) -> None:
-    """Runs a fit in a child that dies when all is counted and fitted, before the work folder is complete."""
+    """Run a fit in a child that dies after counting and fitting, before the work folder is complete."""
     remove = Path.unlink
 
     def die(path: Path, missing_ok: bool = False) -> None:
@@ -226,7 +226,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _checked(result: Any, arguments: list[str]) -> bool:
-    """Whether a command ended well; raises if it ended neither well nor with one line of error."""
+    """Return whether a command succeeded; raise if it failed with other output than one line of error."""
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     if result.exit_code == 0 or (result.exit_code == exit_codes.INTERRUPTED and "--resume" in arguments):

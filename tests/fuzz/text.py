@@ -98,7 +98,7 @@ OWN: dict[str, tuple[Any, ...]] = {
 
 
 class Texts:
-    """The Vectorizer on odd texts."""
+    """Fuzzer that counts odd texts with the Vectorizer."""
 
     name = "text"
     cases = 100_000
@@ -108,13 +108,13 @@ class Texts:
     folder: Path
 
     def prepare(self) -> None:
-        """Needs nothing."""
+        """Do nothing."""
 
     def check(self) -> None:
-        """Nothing is mutated."""
+        """Do nothing, because nothing is mutated."""
 
     def draw(self, random: Random) -> Case:
-        """Texts to learn from, others to count, and some settings."""
+        """Return texts to learn from, others to count, and some settings."""
         texts = [_text(random) for _ in range(random.choice((1, 2, 3, 5, 30)))]
         names = random.sample(sorted(OPTIONS), random.choice((0, 1, 1, 2, 3)))
         parameters = {name: random.choice(OPTIONS[name]) for name in names}
@@ -123,7 +123,7 @@ class Texts:
         return {"texts": texts, "new": [_text(random) for _ in range(random.randrange(3))], "parameters": parameters}
 
     def run(self, case: Case) -> str:
-        """Counts the texts, and compares the counts with CountVectorizer's."""
+        """Count the texts, and compare the counts with those of CountVectorizer."""
         parameters = dict(case["parameters"])
         for name, functions in (("tokenizer", TOKENIZERS), ("preprocessor", PREPROCESSORS)):
             if name in parameters:
@@ -155,7 +155,7 @@ class Texts:
 
 
 def _counted(vectorizer: Any, case: Case) -> Any:
-    """The vocabulary, the counts, and the counts of new texts; or the error that refuses the settings."""
+    """Return the vocabulary, the counts, and the counts of new texts; or the error that refuses the settings."""
     try:
         counts = vectorizer.fit_transform(case["texts"])
         new = vectorizer.transform(case["new"]) if case["new"] else counts[:0]

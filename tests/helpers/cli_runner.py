@@ -22,12 +22,12 @@ def run(*arguments: str, cwd: Path, stdin: str | None = None) -> Any:
 
 
 def here(*arguments: str, stdin: str | None = None) -> Any:
-    """In the present folder."""
+    """Run a command in the present folder."""
     return CliRunner().invoke(app, arguments, prog_name="polyseme", input=stdin, env={"COLUMNS": "120", "TERM": "dumb"})
 
 
 def write_folder(place: Path) -> Path:
-    """Thirty small text files in two subfolders of docs/, which are their labels."""
+    """Write thirty small text files to two subfolders of docs/, which are their labels."""
     for number, text in enumerate(TEXTS):
         folder = place / "docs" / ("orchard" if text == FRUIT else "mine")
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
 def pdf(text, compress=True):
-    """A PDF file of one page."""
+    """Return a PDF file of one page."""
     drawing = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode("latin-1")
     stream = zlib.compress(drawing) if compress else drawing
     objects = [

@@ -19,7 +19,7 @@ LEARNED = {"doc_topic_prior": "asymmetric-learned", "topic_word_prior": "symmetr
 
 
 class Member(NamedTuple):
-    """An estimator, and how far it keeps the promises that not all can keep to the bit."""
+    """An estimator, and the tolerances of properties that not every estimator has exactly."""
 
     make: Callable[..., Any]
     """make(**parameters): the estimator, not fitted"""
@@ -79,13 +79,13 @@ MEMBERS = {
 
 
 def over(condition: Callable[[Any, Member], bool] = lambda *_: True) -> Any:
-    """The members for which condition(estimator, member) holds."""
+    """Return the members for which condition(estimator, member) holds."""
     chosen = {name: member for name, member in MEMBERS.items() if condition(member.make(), member)}
     return pytest.mark.parametrize("member", chosen.values(), ids=chosen.keys())
 
 
 def left_behind(estimator: Any) -> dict[str, Any]:
-    """The fitted attributes of an estimator, but for the time that its fit took."""
+    """Return the fitted attributes of an estimator without the times of its fit."""
     left = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     if "history_" in left:
         left |= {column: values for column, values in left.pop("history_").items() if column != "seconds"}
@@ -93,12 +93,12 @@ def left_behind(estimator: Any) -> dict[str, Any]:
 
 
 def same_fit(one: Any, other: Any) -> bool:
-    """Whether two fits left the same bits."""
+    """Return whether two fits have the same bits."""
     first, second = left_behind(one), left_behind(other)
     return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
 
 
 def fitted_plsa(data: Any = X, /, n_components: int = 3, *, sample_weight: Any = None, **parameters: Any) -> PLSA:
-    """A short fit of PLSA."""
+    """Return a short fit of PLSA."""
     settings = {"random_state": 0, "max_iter": 40, **parameters}
     return PLSA(n_components, **settings).fit(data, sample_weight=sample_weight)

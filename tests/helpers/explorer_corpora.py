@@ -27,7 +27,7 @@ HOSTILE = (
 
 
 def themed_texts(n=80, seed=0):
-    """Texts of one theme or two; titles, labels and days."""
+    """Return texts of one theme or two; titles, labels and days."""
     random = np.random.default_rng(seed)
     names = list(THEMES)
     texts, titles, labels, times = [], [], [], []
@@ -62,7 +62,7 @@ def themed_parts(model=None, vectorizer=None, **more):
 
 
 def hostile_parts():
-    """A corpus whose titles, words, labels, texts and names of topics try to be markup and code."""
+    """Return a corpus whose titles, words, labels, texts and names of topics try to be markup and code."""
     vectorizer = Vectorizer(tokenizer=str.split, token_pattern=None, lowercase=False)
     random = np.random.default_rng(0)
     texts = [" ".join(random.choice(HOSTILE, 12)) for _ in range(20)]

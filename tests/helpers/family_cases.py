@@ -26,7 +26,7 @@ class Case(NamedTuple):
 
 
 def _logs(weights):
-    """sum weights log f of each row; zeros with a weight that is not positive are left out."""
+    """Return a function for sum weights log f of each row; zeros whose weight is not positive are left out."""
 
     def density(f, *_):
         seen = (f > 0) | (weights > 0)
@@ -52,7 +52,7 @@ def _selected(f, lengths, weights):
 
 
 def doc_cases(K):
-    """Every prior on P(z|d), for K topics."""
+    """Return every prior on P(z|d), for K topics."""
     ramp = np.linspace(1, 2, K)
     target = np.arange(1, K + 1) / np.arange(1, K + 1).sum()
     return {
@@ -66,16 +66,16 @@ def doc_cases(K):
         "selection": Case(TopicSelection(0.1), _selection, _selected),
         "list": Case(
             [Dirichlet(1.2), Smoothing(3, target), TopicSelection(0.1)],
-            lambda f, *told: (
-                _logs(np.full(f.shape[1], 0.2))(f) + _logs(3 * target)(f) + _selection(f, *told)
+            lambda f, *totals: (
+                _logs(np.full(f.shape[1], 0.2))(f) + _logs(3 * target)(f) + _selection(f, *totals)
             ),
-            lambda f, *told: 0.2 + 3 * target + _selected(f, *told),
+            lambda f, *totals: 0.2 + 3 * target + _selected(f, *totals),
         ),
     }  # fmt: skip
 
 
 def word_cases(K, n_words):
-    """Every prior on P(w|z), for K topics and so many words."""
+    """Return every prior on P(w|z), for K topics and so many words."""
     target = np.arange(1, n_words + 1) / np.arange(1, n_words + 1).sum()
     seeds = np.zeros((K, n_words))
     seeds[0, [0, 2]] = 5
@@ -105,7 +105,7 @@ def word_cases(K, n_words):
 
 
 def log_likelihood(X, theta, phi, share=0.0, background=0.0, weights=None):
-    """sum x log P(w|d), P(w|d) = share background + (1 - share) theta phi."""
+    """Return sum x log P(w|d), P(w|d) = share background + (1 - share) theta phi."""
     p = share * background + (1 - share) * theta @ phi
     seen = X > 0
     terms = np.zeros(X.shape)
@@ -114,7 +114,7 @@ def log_likelihood(X, theta, phi, share=0.0, background=0.0, weights=None):
 
 
 def expected_counts(X, theta, phi, share=0.0, background=0.0, beta=1.0, weights=None):
-    """Counts by topic of documents and of words, by P(z|d,w) with the background as one more value of z."""
+    """Return counts by topic of documents and of words, by P(z|d,w) with the background as one more value of z."""
     A = np.hstack([(1 - share) * theta, np.full((len(X), 1), share)])
     B = np.vstack([phi, np.broadcast_to(background, X.shape[1])])
     counted = X[:, :, np.newaxis] * oracles.posterior(A**beta, B**beta)
@@ -143,7 +143,7 @@ def model_of(doc_prior=None, word_prior=None, *, share=0.0, background=BACKGROUN
 
 
 def begin(solver, model, data=X, start=(THETA, PHI), **source):
-    """The run of a solver at the start, padded for the model."""
+    """Return the run of a solver at the start, padded for the model."""
     dtype = source.get("dtype", np.float64)
     theta, phi = (padded(factor, dtype, model.n_columns) for factor in (start[0], start[1].T))
     return solver.begin(model, corpus_of(data, **source), theta, phi)

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def random_counts(seed, n_docs, n_words, density=0.3, largest=9, empty_rows=(), empty_words=()):
-    """Whole counts, with the rows and words named left empty."""
+    """Return integer counts with the given rows and words empty."""
     rng = np.random.default_rng(seed)
     X = rng.integers(1, largest + 1, (n_docs, n_words)) * (rng.random((n_docs, n_words)) < density)
     X[list(empty_rows)] = 0
@@ -22,27 +22,27 @@ def random_factors(seed, n_docs, n_words, K):
 
 
 def mixed_counts(seed, n_docs, n_words, K, tokens=60):
-    """Counts drawn from K sparse topics: documents that have something to find."""
+    """Return counts drawn from K sparse topics: documents that have something to find."""
     rng = np.random.default_rng(seed)
     theta, phi = rng.dirichlet(np.full(K, 0.2), n_docs), rng.dirichlet(np.full(n_words, 0.1), K)
     return np.array([rng.multinomial(tokens, p) for p in theta @ phi], dtype=np.float64)
 
 
 def posterior(theta, phi):
-    """P(z|d,w), documents x words x K (eq. 33); zero where P(w|d) is."""
+    """Return P(z|d,w), documents x words x K (eq. 33); zero where P(w|d) is."""
     joint = theta[:, np.newaxis, :] * phi.T[np.newaxis, :, :]
     total = joint.sum(axis=2, keepdims=True)
     return np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
 
 
 def normalized(rows):
-    """Rows that sum to one; a row of zeros stays."""
+    """Return rows that sum to one; a row of zeros stays."""
     sums = rows.sum(axis=1, keepdims=True)
     return np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
 
 
 def sweep(X, A, B, weights=None):
-    """The kernel's three sums by loops over the non-zeros: row sums, word sums (B words x K) and logs."""
+    """Return the kernel's three sums by loops over the non-zeros: row sums, word sums (B words x K) and logs."""
     weights = np.ones(len(X)) if weights is None else weights
     row_sums, word_sums, logs = np.zeros(A.shape), np.zeros(B.shape), np.zeros(len(X))
     for d, w in zip(*np.nonzero(X), strict=True):
@@ -54,7 +54,7 @@ def sweep(X, A, B, weights=None):
 
 
 def em_step(X, theta, phi, weights=None):
-    """Asymmetric form (eq. 33-35): both factors from the posterior at the old ones."""
+    """Run an asymmetric step (eq. 33-35): both factors from the posterior at the old ones."""
     expected = X[:, :, np.newaxis] * posterior(theta, phi)
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     by_word = np.einsum("d,dwk->kw", weights, expected)
@@ -62,7 +62,7 @@ def em_step(X, theta, phi, weights=None):
 
 
 def symmetric_em_step(X, topic_weights, topic_doc, topic_word):
-    """Symmetric form (eq. 36-38): P(z), P(d|z) K x documents, P(w|z) K x words."""
+    """Run a symmetric step (eq. 36-38): P(z), P(d|z) K x documents, P(w|z) K x words."""
     joint = topic_weights[:, np.newaxis, np.newaxis] * topic_doc[:, :, np.newaxis] * topic_word[:, np.newaxis, :]
     total = joint.sum(axis=0)
     expected = X * np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
@@ -74,13 +74,13 @@ def symmetric_em_step(X, topic_weights, topic_doc, topic_word):
 
 
 def symmetric_of(theta, phi, doc_weights):
-    """P(z), P(d|z), P(w|z) of the same P(d,w) = P(d) sum_z P(z|d) P(w|z)."""
+    """Return P(z), P(d|z), P(w|z) of the same P(d,w) = P(d) sum_z P(z|d) P(w|z)."""
     joint = (doc_weights[:, np.newaxis] * theta).T
     return joint.sum(axis=1), normalized(joint), phi
 
 
 def token_em_step(X, theta, phi):
-    """Token by token (eq. 8-12): every single token has its own posterior, and counts one."""
+    """Run a step token by token (eq. 8-12): every token has its own posterior."""
     theta_counts, phi_counts = np.zeros(theta.shape), np.zeros(phi.shape)
     for d, w in zip(*np.nonzero(X), strict=True):
         for _ in range(int(X[d, w])):
@@ -92,13 +92,13 @@ def token_em_step(X, theta, phi):
 
 
 def tempered_step(X, theta, phi, beta):
-    """P(z|d,w) proportional to (P(z|d) P(w|z))^beta, then the plain M-step (Hofmann 1999)."""
+    """Compute P(z|d,w) ∝ (P(z|d) P(w|z))^beta, then run the plain M-step (Hofmann 1999)."""
     expected = X[:, :, np.newaxis] * posterior(theta**beta, phi**beta)
     return normalized(expected.sum(axis=1)), normalized(expected.sum(axis=0).T)
 
 
 def log_likelihood(X, theta, phi, weights=None):
-    """sum x log P(w|d), over the non-zeros alone."""
+    """Return sum x log P(w|d) over the non-zeros."""
     p = theta @ phi
     terms = np.zeros(X.shape)
     present = X > 0
@@ -108,7 +108,7 @@ def log_likelihood(X, theta, phi, weights=None):
 
 
 def free_energy(X, theta, phi, beta):
-    """(1/beta) sum x log sum_z (P(z|d) P(w|z))^beta per token, by loops."""
+    """Return (1/beta) sum x log sum_z (P(z|d) P(w|z))^beta per token, by loops."""
     total = 0.0
     for d, w in zip(*np.nonzero(X), strict=True):
         total += X[d, w] * np.log(sum((theta[d, z] * phi[z, w]) ** beta for z in range(len(phi))))
@@ -116,7 +116,7 @@ def free_energy(X, theta, phi, beta):
 
 
 def bound(X, theta, phi, q):
-    """Jensen's lower bound of the log-likelihood for any q(z|d,w), documents x words x K (eq. 17-20)."""
+    """Return Jensen's lower bound of the log-likelihood for any q(z|d,w), documents x words x K (eq. 17-20)."""
     total = 0.0
     for d, w in zip(*np.nonzero(X), strict=True):
         for k in range(len(phi)):
@@ -126,7 +126,7 @@ def bound(X, theta, phi, q):
 
 
 def nmf_step(X, W, H):
-    """Multiplicative updates of the KL divergence, documents first, words with the new W."""
+    """Run multiplicative updates of the KL divergence, documents first, words with the new W."""
     W = W * (_ratio(X, W @ H) @ H.T) / H.sum(axis=1)
     H = H * (W.T @ _ratio(X, W @ H)) / W.sum(axis=0)[:, np.newaxis]
     return W, H
@@ -137,7 +137,7 @@ def _ratio(X, P):
 
 
 def fold_in(X, phi, steps=20000):
-    """theta of every document with phi fixed, by many EM steps from uniform weights."""
+    """Return theta with phi fixed, by many EM steps from uniform weights."""
     theta = np.full((len(X), len(phi)), 1.0 / len(phi))
     for _ in range(steps):
         theta = normalized(theta * (_ratio(X, theta @ phi) @ phi.T))
@@ -145,14 +145,14 @@ def fold_in(X, phi, steps=20000):
 
 
 def refit_words(X, theta, phi, steps=20000):
-    """phi with theta fixed, by many EM steps from phi."""
+    """Return phi with theta fixed, by many EM steps from phi."""
     for _ in range(steps):
         phi = normalized(phi * (theta.T @ _ratio(X, theta @ phi)))
     return phi
 
 
 def perplexity(X, p):
-    """exp(-mean log p) token by token, p documents x words; by loops."""
+    """Return exp(-mean log p) by loops over tokens; p is documents x words."""
     total, tokens = 0.0, 0.0
     for d in range(X.shape[0]):
         for w in range(X.shape[1]):
@@ -180,7 +180,7 @@ def word_documents(X, theta, phi, weights=None, shares=None, background=None, be
 
 
 def relevance(n, topic_documents, frequency, weight):
-    """lambda log(n_zw / D_z) + (1 - lambda) log[(n_zw / D_z) / (df_w / D)], one entry after the other."""
+    """Return lambda log(n_zw / D_z) + (1 - lambda) log[(n_zw / D_z) / (df_w / D)] by loops."""
     total = sum(topic_documents)
     scores = np.full(n.shape, -np.inf)
     for z, w in np.argwhere(n > 0):
@@ -190,7 +190,7 @@ def relevance(n, topic_documents, frequency, weight):
 
 
 def shown_words(n, topic_documents, frequency, phi, count, weight=0.5, least=3):
-    """The first words of each topic: those of at least 3 documents by relevance, then the others by relevance.
+    """Return the first words of each topic: those of at least 3 documents by relevance, then the others by relevance.
 
     Words without any document come last, by their probability.
     """
@@ -205,7 +205,7 @@ def shown_words(n, topic_documents, frequency, phi, count, weight=0.5, least=3):
 
 
 def explained_nats(X, theta, phi, unigram, shares=None, background=None):
-    """sum_w n_dw P(z|d,w) log[P(w|z) / P(w)] / n_d, documents x K."""
+    """Return sum_w n_dw P(z|d,w) log[P(w|z) / P(w)] / n_d, documents x K."""
     scores = np.zeros((len(X), len(phi)))
     for d, w in np.argwhere(X > 0):
         joint = theta[d] * phi[:, w] * (1.0 if background is None else 1 - shares[d])

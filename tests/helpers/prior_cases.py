@@ -9,7 +9,7 @@ TOTALS = np.array([90.0, 40.0, 120.0, 60.0])
 
 
 def counts(seed=0):
-    """Counts of at least two, with the row sums TOTALS."""
+    """Return counts of at least two, with the row sums TOTALS."""
     drawn = np.random.default_rng(seed).dirichlet(np.full(COLUMNS, 0.8), ROWS)
     return 2 + drawn * (TOTALS - 2 * COLUMNS)[:, np.newaxis]
 
@@ -35,7 +35,7 @@ def mixed_counts(seed=0, n_docs=60, n_words=30, n_topics=3, tokens=80):
 
 
 def em(X, n_topics, doc_prior=None, word_prior=None, *, iterations=100, seed=1):
-    """Objectives of dense EM, and the factors (theta, phi) that each belongs to."""
+    """Return the objectives of dense EM, and the factors (theta, phi) of each."""
     doc_prior, word_prior = doc_prior or Dirichlet(1), word_prior or Dirichlet(1)
     theta = np.full((len(X), n_topics), 1 / n_topics)
     phi = plain(np.random.default_rng(seed).exponential(size=(n_topics, X.shape[1])) * (X.sum(axis=0) + 0.01))

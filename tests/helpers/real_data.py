@@ -9,7 +9,7 @@ DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / ".." / "
 
 
 def data_file(name: str) -> Path:
-    """A file in the data folder; the test is skipped where it is absent."""
+    """Return a file of the data folder, or skip the test if it does not exist."""
     path = DATA / name
     if not path.is_file():
         pytest.skip(f"no {path} (set POLYSEME_DATA to the data folder)")

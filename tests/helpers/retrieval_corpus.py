@@ -16,7 +16,7 @@ VOCABULARY = sorted({word for words in THEMES.values() for word in words} | set(
 
 
 def counts(n_docs=60, length=30, seed=0):
-    """Documents of one theme each, in turn; `car` and `automobile` never meet, and the last document is empty."""
+    """Return documents of one subject each; `car` and `automobile` never co-occur, and the last document is empty."""
     rng = np.random.default_rng(seed)
     X = np.zeros((n_docs, len(VOCABULARY)), dtype=np.int64)
     themes = list(THEMES.values())
@@ -40,6 +40,6 @@ def index(**options):
 
 
 def full_index():
-    """With all that an index can have; models are small."""
+    """Return an index with all methods and small models."""
     built = index().fit_lsi(5).fit_models((3, 4), random_state=0, n_jobs=1)
     return built.set_model(PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(built.counts))

@@ -9,7 +9,7 @@ PARAMETERS |= {"smoothing", "unseen", "vocabulary", "n_words", "sample_weight", 
 
 
 def sentence(error):
-    """The message, after checking that it is one line that a person would read to its end."""
+    """Return the message after checking that it is one line of moderate length."""
     message = str(error.value)
     assert "\n" not in message
     assert 20 < len(message) < 200

@@ -15,7 +15,7 @@ MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "12")
 
 
 def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shards and pieces of some documents each."""
+    """Make shards and pieces small."""
     monkeypatch.setattr(writing, "_LEAST_NONZEROS", 4000)
     monkeypatch.setattr(writing, "_NONZEROS_A_WORD", 1)
     monkeypatch.setattr(pieces, "DOCUMENTS_A_PIECE", 70)
@@ -28,7 +28,7 @@ def fitted(place: Path, *more: str) -> Any:
 
 
 def same_files(first: Path, second: Path) -> None:
-    """All files of two runs but run.json and the page, which have times in them."""
+    """Return whether all files of two runs are equal, except run.json and the page, which contain times."""
     names = [{path.relative_to(root) for path in root.rglob("*")} for root in (first, second)]
     assert names[0] == names[1]
     for name in names[0]:

@@ -34,7 +34,7 @@ def corpus_of(X, *, layout=sp.csr_array, dtype=np.float64, weights=None, n_threa
 
 
 def begin(solver, X, start, *, temperature=1.0, dtype=np.float64, **source):
-    """The solver's run at start = (theta documents x K, phi K x words)."""
+    """Return the solver's run at start = (theta documents x K, phi K x words)."""
     theta, phi = start
     return solver.begin(
         Model(len(phi), temperature),
@@ -45,7 +45,7 @@ def begin(solver, X, start, *, temperature=1.0, dtype=np.float64, **source):
 
 
 def fit(solver, X, start, *, max_iter, tol=0.0, dtype=np.float64, **source):
-    """The same, to the end."""
+    """Run a solver to its end from start = (theta documents x K, phi K x words)."""
     theta, phi = start
     return run_to_end(
         solver,
@@ -60,13 +60,13 @@ def fit(solver, X, start, *, max_iter, tol=0.0, dtype=np.float64, **source):
 
 
 def factors(run):
-    """theta and phi (K x words) of a run, without the padding."""
+    """Return theta and phi (K x words) of a run without the padding."""
     K = run.model.n_topics
     return run.theta[:, :K], run.phi[:, :K].T
 
 
 def advanced(run, iterations):
-    """The run after so many iterations, or at its end."""
+    """Return the run after a number of iterations, or at its end."""
     for _ in range(iterations):
         if run.exhausted:
             break
@@ -75,7 +75,7 @@ def advanced(run, iterations):
 
 
 def path(run, iterations):
-    """(temperature, report) at the start and after every iteration."""
+    """Return (temperature, report) at the start and after every iteration."""
     seen = [(run.model.temperature, run.report)]
     for _ in range(iterations):
         if run.exhausted:
@@ -86,7 +86,7 @@ def path(run, iterations):
 
 
 def worst_fall(seen):
-    """The largest relative fall of the objective from one iteration to the next at the same temperature."""
+    """Return the largest relative decrease of the objective in one iteration at a constant temperature."""
     return max(
         (
             (before.objective - after.objective) / abs(before.objective)
@@ -98,13 +98,13 @@ def worst_fall(seen):
 
 
 def mean_log_likelihood(X, theta, phi, weights=None):
-    """sum x log P(w|d) per token, naively."""
+    """Return sum x log P(w|d) per token, computed densely."""
     tokens = X.sum() if weights is None else weights @ X.sum(axis=1)
     return oracles.log_likelihood(X, theta, phi, weights) / tokens
 
 
 def saturated(X):
-    """The mean log-likelihood of the best P(w|d) there is, x / n_d: no model passes it."""
+    """Return the mean log-likelihood of P(w|d) = x / n_d, which no model exceeds."""
     return mean_log_likelihood(X, np.eye(len(X)), oracles.normalized(X))
 
 
@@ -129,7 +129,7 @@ def multipliers(X, theta, phi, weights=None):
 
 
 def blocks(n_docs=12, n_words=10):
-    """Two themes without a word in common, each of one distribution: the optimum is known and unique."""
+    """Return two groups of documents without common words, each of one distribution, so that the optimum is known."""
     rng = np.random.default_rng(5)
     X = np.zeros((n_docs, n_words))
     half_docs, half_words = n_docs // 2, n_words // 2
@@ -140,7 +140,7 @@ def blocks(n_docs=12, n_words=10):
 
 
 def factorable(seed, n_docs, n_words, K, tokens=1000.0):
-    """X = theta phi times document lengths, exactly; with its theta and phi, all positive."""
+    """Return X = theta phi times document lengths, exactly, with its positive theta and phi."""
     rng = np.random.default_rng(seed)
     theta = rng.dirichlet(np.full(K, 2.0), n_docs)
     phi = rng.dirichlet(np.full(n_words, 2.0), K)

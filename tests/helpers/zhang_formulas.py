@@ -30,14 +30,14 @@ def sparse():
 
 
 def triple(X, seed=5):
-    """C, S, H at random, all positive."""
+    """Return random positive C, S, H."""
     rng = np.random.default_rng(seed)
     n_words, n_docs = X.shape
     return rng.dirichlet(np.ones(n_words), K).T, rng.dirichlet(np.full(K, 3.0)), rng.dirichlet(np.ones(n_docs), K).T
 
 
 def plsa_start(X, seed=6):
-    """theta and phi, and the same P(d,w) as a triple: the start at which all algorithms agree on P(d) = n_d / N."""
+    """Return theta and phi, and the same P(d,w) as a triple, where all algorithms have P(d) = n_d / N."""
     n_words, n_docs = X.shape
     theta, phi = oracles.random_factors(seed, n_docs, n_words, K)
     topic_weights, topic_doc, topic_word = oracles.symmetric_of(theta, phi, X.sum(axis=0))
@@ -60,31 +60,31 @@ def close(actual, expected):
 
 
 def new_F(X, F, G):
-    """Algorithm 1, line 2."""
+    """Run line 2 of Algorithm 1."""
     return F / G.sum(axis=0) * (ratio(X, F @ G.T) @ G)
 
 
 def new_G(X, F, G):
-    """Algorithm 1, line 3, at whatever F it is given."""
+    """Run line 3 of Algorithm 1 with the given F."""
     return G / F.sum(axis=0) * (ratio(X, F @ G.T).T @ F)
 
 
 def theorem_1(X, C, S, H):
-    """Equations 4 and 5: the next C and S from the old values."""
+    """Return the next C and S from the old values (equations 4 and 5)."""
     R = ratio(X, C * S @ H.T)
     share = np.diag(C.T @ R @ H)
     return C * (R @ H) / share, S * share
 
 
 def corollary_3(X, C, S, H):
-    """The next H and S from the old values."""
+    """Return the next H and S from the old values."""
     R = ratio(X, C * S @ H.T)
     share = np.diag(C.T @ R @ H)
     return H * (R.T @ C) / share, S * share
 
 
 def algorithm_2(X, C, S, H):
-    """PLSI, R recomputed before each line."""
+    """Run PLSI with R recomputed before each line."""
     R = ratio(X, C * S @ H.T)
     C = C * (R @ H) / np.diag(C.T @ R @ H)
     R = ratio(X, C * S @ H.T)
@@ -94,7 +94,7 @@ def algorithm_2(X, C, S, H):
 
 
 def algorithm_2_as_scanned(X, C, S, H):
-    """H's denominator has the old C, and its R the old S."""
+    """Run PLSI as scanned: the denominator of H has the old C, and its R the old S."""
     R = ratio(X, C * S @ H.T)
     new_C = C * (R @ H) / np.diag(C.T @ R @ H)
     R = ratio(X, new_C * S @ H.T)
@@ -102,21 +102,21 @@ def algorithm_2_as_scanned(X, C, S, H):
 
 
 def algorithm_3_as_printed(X, C, S, H):
-    """Every line from the values of the last iteration."""
+    """Run Algorithm 3 with every line from the values of the last iteration."""
     new_C, new_S = theorem_1(X, C, S, H)
     new_H, _ = corollary_3(X, C, S, H)
     return new_C, new_S, new_H
 
 
 def algorithm_3(X, C, S, H):
-    """Gauss-Seidel: C and S, then H and S from the new C and S."""
+    """Run Algorithm 3 in Gauss-Seidel order: C and S, then H and S from the new C and S."""
     C, S = theorem_1(X, C, S, H)
     H, S = corollary_3(X, C, S, H)
     return C, S, H
 
 
 def divergence(X, P):
-    """sum x log(x / p) - x + p"""
+    """Return sum x log(x / p) - x + p."""
     present = X > 0
     return float((X[present] * np.log(X[present] / P[present])).sum() - X.sum() + P.sum())
 

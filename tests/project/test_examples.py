@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib")
 
 
 def run(name, *options):
-    """What the main function of an example gives."""
+    """Return the result of the main function of an example."""
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]([str(option) for option in options])
 
 

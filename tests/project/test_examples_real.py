@@ -13,12 +13,12 @@ pytest.importorskip("matplotlib")
 
 
 def example(name):
-    """The functions of an example."""
+    """Return the functions of an example."""
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))
 
 
 def scene(path, *, K, seed=0):
-    """Smooth spectra mixed in pixels of very different brightness, with noise."""
+    """Return smooth spectra mixed in pixels of very different brightness, with noise."""
     rng = np.random.default_rng(seed)
     bands = np.linspace(0, 1, 40)
     E = np.array([0.2 + np.exp(-(((bands - center) / 0.2) ** 2)) for center in np.linspace(0.1, 0.9, K)])

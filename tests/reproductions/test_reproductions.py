@@ -80,7 +80,7 @@ EXPECTED = {
 
 
 def printed(name, *options, **environment):
-    """What a script prints in quick mode; numerical warnings are errors."""
+    """Return the output of a script in quick mode; numerical warnings are errors."""
     command = [sys.executable, "-W", "error::RuntimeWarning", str(HERE / f"{name}.py"), "--quick", *options]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -111,7 +111,7 @@ def test_readme_has_the_same_verdicts(name):
 
 @pytest.fixture
 def reproductions(monkeypatch):
-    """reproductions(name): a module of the folder."""
+    """Return a function that imports a module of the folder."""
     monkeypatch.syspath_prepend(str(HERE))
     for name in ("common", "formulas", "run_all"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -24,7 +24,7 @@ EXPECTED = {
 
 
 def written_dump(path: Path) -> Path:
-    """Sixty articles of three categories, one without, and a redirect."""
+    """Write sixty articles of three categories, one without a category, and a redirect."""
     rng = np.random.default_rng(0)
     themes = {name: [f"{name}{letter * 3}" for letter in "bdfgklmnprst"] for name in ("river", "metal", "singer")}
     pages = []

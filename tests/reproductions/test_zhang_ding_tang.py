@@ -37,7 +37,7 @@ from zhang_formulas import (
 
 @pytest.fixture(params=["dense", "sparse", "real"])
 def X(request, real_counts):
-    """words x documents, sum one: random, random with gaps, and 150 documents of AP with their 250 commonest words."""
+    """Return words x documents with sum one: random, random with empty rows, and 150 documents of AP with 250 words."""
     if request.param != "real":
         return {"dense": dense, "sparse": sparse}[request.param]()
     counts = real_counts("counts/ap_blei.npz")[:150].toarray().astype(np.float64)
@@ -202,7 +202,7 @@ def test_corollary_6(X, scale_on):
 
 
 def exactly_factorable(zeros):
-    """X = C S H', with or without zeros in the factors."""
+    """Return X = C S H', with or without zeros in the factors."""
     rng = np.random.default_rng(3)
     C, S, H = rng.dirichlet(np.ones(14), K).T, rng.dirichlet(np.full(K, 3.0)), rng.dirichlet(np.ones(18), K).T
     if zeros:
