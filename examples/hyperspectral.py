@@ -49,7 +49,7 @@ class Scores(NamedTuple):
     by_light: float
     """root-mean-square error of the proportions of light"""
     as_given: float
-    """the same against the abundances as they are, by light or by area, whichever is better"""
+    """the same for the given abundances, by light or by area, whichever is better"""
     angle: float
     """mean angle between matched spectra, degrees"""
 

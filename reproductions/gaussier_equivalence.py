@@ -45,7 +45,7 @@ def scaling(n: int) -> Finding:
     W, H = dense_factors(n, 12, 15, 4, seed=0)
     there = sums = back = 0.0
     for w, h in zip(W, H, strict=True):
-        p = nmf_to_plsa(h.T, w.T)  # the package has documents first
+        p = nmf_to_plsa(h.T, w.T)  # in the package, documents are rows
         there = max(there, error(p.total * _joint_of(p), (w @ h).T))
         sums = max(sums, *(float(np.abs(s - 1).max()) for s in _sums_of(p)))
         again = nmf_to_plsa(*plsa_to_nmf(p))

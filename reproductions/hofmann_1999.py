@@ -32,11 +32,11 @@ from polyseme.retrieval.evaluation import NINE_POINTS, interpolated_precision, w
 from polyseme.retrieval.scores import SIZES
 
 DIMENSIONS = range(32, 513, 8)
-"""of LSI"""
+"""Dimensions of LSI."""
 
 COLLECTIONS = ("med", "cran", "cacm", "cisi")
 RECORDED = ("med", "cran")
-"""collections with a table in README.md"""
+"""Collections with a table in README.md."""
 
 
 @dataclass(frozen=True)

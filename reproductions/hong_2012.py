@@ -65,7 +65,7 @@ class Size:
 QUICK = Size(docs=40, words=30, topics=3, tokens=50, iterations=60, starts=6, random_bounds=200, ap_docs=40)
 
 SHARE = 0.5
-"""lambda_B in all parts with a background"""
+"""lambda_B in all parts with a background."""
 
 
 # Sections 2 to 5

@@ -23,7 +23,7 @@ SCRIPTS = (
     "zhang_ding_tang",
     "gaussier_goutte_2005",
 )
-"""those that take longest first"""
+"""Scripts, the slowest ones first."""
 
 
 class Done(NamedTuple):

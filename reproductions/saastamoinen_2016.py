@@ -34,12 +34,12 @@ from polyseme.solvers.base import SolverRun
 from polyseme.text import Vectorizer, read
 
 THESIS_CHOSEN, THESIS_NOISE = 235, 365
-"""articles of the second experiment"""
+"""Number of articles of the second experiment."""
 THESIS_CATEGORIES = ("mathematics", "statistics", "biology", "literature", "entertainment")
 VERY = 0.75
-"""a topic with a larger fit is very fitting; the thesis gives no number"""
+"""Topics with a larger fit count as fitting very well; the thesis gives no number."""
 TOLERANCES = (0.01, 0.001)
-"""the share by which an iteration lowers the perplexity, below which EM stops; the first is the rule"""
+"""EM stops if an iteration decreases the perplexity by less than this share; the first value is the rule."""
 PATIENCE = 5
 
 
@@ -86,7 +86,7 @@ class Corpus:
     X: sp.csr_array
     stems: list[str]
     all_words: int
-    """before words of one article were dropped"""
+    """Number of words before words of one article were dropped."""
     labels: list[tuple[str, ...]]
 
     @property
@@ -108,7 +108,7 @@ def articles_of(case: Case, sample: int | None, *, chosen: bool = False, noise: 
     )
 
 
-# Ten-fold cross-validated perplexity along EM.
+# Ten-fold cross-validated perplexity by iteration of EM.
 
 
 @dataclass

@@ -33,7 +33,7 @@ from shashanka_example2 import (
 )
 
 PRINTED = 5e-4
-"""printed numbers agree to this: they come from inputs that were rounded before"""
+"""Tolerance for printed numbers, whose inputs were rounded."""
 
 THREE = np.array([[-2.5, -0.5], [-1.5, 1.5], [-2.0, 0.5]])
 FIVE = np.array([[-0.6179, 0.7010], [-0.6371, -0.5129], [0.3201, 1.4165], [0.2714, -0.1687], [0.7628, 0.1634]])

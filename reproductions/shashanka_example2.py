@@ -105,7 +105,7 @@ def kindest_ica(problem: Problem, seed: int) -> Array:
         try:
             with np.errstate(all="ignore"):
                 sources = ica.fit_transform(X.T if transposed else X)
-        except ValueError:  # points without noise have rank two once centered: no third component
+        except ValueError:  # centered points without noise have rank two, so there is no third component
             continue
         components = sources.T if transposed else ica.mixing_.T
         if not np.isfinite(components).all():

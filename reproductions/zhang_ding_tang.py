@@ -56,7 +56,7 @@ from zhang_theorems import (
 )
 
 SAME = 1e-3
-"""products no further apart than this (total variation) are the same optimum; small problems are far below or above"""
+"""Products within this total variation count as the same optimum; small problems are far below or above."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Ends(NamedTuple):
     as_run: Array
     polished: Array
     moved: Array
-    """how far polishing takes a problem's products, at most"""
+    """Largest distance between the products of a problem before and after polishing."""
     divergences: Array
-    """largest relative difference of the polished divergences"""
+    """Largest relative difference of the polished divergences."""
 
     def counted(self, condition: Array) -> str:
         return f"{condition.sum()} of {condition.size}"

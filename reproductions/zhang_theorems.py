@@ -244,7 +244,7 @@ def algorithm_2(n: int) -> Finding:
 def algorithm_3(n: int) -> list[Finding]:
     """Check that Algorithm 3 is EM as printed, and has the product of Algorithm 1 in Gauss-Seidel order."""
     X, start = setting(n, seed=3)
-    X = X + 1e-6 / X[0].size  # the posterior of eq. 2 needs no zeros
+    X = X + 1e-6 / X[0].size  # eq. 2 has no posterior at zeros
     X = X / X.sum(axis=(-1, -2), keepdims=True)
     printed, third, first = start, start, as_pair(start)
     as_em = same = constraints = 0.0

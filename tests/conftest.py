@@ -1,4 +1,4 @@
-"""What several test files share: real data where it is at hand."""
+"""Fixtures for real data, if the files exist."""
 
 import pytest
 import scipy.sparse as sp

@@ -1,9 +1,9 @@
-"""Builds the sdist and a wheel from it, and tries the wheel alone in fresh environments.
+"""Build the sdist and a wheel from it, and test the wheel in fresh environments.
 
 Run: .venv/bin/python tools/check_package.py [--output dist] [PYTHON ...]
-PYTHON are interpreters; without any, every Python 3.11 to 3.14 that is found. For each of them: a wheel of the
-sdist; an environment with that wheel and nothing optional, where a fit works and the command line names its extra; and
-the extra `cli`, where `polyseme demo` writes a run.
+PYTHON are interpreters; the default is every Python 3.11 to 3.14 that is found. For each one, the script builds a wheel
+from the sdist, fits a model in an environment without optional packages, where the command line names its extra, and
+runs `polyseme demo` with the extra `cli`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs a command once for each instruction set of this machine, and fails if one of the runs fails.
+"""Run a command once for each instruction set of this machine, and fail if one of the runs fails.
 
 Run: .venv/bin/python tools/each_instruction_set.py COMMAND ...
 POLYSEME_ISA selects the kernels. For sets below the best one, OpenBLAS and NumPy are limited as well, so that a run

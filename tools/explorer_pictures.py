@@ -1,6 +1,6 @@
-"""Takes the pictures of docs/explorer.md: `polyseme demo`, then `python tools/explorer_pictures.py polyseme-demo`.
+"""Draw the pictures of docs/explorer.md: `polyseme demo`, then `python tools/explorer_pictures.py polyseme-demo`.
 
-Needs playwright and a Chromium; small files, by 128 colors.
+Needs playwright and Chromium. Pictures have 128 colors, which keeps the files small.
 """
 
 import io
@@ -19,8 +19,8 @@ PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 DOCUMENT = "scipy.optimize._linprog.linprog"
 
 
-def main(folder: str) -> None:
-    run = open_run(folder)
+def main(run_folder: str) -> None:
+    run = open_run(run_folder)
     text = "full" if run.texts else "excerpt"
     document = run.names.index(DOCUMENT) if DOCUMENT in run.names else 0
     shots = {
@@ -31,10 +31,10 @@ def main(folder: str) -> None:
         "explorer_labels": ("#/labels", "dark", 1200),
         "explorer_phone": ("#/word/kernel", "light", 400),
     }
-    with tempfile.TemporaryDirectory() as place, sync_playwright() as running:
-        page_file = Path(place) / "explorer.html"
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page_file = Path(folder) / "explorer.html"
         write_page(run, page_file, text=text)
-        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, (fragment, scheme, width) in shots.items():
             page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
             page.goto(page_file.as_uri() + fragment)

@@ -1,4 +1,4 @@
-"""Prints the lowest version that pyproject.toml allows of every direct dependency, as constraints for pip."""
+"""Print the lowest version that pyproject.toml allows for every direct dependency, as constraints for pip."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ def lowest_versions(requirements: list[str]) -> dict[str, str]:
     for requirement in requirements:
         bound = _BOUND.fullmatch(requirement)
         if bound is None:
-            sys.exit(f"{requirement!r} is not of the form name>=version: say which version is the lowest that works.")
+            sys.exit(f"{requirement!r} is not of the form name>=version: state the lowest version that works.")
         found[bound["name"]] = f"{bound['name']}=={bound['version']}{bound['marker'] or ''}"
     return found
 

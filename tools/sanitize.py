@@ -1,7 +1,7 @@
-"""Tests of the compiled code under the address, undefined-behavior and thread sanitizers; called by ``make sanitize``.
+"""Test the compiled code under the address, undefined-behavior and thread sanitizers (``make sanitize``).
 
-Both extension modules are built once for each sanitizer, into build/sanitize-NAME, and put into a copy of the package
-there. The interpreter is not instrumented, so the sanitizer's library is loaded before it.
+Both extension modules are built for each sanitizer in build/sanitize-NAME and installed in a copy of the package there.
+The interpreter is not instrumented, so the library of the sanitizer is preloaded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FLAGS = {
 }
 LIBRARIES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 SETTINGS = {
-    # Python frees little at its end. A refused allocation must reach the code, which handles it.
+    # Python frees little when it exits. A refused allocation must reach the code, which handles it.
     "address": {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"},
     # The replay forks children.
     "thread": {"TSAN_OPTIONS": "allocator_may_return_null=1:die_after_fork=0:halt_on_error=1:exitcode=66"},
@@ -77,7 +77,7 @@ def environment(name: str, package: Path) -> dict[str, str]:
         for library in LIBRARIES[name]
     ]
     known = {**os.environ, **SETTINGS[name], "LD_PRELOAD": " ".join(paths), "PYTHONPATH": str(package)}
-    # With its own allocator Python would hide what is freed.
+    # The allocator of Python would hide freed memory.
     return {**known, "PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1", "POLYSEME_SANITIZER": name}
 
 

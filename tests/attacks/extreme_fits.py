@@ -1,6 +1,7 @@
-"""Fits every estimator to extreme counts and reports what is not finite or not normalized, one line each.
+"""Fit every estimator to extreme counts, and print a line for every result that is not finite or not normalized.
 
-Run: python extreme_fits.py WEIGHTS.npz, with POLYSEME_ISA in the environment; the file receives the documents' weights.
+Run: python extreme_fits.py WEIGHTS.npz, with POLYSEME_ISA in the environment. The file receives the weights of the
+documents.
 """
 
 import sys
@@ -31,7 +32,7 @@ MAKERS = {
     "CorrelatedTopicModel": (CorrelatedTopicModel, {}),
     "TensorPLSA": (TensorPLSA, {}),
 }
-ANY_SUM = ("NMF", "LSA")
+UNNORMALIZED = ("NMF", "LSA")
 
 
 def extreme_counts():
@@ -73,9 +74,12 @@ def problems(label, model, weights):
             yield f"{name} is not finite"
     if not np.isfinite(weights).all():
         yield "weights are not finite"
-    elif not label.startswith(ANY_SUM) and np.abs(weights.sum(axis=1) - 1).max() > 1e-5:
+    elif not label.startswith(UNNORMALIZED) and np.abs(weights.sum(axis=1) - 1).max() > 1e-5:
         yield "weights do not sum to one"
-    if not label.startswith((*ANY_SUM, "RealTopicModel")) and np.abs(model.components_.sum(axis=1) - 1).max() > 1e-5:
+    if (
+        not label.startswith((*UNNORMALIZED, "RealTopicModel"))
+        and np.abs(model.components_.sum(axis=1) - 1).max() > 1e-5
+    ):
         yield "topics do not sum to one"
 
 

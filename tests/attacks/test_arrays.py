@@ -158,7 +158,7 @@ def test_unsorted_duplicate_and_unused_entries_change_nothing():
 
 def test_a_stale_flag_of_scipy_is_not_trusted():
     X = counts()
-    assert X.has_canonical_format  # scipy remembers this
+    assert X.has_canonical_format  # scipy caches this flag
     X.indices[:2] = X.indices[1::-1].copy()
     assert (np.diff(sparse_counts(X, np.dtype(np.float32)).indices[: X.indptr[1]]) > 0).all()
 
@@ -173,7 +173,7 @@ def test_topics_that_are_not_finite_are_refused(name, value):
         model.transform(counts())
 
 
-# the compiled entry points themselves
+# compiled functions
 
 
 def kernel_arguments():
@@ -217,7 +217,7 @@ def test_kernels_check_the_size_of_every_array(name):
     kernel = getattr(_kernels, name)
     arguments, settings = kernel_arguments()[name]
     kernel(*arguments, **settings)
-    # how many rows these have, the next test is about; the u of `coordinate` says how many topics there are
+    # the next test checks the number of rows of these; u of `coordinate` defines the number of topics
     read_by_index = {"sweep_rows": [4], "products": [4], "coordinate": [3, 4], "fold_in": [3], "improve_gamma": [3],
                      "sweep_words": [3]}  # fmt: skip
     for place, array in enumerate(arguments):

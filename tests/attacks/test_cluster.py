@@ -1,4 +1,4 @@
-"""Another user of this machine tries to reach the worker processes that `cluster="local"` starts."""
+"""Other users and machines cannot reach the worker processes that `cluster="local"` starts."""
 
 import socket
 import ssl
@@ -76,7 +76,7 @@ def test_no_port_is_open_to_other_machines(client, addresses):
 
 
 def test_a_client_without_tls_is_refused(client):
-    """A port without TLS begins with the handshake of distributed; one with TLS answers with an alert or nothing."""
+    """A port without TLS sends the handshake of distributed; one with TLS sends an alert or nothing."""
     for port in rpc_ports(client):
         with socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as connection:
             try:
@@ -116,7 +116,7 @@ def test_the_ports_of_http_serve_no_page(client, addresses):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
 def test_spilled_data_is_private(client):
-    """Workers unpickle what they spilled, so nobody else may write there."""
+    """Workers unpickle spilled data, so no other user may write there."""
     for folder in client.run(lambda dask_worker: dask_worker.local_directory).values():
         private = next(parent for parent in Path(folder).parents if parent.name.startswith("polyseme-"))
         assert private.stat().st_mode & 0o077 == 0

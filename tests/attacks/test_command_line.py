@@ -1,4 +1,4 @@
-"""Odd arguments, a read-only run and a lack of memory: one line each, with the right exit code."""
+"""Odd arguments, a read-only run and a lack of memory end with one line and the right exit code."""
 
 import csv
 import errno
@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 BILLION = "1000000000"
 LONG = "9" * 5000
-"""more digits than Python turns into a number"""
+"""More digits than Python converts to a number."""
 
 
 @pytest.mark.parametrize(

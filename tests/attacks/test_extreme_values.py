@@ -1,4 +1,4 @@
-"""Very large and very small counts: a finite, normalized answer or one sentence, under every instruction set."""
+"""Very large and very small counts give finite, normalized results or one sentence, under every instruction set."""
 
 import os
 import subprocess
@@ -44,9 +44,9 @@ def test_every_fit_is_finite_and_normalized(fits, isa):
 
 
 def test_instruction_sets_agree(fits):
-    """Each rounds in its own order: weights differ by 6e-5 at most, and 1e-3 is the limit.
+    """Weights differ by at most 6e-5, because of the order of rounding; the limit is 1e-3.
 
-    The correlated model and the tree are left out: their fits to such counts have many optima.
+    The correlated model and the tree are left out, because their fits to such counts have many optima.
     """
     reference = fits[RUNNABLE[0]][1]
     for isa in RUNNABLE[1:]:
@@ -136,7 +136,7 @@ def test_points_out_of_range_are_refused(volume, scale, dtype):
 @pytest.mark.parametrize("volume", ["data", "farthest", "minimum"])
 @pytest.mark.parametrize(("scale", "dtype"), [(1e28, "float64"), (1e-29, "float64"), (1e9, "float32")])
 def test_points_of_any_scale_have_the_same_weights(volume, scale, dtype):
-    """The map onto the simplex divides by the scale of the data; 1e-3 is far above what rounding changes."""
+    """The map to the simplex divides by the scale of the data; 1e-3 is far above the effect of rounding."""
     points = np.random.default_rng(0).dirichlet([0.5, 0.5, 0.5], 60) @ np.array([[-2.0, 0.0], [1.0, 3.0], [1.0, -1.0]])
     plain, scaled = (
         RealTopicModel(PLSA(3, random_state=0), volume=volume).fit_transform((points * size).astype(dtype))
@@ -146,7 +146,7 @@ def test_points_of_any_scale_have_the_same_weights(volume, scale, dtype):
 
 
 def test_a_frobenius_error_that_rounds_to_nothing_is_zero():
-    """One entry of 1e30 beside ones: the squared error is a difference of equal numbers, and may be negative."""
+    """With one entry of 1e30, the squared error is a difference of equal numbers, which can be negative."""
     counts = np.array([[1e30, 3, 0, 1], [5, 2, 0, 1], [0, 1, 3, 4], [1, 0, 2, 2]])
     for data in (counts, sp.csr_array(counts)):
         model = NMF(3, loss="frobenius", random_state=0).fit(data)

@@ -1,4 +1,4 @@
-"""Ctrl-C at the worst moment: the cleanup of a fit from shards must not suppress it."""
+"""The cleanup of a fit from shards must not suppress Ctrl-C."""
 
 import os
 import random
@@ -46,7 +46,7 @@ def test_an_interrupt_during_a_removal_ends_the_fit(shards, monkeypatch, solver,
     removals, iterations, rmtree = [], [], shutil.rmtree
 
     def interrupted_removal(path, *arguments, **options):
-        if shards.folder in Path(path).parents:  # not a temporary folder of somebody else
+        if shards.folder in Path(path).parents:  # not a temporary folder of another library
             removals.append(path)
             if len(removals) == which + 1:
                 signal.raise_signal(signal.SIGINT)
@@ -60,12 +60,12 @@ def test_an_interrupt_during_a_removal_ends_the_fit(shards, monkeypatch, solver,
     assert len(removals) > which
     assert max(iterations) < 60
     assert model.components_.shape == (4, 60)  # the best model so far
-    assert removals.count(removals[which]) == 2  # the removal that was interrupted is made up for
+    assert removals.count(removals[which]) == 2  # the interrupted removal is repeated
     assert not removals[which].exists()
 
 
-def test_no_python_code_runs_when_a_generation_dies(tmp_path):
-    """Python handles a signal between instructions of its own; in a finalizer the exception would be lost."""
+def test_no_python_code_runs_when_a_generation_is_deleted(tmp_path):
+    """Python handles signals between Python instructions, and suppresses exceptions in a finalizer."""
     calls = []
     folder = tmp_path / "theta"
     folder.mkdir()
@@ -82,16 +82,16 @@ def test_no_python_code_runs_when_a_generation_dies(tmp_path):
 
 
 def test_a_fit_leaves_only_the_folders_of_its_checkpoint(shards):
-    most = []
+    numbers = []
 
     def callback(entry):
-        most.append(len(generations(shards)))
+        numbers.append(len(generations(shards)))
         if entry["iteration"] == 7:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         PLSA(4, solver="em", random_state=0, tol=0, max_iter=60, callback=callback).fit(shards)
-    assert max(most) <= 4
+    assert max(numbers) <= 4
     assert len(generations(shards)) == 1
     PLSA(4, solver="em", random_state=0, tol=0, max_iter=12).fit(shards)
     assert not (shards.folder / FIT_FOLDER).exists()
@@ -116,16 +116,16 @@ def test_folders_that_are_not_kept_are_removed_when_the_process_ends(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-class Struck:
-    """Sends SIGINT once, some time after a fit has begun; sends it again if the fit does not end."""
+class Interrupter:
+    """Sends SIGINT some time after a fit has started, and again if the fit does not end."""
 
     def __init__(self, delay):
-        self.begun, self.ended, self.sent = threading.Event(), threading.Event(), 0
+        self.started, self.ended, self.sent = threading.Event(), threading.Event(), 0
         self._delay = delay
-        self._thread = threading.Thread(target=self._strike)
+        self._thread = threading.Thread(target=self._interrupt)
 
-    def _strike(self):
-        self.begun.wait()
+    def _interrupt(self):
+        self.started.wait()
         self.ended.wait(self._delay)
         while not self.ended.is_set():
             os.kill(os.getpid(), signal.SIGINT)
@@ -137,22 +137,22 @@ class Struck:
         return self
 
     def __exit__(self, *_):
-        self.begun.set()
+        self.started.set()
         self.ended.set()
         self._thread.join()
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of files that were just opened
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # from files that were just opened
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill sends no SIGINT there")
 def test_no_interrupt_is_lost(shards):
-    """Without a fix one in ten was."""
+    """Without the fix, one interrupt in ten was lost."""
     random_numbers = random.Random(0)
     for number in range(300):
-        with Struck(random_numbers.uniform(0, 0.1)) as struck:
+        with Interrupter(random_numbers.uniform(0, 0.1)) as interrupter:
             model = PLSA(4, solver="em", random_state=number, tol=0, max_iter=10**6)
-            model.callback = lambda _, struck=struck: struck.begun.set()
+            model.callback = lambda _, interrupter=interrupter: interrupter.started.set()
             with pytest.raises(KeyboardInterrupt):
                 model.fit(shards)
-        assert struck.sent == 1
+        assert interrupter.sent == 1

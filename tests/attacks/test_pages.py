@@ -1,4 +1,4 @@
-"""The explorer page is made of texts of strangers: none of them becomes markup or code.
+"""Texts of the explorer page never become markup or code.
 
 tests/browser/test_browser_safety.py opens such a page in a browser.
 """
@@ -44,13 +44,13 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_texts_of_strangers_stand_only_in_encoded_blocks(text):
+def test_texts_are_only_in_encoded_blocks(text):
     blocks = BLOCK.findall(text)
     assert blocks
     for block in blocks:
         base64.b64decode(block.strip(), validate=True)
     outside = BLOCK.sub("", text)
-    title = re.search(r"<title>([^<]*)</title>", outside)[1]  # the one text outside, with < and > as entities
+    title = re.search(r"<title>([^<]*)</title>", outside)[1]  # the only text outside of blocks, escaped
     assert "&lt;script&gt;" in title
     assert "window.hacked" not in outside.replace(title, "")
     assert "javascript:alert" not in outside

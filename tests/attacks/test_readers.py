@@ -1,4 +1,4 @@
-"""Hostile files among good ones: each is named with a reason, and the reading goes on, in bounded memory and time."""
+"""Hostile files are reported with a reason, and the other files are read, in bounded memory and time."""
 
 import gzip
 import io
@@ -136,7 +136,7 @@ def with_sizes(path, packed, whole):
 
 @pytest.mark.parametrize(("packed", "whole"), [(2**31, 2**31), (None, 2**31), (None, 10), (5, None)])
 def test_docx_with_sizes_that_lie(tmp_path, packed, whole):
-    """100 MB in 100 kB; it must not help to declare that the compressed part is large."""
+    """100 MB in 100 kB are refused, also if the archive declares that the compressed part is large."""
     path = tmp_path / "hostile.docx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", f'<w:document xmlns:w="{WORD}">' + " " * 10**8 + "</w:document>")
@@ -161,7 +161,7 @@ def test_docx_of_tabs_is_as_long_as_its_text(tmp_path):
     "start", ["<!--", "<page a='", "<?p ", "<![CDATA["], ids=["comment", "tag", "instruction", "text"]
 )
 def test_a_long_token_in_a_dump(tmp_path, start):
-    """Text may be long; a tag or a comment may not, for expat before 2.6 takes quadratic time for it."""
+    """Text may be long; a long tag or comment is refused, because expat before 2.6 takes quadratic time for it."""
     content = dump(*PAGES).replace("</mediawiki>", start + "x" * 3 * 2**20)
     (tmp_path / "hostile.xml").write_text(content, encoding="utf-8")
     found, problems = read_among_good_files(tmp_path)
@@ -239,7 +239,7 @@ def test_a_small_parquet_file_that_takes_much_memory(tmp_path):
     assert "more than 512 MiB of memory" in problem.what
 
 
-# the process that reads
+# the reading process
 
 
 def slow_docx(path):
@@ -413,13 +413,13 @@ def test_modules_beside_the_documents_are_not_run(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="sends signals to a group of processes")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_a_kill_end_the_process_too(tmp_path, sent):
-    """Ctrl-C goes to all processes of a terminal; SIGKILL only to the program."""
+    """Ctrl-C reaches all processes of a terminal; SIGKILL only the program."""
     (tmp_path / "a.pdf").write_bytes(pdf("words"))
     slow_docx(tmp_path / "b.docx")
     code = "from polyseme.text import read\nfor document in read('.'): print('read', flush=True)"
     with run_in(tmp_path, code, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
         assert program.stdout.readline() == b"read\n"
-        time.sleep(0.3)  # now it waits for the slow file
+        time.sleep(0.3)  # the program now waits for the slow file
         os.killpg(program.pid, sent) if sent == signal.SIGINT else program.send_signal(sent)
         _, errors = program.communicate()
     assert program.returncode == -sent

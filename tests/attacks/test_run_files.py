@@ -1,4 +1,4 @@
-"""A run or a model from somebody else: every damaged or hostile file is one clear error, and nothing in it is run."""
+"""Damaged or hostile files of runs and models are one clear error, and nothing in them is executed."""
 
 import errno
 import json
@@ -32,7 +32,7 @@ from polyseme.text import Vectorizer
 
 BACKTRACKS = r"(?:\w+\s?)+$"
 HARMLESS = r"(?:[a-z]+-)?[a-z]{2,}"
-"""not a run of one set of characters, so that it must be confirmed too"""
+"""Not a repeated set of characters, so it must be confirmed."""
 
 
 @pytest.fixture(scope="module")
@@ -304,7 +304,7 @@ def test_an_index_of_another_run(place):
     assert "is of another run: remove it" in fails(place, "search", "run", "fruit", "--method", "plsi*")
 
 
-# arrays of NumPy
+# NumPy arrays
 
 
 def npy(header: str, content: bytes = b"", *, magic: bytes = b"\x93NUMPY\x01\x00") -> bytes:
@@ -461,7 +461,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_a_reader_that_dies_or_does_not_end(place, monkeypatch, program):
-    """polars panics, or aborts the process, for damaged files; which ones depends on its version."""
+    """polars panics or aborts the process for some damaged files, depending on its version."""
     monkeypatch.setattr(parquet, "_CHILD", program)
     monkeypatch.setattr(parquet, "_SECONDS", 1.0)
     assert "took too much memory or time, or stopped the reader" in fails(place, "topics", "run")
@@ -487,7 +487,7 @@ def test_a_small_file_with_huge_texts_is_refused(tmp_path):
 
 
 def test_a_full_disk_inside_the_parquet_writer(tmp_path):
-    """The limit on the size of a file fails as a full disk does: an error from the system in the middle of a write."""
+    """A limit on the size of a file has the effect of a full disk: a system error in the middle of a write."""
     pytest.importorskip("resource")
     program = (
         "import resource, sys; from pathlib import Path; import polars; from polyseme.io.parquet import write_frame\n"

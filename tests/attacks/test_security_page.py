@@ -1,4 +1,4 @@
-"""SECURITY.md names a test for each threat: the tests exist, and no file of tests is left out."""
+"""SECURITY.md names an existing test for each threat, and every file of tests."""
 
 import ast
 import re

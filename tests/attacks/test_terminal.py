@@ -1,4 +1,4 @@
-"""Titles, labels, ids and names of files cannot command the terminal: their control characters are shown."""
+"""Control characters in titles, labels, ids and file names are shown, not sent to the terminal."""
 
 import ast
 import io
@@ -20,7 +20,7 @@ from polyseme.cli import console
 from polyseme.cli.console import Console, visible
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"
-"""OSC 52: the terminal puts a text into the clipboard."""
+"""OSC 52 makes the terminal copy a text to the clipboard."""
 HOSTILE = f"{CLIPBOARD}\x9b31m[red]\u202eevil[/]\x1b[2J:smile:\x08\r\u2066\x7f\x00"
 TAME = r"\x1b]52;c;cm0gLXJmIH4=\x07\x9b31m[red]\u202eevil[/]\x1b[2J:smile:\x08\x0d\u2066\x7f\x00"
 
@@ -59,7 +59,7 @@ def printed(*objects, width=200, **options):
 
 
 def test_rich_passes_no_control_characters_on():
-    """As a string, as styled text, as cells of a table, and as its title and headings."""
+    """Strings, styled text, and cells, title and headings of a table."""
     assert TAME in printed(HOSTILE)
     table = Table(HOSTILE, title=HOSTILE, caption=HOSTILE)
     table.add_row(HOSTILE)
@@ -165,7 +165,7 @@ def test_fit_and_edit(place):
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_tables_are_printed_as_they_are_but_to_a_terminal(place, monkeypatch, terminal, more):
-    """A pipe gets the data themselves."""
+    """The output to a pipe is the unchanged data."""
     monkeypatch.setattr(console, "_is_terminal", lambda: terminal)
     result = run("transform", "run", next(place.glob("docs*")).name, "--quiet", *more, cwd=place)
     assert result.exit_code == 0
@@ -208,7 +208,7 @@ def test_errors_that_quote_names(place, arguments):
 
 
 def test_everything_is_printed_by_the_console():
-    """A command that made rich's own console, or echoed a text, would print control characters as they are."""
+    """A command with its own rich console, or one that echoes a text, would print control characters."""
     folder = Path(polyseme.cli.__file__).parent
     allowed = {"console.py": {"echo"}, "app.py": {"echo"}, "__init__.py": {"print"}}
     for path in folder.glob("*.py"):

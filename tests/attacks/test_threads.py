@@ -1,4 +1,4 @@
-"""Threads: none that the system refuses ends the process, none is started for little work, and limits are respected."""
+"""Refused threads do not end the process, little work starts no thread, and limits are respected."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def python(code: str, **environment: str) -> str:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
 def test_without_address_space_for_stacks_the_work_is_done_by_fewer_threads():
-    """Each stack of a thread takes 1 GiB here, of which a few fit in what is left."""
+    """The stack of each thread takes 1 GiB here, and only a few fit in the address space."""
     found = python(
         """
         import resource, threading
@@ -95,15 +95,15 @@ def test_an_error_of_work_side_by_side_arrives_and_ends_the_threads():
 
 
 def test_work_side_by_side_is_not_begun_far_ahead():
-    begun = []
+    started = []
 
     def begin(item):
-        begun.append(item)
+        started.append(item)
         return item
 
     for number, item in enumerate(side_by_side(begin, list(range(100)), 3)):
         assert item == number
-        assert len(begun) <= number + 3
+        assert len(started) <= number + 3
 
 
 @pytest.mark.parametrize("n_jobs", [100000, 2**31 - 1, 2**31, 10**30])
@@ -185,14 +185,14 @@ def test_limits_of_joblib_are_respected():
 
 @pytest.mark.slow
 def test_workers_of_joblib_share_the_cores():
-    """As in GridSearchCV(n_jobs=...): joblib divides the cores among its workers."""
+    """As in GridSearchCV(n_jobs=...), joblib divides the cores among its workers."""
     many = max(2, joblib.cpu_count())
     assert joblib.Parallel(n_jobs=many)(joblib.delayed(effective_threads)(None) for _ in range(2)) == [1, 1]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cgroups")
 def test_limits_of_cgroups_are_respected():
-    """The files of a container with one core of eight, or two; they are read by joblib."""
+    """joblib reads the files of a container with one or two of eight cores."""
     code = """
         import builtins, io, os
         cpu = "/sys/fs/cgroup/cpu"
@@ -205,7 +205,7 @@ def test_limits_of_cgroups_are_respected():
         os.sched_getaffinity = lambda pid: set(range(8))
         from polyseme.kernels.threads import effective_threads
         print(effective_threads(None), effective_threads(-1), effective_threads(100))
-        os.sched_getaffinity = lambda pid: set(range(7))  # the number of cores is looked up again when this changes
+        os.sched_getaffinity = lambda pid: set(range(7))  # the number of cores is read again if this changes
         files.clear()
         files.update({cpu + "/cpu.cfs_quota_us": "150000\\n", cpu + "/cpu.cfs_period_us": "100000\\n"})
         print(effective_threads(-2), effective_threads(100))
@@ -248,7 +248,7 @@ def test_concurrent_dense_fits_are_those_of_fits_alone():
         return PLSA(12, solver="em", random_state=0, max_iter=6, tol=0).fit(X).components_
 
     alone = fit()
-    for limit in (None, 4):  # within a limit of the main thread's, and without
+    for limit in (None, 4):  # with and without a limit of the main thread
         with threadpool_limits(limits=limit, user_api="blas"):
             before = blas_threads()
             found = joblib.Parallel(n_jobs=6, backend="threading")(joblib.delayed(fit)() for _ in range(12))

@@ -1,4 +1,4 @@
-"""Priors: one conformance suite over all of them; tests/priors/test_members.py shows what each is for.
+"""Conformance suite of all priors; tests/priors/test_members.py tests the effect of each prior.
 
 The M-step is checked against the log density alone (numerical gradients, random neighbors, grids), never against the
 formulas of the code.
@@ -117,7 +117,7 @@ def unevenness(prior, n, f):
     return float(np.abs(f * (gradient - mean)).max())
 
 
-def told_totals(prior):
+def with_totals(prior):
     """Return a copy that knows the row totals, so that it has a log density."""
     return prior.with_row_totals(TOTALS)
 
@@ -147,7 +147,7 @@ class TestConformance:
             f = prior.maximize(n, f)
         assert np.abs(prior.maximize(n, f) - f).max() < 1e-10
         assert f.min() > 0
-        assert unevenness(told_totals(prior), n, f) < 1e-5
+        assert unevenness(with_totals(prior), n, f) < 1e-5
 
     @over(NEUTRAL)
     def test_neutral_strength_is_plain(self, prior):
@@ -169,7 +169,7 @@ class TestConformance:
 
     @over(MAXIMIZERS | STEPS)
     def test_rows_add_up_to_the_log_density(self, prior):
-        prior = told_totals(prior)
+        prior = with_totals(prior)
         rows = prior.row_log_density(factor())
         assert rows.shape == (ROWS,)
         assert rows.sum() == pytest.approx(prior.log_density(factor()), rel=1e-13)
@@ -191,7 +191,7 @@ class TestConformance:
     @settings(max_examples=100, deadline=None)
     @given(data=st.data(), exponent=st.floats(-6, 6))
     def test_any_strength_and_counts(self, data, exponent):
-        """Every member on the same numbers: drawing them takes longer than all the M-steps."""
+        """All members use the same numbers, because drawing them takes longer than all M-steps."""
         number = st.one_of(st.just(0.0), st.floats(0, 1e9), st.floats(-9, 9).map(lambda power: 10**power))
         n = np.array(data.draw(st.lists(number, min_size=ROWS * COLUMNS, max_size=ROWS * COLUMNS)))
         power = st.one_of(st.floats(-12, 0), st.just(-300.0), st.just(-np.inf))
@@ -208,12 +208,12 @@ class TestConformance:
         after = prior.maximize(n, f)
         assert (after >= 0).all()
         np.testing.assert_allclose(after.sum(axis=1), 1, rtol=1e-12)
-        prior = told_totals(prior)
+        prior = with_totals(prior)
         for point in (f, after):
             density = prior.log_density(point)
             assert density < np.inf
             assert not np.isnan(density)
-        n[n < 1e-90] = 0  # Entropic takes such counts as zero
+        n[n < 1e-90] = 0  # Entropic treats such counts as zero
         if prior.monotone and np.isfinite(objective(prior, n, f)):
             rounding = 1e-12 * max(scale(prior, n, f), scale(prior, n, after))
             assert objective(prior, n, after) >= objective(prior, n, f) - rounding
@@ -238,7 +238,7 @@ def falls(objectives):
 
 
 class TestMonotone:
-    """Which priors never lower the objective of EM, and which do."""
+    """Which priors never decrease the objective of EM."""
 
     @pytest.mark.parametrize(
         ("doc_prior", "word_prior"),
@@ -281,7 +281,7 @@ class TestMonotone:
         assert falls(objectives).any()
 
     def test_decorrelation_lowers_it_while_no_entry_is_clipped(self):
-        """The step itself overshoots: two topics, nothing near zero, and the same counts."""
+        """The step overshoots for two topics with equal counts, although no entry is near zero."""
         prior, n = Decorrelation(95), np.array([[50.0, 50.0], [50.0, 50.0]])
         before = np.array([[0.52, 0.48], [0.52, 0.48]])
         after = prior.maximize(n, before)
@@ -305,7 +305,7 @@ class TestCombining:
         assert together.log_density(f) == pytest.approx(sum(prior.log_density(f) for prior in priors))
 
     def test_opposites_cancel(self):
-        """Clipped once, after adding: entries below the sparse prior's half token survive."""
+        """Pseudo-counts are clipped after adding, so entries below half a token survive."""
         n = counts() / 100
         prior = combine([Dirichlet(0.5), Dirichlet(1.5)])
         np.testing.assert_allclose(prior.maximize(n, factor()), plain(n), rtol=1e-12)
@@ -339,7 +339,7 @@ class TestCombining:
 
 @over(MAXIMIZERS)
 def test_a_prior_of_the_wrong_length_is_refused_by_the_m_step_too(prior):
-    """Whatever `check` refuses, `maximize` refuses, instead of a message about broadcasting."""
+    """`maximize` refuses what `check` refuses, instead of a message about broadcasting."""
     shape = (ROWS, COLUMNS + 1)
     try:
         prior.check(shape)

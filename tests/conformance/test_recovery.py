@@ -1,9 +1,9 @@
-"""Data drawn from each model with known parameters: that model finds them better than plain PLSA does.
+"""Each model recovers its parameters from synthetic data better than plain PLSA does.
 
 The error is the total variation distance between true and fitted topics, matched one to one
-(polyseme.core.factors.align), in the mean over topics; the median of five seeds decides. Both fits use the same solver,
-tolerance and start. The settings below are those where the model's assumption matters; a prior is given the strength
-that drew the data where it has one. `pytest -s` prints the medians, which docs/priors_and_background.md quotes.
+(polyseme.core.factors.align), as mean over topics and median over five seeds. Both fits use the same solver, tolerance
+and start. The settings are those where the assumption of the model matters; a prior has the strength that the data were
+drawn with, if there is one. `pytest -s` prints the medians, which docs/priors_and_background.md quotes.
 """
 
 import numpy as np
@@ -71,7 +71,7 @@ def test_a_known_background():
 
 
 def test_the_unigram_in_its_place():
-    """The corpus unigram is the background mixed with the topics: a help, not the truth."""
+    """The unigram of the corpus is the background mixed with the topics, so it helps less than the true background."""
     plain, ours = medians(with_background, topic_error, lambda truth: {"background": SHARE})
     assert ours < 0.9 * plain
 
@@ -91,7 +91,7 @@ def test_dirichlet_above_one():
     assert ours < 0.75 * plain
 
 
-# documents of one topic, mostly
+# documents with mostly one topic
 
 SPARSE, BETA = 0.03, 3.0
 
@@ -107,11 +107,11 @@ def test_sparse_priors(prior):
     assert ours < 0.9 * plain
 
 
-# topics without a word in common, in documents that mix them, with words from anywhere
+# topics without common words, in mixed documents with some random words
 
 NOISE, OWN_WORDS, MIXED, LENGTH = 0.1, 12, 1.0, 30
 DECORRELATION = 0.5
-"""strength, in tokens of a topic"""
+"""Strength in tokens of a topic."""
 
 
 def disjoint_topics(rng, K=5, n_docs=200):

@@ -1,8 +1,8 @@
-"""Runs the cases of a fuzzer in forked processes with limits on memory and time, and keeps the distinct failures.
+"""Run the cases of a fuzzer in forked processes with limits on memory and time, and store the distinct failures.
 
-Everything is imported once, in this process. A child forked from it runs a batch of cases; its death (a signal, too
-much time) is the failure of the case that it was running, and the next child goes on behind that case. Case number n
-depends on the seed and on n alone, so that a number is enough to repeat it.
+Everything is imported once, in this process. A forked child runs a batch of cases. If it dies (a signal, too much
+time), the case that it was running has failed, and another child continues with the next case. Case number n depends
+only on the seed and on n, so a number is enough to repeat it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from random import Random
 from typing import Any, Protocol
 
 Case = dict[str, Any]
-"""what one case does: values of JSON, and bytes"""
+"""Description of a case: JSON values and bytes."""
 
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
@@ -43,15 +43,15 @@ class Fuzzer(Protocol):
 
     name: str
     cases: int
-    """how many cases are a full run"""
+    """Number of cases of a full run."""
     seconds: float
-    """of processor time that a case may take"""
+    """Limit on the processor time of a case."""
     memory: int
-    """bytes that a case may take beyond what its process has at the start"""
+    """Limit on the memory of a case in bytes, beyond that of its process at the start."""
     batch: int
-    """cases of one child"""
+    """Number of cases of one child."""
     folder: Path
-    """where `prepare` puts its files; set by the driver"""
+    """Folder for the files of `prepare`; set by the driver."""
 
     def prepare(self) -> None:
         """Make the files that the cases need. Runs in a child."""
@@ -60,10 +60,10 @@ class Fuzzer(Protocol):
         """Raise if the cases would fail before anything is mutated. Runs in a child, after `prepare`."""
 
     def draw(self, random: Random) -> Case:
-        """A random case. Runs in a child."""
+        """Return a random case. Runs in a child."""
 
     def run(self, case: Case) -> str:
-        """Run a case in the present folder, which is new, and name its outcome; raise if the case has failed."""
+        """Run a case in the present, empty folder and return the name of its outcome; raise if the case fails."""
 
 
 class WrongResult(AssertionError):
@@ -79,12 +79,12 @@ class Failure:
     """A failed case and its failure."""
 
     kind: str
-    """crash, hang, memory, or the name of an exception"""
+    """"crash", "hang", "memory", or the name of an exception."""
     signature: str
-    """the same for failures that are probably one"""
+    """Equal for failures that probably have the same cause."""
     detail: str
     name: str
-    """number of the case, or its file"""
+    """Number or file of the case."""
     case: Case | None = None
     times: int = 1
 
@@ -110,7 +110,7 @@ class Outcome:
 
     @property
     def failed(self) -> int:
-        """Number of cases that failed."""
+        """Number of failed cases."""
         return sum(failure.times for failure in self.failures.values())
 
     def __str__(self) -> str:
@@ -170,7 +170,7 @@ def decode(text: str) -> Case:
 
 def _limit(fuzzer: Fuzzer, log: Path) -> None:
     """Limit the memory of this process, and send its output, and the stack if it dies, to a file."""
-    os.setsid()  # so that its own children can be ended with it
+    os.setsid()  # so that its children can be ended with it
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -192,7 +192,7 @@ def _run_alone(fuzzer: Fuzzer, case: Case, place: Path) -> str:
     place.mkdir()
     before = Path.cwd()
     os.chdir(place)
-    # Processor time decides, so that other work on the machine does not; the clock ends a case that only waits.
+    # Processor time is limited, because other work on the machine does not affect it; wall time ends a case that waits.
     signal.setitimer(signal.ITIMER_PROF, fuzzer.seconds)
     signal.setitimer(signal.ITIMER_REAL, 10 * fuzzer.seconds)
     try:
@@ -224,7 +224,7 @@ def _child(fuzzer: Fuzzer, names: list[str], case_of: Callable[[str], Case], fol
         report: list[str] = []
         try:
             report = ["", _run_alone(fuzzer, case_of(name), folder / "case")]
-        except BaseException as error:  # a panic of a library is none of Exception
+        except BaseException as error:  # a panic of a library is not an Exception
             report = list(_described(error))
         line = json.dumps(report).encode() + b"\n"
         while line:

@@ -1,4 +1,4 @@
-"""Odd data and parameters x every estimator: finite normalized results, or an error with one line that says why."""
+"""Odd data and parameters for every estimator give finite, normalized results or an error of one line."""
 
 import traceback
 import warnings
@@ -157,7 +157,7 @@ def _draw_data(random: Random) -> Any:
 # parameters: usual values, and odd ones
 
 HUGE = 10**9
-"""so many topics are possible, for those who have the memory"""
+"""A number of topics that is allowed but needs much memory."""
 WHOLE = ((1, 2, 3, 5), (0, -1, 1.5, "x", None, True, HUGE, 2**63, float("nan"), [2]))
 COMMON: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "n_components": ((1, 2, 3, 4, 7, 40), WHOLE[1]),
@@ -259,7 +259,7 @@ def _value(value: Any) -> Any:
 
 
 class Estimators:
-    """Estimators fitted to odd data."""
+    """Fuzzer that fits estimators to odd data."""
 
     name = "estimators"
     cases = 50_000
@@ -362,7 +362,7 @@ class Estimators:
             )
         elif use in ("score", "perplexity", "completion_perplexity", "log_probability") and np.isnan(result):
             if _known_tokens(estimator, new) < (20 if use == "completion_perplexity" else 1):
-                return  # the perplexity of no words is none, and a half of few words may have none
+                return  # without words there is no perplexity, and half of a few words can be none
             raise WrongResult(f"{name}: {use} is not a number")
 
 

@@ -10,7 +10,7 @@ from fuzz.driver import run_fuzzer
 from fuzz.guided import run_guided
 
 SHARES = {"runs": 0.4, "readers": 0.3, "guided": 0.05, "estimators": 0.15, "text": 0.1}
-"""the fuzzers, and the share of the time that each gets where all run"""
+"""Fuzzers, and their shares of the time if all run."""
 
 
 def main() -> int:

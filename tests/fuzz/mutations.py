@@ -1,4 +1,4 @@
-"""Random changes of files: of their bytes, and of what the bytes mean in JSON, arrays, Parquet and archives."""
+"""Random changes of files: of bytes, and of the content of JSON, arrays, Parquet and archives."""
 
 import bz2
 import copy
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 MOST_BYTES = 100_000
-"""mutated files are cut to this size, so that a slow case is the fault of its content"""
+"""Maximum size of mutated files, so that slow cases are slow because of their content."""
 
 TOKENS = [
     *(b"\0", b"\xff", b"\xfe\xff", b'"', b",", b"\n", b"\r"),
@@ -283,7 +283,7 @@ def mutate_parquet(content: bytes, random: Random) -> bytes:
     if kind == "footer":
         length = int.from_bytes(content[-8:-4], "little")
         return mutate_bytes(content, random, range(max(4, len(content) - 8 - length), len(content)))
-    import polars as pl  # here: its threads do not survive a fork, so only forked children may use it
+    import polars as pl  # imported here, because its threads do not survive a fork: only forked children may use it
 
     try:
         table = pl.read_parquet(io.BytesIO(content))
@@ -379,7 +379,7 @@ BY_SUFFIX: dict[str, Callable[[bytes, Random], bytes]] = {
     **{".json": mutate_json, ".safetensors": mutate_safetensors, ".npy": mutate_npy, ".parquet": mutate_parquet},
     **{".npz": mutate_zip, ".docx": mutate_zip, ".odt": mutate_zip},
 }
-"""how a file of a known kind is mutated; all others by their bytes"""
+"""Mutations by suffix; other files are changed by bytes."""
 
 
 def mutate(content: bytes, suffix: str, random: Random) -> bytes:

@@ -1,4 +1,4 @@
-"""Mutated files of every format: a reader gives documents, reports problems or raises InputError, and nothing else."""
+"""Mutated files of every format: a reader yields documents, reports problems or raises InputError."""
 
 import csv
 import io
@@ -115,7 +115,7 @@ SEEDS: dict[str, list[tuple[str, bytes]]] = {
     "pdf": [(".pdf", pdf("Words of a page")), (".pdf", pdf("Words", compress=False))],
     "html": [(".html", b"<html><head><title>T</title></head><body><p>Words <b>more</b>&nbsp;<script>x</script>")],
 }  # fmt: skip
-"""whole files of each format, with their suffix; those of Parquet are made in the children"""
+"""Valid files of each format with their suffix; children make those of Parquet."""
 
 
 def seeds(format: str) -> list[tuple[str, bytes]]:

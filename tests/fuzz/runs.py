@@ -1,4 +1,4 @@
-"""Runs with a mutated file x every command: a command succeeds, or ends with one line of error and an exit code."""
+"""Every command on runs with mutated files succeeds, or ends with one line of error and an exit code."""
 
 import json
 import os
@@ -50,7 +50,7 @@ COMMANDS: dict[str, list[str]] = {
     "resume shards": [*FIT, "--shards", "--resume"],
     "fit over": ["fit", "new.jsonl", "-k", "2", "-o", "RUN", "--overwrite", "--no-page"],
 }
-"""by what they do"""
+"""Commands by name."""
 CHANGES = {name for name, arguments in COMMANDS.items() if arguments[0] in ("edit", "update")}
 EXIT_CODES = {exit_codes.FAILED, 2}
 FINISHED, UNFINISHED = ("plain", "shards"), ("unfinished", "unfinished shards")
@@ -77,21 +77,21 @@ def _documents() -> list[dict[str, Any]]:
     return documents
 
 
-def keep_the_reading_process() -> None:
+def reuse_the_reading_process() -> None:
     """Let all cases of a batch read Parquet files in one process, because starting it takes most of the time."""
-    start = parquet._Child.__enter__
-    kept: list[Any] = []
+    start = parquet._ParquetProcess.__enter__
+    running: list[Any] = []
 
     def enter(self: Any) -> Any:
-        if kept and kept[0].poll() is None:
-            self._process = kept[0]
+        if running and running[0].poll() is None:
+            self._process = running[0]
         else:
             start(self)
-            kept[:] = [self._process]
+            running[:] = [self._process]
         return self
 
-    parquet._Child.__enter__ = enter  # type: ignore[method-assign]
-    parquet._Child.__exit__ = lambda self, *_: None  # type: ignore[method-assign]
+    parquet._ParquetProcess.__enter__ = enter  # type: ignore[method-assign]
+    parquet._ParquetProcess.__exit__ = lambda self, *_: None  # type: ignore[method-assign]
 
 
 class Runs:
@@ -110,7 +110,7 @@ class Runs:
         base.mkdir()
         (base / "docs.jsonl").write_text("".join(json.dumps(document) + "\n" for document in _documents()), "utf-8")
         (base / "new.jsonl").write_text(NEW, "utf-8")
-        # These first: they fork, and polars, which the others use, does not survive that.
+        # These run first: they fork, which polars, used by the others, does not survive.
         for name in UNFINISHED:
             _kill_before_the_end([*FIT, "--shards"] if "shards" in name else FIT, base)
             work_folder(base / "RUN").rename(base / name)
@@ -240,5 +240,5 @@ def _checked(result: Any, arguments: list[str]) -> bool:
     return False
 
 
-keep_the_reading_process()
+reuse_the_reading_process()
 fuzzer = Runs()

@@ -1,4 +1,4 @@
-"""Odd texts and settings of the Vectorizer: CountVectorizer's counts where it has them, and never a crash."""
+"""Odd texts and settings of the Vectorizer give the counts of CountVectorizer, and never a crash."""
 
 import string
 import warnings

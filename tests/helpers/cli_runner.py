@@ -1,4 +1,4 @@
-"""The command line called in a folder, as its tests do."""
+"""Calls of the command line in a folder."""
 
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ def write_texts(folder: Path, documents: int, seed: int = 0) -> None:
     words = np.array([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}x" for i in range(600)])
     lines = []
     for _ in range(documents):
-        theme = rng.integers(6)
-        lines.append(" ".join(words[np.r_[rng.integers(100 * theme, 100 * theme + 100, 30), rng.integers(0, 600, 30)]]))
+        subject = rng.integers(6)
+        lines.append(
+            " ".join(words[np.r_[rng.integers(100 * subject, 100 * subject + 100, 30), rng.integers(0, 600, 30)]])
+        )
     (folder / "lines.txt").write_text("\n".join(lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every estimator, small, with what the tests of all of them need to know of each; and counts to fit it to."""
+"""All estimators with small settings and their tolerances, and counts to fit them to."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -22,16 +22,16 @@ class Member(NamedTuple):
     """An estimator, and the tolerances of properties that not every estimator has exactly."""
 
     make: Callable[..., Any]
-    """make(**parameters): the estimator, not fitted"""
+    """make(**parameters) returns the estimator, not fitted."""
     other: Mapping[str, Any]
-    """parameters of a fit that leaves other attributes, or others of another size"""
+    """Parameters of a fit with other attributes, or with attributes of other sizes."""
     weighted: Mapping[str, Mapping[str, float]] = {}
-    """attributes and columns of the history that integer weights and repeated rows share, and how closely; none for one
-    that takes no weights"""
+    """Attributes and columns of the history that are equal for integer weights and repeated rows, with tolerances;
+    empty for an estimator without weights."""
     alone: float = 0.0
-    """how far a document's weights may move with the batch it comes in"""
+    """Tolerance of the weights of a document in different batches."""
     sums: bool = True
-    """whether the rows of `transform` sum to one"""
+    """Whether the rows of `transform` sum to one."""
 
 
 _PLSA = {

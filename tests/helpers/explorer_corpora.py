@@ -1,4 +1,4 @@
-"""Small corpora that explorer pages are made of in tests."""
+"""Small corpora for the tests of the explorer page."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ HOSTILE = (
 
 
 def themed_texts(n=80, seed=0):
-    """Return texts of one theme or two; titles, labels and days."""
+    """Return texts of one or two subjects, with titles, labels and dates."""
     random = np.random.default_rng(seed)
     names = list(THEMES)
     texts, titles, labels, times = [], [], [], []
@@ -62,7 +62,7 @@ def themed_parts(model=None, vectorizer=None, **more):
 
 
 def hostile_parts():
-    """Return a corpus whose titles, words, labels, texts and names of topics try to be markup and code."""
+    """Return a corpus whose titles, words, labels, texts and topic names contain markup and code."""
     vectorizer = Vectorizer(tokenizer=str.split, token_pattern=None, lowercase=False)
     random = np.random.default_rng(0)
     texts = [" ".join(random.choice(HOSTILE, 12)) for _ in range(20)]

@@ -1,4 +1,4 @@
-"""Priors and backgrounds for the tests of the model, with their formulas written once more, dense and plain.
+"""Priors and backgrounds for the tests of the model, with independent dense formulas.
 
 X is documents x words, theta documents x K, phi K x words. A background is a pair (lambda, P(w|B)).
 """
@@ -18,11 +18,11 @@ from solver_problems import corpus_of
 
 class Case(NamedTuple):
     prior: object
-    """what a user gives"""
+    """The prior as a user passes it."""
     log_density: object
-    """log density of a factor; of documents also of their lengths and weights"""
+    """Log density as a function of the factor and, for documents, of their lengths and weights."""
     pseudo_counts: object = None
-    """what the M-step adds to the counts; None where the M-step has another form"""
+    """Pseudo-counts of the M-step; None if the M-step has another form."""
 
 
 def _logs(weights):
@@ -75,7 +75,7 @@ def doc_cases(K):
 
 
 def word_cases(K, n_words):
-    """Return every prior on P(w|z), for K topics and so many words."""
+    """Return every prior on P(w|z), for K topics and a number of words."""
     target = np.arange(1, n_words + 1) / np.arange(1, n_words + 1).sum()
     seeds = np.zeros((K, n_words))
     seeds[0, [0, 2]] = 5

@@ -1,4 +1,4 @@
-"""Where the real data is, if it is at hand."""
+"""Folder of the real data."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A small corpus for the tests of search: themes with words of their own, synonyms, and one word of two meanings."""
+"""A small corpus for the tests of search: subjects with specific words, synonyms, and a word with two meanings."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,10 +19,10 @@ def counts(n_docs=60, length=30, seed=0):
     """Return documents of one subject each; `car` and `automobile` never co-occur, and the last document is empty."""
     rng = np.random.default_rng(seed)
     X = np.zeros((n_docs, len(VOCABULARY)), dtype=np.int64)
-    themes = list(THEMES.values())
+    subjects = list(THEMES.values())
     for row in range(n_docs - 1):
-        words = [*themes[row % len(themes)], *COMMON]
-        if row % len(themes) == 0:
+        words = [*subjects[row % len(subjects)], *COMMON]
+        if row % len(subjects) == 0:
             words.remove("car" if row % 2 else "automobile")
         for word in rng.choice(words, length):
             X[row, VOCABULARY.index(word)] += 1

@@ -1,4 +1,4 @@
-"""Errors as people read them: one sentence."""
+"""Check that an error message is one sentence."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Runs of ``polyseme fit --shards``, as their tests make and compare them."""
+"""Runs of ``polyseme fit --shards`` and their comparison."""
 
 from pathlib import Path
 from typing import Any

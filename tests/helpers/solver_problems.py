@@ -1,4 +1,4 @@
-"""Small problems for the solvers, and the few lines that start one of them there."""
+"""Small problems for the solvers, and functions that run solvers on them."""
 
 from itertools import pairwise
 

@@ -1,6 +1,6 @@
-"""The algorithms of Zhang, Ding and Tang as the paper prints them, naively, and the package's runs at its points.
+"""Dense implementations of the algorithms of Zhang, Ding and Tang as printed, and runs of the package.
 
-As in the paper X is words x documents, C = P(w|z) words x K, S = P(z) the diagonal and H = P(d|z) documents x K, each
+As in the paper, X is words x documents, C = P(w|z) words x K, S = P(z) the diagonal and H = P(d|z) documents x K, each
 with columns that sum to one; F and G are the factors of NMF. R = X / (C S H'). The package's factors are C-like
 `words` and H-like `docs`.
 """
@@ -56,7 +56,7 @@ def close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-# the paper's formulas, naively
+# formulas of the paper
 
 
 def new_F(X, F, G):
@@ -121,7 +121,7 @@ def divergence(X, P):
     return float((X[present] * np.log(X[present] / P[present])).sum() - X.sum() + P.sum())
 
 
-# the package's runs at any F and G, or C, S and H
+# runs of the package from F and G, or from C, S and H
 
 
 def nmf_run(X, F, G, order="words-first", normalize=False):

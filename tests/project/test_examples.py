@@ -1,4 +1,4 @@
-"""The examples in small forms: they run, draw their pictures, and show what they say."""
+"""The examples run on small data, draw their pictures, and have the stated results."""
 
 import json
 import runpy
@@ -46,9 +46,9 @@ def test_real_newsgroups(tmp_path, real_file):
 def test_a_background_takes_the_function_words(tmp_path, capsys):
     rng = np.random.default_rng(0)
     words = ["the", "of", "and", "to", *(f"word{number}" for number in range(46))]
-    themes = rng.dirichlet(np.full(46, 0.2), 3)
+    topics = rng.dirichlet(np.full(46, 0.2), 3)
     common = np.array([0.3, 0.25, 0.25, 0.2])
-    shares = rng.dirichlet(np.full(3, 0.3), 150) @ themes
+    shares = rng.dirichlet(np.full(3, 0.3), 150) @ topics
     X = np.hstack([rng.multinomial(60, common, 150), [rng.multinomial(60, row) for row in shares]])
     sp.save_npz(tmp_path / "counts.npz", sp.csr_array(X))
     (tmp_path / "counts.vocab.txt").write_text("\n".join(words), encoding="utf-8")

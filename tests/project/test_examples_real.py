@@ -1,4 +1,4 @@
-"""The examples of unmixing, on small scenes made here; the real ones where the data is at hand."""
+"""The examples of unmixing, on small synthetic scenes and, if the data exist, on real ones."""
 
 import runpy
 import sys
@@ -29,8 +29,8 @@ def scene(path, *, K, seed=0):
 
 
 @pytest.mark.parametrize("K", [3, 5])
-def test_a_scene_never_seen_is_unmixed_as_well_as_by_pure_pixels_and_better_than_by_nmf(tmp_path, K, capsys):
-    """Errors are 0.44 to 1.22 times those of methods that look for pure pixels, which exist here (six scenes each)."""
+def test_new_scenes_are_unmixed_as_well_as_by_pure_pixels_and_better_than_by_nmf(tmp_path, K, capsys):
+    """Errors are 0.44 to 1.22 times those of methods that search for pure pixels, which exist here (six scenes)."""
     path = scene(tmp_path / "made.npz", K=K)
     scores = example("hyperspectral")["main"]([str(path), "--pictures", str(tmp_path)])["made"]
     ours = scores.pop("RealTopicModel")

@@ -1,4 +1,4 @@
-"""The package as others get it: what ships, and that the built wheel works alone."""
+"""The content of the package, and that the built wheel works alone."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def test_the_version_is_written_in_pyproject_toml_only():
 
 
 def test_every_dependency_has_a_lowest_version_that_can_be_tested():
-    """`make test-lowest` installs these; the group of the tests must not need higher ones."""
+    """`make test-lowest` installs these versions; the test group must not require higher ones."""
     tool = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "lowest_versions.py")], capture_output=True, text=True, check=True
     )

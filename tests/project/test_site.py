@@ -1,4 +1,4 @@
-"""The documentation as a site: built with warnings as errors, complete, and readable without a network."""
+"""The documentation site builds without warnings, is complete, and works without a network."""
 
 import importlib
 import re

@@ -40,8 +40,8 @@ def run(*options, **environment):
 def test_it_prints_the_table_of_any_collection(tmp_path):
     pytest.importorskip("matplotlib")
     write_collection(tmp_path / "own")
-    kept = tmp_path / "figures.json"
-    common = ("--seeds", "0", "--keep", str(kept), "--pictures", str(tmp_path))
+    stored = tmp_path / "figures.json"
+    common = ("--seeds", "0", "--keep", str(stored), "--pictures", str(tmp_path))
     first = run("--data", str(tmp_path), "--collections", "own", *common)
     assert first.returncode == 0, first.stderr
     rows = [line.strip("| ").split(" | ") for line in first.stdout.splitlines() if line.startswith("| ")]
@@ -71,8 +71,8 @@ def test_without_collections_it_is_skipped_by_name(tmp_path):
     assert done.stdout.startswith(f"skipped: all, there is no collection in {tmp_path}")
 
 
-def test_no_recalled_figure_is_shown_as_the_papers():
-    """The paper's own table could not be checked, so neither the script nor the page may quote or judge it."""
+def test_no_figure_is_attributed_to_the_paper():
+    """The table of the paper could not be checked, so neither the script nor the page may quote it."""
     readme = (REPRODUCTIONS / "README.md").read_text()
     for text in (readme, SCRIPT.read_text()):
         assert "remembered" not in text

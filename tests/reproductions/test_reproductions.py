@@ -1,4 +1,4 @@
-"""The reproductions, on small problems: they finish, and their verdicts are as expected and as the README says."""
+"""The reproductions run on small problems and have the expected verdicts, which are those of the README."""
 
 import argparse
 import importlib
@@ -140,7 +140,7 @@ def test_a_script_that_fails_is_told(reproductions, tmp_path, monkeypatch, capsy
 
 
 class TestComparisonWithTheReadme:
-    """What a script says of the table in README.md."""
+    """Comparison of verdicts with the table in README.md."""
 
     @pytest.fixture
     def conclude(self, reproductions, tmp_path, monkeypatch):

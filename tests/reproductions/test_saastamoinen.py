@@ -1,4 +1,4 @@
-"""The thesis's experiment on a small made-up dump: it finishes in the thesis's form; the README's verdicts."""
+"""The experiment of the thesis on a small synthetic dump, and the verdicts of the README."""
 
 import os
 import subprocess
@@ -26,11 +26,11 @@ EXPECTED = {
 def written_dump(path: Path) -> Path:
     """Write sixty articles of three categories, one without a category, and a redirect."""
     rng = np.random.default_rng(0)
-    themes = {name: [f"{name}{letter * 3}" for letter in "bdfgklmnprst"] for name in ("river", "metal", "singer")}
+    subjects = {name: [f"{name}{letter * 3}" for letter in "bdfgklmnprst"] for name in ("river", "metal", "singer")}
     pages = []
     for number in range(60):
-        name = list(themes)[number % 3]
-        words = [*rng.choice(themes[name], 60), *rng.choice(themes["river"], 10), f"only{number}"]
+        name = list(subjects)[number % 3]
+        words = [*rng.choice(subjects[name], 60), *rng.choice(subjects["river"], 10), f"only{number}"]
         category = f"[[Category:{name.title()} things]]" if number else ""
         pages.append((f"Article {number}", f"The '''{' '.join(words)}''' is here. {category}"))
     pages.append(("Moved", "#REDIRECT [[Article 1]]"))
@@ -61,7 +61,7 @@ def test_any_dump(tmp_path):
     best = output.split("Table 6.1")[1].split("| --- | --- | --- |\n")[1].splitlines()[:10]
     columns = zip(*(line.strip("| ").split(" | ") for line in best), strict=True)
     for column in columns:
-        assert len({word[:5] for word in column} - {"river"}) <= 1  # a theme, and the words that all have
+        assert len({word[:5] for word in column} - {"river"}) <= 1  # one subject, and words of all articles
     assert set(verdicts(output.split("## Verdicts\n")[1])) == set(EXPECTED)
     assert 1_000 < (tmp_path / "saastamoinen_2016.png").stat().st_size < 150_000
 

@@ -1,4 +1,4 @@
-"""What Zhang, Ding and Tang prove, conjecture and print, against naive formulas: the true parts hold, the false fail.
+"""Statements of Zhang, Ding and Tang, checked with dense formulas: the true ones hold, the false ones fail.
 
 For the notation see zhang_formulas.py.
 """
@@ -45,7 +45,7 @@ def X(request, real_counts):
     return joint(counts[:, common].T)
 
 
-# the algorithms are the naive ones
+# the algorithms are the dense ones
 
 
 @pytest.mark.parametrize("order", ["words-first", "documents-first"])
@@ -94,7 +94,7 @@ def test_algorithm_3_is_the_formula(X, order):
 
 
 def test_the_solvers_start_where_plsa_does(X):
-    """By their names, from theta and phi, each algorithm is the one above; P(d,w) has the documents' own P(d)."""
+    """Solvers by name, from theta and phi, are the algorithms above; P(d,w) has the P(d) of the documents."""
     start, (C, S, H) = plsa_start(X)
     nmf, normalized, plsi, em = (
         begin(solver, X.T, start) for solver in (MultiplicativeNMF(), NormalizedNMF(), PLSI(), EM())
@@ -178,7 +178,7 @@ def test_corollary_3(X):
 
 @pytest.mark.parametrize("scale_on", ["words", "documents"])
 def test_theorem_5(X, scale_on):
-    """One step of PLSI's C is one step of NMF's F, normalized: wherever S is put."""
+    """One step of C in PLSI is one normalized step of F in NMF, for any position of S."""
     C, S, H = triple(X)
     nmf = nmf_run(X, *((C * S, H) if scale_on == "words" else (C, H * S)))
     plsi = plsi_run(X, C, S, H)
@@ -189,7 +189,7 @@ def test_theorem_5(X, scale_on):
 
 @pytest.mark.parametrize("scale_on", ["words", "documents"])
 def test_corollary_6(X, scale_on):
-    """The same for H and G, when all updates use the old values; with the new C, as PLSI runs, it is not so."""
+    """The same holds for H and G if all updates use the old values, but not with the new C, as in PLSI."""
     C, S, H = triple(X)
     nmf = nmf_run(X, *((C * S, H) if scale_on == "words" else (C, H * S)), "documents-first")
     nmf.advance()
@@ -251,7 +251,7 @@ def test_a_point_that_moves_for_one_moves_for_all():
 
 
 def test_where_one_algorithm_ends_the_others_stay():
-    """Gaussier and Goutte: a fixed point of one is a fixed point of the other, also where X is not factorable."""
+    """A fixed point of one is a fixed point of the other, also if X is not factorable (Gaussier and Goutte)."""
     X = joint(oracles.mixed_counts(3, 20, 14, 2).T)
     start = oracles.random_factors(4, 20, 14, 2)
     for solver in (MultiplicativeNMF(), NormalizedNMF(), PLSI(), EM(), SCD()):
@@ -265,7 +265,7 @@ def test_where_one_algorithm_ends_the_others_stay():
 
 
 def test_algorithms_1_and_3_have_the_same_product_at_every_iteration(X):
-    """So 'the normalization version will converge to a different local optimum' is false."""
+    """So "the normalization version will converge to a different local optimum" is false."""
     C, S, H = triple(X)
     for order in ("words-first", "documents-first"):
         one, three = (nmf_run(X, C * S, H, order, normalize) for normalize in (False, True))
@@ -290,7 +290,7 @@ def test_algorithm_3_as_printed_is_plain_em(X):
 
 
 def test_rows_and_columns_of_the_product_sum_to_those_of_the_counts(X):
-    """Ho and Van Dooren: after each half-step one margin is exact; at a fixed point both are."""
+    """After each half-step one margin is exact, at a fixed point both are (Ho and Van Dooren)."""
     C, S, H = triple(X)
     run = nmf_run(X, C * S, H)
     for _ in range(5):
@@ -308,7 +308,7 @@ def test_rows_and_columns_of_the_product_sum_to_those_of_the_counts(X):
 
 
 def test_algorithm_1_as_printed_is_not_monotone():
-    """Both factors from the old ones: the divergence rises, from proper starts; Gauss-Seidel never rises."""
+    """With both factors from the old ones the divergence can increase, in Gauss-Seidel order never."""
     largest_rise = []
     for seed in range(10):
         X = joint(oracles.random_counts(seed, 10, 8, 0.3).T)
@@ -327,8 +327,8 @@ def test_algorithm_1_as_printed_is_not_monotone():
     assert max(largest_rise) > 1e-4
 
 
-def test_algorithm_1_as_printed_may_swing_for_ever():
-    """One component and a product of total two: its total becomes 1/2, then 2 again; Gauss-Seidel ends at once."""
+def test_algorithm_1_as_printed_may_oscillate():
+    """With one component and a product of total two, the total alternates between 1/2 and 2; Gauss-Seidel converges."""
     X = dense()
     F, G = 2 * X.sum(axis=1, keepdims=True), X.sum(axis=0)[:, np.newaxis]
     totals = []
@@ -341,7 +341,7 @@ def test_algorithm_1_as_printed_may_swing_for_ever():
 
 
 def test_algorithm_2_as_scanned_leaves_the_simplex():
-    """H's columns miss one by percents; with R and C recomputed they do not."""
+    """The column sums of H differ from one by percents, but not if R and C are recomputed."""
     X = dense()
     C, S, H = triple(X)
     _, _, scanned = algorithm_2_as_scanned(X, C, S, H)
@@ -356,9 +356,9 @@ def test_algorithm_2_as_scanned_leaves_the_simplex():
     ("seed", "n_topics", "same"), [(2, 2, True), (5, 2, True), (6, 2, False), (9, 3, False)], ids=str
 )
 def test_equation_10_is_no_law(seed, n_topics, same):
-    """'Their solution values are always identical': so on some problems; on others NMF, PLSI and EM end far apart.
+    """ "Their solution values are always identical" holds on some problems; on others NMF, PLSI and EM differ widely.
 
-    The seeds are examples of both. In float64 all three take the same path on every machine.
+    The seeds are examples of both. In float64, all three have the same iterates on every machine.
     """
     X = joint(np.random.default_rng(seed).uniform(0, 1, (10, 12)))
     start = oracles.random_factors(seed + 100, 12, 10, n_topics)
