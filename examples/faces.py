@@ -24,7 +24,7 @@ from polyseme import PLSA
 DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-def recognised(vectors: np.ndarray, people: np.ndarray) -> float:
+def recognition_rate(vectors: np.ndarray, people: np.ndarray) -> float:
     """Return the share of images whose nearest neighbor shows the same person."""
     distances = pairwise_distances(vectors)
     np.fill_diagonal(distances, np.inf)
@@ -66,14 +66,14 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     model = PLSA(options.k, random_state=0, tol=2e-3).fit(X)
     rebuilt = model.doc_topic_ @ model.components_ * X.sum(axis=1, keepdims=True)
     result = {
-        "pixels": recognised(X, people),
-        "PLSA": recognised(np.sqrt(model.doc_topic_), people),  # Hellinger distance between distributions
-        "principal components": recognised(PCA(options.k, random_state=0).fit_transform(X), people),
+        "pixels": recognition_rate(X, people),
+        "PLSA": recognition_rate(np.sqrt(model.doc_topic_), people),  # Hellinger distance between distributions
+        "principal components": recognition_rate(PCA(options.k, random_state=0).fit_transform(X), people),
         "error": float(((X - rebuilt) ** 2).sum() / (X**2).sum()),
     }
     print(f"{X.shape[0]} pictures of {len(set(people.tolist()))} people, {options.k} parts")
     for name in ("pixels", "PLSA", "principal components"):
-        print(f"{name:22s} {result[name]:.1%} of the pictures recognised by their nearest neighbour")
+        print(f"{name:22s} {result[name]:.1%} of the pictures recognized by their nearest neighbor")
     print(f"{result['error']:.2%} of the energy is not rebuilt")
     picture(options.pictures / "faces.png", X, rebuilt, model.components_, options.order)
     return result

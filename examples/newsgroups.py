@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> tuple[Any, Agreement]:
     vectorizer = Vectorizer(language="english", min_df=options.min_df, max_df=0.5)
     X = vectorizer.fit_transform(document.text for document in documents)
     print(f"{X.shape[0]} documents, {X.shape[1]} words, {int(X.sum())} tokens")
-    model = PLSA(options.k, background=options.background, random_state=0, tol=0.05).fit(X)
+    model = PLSA(options.k, background=options.background, random_state=0, tol=0.05, max_iter=300).fit(X)
     vocabulary = vectorizer.get_feature_names_out()
     top = np.argsort(-model.components_, axis=1, kind="stable")[:, :8]
     for topic in np.argsort(-model.topic_weights_):

@@ -48,7 +48,7 @@ def picture(path: Path, shares: np.ndarray, found: list[Found]) -> None:
         ax.plot(*around.T, label=label, **style)
 
     outline(np.eye(3), "all documents of three words", color="black", linewidth=1)
-    ax.plot(*corners(shares).T, ".", color="grey", markersize=3, alpha=0.5)
+    ax.plot(*corners(shares).T, ".", color="gray", markersize=3, alpha=0.5)
     outline(TOPICS, "the truth", color="black", linestyle=":", linewidth=2.5)
     for number, each in enumerate(found):
         outline(each.topics, f"{each.name}: off by {each.worst:.2f}", color=f"C{number}")

@@ -65,7 +65,7 @@ def test_docstrings_divide_by_package(tmp_path):
     assert drawn(tmp_path / "docstrings.png")
 
 
-def test_faces_are_told_apart_by_their_parts(tmp_path, capsys):
+def test_faces_are_recognized_by_their_parts(tmp_path, capsys):
     rng = np.random.default_rng(0)
     parts = rng.random((6, 64)) ** 4
     people = np.repeat(np.arange(8), 4)
