@@ -95,7 +95,7 @@ def test_counts_out_of_range_are_refused(kind, layout, value, dtype, words):
 
 @MAKERS
 @TOO_FAR
-def test_transform_refuses_what_the_fitted_factors_cannot_hold(kind, value, dtype, words):
+def test_transform_refuses_counts_beyond_the_type_of_the_factors(kind, value, dtype, words):
     model = made(kind, dtype).fit(COUNTS)
     with pytest.raises(InputError) as error:
         model.transform(spoiled(value, np.asarray))
@@ -154,6 +154,6 @@ def test_a_frobenius_error_that_rounds_to_nothing_is_zero():
 
 
 @pytest.mark.parametrize("value", [1e39, 1e-39])
-def test_shards_refuse_what_no_fit_takes(tmp_path, value):
+def test_shards_refuse_counts_out_of_range(tmp_path, value):
     with pytest.raises(InputError, match="Every count must be 0 or between"):
         write_shards([spoiled(value, sp.csr_array)], tmp_path / "shards")

@@ -135,7 +135,7 @@ def with_sizes(path, packed, whole):
 
 
 @pytest.mark.parametrize(("packed", "whole"), [(2**31, 2**31), (None, 2**31), (None, 10), (5, None)])
-def test_docx_with_sizes_that_lie(tmp_path, packed, whole):
+def test_docx_with_false_sizes(tmp_path, packed, whole):
     """100 MB in 100 kB are refused, also if the archive declares that the compressed part is large."""
     path = tmp_path / "hostile.docx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -311,7 +311,7 @@ def test_compressed_and_piped_files(tmp_path, monkeypatch):
     assert [document.text for document in read("-", format="parquet")] == ["one", "two"]
 
 
-def test_names_that_are_no_text(tmp_path):
+def test_file_names_that_are_not_text(tmp_path):
     write_docx(tmp_path / os.fsdecode(b"caf\xe9.docx"), "<w:p><w:t>words</w:t></w:p>")
     (document,) = read(tmp_path)
     assert (document.id, document.text, document.source) == ("caf?.docx", "words", "caf?.docx")
@@ -363,13 +363,13 @@ def test_an_answer_is_checked():
     ],
     ids=str,
 )
-def test_an_answer_that_is_none_is_refused(changed):
+def test_an_invalid_answer_is_refused(changed):
     with pytest.raises(isolation._Ended, match="unknown answer"):
         isolation._Answer.of(json.dumps({**ANSWER, **changed}).encode(), b"words", "a")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"[" * 100_000, b"{}"])
-def test_an_answer_that_is_no_object_is_refused(content):
+def test_an_answer_that_is_not_an_object_is_refused(content):
     with pytest.raises(isolation._Ended, match="unknown answer"):
         isolation._Answer.of(content, b"", "a")
 

@@ -182,7 +182,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
 @pytest.mark.parametrize("name", ["run.json", VECTORIZER_FILE])
-def test_json_that_no_writer_writes(place, name, bomb):
+def test_invalid_json(place, name, bomb):
     (place / "run" / name).write_text(bomb, encoding="utf-8")
     with pytest.raises(ModelFileError, match=rf"{name} is damaged \("):
         assert open_run(place / "run").vectorizer
@@ -235,7 +235,7 @@ def test_a_field_that_cannot_be_read_again_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fields_that_no_code_reads_are_left_alone(place):
+def test_fields_that_no_code_reads_are_not_changed(place):
     changed(place / "run" / "run.json", mine={"a": [1]})
     assert open_run(place / "run").about["mine"] == {"a": [1]}
 
@@ -653,7 +653,7 @@ RAW = {
 
 
 @pytest.mark.parametrize("content", RAW.values(), ids=RAW.keys())
-def test_a_safetensors_file_that_no_writer_writes(tmp_path, place, content):
+def test_an_invalid_safetensors_file(tmp_path, place, content):
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)
     with pytest.raises(ModelFileError):

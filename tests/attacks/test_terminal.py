@@ -164,7 +164,7 @@ def test_fit_and_edit(place):
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_tables_are_printed_as_they_are_but_to_a_terminal(place, monkeypatch, terminal, more):
+def test_tables_are_printed_unchanged_except_to_a_terminal(place, monkeypatch, terminal, more):
     """The output to a pipe is the unchanged data."""
     monkeypatch.setattr(console, "_is_terminal", lambda: terminal)
     result = run("transform", "run", next(place.glob("docs*")).name, "--quiet", *more, cwd=place)

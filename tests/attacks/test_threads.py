@@ -75,7 +75,7 @@ def test_without_address_space_for_stacks_the_work_is_done_by_fewer_threads():
     assert found == "True True\nrefused", found
 
 
-def test_work_side_by_side_is_done_alone_where_no_thread_can_be_started(monkeypatch):
+def test_parallel_work_is_done_in_one_thread_if_no_other_can_be_started(monkeypatch):
     def refuse(thread):
         raise RuntimeError("can't start new thread")
 
@@ -83,7 +83,7 @@ def test_work_side_by_side_is_done_alone_where_no_thread_can_be_started(monkeypa
     assert list(side_by_side(lambda item: item**2, list(range(20)), 8)) == [item**2 for item in range(20)]
 
 
-def test_an_error_of_work_side_by_side_arrives_and_ends_the_threads():
+def test_an_error_of_parallel_work_is_raised_and_ends_the_threads():
     before = threading.active_count()
     for n_threads in (1, 4):
         with pytest.raises(ZeroDivisionError):
@@ -94,7 +94,7 @@ def test_an_error_of_work_side_by_side_arrives_and_ends_the_threads():
     assert threading.active_count() == before
 
 
-def test_work_side_by_side_is_not_begun_far_ahead():
+def test_parallel_work_starts_only_a_few_items_early():
     started = []
 
     def begin(item):

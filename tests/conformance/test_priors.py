@@ -175,7 +175,7 @@ class TestConformance:
         assert rows.sum() == pytest.approx(prior.log_density(factor()), rel=1e-13)
 
     @over(MAXIMIZERS | STEPS)
-    def test_nothing_given_is_changed(self, prior):
+    def test_arguments_are_not_changed(self, prior):
         n, f = counts(), factor()
         prior.maximize(n, f)
         np.testing.assert_array_equal(n, counts())
@@ -320,7 +320,7 @@ class TestCombining:
         assert as_prior((prior, Dirichlet(2))) == PriorSum((prior, Dirichlet(2)))
         assert as_prior([prior, PriorSum((Dirichlet(2), Smoothing(1)))]).entropic_weight == 2
 
-    def test_one_with_its_own_m_step_stands_alone(self):
+    def test_a_prior_with_its_own_m_step_cannot_be_added(self):
         @dataclass(frozen=True)
         class Own(Prior):
             neutral = False

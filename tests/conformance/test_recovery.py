@@ -70,7 +70,7 @@ def test_a_known_background():
     assert ours < 0.3 * plain
 
 
-def test_the_unigram_in_its_place():
+def test_the_unigram_as_background():
     """The unigram of the corpus is the background mixed with the topics, so it helps less than the true background."""
     plain, ours = medians(with_background, topic_error, lambda truth: {"background": SHARE})
     assert ours < 0.9 * plain
@@ -183,7 +183,7 @@ def topics_too_many(truth, model):
     return abs(int(model.active_topics_.sum()) - TRUE_TOPICS)
 
 
-def test_topic_selection_finds_their_number():
+def test_topic_selection_finds_the_number_of_topics():
     plain, ours = medians(few_topics, topics_too_many, lambda truth: {"doc_topic_prior": TopicSelection(SELECTION)})
     assert plain >= 4
     assert ours <= 1

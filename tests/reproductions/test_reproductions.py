@@ -127,7 +127,7 @@ def test_every_script_is_run_and_has_its_table(reproductions):
         assert verdicts(reproductions("common").section(name))
 
 
-def test_a_script_that_fails_is_told(reproductions, tmp_path, monkeypatch, capsys):
+def test_a_failing_script_is_reported(reproductions, tmp_path, monkeypatch, capsys):
     run_all = reproductions("run_all")
     (tmp_path / "good.py").write_text("import sys; print(sys.argv[1])")
     (tmp_path / "bad.py").write_text("raise SystemExit('README.md has another verdict on: A claim.')")
@@ -155,7 +155,7 @@ class TestComparisonWithTheReadme:
         conclude("error 1e-16", "true", readme=True)
         return conclude
 
-    def test_the_same(self, conclude, capsys):
+    def test_the_same_table_is_reported(self, conclude, capsys):
         conclude("error 1e-16", "true")
         assert capsys.readouterr().out.endswith("README.md has this table.\n")
 
@@ -171,7 +171,7 @@ class TestComparisonWithTheReadme:
         conclude("error 1e-16", "false", quick=True)
         assert "In this short form other verdicts" in capsys.readouterr().out
 
-    def test_what_is_around_the_table_stays(self, conclude, tmp_path):
+    def test_text_around_the_table_is_not_changed(self, conclude, tmp_path):
         conclude("error 3", "false", readme=True)
         text = (tmp_path / "README.md").read_text()
         assert text.startswith("before\n<!-- one -->\n| claim |")

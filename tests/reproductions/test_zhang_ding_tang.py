@@ -355,7 +355,7 @@ def test_algorithm_2_as_scanned_leaves_the_simplex():
 @pytest.mark.parametrize(
     ("seed", "n_topics", "same"), [(2, 2, True), (5, 2, True), (6, 2, False), (9, 3, False)], ids=str
 )
-def test_equation_10_is_no_law(seed, n_topics, same):
+def test_equation_10_does_not_hold_in_general(seed, n_topics, same):
     """ "Their solution values are always identical" holds on some problems; on others NMF, PLSI and EM differ widely.
 
     The seeds are examples of both. In float64, all three have the same iterates on every machine.
