@@ -41,13 +41,17 @@ LONG = "9" * 5000
         (("fit", "docs", "-k", LONG, "-q"), 2, "Invalid value for '-k'"),
         (("fit", "docs", "-k", "0", "-q"), 2, "Invalid value for '-k'"),
         (("select", "docs", "-k", "2,31", "-q"), 1, "too few for 31 topics"),
-        (("select", "docs", "-k", f"1:{BILLION[:-1]}:1", "-q"), 1, "holds 100,000,000 numbers: choose a larger step"),
+        (
+            ("select", "docs", "-k", f"1:{BILLION[:-1]}:1", "-q"),
+            1,
+            "contains 100,000,000 numbers: choose a larger step",
+        ),
         (("select", "docs", "-k", f"1:{BILLION}:1", "-q"), 1, "-k must be a range such as 5:60"),
         (("select", "docs", "-k", LONG, "-q"), 1, "-k must be a range such as 5:60"),
-        (("edit", "run", "--rename", "²=x"), 1, "--rename needs a topic and a name"),
-        (("edit", "run", "--rename", f"{LONG}=x"), 1, "--rename needs a topic and a name"),
-        (("edit", "run", "--merge", "0,²"), 1, "--merge needs topics with commas between"),
-        (("edit", "run", "--merge", f"0,{LONG}"), 1, "--merge needs topics with commas between"),
+        (("edit", "run", "--rename", "²=x"), 1, "--rename must be a topic and a name"),
+        (("edit", "run", "--rename", f"{LONG}=x"), 1, "--rename must be a topic and a name"),
+        (("edit", "run", "--merge", "0,²"), 1, "--merge must be topics separated by commas"),
+        (("edit", "run", "--merge", f"0,{LONG}"), 1, "--merge must be topics separated by commas"),
         (("edit", "run", "--drop", "9" * 30), 1, "There is no topic"),
         (("edit", "run", "--rename", "٣=x"), 1, "There is no topic 3: the run has topics 0 to 1."),
         (("explore", "run", "--stability", "9" * 30), 2, "Invalid value for '--stability'"),
@@ -84,9 +88,7 @@ def test_a_lack_of_memory_is_one_line(made, monkeypatch):
     monkeypatch.setattr(PLSA, "fit", fit)
     done = run("fit", "docs", "-k", "2", "-o", "new", "-q", cwd=made)
     assert done.exit_code == 1
-    assert done.stderr.startswith(
-        "polyseme: There is not enough memory (Unable to allocate 7.45 TiB): use fewer topics"
-    )
+    assert done.stderr.startswith("polyseme: Out of memory (Unable to allocate 7.45 TiB): use a smaller -k")
     assert not (made / "new").exists()
 
 

@@ -22,8 +22,7 @@ from polyseme.io import checks as untrusted
 from polyseme.io import parquet
 from polyseme.io.tensors import digest_of, map_npy
 from polyseme.retrieval import SearchIndex
-from polyseme.runs import folder as fields
-from polyseme.runs import open_run
+from polyseme.runs import fields, open_run
 from polyseme.runs.documents import VECTORIZER_FILE
 from polyseme.runs.write import write_about
 from polyseme.scale import open_shards, write_shards
@@ -301,7 +300,7 @@ def test_texts_of_another_run(place):
 def test_an_index_of_another_run(place):
     index = SearchIndex(np.eye(3), ["a", "b", "c"]).set_model(PLSA(2, random_state=0, max_iter=5).fit(np.eye(3) + 1))
     index.save(place / "run" / "search.safetensors")
-    assert "is of another run: remove it" in fails(place, "search", "run", "fruit", "--method", "plsi*")
+    assert "belongs to another run: remove it" in fails(place, "search", "run", "fruit", "--method", "plsi*")
 
 
 # NumPy arrays

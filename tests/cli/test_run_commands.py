@@ -162,7 +162,7 @@ def test_a_word_without_a_topic_gets_its_share() -> None:
         (("--rename", "7=Space"), "There is no topic 7: the run has topics 0 to 2."),
         (("--merge", "1"), "--merge needs at least two topics"),
         (("--merge", "a,b"), "--merge must be topics separated by commas"),
-        (("--merge", "0,1", "--drop", "1"), "Topic 1 is merged or dropped twice"),
+        (("--merge", "0,1", "--drop", "1"), "Topic 1 appears more than once in --merge and --drop"),
         (("--drop", "0", "--drop", "1", "--drop", "2"), "--drop would remove all topics"),
         (("--ban", "nonsense"), "has no word 'nonsense'"),
     ],
