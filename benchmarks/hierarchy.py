@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from common import DATA, NEWSGROUPS, THREADS, describe_machine, load_counts, report_figure, require_file
 from polyseme import PLSA, HierarchicalPLSA
 from polyseme.core.model import Model
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.core.tree import as_tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.plots import plot_tree
@@ -47,7 +47,7 @@ def read_names() -> tuple[np.ndarray, np.ndarray]:
 
 def measure_speed(X: sp.csr_array, branching: tuple[int, ...], rounds: int = 25) -> None:
     """Print the time of one iteration of a tree and of plain PLSA."""
-    corpus = MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
+    corpus = MemoryCorpus(as_counts(X, np.dtype(np.float32)), None, THREADS)
     tree = as_tree(None, len(branching), branching, ())
     K = len(tree.leaves)
     start = random_start(corpus, tree, np.random.default_rng(0))

@@ -26,7 +26,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from common import NEWSGROUPS, THREADS, describe_machine, load_counts, report_figure, report_ratio
 from polyseme.core.dirichlet import Concentration, topic_sums, topics_term, word_operands
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.solvers.variational import (
@@ -34,8 +34,8 @@ from polyseme.solvers.variational import (
     Variational,
     flat_topics,
     infer,
-    likely_path,
     padded_parameters,
+    plsa_path,
     start_point,
 )
 
@@ -61,7 +61,7 @@ class Evaluator:
     """Computes the bound per token of topics, with priors 1/K."""
 
     def __init__(self, X: sp.csr_array, K: int) -> None:
-        self._corpus = MemoryCorpus(counts_of(X.astype(np.float64), np.dtype(np.float64)), None, THREADS)
+        self._corpus = MemoryCorpus(as_counts(X.astype(np.float64), np.dtype(np.float64)), None, THREADS)
         self._alpha, self._eta = np.full(K, 1 / K), np.full(X.shape[1], 1 / K)
 
     def bound(self, topic_word: np.ndarray) -> float:
@@ -107,12 +107,12 @@ def fit_polyseme(
 ) -> Iterator[Point]:
     """Yield points of a fit; the time of the caller between points is not included."""
     started = time.perf_counter()
-    corpus = MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
+    corpus = MemoryCorpus(as_counts(X, np.dtype(np.float32)), None, THREADS)
     priors = Priors(Concentration(np.full(K, 1 / K)), Concentration(np.full(X.shape[1], 1 / K)))
     rng = np.random.default_rng(0)
     used = 0.0
     if start is None:
-        for theta, phi in likely_path(corpus, K, rng):
+        for theta, phi in plsa_path(corpus, K, rng):
             used += time.perf_counter() - started
             yield Point(used, start_point(corpus, priors, theta, phi)[0][:, :K].T)
             started = time.perf_counter()

@@ -40,7 +40,7 @@ from common import (
 )
 from polyseme import PLSA
 from polyseme.core.model import Model
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.data.dask import DaskSource, connected
 from polyseme.datasets.synthetic import sample_chunks
@@ -134,10 +134,10 @@ def measure_one(arguments: argparse.Namespace) -> None:
     nonzeros = sum(entry.nonzeros for entry in shards.manifest.shards)
     if arguments.part == "_memory":
         corpus: Any = MemoryCorpus(
-            counts_of(load_matrix(arguments, arguments.documents), FLOAT32), None, arguments.threads
+            as_counts(load_matrix(arguments, arguments.documents), FLOAT32), None, arguments.threads
         )
     else:
-        corpus = shards.corpus(FLOAT32, arguments.threads).working_in("benchmark")
+        corpus = shards.corpus(FLOAT32, arguments.threads).with_work_folder("benchmark")
     seconds = seconds_per_sweep(corpus, arguments.topics, arguments.sweeps)
     if arguments.part == "_disk":
         corpus.forget()
@@ -204,7 +204,7 @@ def online(arguments: argparse.Namespace) -> None:
     X = load_matrix(arguments, arguments.documents + HELD_OUT)
     test, train = X[:HELD_OUT], X[HELD_OUT:]
     unigram = np.asarray(train.sum(axis=0), dtype=np.float64).ravel() / train.sum()
-    corpus, model = MemoryCorpus(counts_of(train, FLOAT32), None, arguments.threads), Model(K)
+    corpus, model = MemoryCorpus(as_counts(train, FLOAT32), None, arguments.threads), Model(K)
     theta, phi = named_start("random", corpus, model, np.random.default_rng(SEED), variance=START_VARIANCE)
 
     def report(name: str, seconds: float, topic_word: np.ndarray) -> tuple[float, float]:
@@ -246,7 +246,7 @@ def online(arguments: argparse.Namespace) -> None:
 def dask(arguments: argparse.Namespace) -> None:
     """Compare medians of sweeps that alternate, so that a slow phase of the machine affects all of them."""
     shards, K = open_corpus(arguments, arguments.documents), arguments.topics
-    counts = counts_of(load_matrix(arguments, arguments.documents), FLOAT32)
+    counts = as_counts(load_matrix(arguments, arguments.documents), FLOAT32)
     with connected(1) as one, connected(2) as two:
         corpora: dict[str, Any] = {
             "dask, 1 worker": dask_corpus(shards, one),
@@ -275,7 +275,7 @@ def dask(arguments: argparse.Namespace) -> None:
 
 
 def dask_corpus(shards: DiskCorpus, client: Any) -> DaskSource:
-    return DaskSource(shards, FLOAT32, 1, client=client).working_in("benchmark")
+    return DaskSource(shards, FLOAT32, 1, client=client).with_work_folder("benchmark")
 
 
 def plan(arguments: argparse.Namespace) -> None:

@@ -30,7 +30,7 @@ from sklearn.decomposition import MiniBatchNMF, non_negative_factorization
 from common import THREADS, can_import
 from polyseme.core.fold_in import fold_in
 from polyseme.core.model import Model
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 
@@ -40,7 +40,7 @@ Factors = tuple[np.ndarray, np.ndarray]
 
 
 def as_corpus(X: sp.csr_array) -> MemoryCorpus:
-    return MemoryCorpus(counts_of(X, np.dtype(np.float32)), None, THREADS)
+    return MemoryCorpus(as_counts(X, np.dtype(np.float32)), None, THREADS)
 
 
 def log_likelihood(corpus: MemoryCorpus, theta: np.ndarray, phi: np.ndarray) -> float:

@@ -38,7 +38,7 @@ from common import (
     time_call,
 )
 from polyseme.core.model import Model
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.solvers import EM
@@ -49,7 +49,7 @@ warnings.filterwarnings("ignore")
 
 def start_run(X: sp.csr_array, K: int, threads: int, dtype: type = np.float32):
     """Return a run of EM after one iteration."""
-    corpus = MemoryCorpus(counts_of(X, np.dtype(dtype)), None, threads)
+    corpus = MemoryCorpus(as_counts(X, np.dtype(dtype)), None, threads)
     phi = padded(random_topics(corpus, K, np.random.default_rng(0)), dtype)
     run = EM().begin(Model(K), corpus, padded(np.full((X.shape[0], K), 1 / K), dtype), phi)
     run.advance()

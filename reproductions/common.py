@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from formulas import Array, Pair, Triple, t
 from polyseme.core.model import Model
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.solvers import SCD, Solver
@@ -195,7 +195,7 @@ def ap_subset(n_docs: int, least: int) -> sp.csr_array | None:
 
 
 def as_corpus(X: Any) -> MemoryCorpus:
-    return MemoryCorpus(counts_of(sp.csr_array(X), np.dtype(np.float64)))
+    return MemoryCorpus(as_counts(sp.csr_array(X), np.dtype(np.float64)))
 
 
 def random_start(corpus: MemoryCorpus, K: int, seed: int) -> tuple[Array, Array]:

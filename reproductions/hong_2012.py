@@ -38,8 +38,8 @@ from hong_em import (
     by_tokens,
     joint_of,
     log_likelihood,
+    normalize_rows,
     posterior,
-    rows_to_one,
     start,
     symmetric_step,
     weighted,
@@ -201,7 +201,7 @@ def printed_background(X: Array, now: Asymmetric, B: Array) -> tuple[Asymmetric,
     topics = (1 - SHARE) * P * (now.theta @ now.phi)
     background = SHARE * B / (SHARE * B + topics)
     expected = (X * (1 - background))[:, :, np.newaxis] * posterior(now)
-    step = Asymmetric(rows_to_one(expected.sum(axis=1)), rows_to_one(expected.sum(axis=0).T))
+    step = Asymmetric(normalize_rows(expected.sum(axis=1)), normalize_rows(expected.sum(axis=0).T))
     return step, float(expected.sum() / X.sum())
 
 
@@ -209,7 +209,7 @@ def proper_background(X: Array, now: Asymmetric, B: Array) -> Asymmetric:
     """Run EM for P(d,w) = P(d) [lambda P(w|B) + (1 - lambda) sum_z P(w|z) P(z|d)], where P(d) cancels."""
     background = SHARE * B / (SHARE * B + (1 - SHARE) * now.theta @ now.phi)
     expected = (X * (1 - background))[:, :, np.newaxis] * posterior(now)
-    return Asymmetric(rows_to_one(expected.sum(axis=1)), rows_to_one(expected.sum(axis=0).T))
+    return Asymmetric(normalize_rows(expected.sum(axis=1)), normalize_rows(expected.sum(axis=0).T))
 
 
 def joint_background(X: Array, now: Symmetric, B: Array) -> Symmetric:
@@ -219,7 +219,7 @@ def joint_background(X: Array, now: Symmetric, B: Array) -> Symmetric:
     background = SHARE * P * B / (SHARE * P * B + topics)
     expected = (X * (1 - background))[:, :, np.newaxis] * posterior(Asymmetric(now.weights * now.docs.T, now.phi))
     mass = expected.sum(axis=(0, 1))
-    return Symmetric(mass / mass.sum(), rows_to_one(expected.sum(axis=1).T), rows_to_one(expected.sum(axis=0).T))
+    return Symmetric(mass / mass.sum(), normalize_rows(expected.sum(axis=1).T), normalize_rows(expected.sum(axis=0).T))
 
 
 class Shares(NamedTuple):

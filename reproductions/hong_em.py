@@ -34,7 +34,7 @@ def start(X: Array, K: int, seed: int) -> Asymmetric:
     return Asymmetric(rng.dirichlet(np.ones(K), len(X)), rng.dirichlet(np.ones(X.shape[1]), K))
 
 
-def rows_to_one(factor: Array) -> Array:
+def normalize_rows(factor: Array) -> Array:
     return to_one(factor, axis=1)
 
 
@@ -61,7 +61,7 @@ def posterior(now: Asymmetric) -> Array:
 def by_terms(X: Array, now: Asymmetric) -> Asymmetric:
     """Run equations 13 and 14, which are equal to 33 to 35."""
     expected = X[:, :, np.newaxis] * posterior(now)
-    return Asymmetric(expected.sum(axis=1) / X.sum(axis=1, keepdims=True), rows_to_one(expected.sum(axis=0).T))
+    return Asymmetric(expected.sum(axis=1) / X.sum(axis=1, keepdims=True), normalize_rows(expected.sum(axis=0).T))
 
 
 def by_tokens(X: Array, now: Asymmetric) -> Asymmetric:
@@ -73,20 +73,20 @@ def by_tokens(X: Array, now: Asymmetric) -> Asymmetric:
             R = R / R.sum()
             theta[d] += R
             phi[:, w] += R
-    return Asymmetric(theta / X.sum(axis=1, keepdims=True), rows_to_one(phi))
+    return Asymmetric(theta / X.sum(axis=1, keepdims=True), normalize_rows(phi))
 
 
 def symmetric_step(X: Array, now: Symmetric) -> Symmetric:
     """Run equations 36 to 38."""
     expected = X[:, :, np.newaxis] * posterior(Asymmetric(now.weights * now.docs.T, now.phi))
     mass = expected.sum(axis=(0, 1))
-    return Symmetric(mass / X.sum(), rows_to_one(expected.sum(axis=1).T), rows_to_one(expected.sum(axis=0).T))
+    return Symmetric(mass / X.sum(), normalize_rows(expected.sum(axis=1).T), normalize_rows(expected.sum(axis=0).T))
 
 
 def as_symmetric(X: Array, now: Asymmetric) -> Symmetric:
     """Apply Bayes' rule, with P(d) = n(d) / N (equation 33)."""
     joint = now.theta * (X.sum(axis=1) / X.sum())[:, np.newaxis]
-    return Symmetric(joint.sum(axis=0), rows_to_one(joint.T), now.phi)
+    return Symmetric(joint.sum(axis=0), normalize_rows(joint.T), now.phi)
 
 
 def joint_of(now: Symmetric) -> Array:

@@ -54,6 +54,10 @@ Also and examples in every docstring, also where there is nothing to add), RT02 
 """
 
 
+PROTOCOL_METHODS = frozenset({"begin", "resume"})
+"""Methods of every solver, which polyseme.solvers.Solver documents once."""
+
+
 class PublicDocstring(Validator):
     """The docstring of one public object.
 
@@ -118,7 +122,7 @@ def _members(name: str, cls: type) -> Iterator[tuple[str, Any]]:
                 value = value.__func__
             if not inspect.isfunction(value) and not isinstance(value, property | functools.cached_property):
                 continue
-            if not value.__doc__ and inspect.getdoc(getattr(base, attribute)):
+            if not value.__doc__ and (attribute in PROTOCOL_METHODS or inspect.getdoc(getattr(base, attribute))):
                 continue
             seen.add(attribute)
             yield f"{name}.{attribute}", value

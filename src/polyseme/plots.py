@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polyseme.core.factors import rows_to_one
+from polyseme.core.factors import normalize_rows
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.estimators.tables import column_words, words_of_model
 from polyseme.kernels import Array, Floats
@@ -371,7 +371,7 @@ def _pyplot() -> Any:
 def _topics_of(model: Any) -> Floats:
     if not hasattr(model, "components_"):
         raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
-    return np.asarray(rows_to_one(np.asarray(model.components_, dtype=np.float64)))
+    return np.asarray(normalize_rows(np.asarray(model.components_, dtype=np.float64)))
 
 
 def _weights_of(model: Any) -> Floats:
@@ -405,10 +405,10 @@ def _tree_places(tree: Any) -> dict[int, tuple[float, float]]:
     """Return the places of the nodes: leaves from top to bottom, every other node in the middle of its children."""
     places: dict[int, tuple[float, float]] = {}
     for number, (node, level) in enumerate(
-        (node, level) for node, level in tree.by_depth_first() if not tree.children[node]
+        (node, level) for node, level in tree.depth_first() if not tree.children[node]
     ):
         places[node] = float(level), -float(number)
-    for node, level in reversed(list(tree.by_depth_first())):
+    for node, level in reversed(list(tree.depth_first())):
         if tree.children[node]:
             ys = [places[child][1] for child in tree.children[node]]
             places[node] = float(level), (ys[0] + ys[-1]) / 2

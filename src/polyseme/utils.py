@@ -17,14 +17,14 @@ from polyseme.kernels import Array
 
 MAX_TOPICS = 2**31 - 1
 """Largest number of topics, because the kernels count topics in 32 bits."""
-MOST = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
+MAX_COUNT = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
 """Largest count or weight for each type of the factors, and the inverse of the smallest positive one.
 
 Within these limits, products and squares of counts and weights are finite.
 """
 
 
-def check_whole_number(name: str, value: Any, *, least: int) -> int:
+def check_integer(name: str, value: Any, *, least: int) -> int:
     """Return `value` as an int of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
@@ -33,7 +33,7 @@ def check_whole_number(name: str, value: Any, *, least: int) -> int:
 
 def check_n_topics(n_components: Any) -> int:
     """Return the number of topics as an int from 1 to `MAX_TOPICS`."""
-    n_topics = check_whole_number("n_components", n_components, least=1)
+    n_topics = check_integer("n_components", n_components, least=1)
     if n_topics > MAX_TOPICS:
         raise InputError(f"n_components must be at most {MAX_TOPICS}, got {n_components!r}.")
     return n_topics
@@ -92,7 +92,7 @@ def check_range(name: str, values: Array, dtype: np.dtype[Any]) -> None:
     """Raise InputError if non-negative values are too large, or positive and too small, for factors of `dtype`."""
     if not values.size:
         return
-    most = MOST[dtype]
+    most = MAX_COUNT[dtype]
     wrong = float(values.max())
     if not wrong > most:
         if values.dtype.kind != "f" or values.min() >= 1 / most:

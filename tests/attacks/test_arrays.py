@@ -18,7 +18,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.shard_files import MANIFEST, write_checked
 from polyseme.errors import ModelFileError, ShardError
 from polyseme.estimators.lsa import angles
-from polyseme.kernels import SparseCounts, counts_fault, padded
+from polyseme.kernels import SparseCounts, find_counts_error, padded
 from polyseme.metrics import coherence, top_words
 from polyseme.retrieval import SearchIndex
 from polyseme.runs.documents import COUNTS_FILE, read_counts
@@ -347,7 +347,7 @@ def test_every_flipped_bit_of_a_runs_indices_is_an_error_or_still_counts(run_fol
             found = read_counts(tmp_path)
         except ModelFileError:
             continue
-        assert counts_fault(found.indptr, found.indices, found.data, found.shape) is None
+        assert find_counts_error(found.indptr, found.indices, found.data, found.shape) is None
 
 
 def test_search_in_a_damaged_run_is_a_clear_error(run_folder, monkeypatch, tmp_path):

@@ -11,10 +11,10 @@ import pytest
 
 from cli_runner import run, write_folder
 from polyseme import PLSA
-from polyseme.cli.commands.select import numbers_of
+from polyseme.cli.commands.select import parse_n_topics
 from polyseme.errors import InputError
 from polyseme.retrieval import index as store
-from polyseme.runs.write import harmless
+from polyseme.runs.write import escape_formula
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_more_words_and_documents_than_there_are(made, option):
 
 def test_the_step_of_a_range_may_not_be_zero():
     with pytest.raises(InputError, match="step of -k must be at least 1"):
-        numbers_of("1:5:0")
+        parse_n_topics("1:5:0")
 
 
 def test_a_lack_of_memory_is_one_line(made, monkeypatch):
@@ -113,7 +113,7 @@ STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 @pytest.mark.parametrize("start", STARTS)
 def test_a_spreadsheet_gets_no_formula(made, tmp_path, start):
     cell = f"{start}HYPERLINK(1)"
-    assert harmless(cell) == "'" + cell
+    assert escape_formula(cell) == "'" + cell
     with (tmp_path / "new.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["title", "text"], [cell, "apples and pears are fruit"]])
     done = run("transform", str(made / "run"), "new.csv", "--text", "text", "--title", "title", "-q", cwd=tmp_path)

@@ -107,7 +107,7 @@ gone = Generation(Path(sys.argv[1]) / "gone")
 kept = Generation(Path(sys.argv[1]) / "kept", kept=True)
 unkept = Generation(Path(sys.argv[1]) / "unkept")
 unkept.keep()
-unkept.let_go()
+unkept.remove_when_unused()
 """
 
 

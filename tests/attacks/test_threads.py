@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from polyseme import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, TensorPLSA, _kernels
-from polyseme.kernels import side_by_side, single_threaded_blas
+from polyseme.kernels import map_in_threads, single_threaded_blas
 from polyseme.kernels.threads import effective_threads
 from polyseme.text import Vectorizer, _counting
 
@@ -80,15 +80,15 @@ def test_parallel_work_is_done_in_one_thread_if_no_other_can_be_started(monkeypa
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert list(side_by_side(lambda item: item**2, list(range(20)), 8)) == [item**2 for item in range(20)]
+    assert list(map_in_threads(lambda item: item**2, list(range(20)), 8)) == [item**2 for item in range(20)]
 
 
 def test_an_error_of_parallel_work_is_raised_and_ends_the_threads():
     before = threading.active_count()
     for n_threads in (1, 4):
         with pytest.raises(ZeroDivisionError):
-            list(side_by_side(lambda item: 1 // (item - 7), list(range(20)), n_threads))
-    unfinished = side_by_side(lambda item: item, list(range(20)), 4)
+            list(map_in_threads(lambda item: 1 // (item - 7), list(range(20)), n_threads))
+    unfinished = map_in_threads(lambda item: item, list(range(20)), 4)
     assert next(unfinished) == 0
     unfinished.close()
     assert threading.active_count() == before
@@ -101,7 +101,7 @@ def test_parallel_work_starts_only_a_few_items_early():
         started.append(item)
         return item
 
-    for number, item in enumerate(side_by_side(begin, list(range(100)), 3)):
+    for number, item in enumerate(map_in_threads(begin, list(range(100)), 3)):
         assert item == number
         assert len(started) <= number + 3
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from explorer_corpora import themed_parts
+from explorer_corpora import themed_page_data
 from polyseme.explore import write_page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -74,7 +74,7 @@ def opened(browser):
 
 @pytest.fixture(scope="session")
 def themes():
-    return themed_parts(
+    return themed_page_data(
         selection=[{"k": k, "perplexity": 50 + (k - 4) ** 2, "error": 1.0} for k in range(2, 8)], chosen_size=4
     )
 

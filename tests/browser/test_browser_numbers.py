@@ -5,7 +5,7 @@ import pytest
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
-from explorer_corpora import themed_parts, themed_texts
+from explorer_corpora import themed_page_data, themed_texts
 from polyseme import LDA, PLSA
 from polyseme.explore import from_sklearn, page_data, write_page
 from polyseme.retrieval import SearchIndex
@@ -45,7 +45,7 @@ MODELS = {
 def case(request, opened, tmp_path_factory):
     """Return a fitted model, the data of its page, and the page."""
     model = MODELS[request.param]()
-    parts = themed_parts(model)
+    parts = themed_page_data(model)
     path = tmp_path_factory.mktemp("numbers") / "page.html"
     write_page(parts, path, text="none")
     return model, parts, opened(path)

@@ -4,7 +4,7 @@ import html
 
 import pytest
 
-from explorer_corpora import HOSTILE, hostile_parts
+from explorer_corpora import HOSTILE, hostile_page_data
 from polyseme.explore import show_page, write_page
 
 FRAGMENTS = (
@@ -18,7 +18,7 @@ FRAGMENTS = (
 @pytest.fixture(scope="module")
 def hostile(opened, tmp_path_factory):
     path = tmp_path_factory.mktemp("hostile") / "page.html"
-    write_page(hostile_parts()[1], path, text="full")
+    write_page(hostile_page_data()[1], path, text="full")
     return opened(path)
 
 

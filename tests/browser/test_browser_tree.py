@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer_corpora import themed_parts
+from explorer_corpora import themed_page_data
 from polyseme import HierarchicalPLSA
 from polyseme.explore import write_page
 
@@ -16,7 +16,7 @@ def tree_model():
 
 @pytest.fixture(scope="module")
 def tree_parts(tree_model):
-    return themed_parts(tree_model)
+    return themed_page_data(tree_model)
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,12 @@ from rich.console import Console
 
 import polyseme
 from cli_runner import FRUIT, TEXTS, run, write_folder
-from explorer_corpora import themed_parts
+from explorer_corpora import themed_page_data
 from polyseme.cli import fitting
 from polyseme.cli.console import RateColumn
 from polyseme.cli.fitting import choose_once, remove_choice
 from polyseme.runs import atomic_folder, open_run
-from polyseme.runs.write import harmless
+from polyseme.runs.write import escape_formula
 
 
 @pytest.fixture
@@ -243,7 +243,13 @@ def test_a_newer_or_broken_run_is_refused(finished: Path) -> None:
 
 
 def test_cells_that_look_like_formulas_are_escaped() -> None:
-    assert [harmless(cell) for cell in ("=1+1", "+1", "-1", "@x", "plain")] == ["'=1+1", "'+1", "'-1", "'@x", "plain"]
+    assert [escape_formula(cell) for cell in ("=1+1", "+1", "-1", "@x", "plain")] == [
+        "'=1+1",
+        "'+1",
+        "'-1",
+        "'@x",
+        "plain",
+    ]
 
 
 def test_a_run_can_be_moved(finished: Path, tmp_path: Path) -> None:
@@ -259,7 +265,7 @@ def notes():
 
 
 def test_the_number_of_topics_is_chosen_once_and_loaded_on_resume(tmp_path, monkeypatch):
-    counts, console = themed_parts().counts, notes()
+    counts, console = themed_page_data().counts, notes()
     number, choice = choose_once(counts, tmp_path, console, seed=0, resume=False, quiet=False)
     assert number == choice["chosen"] == choice["n_topics"] > 1
     assert choice["structured"]

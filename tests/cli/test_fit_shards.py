@@ -34,8 +34,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
-    monkeypatch.setattr(writing, "_LEAST_NONZEROS", 40)
-    monkeypatch.setattr(pieces, "DOCUMENTS_A_PIECE", 7)
+    monkeypatch.setattr(writing, "_MIN_NONZEROS", 40)
+    monkeypatch.setattr(pieces, "DOCUMENTS_PER_PIECE", 7)
     write_folder(tmp_path)
     for name, more in (("plain", ()), ("run", ("--shards",))):
         result = run("fit", "docs", "-k", "2", "-o", name, "--max-df", "1", *more, cwd=tmp_path)

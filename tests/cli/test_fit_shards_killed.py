@@ -36,7 +36,7 @@ KILLED = """
 import importlib, os, signal, sys
 from polyseme.data import shard_writer
 from polyseme.runs import documents
-shard_writer._LEAST_NONZEROS, shard_writer._NONZEROS_A_WORD, documents.DOCUMENTS_A_PIECE = 4000, 1, 70
+shard_writer._MIN_NONZEROS, shard_writer._NONZEROS_PER_WORD, documents.DOCUMENTS_PER_PIECE = 4000, 1, 70
 module, name, calls = sys.argv[1].split(":")
 owner = importlib.import_module(module)
 *path, last = name.split(".")

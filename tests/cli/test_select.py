@@ -9,7 +9,7 @@ import pytest
 
 from cli_runner import run
 from polyseme import InputError
-from polyseme.cli.commands.select import default_plot, numbers_of
+from polyseme.cli.commands.select import default_plot, parse_n_topics
 from polyseme.datasets import synthetic_corpus
 
 
@@ -60,7 +60,7 @@ def test_json_contains_the_whole_choice(folder: Path) -> None:
     ],
 )
 def test_ranges(text: str | None, numbers: list[int] | None) -> None:
-    assert numbers_of(text) == numbers
+    assert parse_n_topics(text) == numbers
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_ranges(text: str | None, numbers: list[int] | None) -> None:
 )
 def test_wrong_ranges(text: str, sentence: str) -> None:
     with pytest.raises(InputError) as caught:
-        numbers_of(text)
+        parse_n_topics(text)
     assert str(caught.value).startswith(sentence)
 
 

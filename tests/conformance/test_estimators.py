@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import polyseme
-from estimator_cases import MEMBERS, X_WITH_GAPS, X, left_behind, over, same_fit
+from estimator_cases import MEMBERS, X_WITH_GAPS, X, fitted_attributes, over, same_fit
 from polyseme import LSA, PLSA, InputError, RealTopicModel, estimators
 from polyseme.scale import write_shards
 from sentences import sentence
@@ -154,8 +154,8 @@ def test_the_seed_determines_the_fit(member):
 @WEIGHTED
 def test_integer_weights_are_repeated_rows(member):
     times = np.random.default_rng(1).integers(0, 4, len(X))
-    weighted = left_behind(fitted(member, sample_weight=times))
-    repeated = left_behind(fitted(member, X.repeat(times, axis=0)))
+    weighted = fitted_attributes(fitted(member, sample_weight=times))
+    repeated = fitted_attributes(fitted(member, X.repeat(times, axis=0)))
     for name, tolerance in member.weighted.items():
         np.testing.assert_allclose(weighted[name], repeated[name], **{"rtol": 0, **tolerance})
 
@@ -228,7 +228,7 @@ def test_ctrl_c_before_the_first_iteration_stores_no_model(name, monkeypatch):
     model = MEMBERS[name].make(random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
-    assert not left_behind(model).keys() - {"n_features_in_"}
+    assert not fitted_attributes(model).keys() - {"n_features_in_"}
 
 
 @EVERY

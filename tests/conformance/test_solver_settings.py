@@ -22,8 +22,8 @@ from solver_problems import (
     X,
     advanced,
     begin,
-    corpus_of,
     factors,
+    make_corpus,
     mean_log_likelihood,
     path,
     worst_fall,
@@ -89,10 +89,10 @@ def test_max_iter_one_runs_one_iteration(name):
 def test_no_iteration_runs_after_max_iter(name):
     theta, phi = padded(START[0], np.float64), padded(START[1].T, np.float64)
     for max_iter in (1, 2, 7):
-        end = run_to_end(SOLVERS[name](), Model(K), corpus_of(X), theta, phi, max_iter=max_iter, tol=0, listeners=[])
+        end = run_to_end(SOLVERS[name](), Model(K), make_corpus(X), theta, phi, max_iter=max_iter, tol=0, listeners=[])
         assert end.n_iter == max_iter
         assert end.history["iteration"].tolist() == list(range(max_iter + 1))
-        run = advanced(SOLVERS[name]().begin(Model(K), corpus_of(X), theta, phi), max_iter)
+        run = advanced(SOLVERS[name]().begin(Model(K), make_corpus(X), theta, phi), max_iter)
         assert np.array_equal(run.phi, end.run.phi)
 
 

@@ -22,10 +22,10 @@ from solver_problems import (
     advanced,
     begin,
     blocks,
-    corpus_of,
     factorable,
     factors,
     fit,
+    make_corpus,
     mean_log_likelihood,
     multipliers,
     path,
@@ -70,7 +70,7 @@ def test_the_report_describes_the_point(name, weighted):
     run = begin(SOLVERS[name](), X, START, weights=weights)
     data = X
     if name in HOLDING_OUT:  # the report describes the tokens that are fitted
-        counts = corpus_of(X).by_doc
+        counts = make_corpus(X).by_doc
         data = np.zeros_like(X)
         data[np.nonzero(X)] = split_tokens(counts, HeldOutTempered().seed, HeldOutTempered().held_out)[0]
     for _ in range(12):
@@ -128,7 +128,7 @@ def test_the_padding_stays_zero(name):
 def test_a_solver_does_not_change_its_start(name):
     theta, phi = padded(START[0], np.float64), padded(START[1].T, np.float64)
     before = theta.copy(), phi.copy()
-    advanced(SOLVERS[name]().begin(Model(K), corpus_of(X), theta, phi), 5)
+    advanced(SOLVERS[name]().begin(Model(K), make_corpus(X), theta, phi), 5)
     assert np.array_equal(theta, before[0])
     assert np.array_equal(phi, before[1])
 

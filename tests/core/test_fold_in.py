@@ -11,13 +11,13 @@ from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
 
 
-def counts_of(X, dtype=np.float64):
+def as_counts(X, dtype=np.float64):
     return sparse_counts(sp.csr_array(X), np.dtype(dtype))
 
 
 def folded(X, phi, *, dtype=np.float64, topic_weights=None, n_threads=1, **options):
     return fold_in(
-        Model(len(phi)), counts_of(X, dtype), phi.astype(dtype), topic_weights, n_threads=n_threads, **options
+        Model(len(phi)), as_counts(X, dtype), phi.astype(dtype), topic_weights, n_threads=n_threads, **options
     )
 
 
@@ -118,7 +118,7 @@ def test_tempered_folding_in_reaches_the_tempered_fixed_point(problem):
     X, phi = problem
     beta = 0.7
     model = Model(6, temperature=beta)
-    theta = fold_in(model, counts_of(X), phi, None, n_threads=1, tol=1e-10).doc_topic
+    theta = fold_in(model, as_counts(X), phi, None, n_threads=1, tol=1e-10).doc_topic
     np.testing.assert_allclose(oracles.tempered_step(X, theta, phi, beta)[0], theta, atol=1e-8)
 
 
@@ -127,7 +127,7 @@ def test_folding_in_with_a_background_matches_naive_em(problem):
     X, phi = problem
     share, background = 0.3, X.sum(axis=0) / X.sum()
     B = padded(np.vstack([phi, background]).T, np.float64)
-    theta, steps = counts_of(X).fold_in(
+    theta, steps = as_counts(X).fold_in(
         B, 6, empty=np.full(6, 1 / 6), tol=1e-10, max_iter=20000, n_threads=2, background=share
     )
     assert (steps > 0).all()
@@ -146,5 +146,5 @@ def test_folding_in_with_a_background_matches_naive_em(problem):
 def test_the_number_of_steps_is_negative_if_the_limit_is_reached(problem):
     X, phi = problem
     B = padded(phi.T, np.float64)
-    _, steps = counts_of(X).fold_in(B, 6, empty=np.full(6, 1 / 6), tol=0.0, max_iter=1, n_threads=1)
+    _, steps = as_counts(X).fold_in(B, 6, empty=np.full(6, 1 / 6), tol=0.0, max_iter=1, n_threads=1)
     assert (steps == -1).all()

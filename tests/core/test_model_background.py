@@ -13,7 +13,7 @@ from polyseme.core.model import FixedBackground, Model
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
 from polyseme.solvers import EM, AcceleratedEM, HeldOutTempered
-from solver_problems import advanced, corpus_of, factors
+from solver_problems import advanced, factors, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -31,7 +31,7 @@ def begin(solver, *, joint, layout=sp.csr_array, weights=None):
     model = Model(K, background=FixedBackground(LAMBDA, UNIGRAM, joint))
     return solver.begin(
         model,
-        corpus_of(X, layout=layout, weights=weights),
+        make_corpus(X, layout=layout, weights=weights),
         padded(THETA, np.float64, K + 1),
         padded(PHI.T, np.float64, K + 1),
     )

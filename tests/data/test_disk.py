@@ -29,7 +29,7 @@ from polyseme import (
     UnsupportedError,
 )
 from polyseme.core.statistics import FAN_IN, ReductionTree
-from polyseme.data.corpus import MemoryCorpus, counts_of
+from polyseme.data.corpus import MemoryCorpus, as_counts
 from polyseme.data.disk import FIT_FOLDER
 from polyseme.data.shard_files import read_manifest
 from polyseme.datasets.synthetic import sample_corpus
@@ -159,7 +159,7 @@ def test_statistics_equal_those_in_memory(shards):
     model = Model(4)
     theta, phi = oracles.random_factors(1, X.shape[0], 60, 4)
     theta, phi = padded(theta, np.float64), padded(phi.T, np.float64)
-    whole = e_step(model, MemoryCorpus(counts_of(X, np.dtype(np.float64))), theta, phi).stats
+    whole = e_step(model, MemoryCorpus(as_counts(X, np.dtype(np.float64))), theta, phi).stats
     corpus, tree, start = shards.corpus(np.dtype(np.float64), 2), ReductionTree(), 0
     for number in range(corpus.n_shards):
         shard = corpus.shard(number)

@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from estimator_cases import X_WITH_GAPS, X
 from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel
 from polyseme.core.factors import align
-from polyseme.core.logistic_normal import Normal, Posterior, correlation, divergence, fitted_normal, improved
-from polyseme.core.shard import counts_of
+from polyseme.core.logistic_normal import Normal, Posterior, correlation, divergence, fit_normal, improved
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.solvers.correlated import CorrelatedRun, start_point
 from sentences import sentence
@@ -144,7 +144,7 @@ def test_the_prior_maximizes_the_bound_of_its_posteriors():
     rng = np.random.default_rng(0)
     posterior = Posterior(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), rng.gamma(1.0, 1.0, (40, 3)))
     weights = rng.integers(1, 4, 40).astype(np.float64)
-    best = fitted_normal(posterior, weights, diagonal=False)
+    best = fit_normal(posterior, weights, diagonal=False)
     least = weights @ divergence(posterior, best)
     for _ in range(200):
         noise = 0.05 * rng.normal(size=(3, 3))
@@ -167,14 +167,14 @@ def test_a_diagonal_covariance_means_independent_topics():
     prior = Normal.of(model.mean_, model.covariance_)
     posterior = Posterior(model.doc_mean_, model.doc_variance_)
     np.testing.assert_allclose(-divergence(posterior, prior), one_by_one, rtol=1e-10)
-    own = fitted_normal(posterior, np.ones(len(X)), diagonal=True)
+    own = fit_normal(posterior, np.ones(len(X)), diagonal=True)
     for k in range(3):
-        alone = fitted_normal(
+        alone = fit_normal(
             Posterior(posterior.mean[:, k : k + 1], posterior.variance[:, k : k + 1]), np.ones(len(X)), diagonal=False
         )
         assert alone.mean[0] == pytest.approx(own.mean[k], rel=1e-12)
         assert alone.covariance[0, 0] == pytest.approx(own.covariance[k, k], rel=1e-12)
-    source = MemoryCorpus(counts_of(X, np.dtype(float)), None, 1)
+    source = MemoryCorpus(as_counts(X, np.dtype(float)), None, 1)
     theta, phi = (np.full((len(X), 16), 0.0), np.full((X.shape[1], 16), 0.0))
     theta[:, :3], phi[:, :3] = model.doc_topic_, model.components_.T
     full, diagonal = (

@@ -9,7 +9,7 @@ import oracles
 from estimator_cases import X_WITH_GAPS, X
 from polyseme import PLSA, HierarchicalPLSA, InputError, load
 from polyseme.core.factors import align
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.core.tree import as_tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
@@ -58,16 +58,16 @@ def naive_step(data, theta, leaf_node, node_word, weights):
 @pytest.mark.parametrize("name", TREES)
 def test_an_em_step_equals_the_formulas(layout, name):
     tree = TREES[name]
-    L, V = tree.speakers.shape
+    L, V = tree.emitting_nodes.shape
     rng = np.random.default_rng(1)
     weights = rng.integers(1, 4, len(X)).astype(np.float64)
     theta = rng.dirichlet(np.ones(L), len(X))
-    leaf_node = oracles.normalized(rng.random((L, V)) * tree.speakers)
-    node_word = rng.dirichlet(np.ones(X.shape[1]), V) * tree.speakers.any(axis=0)[:, np.newaxis]
+    leaf_node = oracles.normalized(rng.random((L, V)) * tree.emitting_nodes)
+    node_word = rng.dirichlet(np.ones(X.shape[1]), V) * tree.emitting_nodes.any(axis=0)[:, np.newaxis]
     wide = padded(np.zeros((1, L)), float).shape[1]
     shares = np.zeros((wide, padded(np.zeros((1, V)), float).shape[1]))
     shares[:L, :V] = leaf_node
-    source = MemoryCorpus(counts_of(layout(X), np.dtype(float)), weights, 2)
+    source = MemoryCorpus(as_counts(layout(X), np.dtype(float)), weights, 2)
     seen = evaluate(source, L, TreePoint(padded(theta, float), padded(node_word.T, float), shares))
     wanted = naive_step(X, theta, leaf_node, node_word, weights)
     np.testing.assert_allclose(seen.step.theta[:, :L], wanted[0], rtol=1e-11, atol=1e-14)
@@ -107,7 +107,7 @@ def test_the_likelihood_never_decreases(layout, name, solver, init):
 def test_the_residual_bounds_the_remaining_gain():
     """Any point, one factor re-optimized at a time by many steps: the gains stay below the residual."""
     tree = TREES["regular"]
-    source = MemoryCorpus(counts_of(X, np.dtype(float)), None, 1)
+    source = MemoryCorpus(as_counts(X, np.dtype(float)), None, 1)
     point = random_start(source, tree, np.random.default_rng(0))
     first = evaluate(source, 4, point)
     for changed in ("theta", "node_word", "leaf_node"):
@@ -126,7 +126,7 @@ def test_attributes_are_consistent_distributions():
     np.testing.assert_allclose(model.leaf_node_.sum(axis=1), 1)
     np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1)
     np.testing.assert_allclose(model.components_, model.leaf_node_ @ model.node_word_, atol=1e-14)
-    assert not model.leaf_node_[~model.tree_.speakers].any()
+    assert not model.leaf_node_[~model.tree_.emitting_nodes].any()
     assert model.node_weights_.sum() == pytest.approx(1)
     assert model.leaves_.tolist() == [3, 4, 5, 6]
     likelihood = oracles.log_likelihood(X_WITH_GAPS, model.doc_topic_, model.components_) / X_WITH_GAPS.sum()

@@ -18,7 +18,7 @@ from polyseme.solvers.base import run_to_end
 from polyseme.solvers.coordinate import Unnormalized
 from polyseme.solvers.multiplicative import MultiplicativeRun
 from sentences import sentence
-from solver_problems import corpus_of
+from solver_problems import make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -73,7 +73,7 @@ def test_the_iterates_equal_those_of_scikit_learn(problem, iterations, layout):
     W, H = random_start(3, data.shape, 4)
     run = MultiplicativeRun(
         Model(4),
-        corpus_of(data, layout=layout),
+        make_corpus(data, layout=layout),
         Unnormalized(padded(W, np.float64), padded(H.T, np.float64)),
         "documents-first",
         False,
@@ -99,7 +99,7 @@ def test_the_solver_from_plsa_factors_equals_scikit_learn_up_to_scale(problem, i
     end = run_to_end(
         solver,
         Model(4),
-        corpus_of(data),
+        make_corpus(data),
         padded(theta, np.float64),
         padded(phi.T, np.float64),
         max_iter=iterations,

@@ -16,7 +16,7 @@ import oracles
 from estimator_cases import X_WITH_GAPS, X, same_fit
 from estimator_cases import fitted_plsa as fitted
 from polyseme import PLSA
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.solvers.initialize import STARTS
 
@@ -200,7 +200,7 @@ def test_starts_do_not_depend_on_the_order_or_number_of_rows(name, K):
     twice = np.vstack([X[order], X])
 
     def start(data):
-        return STARTS[name](MemoryCorpus(counts_of(data, np.dtype(np.float64))), K, np.random.default_rng(3))
+        return STARTS[name](MemoryCorpus(as_counts(data, np.dtype(np.float64))), K, np.random.default_rng(3))
 
     first = start(sp.csr_array(X))
     np.testing.assert_allclose(first.sum(axis=0), 1, rtol=1e-12)
@@ -215,7 +215,7 @@ def test_starts_treat_weights_as_repeated_rows(name, K):
     times = np.random.default_rng(6).integers(0, 3, len(X)).astype(np.float64)
 
     def start(data, weights):
-        source = MemoryCorpus(counts_of(data, np.dtype(np.float64)), weights)
+        source = MemoryCorpus(as_counts(data, np.dtype(np.float64)), weights)
         return STARTS[name](source, K, np.random.default_rng(3))
 
     repeated = start(sp.csr_array(X.repeat(times.astype(int), axis=0)), None)

@@ -15,7 +15,7 @@ from sklearn.decomposition import NMF as SklearnNMF
 from sklearn.decomposition import LatentDirichletAllocation, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer
 
-from explorer_corpora import HOSTILE, hostile_parts, themed_parts, themed_texts
+from explorer_corpora import HOSTILE, hostile_page_data, themed_page_data, themed_texts
 from polyseme import LDA, LSA, NMF, PLSA, InputError
 from polyseme.explore import (
     from_gensim,
@@ -36,7 +36,7 @@ from polyseme.text import Vectorizer
 
 @pytest.fixture(scope="module")
 def parts():
-    return themed_parts()
+    return themed_page_data()
 
 
 def unpacked_varints(packed):
@@ -177,7 +177,7 @@ def test_the_page_is_deterministic_and_allows_only_its_own_script(parts):
 
 
 def test_hostile_names_stay_in_their_blocks():
-    text = render_page(hostile_parts()[1], "full")
+    text = render_page(hostile_page_data()[1], "full")
     outside = re.sub(r'<script type="application/octet-stream".*?</script>', "", text, flags=re.DOTALL)
     assert all(name not in outside for name in HOSTILE if "<" in name)
     assert text.count("<script") == len(sections(text)) + 1

@@ -84,7 +84,7 @@ def over(condition: Callable[[Any, Member], bool] = lambda *_: True) -> Any:
     return pytest.mark.parametrize("member", chosen.values(), ids=chosen.keys())
 
 
-def left_behind(estimator: Any) -> dict[str, Any]:
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
     """Return the fitted attributes of an estimator without the times of its fit."""
     left = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     if "history_" in left:
@@ -94,7 +94,7 @@ def left_behind(estimator: Any) -> dict[str, Any]:
 
 def same_fit(one: Any, other: Any) -> bool:
     """Return whether two fits have the same bits."""
-    first, second = left_behind(one), left_behind(other)
+    first, second = fitted_attributes(one), fitted_attributes(other)
     return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
 
 

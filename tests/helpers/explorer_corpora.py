@@ -43,7 +43,7 @@ def themed_texts(n=80, seed=0):
     return texts, titles, labels, times
 
 
-def themed_parts(model=None, vectorizer=None, **more):
+def themed_page_data(model=None, vectorizer=None, **more):
     texts, titles, labels, times = themed_texts()
     vectorizer = vectorizer or Vectorizer(language="english")
     counts = vectorizer.fit_transform(texts)
@@ -61,7 +61,7 @@ def themed_parts(model=None, vectorizer=None, **more):
     )
 
 
-def hostile_parts():
+def hostile_page_data():
     """Return a corpus whose titles, words, labels, texts and topic names contain markup and code."""
     vectorizer = Vectorizer(tokenizer=str.split, token_pattern=None, lowercase=False)
     random = np.random.default_rng(0)

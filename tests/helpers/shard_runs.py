@@ -16,9 +16,9 @@ MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "12")
 
 def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make shards and pieces small."""
-    monkeypatch.setattr(writing, "_LEAST_NONZEROS", 4000)
-    monkeypatch.setattr(writing, "_NONZEROS_A_WORD", 1)
-    monkeypatch.setattr(pieces, "DOCUMENTS_A_PIECE", 70)
+    monkeypatch.setattr(writing, "_MIN_NONZEROS", 4000)
+    monkeypatch.setattr(writing, "_NONZEROS_PER_WORD", 1)
+    monkeypatch.setattr(pieces, "DOCUMENTS_PER_PIECE", 70)
 
 
 def fitted(place: Path, *more: str) -> Any:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme.core.model import Model
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.solvers import SOLVERS
@@ -29,8 +29,8 @@ FILLED = X.sum(axis=1) > 0
 START = oracles.random_factors(0, *X.shape, K)
 
 
-def corpus_of(X, *, layout=sp.csr_array, dtype=np.float64, weights=None, n_threads=1):
-    return MemoryCorpus(counts_of(layout(X), np.dtype(dtype)), weights, n_threads)
+def make_corpus(X, *, layout=sp.csr_array, dtype=np.float64, weights=None, n_threads=1):
+    return MemoryCorpus(as_counts(layout(X), np.dtype(dtype)), weights, n_threads)
 
 
 def begin(solver, X, start, *, temperature=1.0, dtype=np.float64, **source):
@@ -38,7 +38,7 @@ def begin(solver, X, start, *, temperature=1.0, dtype=np.float64, **source):
     theta, phi = start
     return solver.begin(
         Model(len(phi), temperature),
-        corpus_of(X, dtype=dtype, **source),
+        make_corpus(X, dtype=dtype, **source),
         padded(theta, dtype),
         padded(phi.T, dtype),
     )
@@ -50,7 +50,7 @@ def fit(solver, X, start, *, max_iter, tol=0.0, dtype=np.float64, **source):
     return run_to_end(
         solver,
         Model(len(phi)),
-        corpus_of(X, dtype=dtype, **source),
+        make_corpus(X, dtype=dtype, **source),
         padded(theta, dtype),
         padded(phi.T, dtype),
         max_iter=max_iter,

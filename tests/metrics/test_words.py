@@ -109,10 +109,10 @@ def test_a_topic_without_documents_shows_the_words_it_has():
 
 
 def again_source(data):
-    from polyseme.core.shard import counts_of
+    from polyseme.core.shard import as_counts
     from polyseme.data.corpus import MemoryCorpus
 
-    return MemoryCorpus(counts_of(data, np.dtype(np.float64)))
+    return MemoryCorpus(as_counts(data, np.dtype(np.float64)))
 
 
 @pytest.mark.parametrize("background", [0.0, 0.3])

@@ -111,7 +111,7 @@ def test_a_folder_replaces_another(offered, tmp_path, monkeypatch):
     for name, content in (("new", "2"), ("run", "1")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(content, encoding="utf-8")
-    files.take_place(tmp_path / "new", tmp_path / "run")
+    files.replace_folder(tmp_path / "new", tmp_path / "run")
     assert (tmp_path / "run" / "file").read_text(encoding="utf-8") == "2"
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 

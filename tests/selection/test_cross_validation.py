@@ -15,7 +15,7 @@ from polyseme.selection.cross_validation import DocumentScores, document_folds, 
 X = oracles.mixed_counts(3, 60, 40, 3)
 
 
-def counts_of(X) -> SparseCounts:
+def as_counts(X) -> SparseCounts:
     return sparse_counts(sp.csr_array(X), np.dtype(np.float64))
 
 
@@ -31,7 +31,7 @@ def test_every_document_is_held_out_once_and_the_folds_are_even():
 
 @pytest.mark.parametrize("scale", [1.0, 0.37])
 def test_every_token_is_held_out_once(scale):
-    counts = counts_of(X * scale)
+    counts = as_counts(X * scale)
     total = np.zeros(X.shape)
     for observed, held_out in token_folds(counts, 4, seed=2):
         together = observed.matrix().toarray() + held_out.matrix().toarray()
@@ -42,8 +42,8 @@ def test_every_token_is_held_out_once(scale):
 
 
 def test_token_folds_do_not_depend_on_the_batch():
-    whole = [part.matrix().toarray() for _, part in token_folds(counts_of(X), 3)]
-    rows = [part.matrix().toarray() for _, part in token_folds(counts_of(X[10:11]), 3)]
+    whole = [part.matrix().toarray() for _, part in token_folds(as_counts(X), 3)]
+    rows = [part.matrix().toarray() for _, part in token_folds(as_counts(X[10:11]), 3)]
     for a, b in zip(whole, rows, strict=True):
         np.testing.assert_array_equal(a[10:11], b)
 
@@ -65,7 +65,7 @@ def test_scores_by_documents_equal_a_naive_loop(kind):
         unigram = X[train].sum(axis=0) / X[train].sum()
         observed = scored = X[test]
         if kind == "completion":
-            counts = counts_of(X[test])
+            counts = as_counts(X[test])
             observed, scored = (counts.with_values(part).matrix().toarray() for part in split_tokens(counts, 7))
         logs[test] = naive_logs(fitted, observed, scored, unigram, 0.01 if kind == "completion" else 0.0)
         seen = np.where(unigram > 0, scored, 0)
@@ -81,7 +81,7 @@ def test_scores_by_documents_equal_a_naive_loop(kind):
 def test_scores_by_words_equal_a_naive_loop():
     found = cross_validate(PLSA(3, random_state=0, tol=1e-4), X, by="words", n_folds=3, seed=1)
     logs = np.zeros(60)
-    for observed, scored in token_folds(counts_of(X), 3, seed=1):
+    for observed, scored in token_folds(as_counts(X), 3, seed=1):
         seen, held_out = observed.matrix().toarray(), scored.matrix().toarray()
         fitted = PLSA(3, random_state=0, tol=1e-4).fit(seen)
         logs += naive_logs(fitted, seen, held_out, seen.sum(axis=0) / seen.sum(), 0.01)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from polyseme import InputError
-from polyseme.simplex import Hull, SimplexMap, lift, lower, onto_simplex, orthonormal_basis
+from polyseme.simplex import Hull, SimplexMap, lift, lower, orthonormal_basis, project_to_simplex
 
 DIMENSIONS = [*range(1, 34), 63, 64, 65, 100, 127, 199, 200]
 
@@ -96,7 +96,7 @@ def test_the_tight_map_does_not_depend_on_the_origin():
 def test_onto_simplex_finds_the_nearest_distribution():
     P = np.random.default_rng(1).normal(size=(200, 6))
     P += (1 - P.sum(axis=1, keepdims=True)) / 6
-    nearest = onto_simplex(P)
+    nearest = project_to_simplex(P)
     weights = Hull(np.eye(6)).weights(P)
     np.testing.assert_allclose(nearest, weights, atol=1e-9)
-    np.testing.assert_allclose(onto_simplex(nearest), nearest, atol=1e-15)
+    np.testing.assert_allclose(project_to_simplex(nearest), nearest, atol=1e-15)

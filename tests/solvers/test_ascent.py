@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import oracles
 from polyseme.core.model import Model
-from polyseme.core.shard import counts_of
+from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.solvers import EM
@@ -16,7 +16,7 @@ from polyseme.solvers import EM
 
 def em_run(X, theta, phi, *, layout=np.asarray, dtype=np.float64, weights=None, temperature=1.0):
     """Return a run of EM from theta and phi (K x words)."""
-    corpus = MemoryCorpus(counts_of(layout(X), np.dtype(dtype)), weights)
+    corpus = MemoryCorpus(as_counts(layout(X), np.dtype(dtype)), weights)
     model = Model(len(phi), temperature)
     return EM().begin(model, corpus, padded(theta, dtype), padded(phi.T, dtype))
 

@@ -11,10 +11,10 @@ from polyseme.solvers.coordinate import Unnormalized, column_sums, from_plsa, lo
 from solver_problems import (
     advanced,
     begin,
-    corpus_of,
     factorable,
     factors,
     fit,
+    make_corpus,
     mean_log_likelihood,
     multipliers,
     saturated,
@@ -51,7 +51,7 @@ def small_problem(kind, seed):
 def test_the_likelihood_of_a_float32_point_is_exact():
     """Late iterations gain about 1e-8 nats per token: such an error would decide whether a point is accepted."""
     rng = np.random.default_rng(0)
-    corpus = corpus_of(rng.integers(1, 5, (40, 30)), dtype=np.float32)
+    corpus = make_corpus(rng.integers(1, 5, (40, 30)), dtype=np.float32)
     point = Unnormalized(*(padded(rng.random(shape), np.float32) for shape in ((40, 3), (30, 3))))
     docs, words = (factor.astype(np.float64) for factor in point)
     by_document = corpus.totals * np.log((docs @ words.T).sum(axis=1))
@@ -65,7 +65,7 @@ def test_no_row_decreases_if_counts_span_many_orders_of_magnitude(dtype, seed):
     rng = np.random.default_rng(seed)
     decades = 9 if dtype == np.float32 else 14
     X = oracles.random_counts(seed, 40, 30, 0.4) * 10.0 ** rng.uniform(-decades, decades, (40, 30))
-    corpus, K = corpus_of(X, dtype=dtype), 4
+    corpus, K = make_corpus(X, dtype=dtype), 4
     theta, phi = oracles.random_factors(seed, 40, 30, K)
     docs, words = from_plsa(corpus, padded(theta, dtype), padded(phi.T, dtype))
     for _ in range(5):
@@ -146,7 +146,7 @@ def test_every_half_step_increases_the_objective_of_every_row(dtype):
     """sum x log q - sum u theta of every row increases, for any fixed factor."""
     for seed in range(60):
         X, (theta, phi) = small_problem(list(SHAPES)[seed % 4], seed)
-        counts = corpus_of(X, dtype=dtype).by_doc
+        counts = make_corpus(X, dtype=dtype).by_doc
         docs, words = padded(theta * X.sum(axis=1, keepdims=True), dtype), padded(phi.T, dtype)
         u = np.random.default_rng(seed).uniform(0.5, 2, len(phi))
         slack = (1e-12 if dtype == np.float64 else 2e-6) * (1 + X.sum(axis=1)) * 30

@@ -16,7 +16,7 @@ from polyseme.core.holdout import split_in_parts, split_tokens
 from polyseme.datasets import synthetic_corpus
 from polyseme.priors import Dirichlet
 from polyseme.solvers import EM, EarlyStopping, HeldOutTempered, Tempered
-from solver_problems import begin, corpus_of
+from solver_problems import begin, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -26,7 +26,7 @@ START = oracles.random_factors(3, *X.shape, 12)
 
 def parts(X, share=0.1, seed=0):
     """Return the seen and the held-out counts as dense arrays."""
-    counts = corpus_of(X).by_doc
+    counts = make_corpus(X).by_doc
     return [counts.with_values(values).matrix().toarray() for values in split_tokens(counts, seed, share)]
 
 
@@ -71,7 +71,7 @@ def test_patience_waits_for_the_first_improvement():
 def test_folds_of_words_stop_the_fit_on_all_documents():
     run = begin(EarlyStopping(solver=EM(), folds=3, patience=3), X, START)
     plain = begin(EM(), X, START)
-    counts = corpus_of(X).by_doc
+    counts = make_corpus(X).by_doc
     folds = []
     for values in split_in_parts(counts, 3, 0):
         held_out = counts.with_values(values).matrix().toarray()
@@ -101,7 +101,7 @@ def test_folds_of_documents_are_folded_in():
             fit.advance()
         observed, scored = parts(X[test], 0.5)
         topics = np.ascontiguousarray(fit.phi[:, :12].T)
-        theta = fold_in(fit.model, corpus_of(observed).by_doc, topics, None, n_threads=1).doc_topic
+        theta = fold_in(fit.model, make_corpus(observed).by_doc, topics, None, n_threads=1).doc_topic
         unigram = X[train].sum(axis=0) / X[train].sum()
         x = np.where(unigram > 0, scored, 0)
         p = 0.99 * theta @ topics + 0.01 * unigram

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedError, load
-from polyseme.core.model import FixedBackground, Model, improve_docs
-from polyseme.core.shard import counts_of
+from polyseme.core.model import FixedBackground, Model, m_step_docs
+from polyseme.core.shard import as_counts
 from polyseme.core.statistics import RunningMean
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.datasets.synthetic import sample_corpus
@@ -47,7 +47,7 @@ def test_a_stream_follows_the_formula(settings):
     data = data[data.sum(axis=1) > 0]
     start = oracles.random_factors(1, 2, 25, 3)[1].T / 3
     stream = Stream(settings, Model(3), padded(start, np.float64), 0.0, 2)
-    stream.read(counts_of(sp.csr_array(data), np.dtype(np.float64)), None, np.arange(len(data)), 7)
+    stream.read(as_counts(sp.csr_array(data), np.dtype(np.float64)), None, np.arange(len(data)), 7)
     expected = naive_stream(data, start, settings, 7)
     np.testing.assert_allclose(stream.joint[:, :3], expected, rtol=1e-11, atol=1e-15)
     assert stream.joint.sum() == pytest.approx(1)
@@ -70,7 +70,7 @@ def test_a_running_mean_is_exact_after_many_steps():
         if step > 20:
             topics = plain[:, :14]
             np.testing.assert_allclose(blend.shares(np.arange(6))[:, :14], topics / topics.sum(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(blend.settled(), plain, rtol=1e-9)
+    np.testing.assert_allclose(blend.apply_scale(), plain, rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -102,14 +102,14 @@ def test_em_steps_per_row_equal_em_steps_by_sweeps(share, temperature):
     phi = oracles.random_factors(6, 2, 20, 3)[1].T
     background = FixedBackground(share, np.full(20, 1 / 20), False) if share else None
     model = Model(3, temperature=temperature, background=background)
-    corpus = MemoryCorpus(counts_of(sp.csr_array(data), np.dtype(np.float64)))
+    corpus = MemoryCorpus(as_counts(sp.csr_array(data), np.dtype(np.float64)))
     B = model.word_operand(padded(phi, np.float64, model.n_columns))
     theta = corpus.uniform(model)
     for _ in range(6):
         A = model.doc_operand(theta)
         row_sums = corpus.row_sums(A, B)
         row_sums[:, 3:] = 0
-        theta = improve_docs(model, corpus, theta, A, row_sums)
+        theta = m_step_docs(model, corpus, theta, A, row_sums)
     filled = data.sum(axis=1) > 0
     found = corpus.by_doc.em_steps(B, 3, 6, n_threads=2, background=share, temperature=temperature)
     np.testing.assert_allclose(found[filled], theta[filled, :3], rtol=1e-10)

@@ -15,7 +15,7 @@ from polyseme.core.model import Model
 from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.base import run_to_end
 from polyseme.solvers.initialize import named_start, random_topics
-from solver_problems import advanced, begin, corpus_of, factors, mean_log_likelihood, path, worst_fall
+from solver_problems import advanced, begin, factors, make_corpus, mean_log_likelihood, path, worst_fall
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -114,7 +114,7 @@ def test_folding_in_uses_the_fitted_beta(beta, layout):
     theta = model.transform(layout(new))
     naive = naive_fold_in(new, model.components_, beta)
     np.testing.assert_allclose(
-        fold_in(Model(4, beta), corpus_of(new).by_doc, model.components_, None, n_threads=1, tol=1e-10).doc_topic,
+        fold_in(Model(4, beta), make_corpus(new).by_doc, model.components_, None, n_threads=1, tol=1e-10).doc_topic,
         naive,
         atol=1e-6,
     )
@@ -196,12 +196,12 @@ TRAIN, NEW = SHORT[:60], SHORT[60:]
 
 def uniform_start(X, K, seed):
     """Return the start of PLSA."""
-    return np.full((len(X), K), 1 / K), random_topics(corpus_of(X), K, np.random.default_rng(seed)).T
+    return np.full((len(X), K), 1 / K), random_topics(make_corpus(X), K, np.random.default_rng(seed)).T
 
 
 def held_out_score(X, settings, weights=None):
     """Return a function of theta and phi: the mean log-probability of a held-out token, computed naively."""
-    counts = corpus_of(X).by_doc
+    counts = make_corpus(X).by_doc
     observed, held_out = (
         counts.with_values(part).matrix().toarray() for part in split_tokens(counts, settings.seed, settings.held_out)
     )
@@ -241,7 +241,7 @@ def test_the_schedule_returns_the_best_point(settings, weighted):
 def test_the_schedule_fits_only_tokens_that_are_not_held_out():
     settings = HeldOutTempered()
     run = begin(settings, TRAIN, uniform_start(TRAIN, 8, 0))
-    counts = corpus_of(TRAIN).by_doc
+    counts = make_corpus(TRAIN).by_doc
     observed = counts.with_values(split_tokens(counts, settings.seed, settings.held_out)[0]).matrix().toarray()
     assert 0.85 < observed.sum() / TRAIN.sum() < 0.95
     for _ in range(5):
@@ -320,7 +320,7 @@ def sparse_corpus(seed):
 
 
 def held_out_fit(solver, X, K, seed):
-    corpus = corpus_of(X)
+    corpus = make_corpus(X)
     theta, phi = named_start("random", corpus, Model(K), np.random.default_rng(seed))
     return run_to_end(solver, Model(K), corpus, theta, phi, max_iter=3000, tol=0, listeners=[])
 

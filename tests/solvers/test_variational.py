@@ -23,7 +23,7 @@ from polyseme.kernels import padded
 from polyseme.solvers.base import advance_to_end
 from polyseme.solvers.online import OnlineVariational
 from polyseme.solvers.variational import Priors, Variational, infer
-from solver_problems import corpus_of
+from solver_problems import make_corpus
 
 ISAS = ("baseline", "avx2", "avx512")
 USABLE = ISAS[: ISAS.index(_kernels.best_isa()) + 1]
@@ -62,7 +62,7 @@ def naive_step(X, gamma, lambda_, alpha, eta):
 
 
 def begun(solver, *, K=4, dtype=np.float64, kinds=(GIVEN, GIVEN), weights=None, layout=sp.csr_array, n_threads=1):
-    corpus = corpus_of(X, dtype=dtype, layout=layout, weights=weights, n_threads=n_threads)
+    corpus = make_corpus(X, dtype=dtype, layout=layout, weights=weights, n_threads=n_threads)
     priors = Priors(Concentration(np.full(K, 0.3), kinds[0]), Concentration(np.full(X.shape[1], 0.2), kinds[1]))
     theta, phi = oracles.random_factors(1, *X.shape, K)
     return solver.begin(corpus, priors, padded(theta, dtype), padded(phi.T, dtype), np.random.default_rng(0))
@@ -97,7 +97,7 @@ def test_word_operands_are_those_of_scipy(isa, dtype, rtol, floor):
 def test_document_operands_are_those_of_scipy(isa, dtype, rtol, floor):
     """float32: the relative error of exp(psi(x)) for small x is about eps / x, but the value is negligible."""
     rng = np.random.default_rng(1)
-    corpus = corpus_of(X, dtype=dtype)
+    corpus = make_corpus(X, dtype=dtype)
     alpha = rng.uniform(0.005, 2, 21)
     expected = rng.gamma(0.05, 30, (len(X), 21))
     B = padded(rng.random((X.shape[1], 21)), dtype)
@@ -119,7 +119,7 @@ def test_operands_are_finite_for_any_parameters(parameters):
     row = np.array([parameters])
     K = row.shape[1]
     for dtype in (np.float32, np.float64):
-        corpus = corpus_of(np.ones((1, 3)), dtype=dtype)
+        corpus = make_corpus(np.ones((1, 3)), dtype=dtype)
         n = padded(np.zeros((1, K)), dtype)
         B = padded(np.ones((3, K)), dtype)
         docs = improve_documents(corpus.by_doc, B, row[0], n, totals=corpus.totals, steps=0, tol=0, n_threads=1)
@@ -149,7 +149,7 @@ def test_an_iteration_without_document_steps_is_the_naive_one(layout):
 def test_document_steps_are_naive_ones():
     rng = np.random.default_rng(2)
     lambda_, alpha = rng.gamma(2, 3, (4, X.shape[1])), np.array([0.1, 0.2, 0.4, 0.8])
-    corpus = corpus_of(X)
+    corpus = make_corpus(X)
     wide = padded(lambda_.T, np.float64)
     wide[:, 4:] = 1
     words = word_operands(wide, np.ones(X.shape[1]), topic_sums(wide, 4), n_threads=1)
@@ -166,7 +166,7 @@ def test_inference_is_a_fixed_point_and_reports_the_bound():
     lambda_, alpha = rng.gamma(2, 3, (4, X.shape[1])), np.array([0.5, 0.2, 0.4, 0.8])
     wide = padded(lambda_.T, np.float64)
     wide[:, 4:] = 1
-    inferred = infer(corpus_of(X).by_doc, wide, alpha, n_threads=2)
+    inferred = infer(make_corpus(X).by_doc, wide, alpha, n_threads=2)
     again, _ = naive_step(X, inferred.gamma, lambda_, alpha, 1.0)
     assert (np.abs(again - inferred.gamma).sum(axis=1) <= 1e-4 * X.sum(axis=1)).all()
     eta = np.full(X.shape[1], 0.7)
@@ -231,7 +231,7 @@ def test_the_bound_of_a_run_includes_weights_and_learned_priors():
 
 def test_starting_documents_from_uniform_weights_only_improves_them():
     """Start with a single topic per document, which small steps cannot leave."""
-    corpus = corpus_of(X)
+    corpus = make_corpus(X)
     priors = Priors(Concentration(np.full(4, 0.02)), Concentration(np.full(X.shape[1], 0.2)))
     theta = padded(np.eye(4)[np.arange(len(X)) % 4], np.float64)
     phi = padded(oracles.random_factors(1, *X.shape, 4)[1].T, np.float64)
@@ -269,7 +269,7 @@ def test_one_batch_of_all_documents_with_rate_one_is_a_batch_step():
     """decay = 1, offset = 1: the first step is lambda = eta + n, without the old values."""
     run = begun(OnlineVariational(batch_size=len(X), offset=1.0, decay=1.0, doc_steps=30, doc_tol=0.0))
     batch = begun(Variational(doc_steps=30, doc_tol=0.0, refresh=0, extrapolate=False))
-    corpus = corpus_of(X)
+    corpus = make_corpus(X)
     start = begun(OnlineVariational()).lambda_
     words = word_operands(start, np.full(X.shape[1], 0.2), topic_sums(start, 4), n_threads=1)
     n = padded(X.sum(axis=1, keepdims=True) * np.full(4, 0.25), np.float64)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from polyseme import InputError, MissingExtraError, ModelFileError, UnsupportedError
 from polyseme.text import LANGUAGES, Vectorizer, tokens
-from polyseme.text.languages import language_of, name_stems, npmi
+from polyseme.text.languages import get_language, name_stems, npmi
 
 Stemmer = pytest.importorskip("Stemmer")
 
@@ -87,8 +87,8 @@ def test_every_stemmer_has_its_language():
 
 
 def test_languages_have_codes():
-    assert language_of("en") is LANGUAGES["english"]
-    assert language_of("zh") is LANGUAGES["chinese"]
+    assert get_language("en") is LANGUAGES["english"]
+    assert get_language("zh") is LANGUAGES["chinese"]
     codes = [language.code for language in LANGUAGES.values() if language.code]
     assert len(set(codes)) == len(codes)
 

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 import polyseme
 from polyseme.text import Vectorizer, tokens
-from polyseme.text.tokens import by_pattern
+from polyseme.text.tokens import pattern_characters
 from real_data import DATA
 
 TEXTS = [
@@ -251,9 +251,9 @@ def test_every_code_point_has_equal_counts(also):
 
 def test_simple_patterns_are_compiled():
     for pattern in (r"(?u)\b\w\w+\b", r"\w+", r"\b[^\W\d_]{3,}\b", r"[a-z][a-z]+"):
-        assert by_pattern(pattern, True) is not None
+        assert pattern_characters(pattern, True) is not None
     for pattern in (r"\b\w+", r"\b[\w-]+\b", r"\w*", r"\w{0,}", r"\w+?", r"\w{2,3}", r"(\w+)", r"\w[a-z]+", "[a-z]"):
-        assert by_pattern(pattern, True) is None
+        assert pattern_characters(pattern, True) is None
 
 
 def test_20_newsgroups_have_equal_counts():

@@ -54,7 +54,7 @@ _UPDATE_EVERY = 512
 
 
 @dataclass(frozen=True)
-class FitResult:
+class FitOutcome:
     """What ``polyseme fit`` prints after the run is written."""
 
     rows: list[TopicRow]
@@ -85,7 +85,7 @@ def fit_in_memory(
     page_text: PageText,
     resume: bool,
     quiet: bool,
-) -> FitResult:
+) -> FitOutcome:
     """Write the run into the folder `work`, which is then renamed to `folder`."""
     counted, facts = settings.counted(work, notes, resume=resume, quiet=quiet)
     choice: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def fit_in_memory(
         write_explorer(open_run(work), work / PAGE_FILE, page_text, notes, quiet=quiet)
     rows = topic_rows(model, [counted.counts], counted.vocabulary, counted.names, Labels.of(counted.labels))
     summary = "" if quiet else fit_summary(model, counted.counts, seconds)
-    return FitResult(rows, summary, counted.vectorizer.language_, model.n_iter_, model.converged_, interrupted)
+    return FitOutcome(rows, summary, counted.vectorizer.language_, model.n_iter_, model.converged_, interrupted)
 
 
 def fit_in_shards(
@@ -118,7 +118,7 @@ def fit_in_shards(
     page_text: PageText,
     resume: bool,
     quiet: bool,
-) -> FitResult:
+) -> FitOutcome:
     """Write the run into the folder `work`, which is then renamed to `folder`."""
     facts = (settings.load_facts(work) if resume else None) or _read_documents(settings, work, notes, quiet=quiet)
     with _resume_hint(notes):
@@ -148,7 +148,7 @@ def fit_in_shards(
             write_explorer(run, work / PAGE_FILE, page_text, notes, quiet=quiet)
         rows = topic_rows(model, run.count_parts(), run.vocabulary, run.names, run.label_numbers)
         summary = _shard_summary(model, shards, seconds)
-        return FitResult(rows, summary, facts["counting"]["language"], model.n_iter_, model.converged_, interrupted)
+        return FitOutcome(rows, summary, facts["counting"]["language"], model.n_iter_, model.converged_, interrupted)
 
 
 def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False) -> tuple[bool, float]:

@@ -32,7 +32,7 @@ _MIN_ALPHA, _MAX_ALPHA = 1e-6, 1e6
 _MAX_STEPS, _MAX_HALVINGS = 100, 40
 
 
-class DocumentSide(NamedTuple):
+class DocumentPosteriors(NamedTuple):
     """Operands and terms of the bound from q(theta_d) = Dirichlet(alpha + n_d) of every document."""
 
     operand: Array
@@ -45,7 +45,7 @@ class DocumentSide(NamedTuple):
     """Number of steps of each document; negative if it did not converge within the limit."""
 
 
-class WordSide(NamedTuple):
+class TopicPosteriors(NamedTuple):
     """Operands and terms of the bound from q(phi_k) = Dirichlet(lambda_k) of every topic."""
 
     operand: Array
@@ -113,7 +113,7 @@ def improve_documents(
     n_threads: int,
     weights: Floats | None = None,
     isa: str | None = None,
-) -> DocumentSide:
+) -> DocumentPosteriors:
     """Update the expected counts n (`expected`, documents x width, in place) of each document, with B fixed.
 
     A step is n_dk <- a_k sum_w x b_wk / (a . b_w) with a = exp(psi(alpha + n_d)). A document stops when a step moves at
@@ -130,7 +130,7 @@ def improve_documents(
         log_sums, n_steps, topics=alpha.size, steps=steps, tol=tol, n_threads=n_threads, isa=isa,
     )  # fmt: skip
     terms += gammaln(alpha.sum()) - gammaln(alpha).sum()
-    return DocumentSide(operand, terms, log_sums[: alpha.size], n_steps)
+    return DocumentPosteriors(operand, terms, log_sums[: alpha.size], n_steps)
 
 
 def topic_sums(lambda_: Array, n_topics: int) -> Floats:
@@ -138,7 +138,9 @@ def topic_sums(lambda_: Array, n_topics: int) -> Floats:
     return np.asarray(lambda_[:, :n_topics].sum(axis=0, dtype=np.float64))
 
 
-def word_operands(lambda_: Array, eta: Floats, sums: Floats, *, n_threads: int, isa: str | None = None) -> WordSide:
+def word_operands(
+    lambda_: Array, eta: Floats, sums: Floats, *, n_threads: int, isa: str | None = None
+) -> TopicPosteriors:
     """Return the operands for lambda (words x width) and the prior eta (one number per word).
 
     `sums` are the sums of lambda over all words of the vocabulary; `lambda_` may contain only some of the words.
@@ -151,10 +153,10 @@ def word_operands(lambda_: Array, eta: Floats, sums: Floats, *, n_threads: int, 
     _kernels.word_operands(
         lambda_, eta, shift, n_topics, B, scales, terms, log_sums, n_threads=n_threads, isa=isa,
     )  # fmt: skip
-    return WordSide(B, scales, terms, log_sums)
+    return TopicPosteriors(B, scales, terms, log_sums)
 
 
-def topics_term(words: WordSide, eta: Floats, sums: Floats) -> float:
+def topics_term(words: TopicPosteriors, eta: Floats, sums: Floats) -> float:
     """Return the term of the topics in the bound, -sum_k KL(q(phi_k) || p(phi_k)). `words` must be all words."""
     constants = sums.size * (gammaln(eta.sum()) - gammaln(eta).sum()) - gammaln(sums).sum()
     return float(words.terms.sum() + constants)

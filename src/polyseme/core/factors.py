@@ -17,13 +17,13 @@ from scipy.optimize import linear_sum_assignment
 from polyseme.kernels import Array, Floats
 
 
-def rows_to_one(factor: Array) -> Array:
+def normalize_rows(factor: Array) -> Array:
     """Return the rows divided by their sums. Rows of zeros are unchanged."""
     sums = factor.sum(axis=1, dtype=np.float64, keepdims=True)
     return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
 
 
-def columns_to_one(factor: Array) -> Array:
+def normalize_columns(factor: Array) -> Array:
     """Return the columns divided by their sums. Columns of zeros are unchanged."""
     sums = factor.sum(axis=0, dtype=np.float64)
     return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))

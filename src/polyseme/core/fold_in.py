@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.core.model import Model, improve_docs, restore_support
+from polyseme.core.model import Model, m_step_docs, restore_support
 from polyseme.core.shard import Shard
 from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, padded, weighted_sum
@@ -59,7 +59,7 @@ def fold_in(
     known = word_sums > 0
     if model.background is not None:
         known |= model.background.distribution > 0
-    known_counts, unseen_tokens = without_words(counts, known)
+    known_counts, unseen_tokens = select_known_words(counts, known)
     if model.doc_prior is not None:
         model = replace(model, doc_prior=model.doc_prior.row_by_row())
     phi = padded(topic_word.T, counts.dtype, model.n_columns)
@@ -81,7 +81,7 @@ def fold_in(
     return FoldedIn(np.ascontiguousarray(theta), background, known_counts, unseen_tokens)
 
 
-def folded_rows(model: Model, phi: Array, shard: Shard) -> Array:
+def fold_in_shard(model: Model, phi: Array, shard: Shard) -> Array:
     """Return theta (documents x width) of a shard for fixed phi (words x width), as a start of a fit."""
     if model.background is not None and model.background.joint:
         raise UnsupportedError("JointBackground cannot start from topics alone: give init=(doc_topic, topic_word).")
@@ -90,7 +90,7 @@ def folded_rows(model: Model, phi: Array, shard: Shard) -> Array:
     return padded(folded.doc_topic, phi.dtype, model.n_columns)
 
 
-def without_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, float]:
+def select_known_words(counts: SparseCounts, known: Array) -> tuple[SparseCounts, float]:
     """Return the counts of the known words, and the number of tokens of the others."""
     keep = known[counts.indices]
     if keep.all():
@@ -124,7 +124,7 @@ def _by_sweeps(model: Model, counts: SparseCounts, phi: Array, tol: float, n_thr
         A = model.doc_operand(old)
         row_sums = shard.row_sums(A, B)
         row_sums[:, K:] = 0
-        new = improve_docs(model, shard, old, A, row_sums)
+        new = m_step_docs(model, shard, old, A, row_sums)
         theta[rows[moving]] = new[moving]
         moving &= np.abs(new - old).sum(axis=1) > 2 * tol
     logs = Shard(counts, None, n_threads).logs(model.doc_operand(theta), B)

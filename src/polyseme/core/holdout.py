@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, checked_sparse
+from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
 
 
 def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[Floats, Floats]:
@@ -61,7 +61,7 @@ class SparseMask:
     """Hidden entries given as a sparse matrix: its non-zeros are hidden."""
 
     def __init__(self, hidden: Any) -> None:
-        pattern = sp.csr_array(checked_sparse(hidden, "hidden"))
+        pattern = sp.csr_array(check_sparse(hidden, "hidden"))
         pattern.sum_duplicates()
         pattern.eliminate_zeros()
         pattern.data = np.ones(pattern.nnz)

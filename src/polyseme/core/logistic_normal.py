@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, side_by_side, single_threaded_blas
+from polyseme.kernels import Array, Floats, map_in_threads, single_threaded_blas
 
 _CG_STEPS, _MAX_HALVINGS, _VARIANCE_STEPS = 12, 12, 8
 _DOCS_AT_ONCE = 1024
@@ -73,7 +73,7 @@ def softmax(numbers: Floats) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def fitted_normal(posterior: Posterior, weights: Floats, *, diagonal: bool) -> Normal:
+def fit_normal(posterior: Posterior, weights: Floats, *, diagonal: bool) -> Normal:
     """Return the prior that maximizes the bound, for documents with these weights.
 
     The covariance is the mean of diag(v) plus the covariance of the posterior means.
@@ -122,7 +122,7 @@ def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Norm
         part = _newton_step(part, expected[block], totals[block], prior)
         better.mean[block], better.variance[block] = part
 
-    for _ in side_by_side(one_block, blocks, n_threads):
+    for _ in map_in_threads(one_block, blocks, n_threads):
         pass
     return better
 
@@ -141,7 +141,7 @@ def correlation(covariance: Floats) -> Floats:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def least_weight(dtype: np.dtype[np.floating]) -> float:
+def min_weight(dtype: np.dtype[np.floating]) -> float:
     """Return the lower limit of a weight. Under this model no weight is zero, so every word must have a topic."""
     return 1e-18 if dtype == np.float32 else 1e-200
 
@@ -150,7 +150,7 @@ def operand(posterior: Posterior, dtype: np.dtype[np.floating], width: int) -> t
     """Return exp(lambda) divided by the maximum of each row (documents x width), and the log of that maximum."""
     largest = posterior.mean.max(axis=1)
     A = np.zeros((len(posterior.mean), width), dtype=dtype)
-    A[:, : posterior.mean.shape[1]] = np.maximum(np.exp(posterior.mean - largest[:, np.newaxis]), least_weight(dtype))
+    A[:, : posterior.mean.shape[1]] = np.maximum(np.exp(posterior.mean - largest[:, np.newaxis]), min_weight(dtype))
     return A, largest
 
 

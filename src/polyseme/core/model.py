@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from polyseme.core.factors import rows_to_one
+from polyseme.core.factors import normalize_rows
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import SufficientStatistics
 from polyseme.errors import InputError
@@ -233,10 +233,10 @@ class Model:
         restricted = self.background._replace(distribution=self.background.distribution[words])
         return replace(self, background=restricted)
 
-    def normalized_docs(self, theta: Array, shard: Shard) -> Array:
+    def normalize_docs(self, theta: Array, shard: Shard) -> Array:
         """Return theta scaled so that every row sums to one; with a joint background, so that the mean row does."""
         if self.background is None or not self.background.joint:
-            return rows_to_one(theta)
+            return normalize_rows(theta)
         mean = inner(theta.sum(axis=1, dtype=np.float64), shard.weighted_totals) / shard.tokens
         return np.asarray(theta / theta.dtype.type(mean))
 
@@ -330,7 +330,7 @@ def em_step(model: Model, shard: Shard, theta: Array, phi: Array) -> EMStepResul
     return EMStepResult(theta, phi, next_theta, next_phi, quality)
 
 
-def improve_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> Array:
+def m_step_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> Array:
     """Return the M-step of the documents for any model. The background column of `row_sums` must be zero."""
     if model.background is not None and model.background.joint:
         return _m_step_joint_docs(model, shard, A, row_sums)
@@ -424,7 +424,7 @@ def _m_step_docs_with_gain(model: Model, shard: Shard, theta: Array, A: Array, r
     if exact:
         next_theta, gains = em_rows(A, row_sums, totals, n_threads=shard.n_threads)
         return next_theta, shard.total_log(gains)
-    next_theta = improve_docs(model, shard, theta, A, row_sums)
+    next_theta = m_step_docs(model, shard, theta, A, row_sums)
     if not model.is_monotone:
         return next_theta, inner(np.abs(next_theta - theta).sum(axis=1), shard.weighted_totals) / 2
     return next_theta, inner(_log_growth(next_theta, theta), shard.weighted_totals)

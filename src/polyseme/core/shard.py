@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums, checked_sparse, inner
+from polyseme.kernels import Array, Counts, DenseCounts, Floats, SparseCounts, Sums, check_sparse, inner
 
 _DENSE_NUMBERS_AT_ONCE = 1 << 22
 """Entries of a dense matrix that `row_batches` converts to CSR at a time."""
@@ -110,7 +110,7 @@ class Shard:
 
 def sparse_counts(X: Any, dtype: np.dtype[Any]) -> SparseCounts:
     """Return X as sorted CSR counts of `dtype` without duplicates or stored zeros. Copies only what has to change."""
-    matrix = sp.csr_array(checked_sparse(X))
+    matrix = sp.csr_array(check_sparse(X))
     if matrix.indices.size > matrix.nnz:
         matrix.prune()
     if not matrix.has_canonical_format:
@@ -130,7 +130,7 @@ def sparse_counts(X: Any, dtype: np.dtype[Any]) -> SparseCounts:
     )
 
 
-def counts_of(X: Any, dtype: np.dtype[Any]) -> Counts:
+def as_counts(X: Any, dtype: np.dtype[Any]) -> Counts:
     """Return X as counts for the kernels: dense arrays stay dense, sparse ones become CSR."""
     if sp.issparse(X):
         return sparse_counts(X, dtype)

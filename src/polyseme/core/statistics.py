@@ -205,7 +205,7 @@ class RunningMean:
         inverse = np.divide(self._scale, self.totals, out=np.zeros_like(self.totals), where=self.totals > 0)
         return take_rows(self._sums, words, inverse, n_threads=self._n_threads)
 
-    def settled(self) -> Array:
+    def apply_scale(self) -> Array:
         """Apply the scale to the stored sums and return s (not a copy)."""
         self._sums *= self._sums.dtype.type(self._scale)
         self._scale, self.totals = 1.0, self._sums.sum(axis=0, dtype=np.float64)

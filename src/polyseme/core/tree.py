@@ -66,7 +66,7 @@ class Tree:
         return max(len(self.path(leaf)) for leaf in self.leaves) - 1
 
     @cached_property
-    def speakers(self) -> Array:
+    def emitting_nodes(self) -> Array:
         """Which nodes can emit words for each leaf: those on its path that are not silent (leaves x nodes)."""
         emits = np.zeros((len(self.leaves), len(self.parents)), dtype=bool)
         for row, leaf in zip(emits, self.leaves, strict=True):
@@ -78,7 +78,7 @@ class Tree:
         """Return the positions in `leaves` of the leaves below `node`, or of `node` itself if it is a leaf."""
         return [position for position, leaf in enumerate(self.leaves) if node in self.path(leaf)]
 
-    def by_depth_first(self) -> Iterable[tuple[int, int]]:
+    def depth_first(self) -> Iterable[tuple[int, int]]:
         """Yield the nodes in depth-first order, each with its distance from the root."""
         stack = [(self.root, 0)]
         while stack:
@@ -116,7 +116,7 @@ def as_tree(tree: Any, depth: int, branching: Any, silent: Any) -> Tree:
         raise InputError("tree must have at least two nodes: a root and a leaf below it.")
     result = Tree(tuple(parents), names)
     result = replace(result, silent=_node_numbers(silent, result))
-    empty = [leaf for leaf, emits in zip(result.leaves, result.speakers, strict=True) if not emits.any()]
+    empty = [leaf for leaf, emits in zip(result.leaves, result.emitting_nodes, strict=True) if not emits.any()]
     if empty:
         raise InputError(
             f"silent leaves no node that could write the words of leaf {result.label(empty[0])}: list fewer nodes."

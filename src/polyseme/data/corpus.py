@@ -7,9 +7,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from polyseme.core.factors import columns_to_one
+from polyseme.core.factors import normalize_columns
 from polyseme.core.model import EMStepResult, Model, background_sums, em_step
-from polyseme.core.shard import Shard, counts_of
+from polyseme.core.shard import Shard, as_counts
 from polyseme.kernels import Array, Floats, padded
 
 Extrapolate = Callable[[Array, Array], Array]
@@ -112,8 +112,8 @@ class MemoryCorpus(Shard):
         self, model: Model, extrapolate: Extrapolate, step: tuple[Array, Array], last: tuple[Array, Array]
     ) -> tuple[Array, Array]:
         """Return the normalized point (theta, phi) that is extrapolated from the last step and this one."""
-        theta = model.normalized_docs(extrapolate(step[0], last[0]), self)
-        return theta, columns_to_one(extrapolate(step[1], last[1]))
+        theta = model.normalize_docs(extrapolate(step[0], last[0]), self)
+        return theta, normalize_columns(extrapolate(step[1], last[1]))
 
     def background_sums(self, model: Model, theta: Array, phi: Array) -> Floats:
         return background_sums(model, self, theta, phi)
@@ -133,8 +133,8 @@ def training_corpora(
 
     If all weights are positive, both corpora are the same object and the rows are None.
     """
-    whole = MemoryCorpus(counts_of(X, dtype), weights, n_threads)
+    whole = MemoryCorpus(as_counts(X, dtype), weights, n_threads)
     if weights is None or (weights > 0).all():
         return whole, whole, None
     rows = np.flatnonzero(weights)
-    return whole, MemoryCorpus(counts_of(X[rows], dtype), weights[rows], n_threads), rows
+    return whole, MemoryCorpus(as_counts(X[rows], dtype), weights[rows], n_threads), rows

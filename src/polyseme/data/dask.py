@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.core.factors import columns_to_one
+from polyseme.core.factors import normalize_columns
 from polyseme.core.model import EMStepResult, Model, Quality, background_sums, e_step, m_step
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.core.statistics import FAN_IN, SufficientStatistics, merged
@@ -182,9 +182,9 @@ class FutureRows:
         assert self.generation is not None
         self.generation.keep()
 
-    def let_go(self) -> None:
+    def remove_when_unused(self) -> None:
         assert self.generation is not None
-        self.generation.let_go()
+        self.generation.remove_when_unused()
 
 
 @dataclass(eq=False)
@@ -417,11 +417,11 @@ def _m_step(model: Model, folder: Path, n_words: int, phi: Array, stats: Suffici
 
 
 def _extrapolate_rows(ref: ShardRef, model: Model, extrapolate: Extrapolate, new: Array, old: Array) -> Array:
-    return model.normalized_docs(extrapolate(new, old), _shard(ref))
+    return model.normalize_docs(extrapolate(new, old), _shard(ref))
 
 
 def _extrapolate_words(extrapolate: Extrapolate, new: Array, old: Array) -> Array:
-    return columns_to_one(extrapolate(new, old))
+    return normalize_columns(extrapolate(new, old))
 
 
 def _column_max(ref: ShardRef, theta: Array) -> Array:

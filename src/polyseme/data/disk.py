@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from polyseme.core.factors import columns_to_one
+from polyseme.core.factors import normalize_columns
 from polyseme.core.model import EMStepResult, Model, background_sums, e_step, m_step
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import ReductionTree, SufficientStatistics
@@ -84,7 +84,7 @@ class ExtrapolatedRows:
 
     def of(self, number: int, shard: MappedShard) -> Array:
         rows = self.extrapolate(self.new.of(number, shard), self.old.of(number, shard))
-        return self.model.normalized_docs(rows, shard)
+        return self.model.normalize_docs(rows, shard)
 
 
 class Generation:
@@ -99,7 +99,7 @@ class Generation:
     def __init__(self, folder: Path, *, kept: bool = False) -> None:
         self.folder = folder
         if not kept:
-            self.let_go()
+            self.remove_when_unused()
 
     def of(self, number: int, shard: MappedShard) -> Array:
         return read_rows(self.path(number), shard.n_docs, shard.dtype)
@@ -116,7 +116,7 @@ class Generation:
         """Do not remove the folder, also when the process exits."""
         _removable.pop(weakref.ref(self), None)
 
-    def let_go(self) -> None:
+    def remove_when_unused(self) -> None:
         """Remove the folder when this object is garbage-collected or the process exits."""
         _removable[weakref.ref(self, _unused.append)] = self.folder
 
@@ -331,7 +331,7 @@ class ShardFolder:
 
     # files of a fit
 
-    def working_in(self, name: str) -> Self:
+    def with_work_folder(self, name: str) -> Self:
         """Return the same corpus with its own folder for generations."""
         work = self.shards.folder / FIT_FOLDER / name
         work.mkdir(parents=True, exist_ok=True)
@@ -404,7 +404,7 @@ class DiskSource(ShardFolder):
     def extrapolate(
         self, model: Model, extrapolate: Extrapolate, step: tuple[ShardRows, Array], last: tuple[ShardRows, Array]
     ) -> tuple[ShardRows, Array]:
-        return ExtrapolatedRows(model, extrapolate, step[0], last[0]), columns_to_one(extrapolate(step[1], last[1]))
+        return ExtrapolatedRows(model, extrapolate, step[0], last[0]), normalize_columns(extrapolate(step[1], last[1]))
 
     def resident(self, phi: Array) -> Array:
         """Return phi in the form that `em_step` takes."""

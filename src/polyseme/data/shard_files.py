@@ -34,7 +34,7 @@ from polyseme.io.checks import (
 )
 from polyseme.io.files import write_atomically
 from polyseme.io.tensors import arrays_in, safetensors_parts
-from polyseme.kernels import Array, Floats, SparseCounts, counts_fault
+from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
 
 FORMAT_VERSION = 1
 """Version of the shards that this version of polyseme writes."""
@@ -218,7 +218,7 @@ def _csr(
         or indices.shape != (nonzeros,)
     ):
         raise ValueError("its arrays do not match the manifest")
-    fault = counts_fault(indptr, indices, values, shape)
+    fault = find_counts_error(indptr, indices, values, shape)
     if fault is not None:
         raise ValueError(fault)
     known: list[tuple[Floats | None, SparseCounts]] = [] if transpose is None else [(None, transpose)]

@@ -28,12 +28,12 @@ from polyseme.data.shard_files import (
 from polyseme.errors import InputError
 from polyseme.io.files import only_writer
 from polyseme.io.tensors import bytes_of, npy_header
-from polyseme.kernels import checked_sparse
+from polyseme.kernels import check_sparse
 from polyseme.utils import check_range
 
-_LEAST_NONZEROS = 1 << 22
+_MIN_NONZEROS = 1 << 22
 """Least default number of non-zeros per shard."""
-_NONZEROS_A_WORD = 64
+_NONZEROS_PER_WORD = 64
 """Default number of non-zeros per shard and word."""
 _MAX_TEXTS, _MAX_CHARACTERS = 4096, 1 << 23
 """Limits of a batch of texts that is counted at once."""
@@ -158,7 +158,7 @@ class _Writer:
         matrix = checked_counts(chunk)
         if self._manifest is None:
             dtype = dtype_of(matrix)
-            size = self._shard_nonzeros or max(_LEAST_NONZEROS, _NONZEROS_A_WORD * matrix.shape[1])
+            size = self._shard_nonzeros or max(_MIN_NONZEROS, _NONZEROS_PER_WORD * matrix.shape[1])
             self._manifest = Manifest(int(matrix.shape[1]), dtype, size)
         if matrix.shape[1] != self._manifest.words:
             raise InputError(f"A chunk has {matrix.shape[1]} columns where the first has {self._manifest.words}.")
@@ -195,7 +195,7 @@ def checked_counts(chunk: Any) -> sp.csr_array:
     """Return counts as CSR. Raise InputError unless they are finite, non-negative and in the range of a fit."""
     if getattr(chunk, "dtype", None) == np.float16:  # which scipy refuses
         chunk = chunk.astype(np.float32)
-    matrix = sp.csr_array(checked_sparse(chunk, "A chunk"))
+    matrix = sp.csr_array(check_sparse(chunk, "A chunk"))
     if matrix.data.dtype.kind not in "fiub" or not np.isfinite(matrix.data).all() or (matrix.data < 0).any():
         raise InputError("Every count must be finite and non-negative.")
     check_range("Every count", matrix.data, np.dtype(dtype_of(matrix)))

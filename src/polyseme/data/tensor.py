@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.kernels import Array, Floats, SparseCounts, inner, side_by_side
+from polyseme.kernels import Array, Floats, SparseCounts, inner, map_in_threads
 
 _NUMBERS_AT_ONCE = 1 << 19
 """Numbers in the operand of a chunk."""
@@ -140,7 +140,7 @@ class TensorCounts:
             return by_item, B * sums.word_sums, float(sums.logs.sum())
 
         for chunk, (by_item, by_column, part) in zip(
-            chunks, side_by_side(sweep_chunk, chunks, self.n_threads), strict=True
+            chunks, map_in_threads(sweep_chunk, chunks, self.n_threads), strict=True
         ):
             for mode, sums in by_item.items():
                 expected[mode][chunk.groups[mode].indices] += sums

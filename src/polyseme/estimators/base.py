@@ -27,13 +27,13 @@ from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.io import models
-from polyseme.kernels import Array, Floats, SparseCounts, checked_sparse
+from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.perplexity import perplexity_of, score_tokens
 from polyseme.metrics.words import RELEVANCE, word_amounts
 from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
-from polyseme.utils import check_range, check_share, check_whole_number, word_names
+from polyseme.utils import check_integer, check_range, check_share, word_names
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
@@ -261,7 +261,7 @@ class TopicScores:
             Prints as text and in notebooks; `to_pandas()` and `to_polars()` return data frames.
         """
         check_is_fitted(self)
-        n_words = check_whole_number("n_words", n_words, least=1)
+        n_words = check_integer("n_words", n_words, least=1)
         amounts, names = word_amounts(self), names_of_words(self, vocabulary)
         words = words_of_amounts(amounts, names, n_words, relevance=check_share("relevance", relevance))
         has_documents = hasattr(self, "doc_topic_")  # not after partial_fit
@@ -309,7 +309,7 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     check_not_shards(estimator, X)
     _check_numeric(X)
-    given = checked_sparse(X)
+    given = check_sparse(X)
     X = validate_data(
         estimator,
         given,
@@ -322,7 +322,7 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     )
     if sp.issparse(X):
         if X is not given:
-            checked_sparse(X)  # converted from another format or from a data frame
+            check_sparse(X)  # converted from another format or from a data frame
         if X.indices.size > X.nnz:
             X = type(X)((X.data[: X.nnz], X.indices[: X.nnz], X.indptr), X.shape)
     if X.dtype == np.float16:

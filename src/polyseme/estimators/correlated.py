@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.logistic_normal import Normal, correlation, least_weight
+from polyseme.core.logistic_normal import Normal, correlation, min_weight
 from polyseme.core.model import Model
 from polyseme.core.shard import row_batches
 from polyseme.data.corpus import MemoryCorpus, training_corpora
@@ -21,7 +21,7 @@ from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.correlated import CorrelatedRun, InferredNormal, infer, start_point
 from polyseme.solvers.initialize import STARTS, given_pair, named_start
-from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
+from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
 
 COVARIANCES = ("full", "diagonal")
 INITS = ("plsa", *STARTS)
@@ -177,8 +177,8 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
             The fitted estimator.
         """
         K = check_n_topics(self.n_components)
-        n_init = check_whole_number("n_init", self.n_init, least=1)
-        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        n_init = check_integer("n_init", self.n_init, least=1)
+        max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
         for name, value, known in (("covariance", self.covariance, COVARIANCES), ("init", self.init, INITS)):
             if (isinstance(value, str) or name == "covariance") and value not in known:
@@ -300,7 +300,7 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
 
     def _weights(self, inferred: InferredNormal) -> Array:
         dtype = self.components_.dtype
-        return np.maximum(inferred.posterior.weights, least_weight(dtype)).astype(dtype)
+        return np.maximum(inferred.posterior.weights, min_weight(dtype)).astype(dtype)
 
     def _operands(self, doc_topic: Array) -> tuple[Array, Array]:
         dtype = self.components_.dtype

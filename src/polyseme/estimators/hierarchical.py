@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.factors import rows_to_one
+from polyseme.core.factors import normalize_rows
 from polyseme.core.shard import row_batches
 from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import MemoryCorpus, training_corpora
@@ -21,7 +21,7 @@ from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordAmounts, WordDocuments, token_amounts
 from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreePoint, TreeRun, begin, grow, leaf_topics
-from polyseme.utils import check_n_jobs, check_nonnegative, check_whole_number
+from polyseme.utils import check_integer, check_n_jobs, check_nonnegative
 
 SOLVERS = ("accelerated-em", "em")
 
@@ -207,8 +207,8 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         for name, value, known in (("init", self.init, tuple(STARTS)), ("solver", self.solver, SOLVERS)):
             if not isinstance(value, str) or value not in known:
                 raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
-        n_init = check_whole_number("n_init", self.n_init, least=1)
-        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        n_init = check_integer("n_init", self.n_init, least=1)
+        max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
@@ -298,7 +298,7 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         """
         check_is_fitted(self)
         tree, words = self.tree_, self._node_words(vocabulary, n_words)
-        levels = dict(tree.by_depth_first())
+        levels = dict(tree.depth_first())
         ids = list(range(len(tree.parents)))
         return frame(
             {
@@ -329,7 +329,7 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         check_is_fitted(self)
         words = self._node_words(vocabulary, n_words)
         lines = []
-        for node, level in self.tree_.by_depth_first():
+        for node, level in self.tree_.depth_first():
             text = ", ".join(words[node]) if words[node] else "(silent)"
             lines.append(f"{'  ' * level}{self.tree_.label(node)} ({100 * self.node_weights_[node]:.1f}%): {text}")
         return "\n".join(lines)
@@ -343,7 +343,7 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
     def _node_words(self, vocabulary: Sequence[str] | None, n_words: int) -> list[list[str]]:
         """Return the words shown for each node; silent nodes have none."""
         names = names_of_words(self, vocabulary)
-        return words_of_amounts(self._node_amounts(), names, check_whole_number("n_words", n_words, least=1))
+        return words_of_amounts(self._node_amounts(), names, check_integer("n_words", n_words, least=1))
 
     def _node_amounts(self) -> WordAmounts:
         """Return the expected counts by which the words of the nodes are ranked."""
@@ -389,10 +389,10 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         self.components_ = np.ascontiguousarray(leaf_topics(point)[:, :n_leaves].T)
         self.unigram_ = corpus.unigram
         self.active_topics_ = point.theta[:, :n_leaves].max(axis=0) > 0
-        empty = tree.speakers.any(axis=0) & (self.node_word_.sum(axis=1) == 0)
+        empty = tree.emitting_nodes.any(axis=0) & (self.node_word_.sum(axis=1) == 0)
         self.node_word_[empty] = self.unigram_
         if not self.active_topics_.all():  # a leaf without documents may have no words
-            self.components_ = rows_to_one(self.components_)
+            self.components_ = normalize_rows(self.components_)
         self.n_tokens_ = corpus.tokens
         self.history_ = fit.history
         self.n_iter_ = fit.n_iter
@@ -448,7 +448,7 @@ def _growth(growth: Any, tree: Tree) -> TreeGrowth | None:
     """Return the settings of growth from None, a number of leaves, or settings."""
     if growth is None:
         return None
-    settings = growth if isinstance(growth, TreeGrowth) else TreeGrowth(check_whole_number("growth", growth, least=2))
+    settings = growth if isinstance(growth, TreeGrowth) else TreeGrowth(check_integer("growth", growth, least=2))
     if settings.max_leaves < len(tree.leaves):
         raise InputError(
             f"growth allows at most {settings.max_leaves} leaves, but the tree has {len(tree.leaves)}: raise growth."

@@ -57,11 +57,11 @@ from polyseme.solvers.variational import (
     first_lambda,
     flat_topics,
     infer,
-    likely_factors,
     number_of_documents,
     padded_parameters,
+    plsa_factors,
 )
-from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
+from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
 
 MAP = "map"
 VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
@@ -253,8 +253,8 @@ class LDA(TopicScores, CountDecomposition):
         if isinstance(self.solver, str) and self.solver == MAP:
             return self._fit_map(X, sample_weight, feature_names)
         K = check_n_topics(self.n_components)
-        n_init = check_whole_number("n_init", self.n_init, least=1)
-        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        n_init = check_integer("n_init", self.n_init, least=1)
+        max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = _TOLERANCE if self.tol is None else check_nonnegative("tol", self.tol)
         solver = _variational_solver(self.solver)
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
@@ -372,7 +372,7 @@ class LDA(TopicScores, CountDecomposition):
             return given_pair(self.init, corpus, Model(K), rows)
         name = default if self.init == "auto" else self.init
         if name == "plsa":
-            return likely_factors(corpus, K, rng)
+            return plsa_factors(corpus, K, rng)
         theta, phi = named_start(name, corpus, Model(K), rng)
         if name == "random":
             phi = padded(flat_topics(corpus.counts.n_words, K, rng), phi.dtype)
@@ -503,7 +503,7 @@ def _partial_fit(
         growth = n_docs / max(seen, settings.total_documents or 0.0)
         lambda_ = _scaled_counts(padded_parameters(estimator.topic_word_dirichlet_), fixed.eta.values, growth)
     stream = PosteriorStream(settings, fixed, lambda_, n_docs, corpus.n_threads)
-    size = settings.batch_size or max(MIN_BATCH, settings.documents_a_batch(corpus.n_docs))
+    size = settings.batch_size or max(MIN_BATCH, settings.documents_per_batch(corpus.n_docs))
     for batch in batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), size):
         if batch.size > 0:
             stream.take(batch, rate(settings.offset, settings.decay, seen / batch.size))

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, training_data
-from polyseme.kernels import Array, Floats, checked_sparse, single_threaded_blas
-from polyseme.utils import check_whole_number
+from polyseme.kernels import Array, Floats, check_sparse, single_threaded_blas
+from polyseme.utils import check_integer
 
 _PAIRS_AT_ONCE = 1 << 16
 _NEARLY_PARALLEL = 0.999
@@ -318,7 +318,7 @@ def angles(X: Any, Y: Any = None) -> Floats:
 
 def unit_rows(X: Any) -> sp.csr_array:
     """Return rows of length one in float64; a row of zeros stays zero."""
-    matrix = sp.csr_array(checked_sparse(X), dtype=np.float64)
+    matrix = sp.csr_array(check_sparse(X), dtype=np.float64)
     lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     return sp.csr_array(matrix.multiply(1 / np.where(lengths > 0, lengths, 1)[:, np.newaxis]))
 
@@ -383,5 +383,5 @@ def _fix_signs(vectors: Floats) -> Floats:
 
 
 def _nearest(degrees: Floats, n: int) -> tuple[Array, Floats]:
-    order = np.argsort(degrees, axis=1, kind="stable")[:, : check_whole_number("n", n, least=1)]
+    order = np.argsort(degrees, axis=1, kind="stable")[:, : check_integer("n", n, least=1)]
     return order, np.take_along_axis(degrees, order, axis=1)

@@ -27,7 +27,7 @@ from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.kernels.threads import effective_threads
 from polyseme.solvers.initialize import pair_of_factors
-from polyseme.utils import as_random_state, check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
+from polyseme.utils import as_random_state, check_integer, check_n_jobs, check_n_topics, check_nonnegative
 
 LOSSES = ("kullback-leibler", "frobenius")
 
@@ -166,7 +166,7 @@ class NMF(CountDecomposition):
             raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
         if self.loss == "frobenius":
             check_nonnegative("tol", self.tol)
-            check_whole_number("n_init", self.n_init, least=1)
+            check_integer("n_init", self.n_init, least=1)
             check_n_jobs(self.n_jobs)
             return self._fit_frobenius(X, sample_weight, feature_names)
         if isinstance(X, DiskCorpus):

@@ -16,10 +16,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.factors import columns_to_one, rows_to_one
-from polyseme.core.fold_in import FoldedIn, fold_in, folded_rows
+from polyseme.core.factors import normalize_columns, normalize_rows
+from polyseme.core.fold_in import FoldedIn, fold_in, fold_in_shard
 from polyseme.core.model import FixedBackground, Model, as_background
-from polyseme.core.shard import counts_of, row_batches
+from polyseme.core.shard import as_counts, row_batches
 from polyseme.data.corpus import Corpus, MemoryCorpus, training_corpora
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
@@ -41,7 +41,7 @@ from polyseme.metrics.words import WordDocuments, tempered
 from polyseme.priors import as_prior
 from polyseme.progress import fit_progress
 from polyseme.solvers.base import FitResult, best_of, finish_fit, generators, run_to_end
-from polyseme.solvers.checkpoints import Checkpoint, FileCheckpointStore, name_of_fit
+from polyseme.solvers.checkpoints import Checkpoint, FileCheckpointStore, fit_digest
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start, random_topics
 from polyseme.solvers.online import (
     START_VARIANCE,
@@ -49,7 +49,7 @@ from polyseme.solvers.online import (
     Stream,
 )
 from polyseme.solvers.variational import number_of_documents
-from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_whole_number
+from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
 
 MIN_BATCH = 16
 """Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
@@ -257,8 +257,8 @@ class PLSA(TopicScores, CountDecomposition):
             The fitted estimator.
         """
         K = check_n_topics(self.n_components)
-        n_init = check_whole_number("n_init", self.n_init, least=1)
-        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        n_init = check_integer("n_init", self.n_init, least=1)
+        max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
         solver = with_early_stopping(self.early_stopping, as_solver(self.solver))
         n_jobs = check_n_jobs(self.n_jobs)
@@ -405,7 +405,7 @@ class PLSA(TopicScores, CountDecomposition):
             raise InputError(f"components and X must have the model's {self.components_.shape[1]} words.")
         model.unigram_, model.n_tokens_ = corpus.unigram, corpus.tokens
         without_topic = (given.sum(axis=0) == 0) & (model.unigram_ > 0)
-        given = rows_to_one(rows_to_one(given) + np.where(without_topic, model.unigram_, 0.0))
+        given = normalize_rows(normalize_rows(given) + np.where(without_topic, model.unigram_, 0.0))
         model.components_ = given.astype(self.components_.dtype)
         model.active_topics_ = np.ones(len(given), dtype=bool)
         if isinstance(X, DiskCorpus):
@@ -445,9 +445,7 @@ class PLSA(TopicScores, CountDecomposition):
         checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
         if checkpoint.path is None:
             raise InputError("checkpoint: Checkpoint needs a path, except for shards, which store the fit beside them.")
-        return FileCheckpointStore(
-            checkpoint.path, checkpoint.seconds, name_of_fit(self, corpus.by_doc, corpus.weights)
-        )
+        return FileCheckpointStore(checkpoint.path, checkpoint.seconds, fit_digest(self, corpus.by_doc, corpus.weights))
 
     def _starts(self, corpus: Any, model: Model, n_init: int, rows: Array | None) -> Any:
         """Yield padded pairs (theta, phi), one for each start. `rows` are the documents in the corpus (None: all)."""
@@ -467,7 +465,7 @@ class PLSA(TopicScores, CountDecomposition):
     def _folded_start(self, corpus: Any, model: Model) -> tuple[Any, Array]:
         """Return the topics of `init` and the documents folded in with them."""
         phi = given_topics(self.init[1], corpus, model)
-        return corpus.rows(partial(folded_rows, model, phi)), phi
+        return corpus.rows(partial(fold_in_shard, model, phi)), phi
 
     def _set_topics(self, fit: FitResult, corpus: Corpus) -> None:
         """Set the attributes that follow from the end of a fit."""
@@ -572,7 +570,7 @@ def next_documents(estimator: Any, X: Any, sample_weight: Any) -> tuple[MemoryCo
     is_fitted = hasattr(estimator, "components_")
     X, weights = training_data(estimator, X, sample_weight, reset=not is_fitted)
     dtype = estimator.components_.dtype if is_fitted else factor_dtype(estimator.dtype, X)
-    corpus = MemoryCorpus(counts_of(X, dtype), weights, n_threads)
+    corpus = MemoryCorpus(as_counts(X, dtype), weights, n_threads)
     if not is_fitted:
         return corpus, None
     if not hasattr(estimator, "n_documents_seen_"):
@@ -610,7 +608,7 @@ def _partial_fit(estimator: PLSA, X: Any, sample_weight: Any) -> None:
     seen = 0.0 if before is None else before.documents
     start = padded(_revive_words(joint), corpus.dtype, model.n_columns)
     stream = Stream(settings, model, start, seen, corpus.n_threads)
-    stream.read(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), settings.documents_a_batch(corpus.n_docs))
+    stream.read(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), settings.documents_per_batch(corpus.n_docs))
     _set_stream(estimator, stream, model, add_totals(corpus, before))
 
 
@@ -622,7 +620,7 @@ def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
     if not isinstance(estimator.init, str):
         return np.asarray(estimator.init[1], dtype=np.float64).T
     (rng,) = generators(estimator.random_state, 1)
-    unseen = columns_to_one(rng.standard_gamma(1 / START_VARIANCE, (corpus.n_words, K)))
+    unseen = normalize_columns(rng.standard_gamma(1 / START_VARIANCE, (corpus.n_words, K)))
     seen = random_topics(corpus, K, rng, variance=START_VARIANCE)
     return (1 - _UNSEEN_SHARE) * seen + _UNSEEN_SHARE * unseen
 

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from polyseme.core.factors import rows_to_one
+from polyseme.core.factors import normalize_rows
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition, check_not_shards, clear_fit, factor_dtype
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats
-from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners, onto_simplex
+from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners, project_to_simplex
 from polyseme.utils import check_n_topics, check_nonnegative, check_range, check_share
 
 _BLOCK_NUMBERS = 1 << 22
@@ -300,7 +300,7 @@ class RealTopicModel(Decomposition):
         return X
 
     def _set_fit(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
-        topics = rows_to_one(np.asarray(model.components_, dtype=np.float64))
+        topics = normalize_rows(np.asarray(model.components_, dtype=np.float64))
         clear_fit(self)
         self.model_ = model
         self.shift_ = simplex_map.shift
@@ -323,7 +323,7 @@ def _mapped_rows(
     for part in _row_blocks(X):
         mapped = simplex_map.to_simplex(X[part])
         below = _is_below(mapped)
-        mapped[below] = onto_simplex(mapped[below])
+        mapped[below] = project_to_simplex(mapped[below])
         yield part, np.where(mapped > np.finfo(dtype).eps, mapped, 0) * total
 
 
@@ -362,7 +362,7 @@ def _set_start(model: Any, topics: Floats, weights: Floats) -> dict[str, Any]:
 
 def _without_zeros(rows: Floats) -> Floats:
     """Return rows without zeros, because EM cannot change a zero."""
-    return rows_to_one(np.maximum(rows, 1e-6))
+    return normalize_rows(np.maximum(rows, 1e-6))
 
 
 def _is_below(mapped: Floats) -> Array:

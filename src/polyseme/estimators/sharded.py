@@ -27,7 +27,7 @@ from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import set_word_documents, tempered
 from polyseme.progress import fit_progress
 from polyseme.solvers.base import FitResult, Solver, best_of, chosen_solver, run_to_end
-from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, name_of_shard_fit
+from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, shard_fit_digest
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
@@ -82,8 +82,8 @@ def fit_shards(
         with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
 
             def fit_from(theta: Any, phi: Array) -> FitResult | None:
-                name = name_of_shard_fit(chosen, model, phi, settings)
-                place = corpus.working_in(name)
+                name = shard_fit_digest(chosen, model, phi, settings)
+                place = corpus.with_work_folder(name)
                 store = ShardCheckpointStore(place, name, shards.checkpoint_every, seconds)
                 start = theta, place.resident(phi)
                 return run_to_end(

@@ -13,16 +13,16 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.factors import columns_to_one
+from polyseme.core.factors import normalize_columns
 from polyseme.data.tensor import TensorCounts, new_tuples, operand
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, working_dtype
 from polyseme.estimators.tables import largest_items
-from polyseme.kernels import Array, checked_sparse, inner, padded
+from polyseme.kernels import Array, check_sparse, inner, padded
 from polyseme.kernels.threads import effective_threads
 from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
 from polyseme.solvers.tensor import TensorPoint, TensorRun, begin, fold_in, padded_point, random_start
-from polyseme.utils import check_n_jobs, check_n_topics, check_nonnegative, check_range, check_share, check_whole_number
+from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, check_range, check_share
 
 SOLVERS = ("accelerated-em", "em")
 _BLOCK_NUMBERS = 1 << 20
@@ -158,8 +158,8 @@ class TensorPLSA(CountDecomposition):
             The fitted estimator.
         """
         K = check_n_topics(self.n_components)
-        n_init = check_whole_number("n_init", self.n_init, least=1)
-        max_iter = check_whole_number("max_iter", self.max_iter, least=1)
+        n_init = check_integer("n_init", self.n_init, least=1)
+        max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
         if self.solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(map(repr, SOLVERS))}, got {self.solver!r}.")
@@ -295,7 +295,7 @@ class TensorPLSA(CountDecomposition):
         mode = self._mode(mode)
         if labels is None and self.mode_labels_ is not None:
             labels = self.mode_labels_[mode]
-        return largest_items(self.factors_[mode], labels, check_whole_number("n", n, least=1))
+        return largest_items(self.factors_[mode], labels, check_integer("n", n, least=1))
 
     @property
     def factors_(self) -> tuple[Array, ...]:
@@ -396,7 +396,7 @@ def _array_data(estimator: Any, X: Any, *, reset: bool) -> TensorData:
     if getattr(X, "ndim", 2) <= 2:
         X = count_data(estimator, X, reset=reset)
     if sp.issparse(X):
-        tensor = sp.coo_array(checked_sparse(X))
+        tensor = sp.coo_array(check_sparse(X))
         indices = tensor.coords if hasattr(tensor, "coords") else (tensor.row, tensor.col)  # scipy before 1.13
         coords, values = tuple(np.asarray(index, dtype=np.int64) for index in indices), tensor.data
     else:
@@ -499,4 +499,4 @@ def _given_start(init: Any, corpus: TensorCounts, K: int) -> TensorPoint:
     for numbers in (weights, *factors):
         if not np.isfinite(numbers).all() or (numbers < 0).any() or (numbers.sum(axis=0) <= 0).any():
             raise InputError("init: topic_weights and factors must be finite, non-negative, and no row all zeros.")
-    return padded_point(weights / weights.sum(), [columns_to_one(factor) for factor in factors], corpus.dtype)
+    return padded_point(weights / weights.sum(), [normalize_columns(factor) for factor in factors], corpus.dtype)

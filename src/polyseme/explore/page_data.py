@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.factors import rows_to_one, symmetric_view
+from polyseme.core.factors import normalize_rows, symmetric_view
 from polyseme.core.model import FixedBackground, Model
 from polyseme.core.shard import sparse_counts
 from polyseme.core.statistics import document_sums
@@ -366,7 +366,7 @@ def from_sklearn(
         lambda_ = np.asarray(model.components_, dtype=np.float64)
         alpha = np.full(len(lambda_), float(model.doc_topic_prior_))
         inference = Inference("variational", alpha=alpha, totals=lambda_.sum(axis=1))
-        topics, doc_topic = rows_to_one(lambda_), rows_to_one(weights)
+        topics, doc_topic = normalize_rows(lambda_), normalize_rows(weights)
     elif np.min(model.components_) >= 0:
         note = "New texts are folded in by likelihood (KL), not by this NMF's own transform."
         topics, doc_topic, inference = _normalize_factors(weights, model.components_, note)
@@ -421,7 +421,8 @@ def from_gensim(
     gamma, _ = model.inference(documents)
     inference = Inference("variational", alpha=np.asarray(model.alpha, dtype=np.float64), totals=lambda_.sum(axis=1))
     return PageData(
-        rows_to_one(lambda_), rows_to_one(np.asarray(gamma)), matrix, words, type(model).__name__, title, inference,
+        normalize_rows(lambda_), normalize_rows(np.asarray(gamma)), matrix, words, type(model).__name__, title,
+        inference,
         titles=_as_strings(titles), labels=_as_label_lists(labels), times=None if times is None else list(times),
         texts=_as_strings(texts),
     )  # fmt: skip
@@ -450,8 +451,8 @@ def pyldavis_arguments(model: Any, counts: Any = None, vocabulary: Sequence[str]
     data = page_data(model, counts, vocabulary)
     filled = data.tokens > 0
     return {
-        "topic_term_dists": rows_to_one(data.topic_word),
-        "doc_topic_dists": rows_to_one(np.asarray(data.doc_topic[filled], dtype=np.float64)),
+        "topic_term_dists": normalize_rows(data.topic_word),
+        "doc_topic_dists": normalize_rows(np.asarray(data.doc_topic[filled], dtype=np.float64)),
         "doc_lengths": data.tokens[filled],
         "vocab": list(data.vocabulary),
         "term_frequency": np.asarray(data.counts.sum(axis=0), dtype=np.float64).ravel(),
@@ -506,7 +507,7 @@ def _fitted_arrays(model: Any, counts: Any) -> tuple[Floats, Array, Inference]:
     if not hasattr(model, "doc_topic_") or not hasattr(model, "topic_weights_"):
         raise InputError(f"{type(model).__name__} has no distributions over words: the page is for PLSA, NMF and LDA.")
     doc_topic = model.doc_topic_ if len(model.doc_topic_) == counts.shape[0] else model.transform(counts)
-    topics = rows_to_one(np.asarray(model.components_, dtype=np.float64))
+    topics = normalize_rows(np.asarray(model.components_, dtype=np.float64))
     if hasattr(model, "topic_word_dirichlet_"):
         totals = np.asarray(model.topic_word_dirichlet_.sum(axis=1, dtype=np.float64))
         return topics, doc_topic, Inference("variational", alpha=np.asarray(model.doc_topic_prior_), totals=totals)
@@ -532,7 +533,7 @@ def _normalize_factors(W: Array, H: Array, note: str) -> tuple[Floats, Floats, I
     mass = np.asarray(W, dtype=np.float64) * sums
     empty = mass.sum(axis=1) == 0
     mass[empty] = mass.sum(axis=0) if mass.sum() > 0 else 1.0
-    return rows_to_one(H), rows_to_one(mass), Inference(note=note)
+    return normalize_rows(H), normalize_rows(mass), Inference(note=note)
 
 
 def _tree_nodes(model: Any) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from polyseme.kernels import Array
 from polyseme.text import Vectorizer
-from polyseme.text.languages import language_of, splitting_of_language, splitting_of_scikit_learn
-from polyseme.text.tokens import Characters, by_pattern
+from polyseme.text.languages import get_language, language_token_rules, scikit_learn_token_rules
+from polyseme.text.tokens import Characters, pattern_characters
 
 _DEFAULT_PATTERN = CountVectorizer().token_pattern
 _KIND_SHIFT = 24
@@ -32,8 +32,8 @@ def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], 
     reason = _unsupported(vectorizer, language)
     if reason:
         return _default_rules(reason)
-    rules = None if language is None else language_of(language)
-    splitting = splitting_of_scikit_learn(vectorizer) if rules is None else splitting_of_language(vectorizer, rules)
+    rules = None if language is None else get_language(language)
+    splitting = scikit_learn_token_rules(vectorizer) if rules is None else language_token_rules(vectorizer, rules)
     if splitting.words is not None:
         return _default_rules("The words were found by a pattern that needs Python's regular expressions.")
     forms, named = _forms(vectorizer)
@@ -74,7 +74,7 @@ def _unsupported(vectorizer: CountVectorizer, language: str | None) -> str:
 
 
 def _default_rules(reason: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    characters = by_pattern(_DEFAULT_PATTERN, True)
+    characters = pattern_characters(_DEFAULT_PATTERN, True)
     assert characters is not None
     values = {
         "reason": reason, "lowercase": True, "accents": "", "marks": [], "language": "", "normal": False,

@@ -66,7 +66,7 @@ def umask() -> int:
 # folders
 
 
-def take_place(new: Path, path: Path) -> None:
+def replace_folder(new: Path, path: Path) -> None:
     """Replace the folder `path` by the folder `new`.
 
     Linux exchanges the two names in one step. Other systems need two renames; `recover` completes a replacement that
@@ -86,7 +86,7 @@ def take_place(new: Path, path: Path) -> None:
         flush_to_disk(path.parent)
 
 
-def recover(path: Path) -> None:
+def recover_folder(path: Path) -> None:
     """Restore the folder `path` if its replacement was interrupted between the two renames."""
     if not path.exists() and _old_name(path).is_dir():
         os.rename(_old_name(path), path)

@@ -21,11 +21,11 @@ from polyseme.kernels.counts import (
     add_rows,
     aligned_empty,
     check_operands,
+    check_sparse,
     check_topics,
-    checked_sparse,
-    counts_fault,
     em_rows,
     em_words,
+    find_counts_error,
     inner,
     padded,
     padded_width,
@@ -33,7 +33,7 @@ from polyseme.kernels.counts import (
     weighted_sum,
     without_negligible,
 )
-from polyseme.kernels.threads import openmp_threads, side_by_side, single_threaded_blas
+from polyseme.kernels.threads import map_in_threads, openmp_threads, single_threaded_blas
 
 __all__ = [
     "Array",
@@ -45,16 +45,16 @@ __all__ = [
     "add_rows",
     "aligned_empty",
     "check_operands",
+    "check_sparse",
     "check_topics",
-    "checked_sparse",
-    "counts_fault",
     "em_rows",
     "em_words",
+    "find_counts_error",
     "inner",
+    "map_in_threads",
     "openmp_threads",
     "padded",
     "padded_width",
-    "side_by_side",
     "single_threaded_blas",
     "take_rows",
     "weighted_sum",

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from polyseme import _kernels
 from polyseme.errors import InputError
-from polyseme.kernels.threads import side_by_side
+from polyseme.kernels.threads import map_in_threads
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -424,7 +424,7 @@ class DenseCounts:
                 a = a * weights[block, np.newaxis].astype(a.dtype)
             return np.asarray(r.T @ a)
 
-        for block_sums in side_by_side(one_block, blocks, n_threads):
+        for block_sums in map_in_threads(one_block, blocks, n_threads):
             if word_sums is not None and block_sums is not None:
                 word_sums += block_sums
 
@@ -525,7 +525,7 @@ def check_topics(sums: Array) -> None:
         raise InputError("The model's topics contain NaN or infinity: fit the model again.")
 
 
-def checked_sparse(X: Any, name: str = "X") -> Any:
+def check_sparse(X: Any, name: str = "X") -> Any:
     """Return X. Raise InputError if X is sparse and its indices do not fit its shape."""
     if sp.issparse(X):
         fault = _sparse_fault(X)
@@ -534,7 +534,7 @@ def checked_sparse(X: Any, name: str = "X") -> Any:
     return X
 
 
-def counts_fault(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> str | None:
+def find_counts_error(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> str | None:
     """Return what is wrong with CSR counts read from a file, or None.
 
     In addition to a valid CSR matrix, no entry may be unused, and all values must be finite and non-negative.

@@ -64,7 +64,7 @@ def single_threaded_blas() -> Iterator[None]:
         _blas_limit.leave(own)
 
 
-def side_by_side(function: Callable[[Item], Result], items: list[Item], n_threads: int) -> Iterator[Result]:
+def map_in_threads(function: Callable[[Item], Result], items: list[Item], n_threads: int) -> Iterator[Result]:
     """Yield function(item) of each item, in order, computed by `n_threads` threads with single-threaded BLAS.
 
     The calling thread is one of them, and does all the work if the system refuses to start others. An item is started

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, checked_sparse
+from polyseme.kernels import Array, Floats, check_sparse
 
 WINDOWS = {"umass": None, "uci": 10, "npmi": 10, "c_v": 110}
 """Usual number of tokens in a window for each measure; None for whole documents."""
@@ -203,7 +203,7 @@ def coherence_of(counted: Cooccurrence, measure: str = "npmi") -> CoherenceRepor
 
 def cooccurrence_in_documents(topic_words: Array, counts: Any) -> Cooccurrence:
     """Count cooccurrences in the documents of a matrix of counts (documents x words, dense or sparse)."""
-    X = sp.csr_array(checked_sparse(counts, "counts") if sp.issparse(counts) else np.asarray(counts))
+    X = sp.csr_array(check_sparse(counts, "counts") if sp.issparse(counts) else np.asarray(counts))
     topic_words = checked_topic_words(topic_words, X.shape[1])
     words, places = np.unique(topic_words, return_inverse=True)
     places = places.reshape(topic_words.shape)

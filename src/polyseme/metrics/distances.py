@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.factors import rows_to_one
+from polyseme.core.factors import normalize_rows
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, checked_sparse
+from polyseme.kernels import Array, Floats, check_sparse
 
 METRICS = ("symmetric-kl", "hellinger", "cosine")
 
@@ -33,7 +33,7 @@ def word_topics(topic_word: Array, topic_weights: Floats) -> Floats:
         P(z|w); zeros for words that no topic has.
     """
     joint = np.asarray(topic_word, dtype=np.float64).T * np.asarray(topic_weights, dtype=np.float64)
-    return rows_to_one(joint)
+    return normalize_rows(joint)
 
 
 def distances(rows: Any, others: Any = None, metric: str = "hellinger", *, smoothing: float = 1e-3) -> Floats:
@@ -89,8 +89,8 @@ def _distributions(rows: Any) -> Any:
             raise InputError(f"Distances are between the rows of a matrix, got {values.ndim} dimensions.")
         _check_nonnegative(values)
         empty = values.sum(axis=1) == 0
-        return rows_to_one(np.where(empty[:, np.newaxis], 1.0, values))
-    P = sp.csr_array(checked_sparse(rows, "The table"), dtype=np.float64)
+        return normalize_rows(np.where(empty[:, np.newaxis], 1.0, values))
+    P = sp.csr_array(check_sparse(rows, "The table"), dtype=np.float64)
     _check_nonnegative(P.data)
     sums = np.asarray(P.sum(axis=1)).ravel()
     if (sums == 0).any():

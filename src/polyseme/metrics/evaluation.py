@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, checked_sparse
+from polyseme.kernels import Array, Floats, check_sparse
 from polyseme.metrics.clustering import Agreement, label_agreement
 from polyseme.metrics.coherence import WINDOWS, CoherenceReport, TokenSequences, coherence
 from polyseme.metrics.diversity import Redundancy, exclusivity, topic_diversity, topic_redundancy
@@ -157,7 +157,7 @@ def evaluate(
     unknown = [measure for measure in measures if measure not in WINDOWS]
     if unknown:
         raise InputError(f"measures must be among {', '.join(WINDOWS)}, got {unknown[0]!r}.")
-    counts = sp.csr_array(checked_sparse(X))
+    counts = sp.csr_array(check_sparse(X))
     tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     if not tokens.sum() > 0:
         raise InputError("The documents have none of the words that the model knows: there is nothing to evaluate.")

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from polyseme.core.factors import align
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, checked_sparse
+from polyseme.kernels import Array, Floats, check_sparse
 from polyseme.metrics.words import top_words
 
 
@@ -120,7 +120,7 @@ def bootstrap_stability(
         raise InputError(f"n_samples must be at least 1, got {n_samples}.")
     if not hasattr(model, "components_"):
         raise InputError("The model has no topics yet: call fit first.")
-    counts = sp.csr_array(checked_sparse(X)) if sp.issparse(X) else np.asarray(X)
+    counts = sp.csr_array(check_sparse(X)) if sp.issparse(X) else np.asarray(X)
     rng = np.random.default_rng(random_state)
     n_docs = counts.shape[0]
     runs = []

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from polyseme.core.statistics import DocumentSums, document_sums
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, checked_sparse
+from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
 from polyseme.metrics.clustering import label_numbers
 
 RELEVANCE = 0.5
@@ -205,7 +205,7 @@ def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple
     """
     if not prior > 0:
         raise InputError(f"prior must be above 0, got {prior}.")
-    X = sp.csr_array(checked_sparse(counts, "counts"))
+    X = sp.csr_array(check_sparse(counts, "counts"))
     names, numbers = label_numbers(labels, X.shape[0])
     known = np.flatnonzero(numbers >= 0)
     membership = sp.csr_array(

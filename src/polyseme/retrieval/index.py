@@ -54,7 +54,7 @@ from polyseme.retrieval.senses import (
     word_documents,
     word_topic_tokens,
 )
-from polyseme.utils import check_whole_number
+from polyseme.utils import check_integer
 
 _QUERIES_AT_ONCE = 64
 _NO_WORDS = "The query has no words that the index knows."
@@ -221,7 +221,7 @@ class SearchIndex:
         SearchIndex
             This object.
         """
-        size = check_whole_number("n_components", n_components, least=1)
+        size = check_integer("n_components", n_components, least=1)
         self.scoring.lsi = SingularSpace.of(self.counts, weighting, size)
         return self
 
@@ -340,7 +340,7 @@ class SearchIndex:
             The documents, best first.
         """
         space = self.scoring.topics()
-        if check_whole_number("topic", topic, least=0) >= space.sizes[0]:
+        if check_integer("topic", topic, least=0) >= space.sizes[0]:
             raise InputError(f"topic must be a number from 0 to {space.sizes[0] - 1}, got {topic!r}.")
 
         def explain(row: int) -> list[WordScore]:
@@ -349,7 +349,7 @@ class SearchIndex:
             return merge_word_scores([(counts.indices, tokens)], self.vocabulary, np.empty(0, int), counts.indices)
 
         tokens = topic_tokens(space, self.counts, topic)
-        best = best_rows(tokens, check_whole_number("k", k, least=1))
+        best = best_rows(tokens, check_integer("k", k, least=1))
         return [self._hit(rank, int(row), {"latent": float(tokens[row])}, explain) for rank, row in enumerate(best, 1)]
 
     def senses(self, word: str, *, least: float = 0.1, n_words: int = 10, n_documents: int = 3) -> list[Sense]:
@@ -404,9 +404,7 @@ class SearchIndex:
             The words, largest weight first.
         """
         space = self.scoring.topics()
-        words, weights = find_related_words(
-            space, self.column_of(word), self.counts, check_whole_number("k", k, least=1)
-        )
+        words, weights = find_related_words(space, self.column_of(word), self.counts, check_integer("k", k, least=1))
         return [RelatedWord(self.vocabulary[w], float(weight)) for w, weight in zip(words, weights, strict=True)]
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -523,7 +521,7 @@ class SearchIndex:
     def _search(
         self, queries: Any, k: int, method: str, settings: MethodSettings, excluded: int | None = None
     ) -> Iterator[Results]:
-        k = check_whole_number("k", k, least=1)
+        k = check_integer("k", k, least=1)
         for start in range(0, queries.shape[0], _QUERIES_AT_ONCE):
             batch = queries[start : start + _QUERIES_AT_ONCE] if queries.shape[0] > 1 else queries
             parts = self.scoring.parts(batch, settings)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, checked_sparse
+from polyseme.kernels import Array, Floats, check_sparse
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def sparse_row(matrix: Any, row: int) -> SparseRow:
 def checked_counts(counts: Any, n_words: int, what: str) -> Any:
     """Return `counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
     try:
-        given = checked_sparse(counts, what) if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
+        given = check_sparse(counts, what) if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
         matrix = sp.csr_array(given, copy=False).astype(np.float64, copy=False)
     except InputError:
         raise

@@ -64,7 +64,7 @@ from polyseme.estimators.lsa import LSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded, single_threaded_blas
 from polyseme.retrieval.queries import SparseRow, sparse_row, used_columns
 from polyseme.solvers import HeldOutTempered
-from polyseme.utils import check_share, check_whole_number
+from polyseme.utils import check_integer, check_share
 
 WEIGHTINGS = ("tf", "tfidf", "bm25")
 K1, B = 1.2, 0.75
@@ -513,7 +513,7 @@ def fit_topic_space(
     """Fit a model for each number of topics, by tempered EM with held-out tokens."""
     if not sizes:
         raise InputError("n_components must name at least one number of topics.")
-    checked = [check_whole_number("n_components", size, least=1) for size in sizes]
+    checked = [check_integer("n_components", size, least=1) for size in sizes]
     models = [
         PLSA(
             size, solver=HeldOutTempered(patience=10, tries=2), max_iter=_MAX_ITERATIONS, n_jobs=n_jobs,

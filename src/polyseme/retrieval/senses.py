@@ -20,7 +20,7 @@ from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordAmounts, shown_words, tempered, topic_words
 from polyseme.retrieval.queries import SparseRow, best_rows
 from polyseme.retrieval.scores import TopicSpace
-from polyseme.utils import check_share, check_whole_number
+from polyseme.utils import check_integer, check_share
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def find_senses(
 ) -> list[SenseIndices]:
     """Return the senses of a word in a space of one model, largest first. `word_documents` computes `amounts`."""
     least = check_share("least", least)
-    n_words = check_whole_number("n_words", n_words, least=1)
-    n_documents = check_whole_number("n_documents", n_documents, least=0)
+    n_words = check_integer("n_words", n_words, least=1)
+    n_documents = check_integer("n_documents", n_documents, least=0)
     shares = topic_shares(space, word)
     shown = shown_words(amounts, n_words + 1)
     start, end = postings.indptr[word : word + 2]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.core.factors import align, rows_to_one
+from polyseme.core.factors import align, normalize_rows
 from polyseme.errors import InputError
 from polyseme.estimators.tables import words_of_model
 from polyseme.kernels import Array, Floats
@@ -57,8 +57,8 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
     a_columns, b_columns = (list(columns) for columns in zip(*shared, strict=True))
     a, b = first.model, second.model
     order, distance = align(
-        rows_to_one(a.components_[:, a_columns].astype(np.float64)),
-        rows_to_one(b.components_[:, b_columns].astype(np.float64)),
+        normalize_rows(a.components_[:, a_columns].astype(np.float64)),
+        normalize_rows(b.components_[:, b_columns].astype(np.float64)),
     )
     a_tops, b_tops = (words_of_model(run.model, run.vocabulary, n_words) for run in (first, second))
     pairs = []

@@ -1,7 +1,7 @@
 """Documents of a run: counts, metadata and texts, and the files that store them.
 
 A run in memory stores its metadata in one file documents.parquet. A run of shards stores it in a folder of that name
-with one Parquet file for every DOCUMENTS_A_PIECE documents. The texts are Parquet files of some megabytes in texts/.
+with one Parquet file for every DOCUMENTS_PER_PIECE documents. The texts are Parquet files of some megabytes in texts/.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from polyseme.io import checks
 from polyseme.io.checks import Check
 from polyseme.io.files import write_atomically
 from polyseme.io.parquet import read_frame, read_frames, write_frame
-from polyseme.kernels import Array, counts_fault
+from polyseme.kernels import Array, find_counts_error
 from polyseme.text import Vectorizer
 
 COUNTS_FILE, VECTORIZER_FILE, DOCUMENTS_FILE = "counts.safetensors", "vectorizer.json", "documents.parquet"
@@ -33,7 +33,7 @@ COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
 """Metadata of each document."""
 EXCERPT_LENGTH = 300
 TEXTS_FOLDER = "texts"
-DOCUMENTS_A_PIECE = 1 << 16
+DOCUMENTS_PER_PIECE = 1 << 16
 _CACHED_PIECES = 8
 _CHARACTERS_PER_FILE = 2**25
 
@@ -150,7 +150,7 @@ def read_counts(folder: Path) -> Any:
         parts = load_file(path)
         rows, columns = (int(size) for size in parts["shape"].ravel())
         values, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
-        fault = counts_fault(indptr, indices, values, (rows, columns))
+        fault = find_counts_error(indptr, indices, values, (rows, columns))
         if fault is not None:
             raise ValueError(fault)
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, OverflowError) as error:
@@ -206,14 +206,14 @@ class DocumentWriter:
             return
         pieces = Pieces(folder)
         last = pieces.frame(len(pieces) - 1, COLUMNS).select(COLUMNS)
-        if len(last) < DOCUMENTS_A_PIECE:
+        if len(last) < DOCUMENTS_PER_PIECE:
             self._rows = last.rows()
-        self._files = len(pieces) - (len(last) < DOCUMENTS_A_PIECE)
+        self._files = len(pieces) - (len(last) < DOCUMENTS_PER_PIECE)
 
     def add(self, row: Sequence[Any]) -> None:
         """Add a document, with one value for each of COLUMNS."""
         self._rows.append(row)
-        if len(self._rows) == DOCUMENTS_A_PIECE:
+        if len(self._rows) == DOCUMENTS_PER_PIECE:
             self.close()
 
     def close(self) -> None:
@@ -301,7 +301,7 @@ class DocumentNames(Sequence[str]):
             return [self[each] for each in range(*row.indices(len(self)))]
         if not 0 <= row < len(self):
             raise IndexError(row)
-        number, place = divmod(row, DOCUMENTS_A_PIECE)
+        number, place = divmod(row, DOCUMENTS_PER_PIECE)
         if number >= len(self._pieces):
             raise self._missing()
         if number not in self._cache:

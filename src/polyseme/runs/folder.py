@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from polyseme.errors import InputError
-from polyseme.io.files import flush_to_disk, locked, recover, take_place, umask
+from polyseme.io.files import flush_to_disk, locked, recover_folder, replace_folder, umask
 
 RUN_FILE = "run.json"
 """File that makes a folder a run."""
@@ -25,14 +25,14 @@ FITTED_FILE = "fitted.json"
 
 def check_is_run(path: Path) -> None:
     """Raise InputError if the folder is not a run."""
-    recover(path.absolute())
+    recover_folder(path.absolute())
     if not (path / RUN_FILE).is_file():
         raise InputError(f"{path} is not a run: make one with polyseme fit.")
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Raise InputError if a run cannot be written to `path`; only a run may be overwritten."""
-    recover(path)
+    recover_folder(path)
     if not path.exists():
         return
     is_run = (path / RUN_FILE).is_file()
@@ -77,7 +77,7 @@ def atomic_folder(path: Path, *, overwrite: bool = False, resume: bool = False) 
                 (work / name).unlink(missing_ok=True)
             os.chmod(work, 0o777 & ~umask())
             flush_all(work)
-            take_place(work, path)
+            replace_folder(work, path)
         except BaseException as error:
             resumable = any((work / name).exists() for name in (CHECKPOINT_FILE, SHARDS_FOLDER))
             if not (resumable and (work / UNFINISHED_FILE).exists()):

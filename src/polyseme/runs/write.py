@@ -37,7 +37,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
 
 
-def harmless(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """Return the text of a cell, quoted if a spreadsheet would read it as a formula."""
     return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
 
@@ -58,7 +58,15 @@ def topics_csv(
         words = " ".join(shown[topic])
         best = "; ".join(documents[document] for document in found.documents[topic])
         numbers = (f"{weights[topic]:.6f}", f"{found.fit[topic]:.6f}")
-        writer.writerow([topic, harmless(topic_names.get(str(topic), "")), *numbers, harmless(words), harmless(best)])
+        writer.writerow(
+            [
+                topic,
+                escape_formula(topic_names.get(str(topic), "")),
+                *numbers,
+                escape_formula(words),
+                escape_formula(best),
+            ]
+        )
     return text.getvalue()
 
 

@@ -33,7 +33,7 @@ from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.perplexity import perplexity_of
 from polyseme.solvers.initialize import named_start
 from polyseme.solvers.masked import fit_seen
-from polyseme.utils import check_n_jobs, check_nonnegative, check_share, check_whole_number
+from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check_share
 
 COMPLETION, FOLDED_IN, MASKED = "completion", "folded in", "masked entries"
 KINDS = (COMPLETION, FOLDED_IN)
@@ -250,14 +250,14 @@ def fit_masked(
         The factors, which predict the hidden entries.
     """
     X = count_data(PLSA(), X, reset=True)
-    K = check_whole_number("n_components", n_components, least=1)
+    K = check_integer("n_components", n_components, least=1)
     counts = sparse_counts(X, factor_dtype(dtype, X))
     mask = _as_mask(hidden, (counts.n_docs, counts.n_words))
     seen, _ = split_hidden(counts, mask)
     corpus = MemoryCorpus(seen, None, effective_threads(check_n_jobs(n_jobs)))
     if not corpus.tokens > 0:
         raise InputError("There is nothing to fit: every count is hidden or zero.")
-    max_iter = check_whole_number("max_iter", max_iter, least=1)
+    max_iter = check_integer("max_iter", max_iter, least=1)
     return _fit_unmasked(corpus, mask, K, max_iter, check_nonnegative("tol", tol), random_state)
 
 
@@ -270,7 +270,7 @@ class DocumentFold(NamedTuple):
 
 def document_folds(n_documents: int, n_folds: int, seed: int = 0) -> list[DocumentFold]:
     """Return `n_folds` random folds of nearly equal size, in which every document is held out once."""
-    n_folds = check_whole_number("n_folds", n_folds, least=2)
+    n_folds = check_integer("n_folds", n_folds, least=2)
     if n_documents < n_folds:
         raise InputError(
             f"n_folds={n_folds} is more than the {n_documents} documents: use at most {n_documents} folds."
@@ -288,7 +288,7 @@ def token_folds(counts: SparseCounts, n_folds: int, seed: int = 0) -> Iterator[t
 
     The fold of a token does not depend on the other documents.
     """
-    n_folds = check_whole_number("n_folds", n_folds, least=2)
+    n_folds = check_integer("n_folds", n_folds, least=2)
     for held_out in split_in_parts(counts, n_folds, seed):
         yield counts.with_values(counts.values - held_out), counts.with_values(held_out)
 
@@ -506,7 +506,7 @@ def _by_entries(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, s
         raise InputError(f"kind must be {COMPLETION!r} where entries are masked, got {kind!r}.")
     _check_plain(model)
     counts = sparse_counts(X, factor_dtype(model.dtype, X))
-    n_folds = check_whole_number("n_folds", n_folds, least=2)
+    n_folds = check_integer("n_folds", n_folds, least=2)
     for mask in diagonal_masks(counts.n_docs, counts.n_words, n_folds, seed):
         seen, hidden = split_hidden(counts, mask)
         corpus = MemoryCorpus(seen, None, effective_threads(model.n_jobs))

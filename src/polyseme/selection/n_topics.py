@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.core.factors import rows_to_one
+from polyseme.core.factors import normalize_rows
 from polyseme.errors import InputError
 from polyseme.estimators.base import count_data
 from polyseme.estimators.plsa import PLSA
@@ -44,7 +44,7 @@ from polyseme.selection.cross_validation import (
     score_documents,
 )
 from polyseme.solvers import Tempered
-from polyseme.utils import check_share, check_whole_number
+from polyseme.utils import check_integer, check_share
 
 VALUES = 10
 """Number of values that a long range is reduced to."""
@@ -226,11 +226,11 @@ def select_n_topics(
     estimator = _checked_estimator(estimator, n_jobs, random_state)
     X = count_data(clone(estimator), X, reset=True)
     if max_documents is not None:
-        X = _sample_rows(X, check_whole_number("max_documents", max_documents, least=2), random_state)
+        X = _sample_rows(X, check_integer("max_documents", max_documents, least=2), random_state)
     values = _values_to_try(n_topics, X.shape)
-    folds_run = check_whole_number("folds_run", folds_run, least=1)
+    folds_run = check_integer("folds_run", folds_run, least=1)
     folds = document_folds(X.shape[0], n_folds, random_state)[:folds_run]
-    warm_iterations = check_whole_number("warm_iterations", warm_iterations, least=1)
+    warm_iterations = check_integer("warm_iterations", warm_iterations, least=1)
     path = TopicPath(
         estimator,
         X,
@@ -251,8 +251,8 @@ def select_n_topics(
 def spread_values(least: int, largest: int, n_values: int = VALUES) -> list[int]:
     """Return about `n_values` integers from `least` to `largest` that increase by a constant factor."""
     least, largest = (
-        check_whole_number("the least number", least, least=1),
-        check_whole_number("the largest number", largest, least=1),
+        check_integer("the least number", least, least=1),
+        check_integer("the largest number", largest, least=1),
     )
     if largest < least:
         raise InputError(f"The range of numbers of topics is empty: {largest} is less than {least}.")
@@ -286,7 +286,7 @@ def _values_to_try(n_topics: Iterable[int] | None, shape: tuple[int, int]) -> li
     if isinstance(n_topics, range) and len(n_topics) > 2 * VALUES:
         values = spread_values(min(n_topics), max(n_topics))
     else:
-        values = sorted({check_whole_number("a number of topics", value, least=1) for value in n_topics})
+        values = sorted({check_integer("a number of topics", value, least=1) for value in n_topics})
     if not values:
         raise InputError("n_topics is empty: give at least one number of topics.")
     return values
@@ -375,9 +375,9 @@ class TopicPath:
         if larger is None:
             return model
         fewer = merge_topics(larger, n_topics)
-        unigram = rows_to_one(fewer.tokens[np.newaxis] @ fewer.components)
+        unigram = normalize_rows(fewer.tokens[np.newaxis] @ fewer.components)
         start = (
-            (1 - _START_SMOOTHING) * rows_to_one(fewer.doc_topic) + _START_SMOOTHING / n_topics,
+            (1 - _START_SMOOTHING) * normalize_rows(fewer.doc_topic) + _START_SMOOTHING / n_topics,
             (1 - _START_SMOOTHING) * fewer.components + _START_SMOOTHING * unigram,
         )
         return model.set_params(init=start, n_init=1, max_iter=min(self._warm_iterations, model.max_iter))
@@ -449,7 +449,7 @@ def merge_topics(topics: Topics, n_topics: int) -> Topics:
         others = np.flatnonzero(remaining)
         others = others[others != first]
         costs[np.minimum(first, others), np.maximum(first, others)] = _costs(counts, int(first), others)
-    return Topics(theta[:, remaining], rows_to_one(counts[remaining]), counts[remaining].sum(axis=1))
+    return Topics(theta[:, remaining], normalize_rows(counts[remaining]), counts[remaining].sum(axis=1))
 
 
 def merge_costs(components: Array, tokens: Floats) -> Floats:

@@ -15,7 +15,7 @@ from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.kernels.threads import effective_threads
 from polyseme.selection.cross_validation import as_probabilistic
 from polyseme.selection.n_topics import Selection, merge_costs, select_n_topics
-from polyseme.utils import MOST, check_nonnegative
+from polyseme.utils import MAX_COUNT, check_nonnegative
 
 _MIN_TOKENS = 2.0
 """Documents with fewer tokens of a topic are not used to split it."""
@@ -152,7 +152,9 @@ def _own_tokens(counts: SparseCounts, weights: Array, words: Array, q: Array) ->
     rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
     share: Floats = np.divide(weights[rows] * words[counts.indices], q, out=np.zeros_like(q), where=q > 0)
     tokens = counts.values * share
-    own = counts.with_values(np.where(tokens * MOST[counts.dtype] < 1, 0, tokens))  # a fit would refuse smaller counts
+    own = counts.with_values(
+        np.where(tokens * MAX_COUNT[counts.dtype] < 1, 0, tokens)
+    )  # a fit would refuse smaller counts
     return own.take(np.flatnonzero(own.totals >= _MIN_TOKENS))
 
 

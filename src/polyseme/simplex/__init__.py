@@ -14,7 +14,7 @@ for Signal Processing.
 
 from polyseme.simplex.corners import farthest_corners, minimum_volume_corners
 from polyseme.simplex.hull import Hull, SimplexDecomposition
-from polyseme.simplex.maps import SimplexMap, lift, lower, onto_simplex, orthonormal_basis
+from polyseme.simplex.maps import SimplexMap, lift, lower, orthonormal_basis, project_to_simplex
 
 __all__ = [
     "Hull",
@@ -24,6 +24,6 @@ __all__ = [
     "lift",
     "lower",
     "minimum_volume_corners",
-    "onto_simplex",
     "orthonormal_basis",
+    "project_to_simplex",
 ]

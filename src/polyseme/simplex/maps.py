@@ -126,7 +126,7 @@ class SimplexMap:
         return lower(np.asarray(P, dtype=np.float64) * self.scale + self.shift)
 
 
-def onto_simplex(P: Array) -> Floats:
+def project_to_simplex(P: Array) -> Floats:
     """Return the nearest distribution to each row of P: max(p - level, 0) with one level per row.
 
     Since the map preserves ratios of distances, it is also the nearest point for the data.

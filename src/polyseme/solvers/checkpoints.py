@@ -119,7 +119,7 @@ def _numbers(state: Snapshot) -> dict[str, Array]:
 # a fit in memory
 
 
-def name_of_fit(estimator: Any, counts: SparseCounts, weights: Floats | None) -> str:
+def fit_digest(estimator: Any, counts: SparseCounts, weights: Floats | None) -> str:
     """Return a digest of everything that determines the result of a fit: parameters and data."""
     ignored = ("n_jobs", "verbose")
     settings = {name: value for name, value in settings_of(estimator).items() if name not in ignored}
@@ -166,7 +166,7 @@ class ThetaFiles(Protocol):
     folder: Path
 
     def keep(self) -> None: ...
-    def let_go(self) -> None: ...
+    def remove_when_unused(self) -> None: ...
 
 
 class ShardedCorpus(Corpus, Protocol):
@@ -174,7 +174,7 @@ class ShardedCorpus(Corpus, Protocol):
 
     work: Path | None
 
-    def working_in(self, name: str) -> ShardedCorpus: ...
+    def with_work_folder(self, name: str) -> ShardedCorpus: ...
     def saved(self, theta: Any) -> ThetaFiles: ...
     def restored(self, folder: Path) -> Any: ...
     def resident(self, phi: Array) -> Any: ...
@@ -189,7 +189,7 @@ class ShardSettings(NamedTuple):
     tol: float
 
 
-def name_of_shard_fit(solver: Any, model: Model, phi: Array, settings: ShardSettings) -> str:
+def shard_fit_digest(solver: Any, model: Model, phi: Array, settings: ShardSettings) -> str:
     """Return a digest of everything that determines the result of a fit from shards."""
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         described = f"{solver!r} {model!r} {settings!r} {phi.dtype} {phi.shape}"
@@ -246,7 +246,7 @@ class ShardCheckpointStore:
         new = {theta.folder for theta in files.values()}
         for theta in self._files.values():
             if theta.folder not in new:
-                theta.let_go()
+                theta.remove_when_unused()
         self._files = files
         self._written = time.monotonic()
 

@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.core.fold_in import without_words
+from polyseme.core.fold_in import select_known_words
 from polyseme.core.logistic_normal import (
     Normal,
     Posterior,
     divergence,
-    fitted_normal,
+    fit_normal,
     improved,
     log_normalizer,
     operand,
@@ -55,7 +55,7 @@ def start_point(corpus: MemoryCorpus, theta: Array, phi: Array, n_topics: int, *
     mean -= mean.mean(axis=1, keepdims=True)
     posterior = Posterior(mean, np.full_like(mean, _START_VARIANCE))
     spread = Posterior(mean, np.ones_like(mean))
-    return CorrelatedPoint(posterior, fitted_normal(spread, prior_weights(corpus), diagonal=diagonal), phi)
+    return CorrelatedPoint(posterior, fit_normal(spread, prior_weights(corpus), diagonal=diagonal), phi)
 
 
 def prior_weights(corpus: MemoryCorpus) -> Floats:
@@ -95,7 +95,7 @@ class CorrelatedRun:
         next_posterior = improved(posterior, expected, corpus.totals, prior, n_threads=corpus.n_threads)
         ones = np.ones(phi.shape[1])
         next_phi, _ = em_words(phi, swept.word_sums, ones, corpus.word_totals, n_threads=corpus.n_threads)
-        next_prior = fitted_normal(next_posterior, self._weights, diagonal=self._diagonal)
+        next_prior = fit_normal(next_posterior, self._weights, diagonal=self._diagonal)
         return bound, CorrelatedPoint(next_posterior, next_prior, next_phi)
 
 
@@ -116,7 +116,7 @@ def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) ->
     word_sums = phi.sum(axis=1)
     check_topics(word_sums)
     known: Array = word_sums > 0
-    known_counts, _ = without_words(counts, known)
+    known_counts, _ = select_known_words(counts, known)
     K, totals = prior.mean.size, known_counts.totals
     variances = np.tile(1 / np.diag(prior.precision), (counts.n_docs, 1))
     posterior = Posterior(np.tile(prior.mean, (counts.n_docs, 1)), variances)

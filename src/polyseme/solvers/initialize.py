@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from polyseme.core.factors import columns_to_one
+from polyseme.core.factors import normalize_columns
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
@@ -31,7 +31,7 @@ _UNIGRAM_SHARE = 0.1
 def random_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
     """Return phi_wk ∝ unigram_w * e_wk; e has a gamma distribution with mean one (exponential if variance = 1)."""
     noise = rng.standard_gamma(1 / variance, (corpus.n_words, n_topics))
-    return columns_to_one(noise * corpus.unigram[:, np.newaxis])
+    return normalize_columns(noise * corpus.unigram[:, np.newaxis])
 
 
 def nndsvd_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
@@ -160,7 +160,7 @@ def _right_singular_vectors(corpus: MemoryCorpus, n_topics: int, rng: np.random.
 def _with_unigram(topics: Floats, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Mix a little of a random topic around the unigram into every topic; missing topics are random."""
     phi = random_topics(corpus, n_topics, rng)
-    found = columns_to_one(np.where(corpus.unigram[:, np.newaxis] > 0, topics, 0))
+    found = normalize_columns(np.where(corpus.unigram[:, np.newaxis] > 0, topics, 0))
     used = np.flatnonzero(found.sum(axis=0) > 0)
     phi[:, used] = (1 - _UNIGRAM_SHARE) * found[:, used] + _UNIGRAM_SHARE * phi[:, used]
     return phi

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polyseme.core.dirichlet import improve_documents, topic_sums, topics_term, word_operands
-from polyseme.core.model import Model, improve_docs
+from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import RunningMean
 from polyseme.data.corpus import Corpus, MemoryCorpus, StreamState, uniform_rows
@@ -90,7 +90,7 @@ class StepwiseEM:
         run.report = Report(*(state.numbers[name] for name in Report._fields))
         return run
 
-    def documents_a_batch(self, n_docs: int) -> int:
+    def documents_per_batch(self, n_docs: int) -> int:
         """Return the number of documents per batch.
 
         Parameters
@@ -153,7 +153,7 @@ class OnlineVariational:
     ) -> VariationalRun:
         return _OnlineVariationalRun(self, corpus, priors, start_point(corpus, priors, theta, phi)[0], rng)
 
-    def documents_a_batch(self, n_docs: int) -> int:
+    def documents_per_batch(self, n_docs: int) -> int:
         """Return the number of documents per batch.
 
         Parameters
@@ -231,7 +231,7 @@ class Stream:
     @property
     def joint(self) -> Array:
         """Return P(w, z), words x width."""
-        return self._mean.settled()
+        return self._mean.apply_scale()
 
     def _step(self, batch: Batch) -> tuple[float, float]:
         """Run the E-step of a batch and update the topics. Return sum x log P(w|d) and the number of tokens."""
@@ -260,7 +260,7 @@ class Stream:
             A = model.doc_operand(theta)
             row_sums = shard.row_sums(A, B)
             row_sums[:, model.n_topics :] = 0
-            theta = improve_docs(model, shard, theta, A, row_sums)
+            theta = m_step_docs(model, shard, theta, A, row_sums)
         return theta
 
 
@@ -343,7 +343,7 @@ class _StepwiseRun:
 
     def advance(self) -> None:
         seed = (self._settings.seed, self._passes)
-        size = self._settings.documents_a_batch(self._corpus.n_docs)
+        size = self._settings.documents_per_batch(self._corpus.n_docs)
         read = partial(_read_shard, self._settings, self.model, size, seed)
         start = StreamState(self._joint, float(self._passes * self._corpus.n_docs))
         end = self._corpus.in_turn(read, start, np.random.default_rng(seed))
@@ -421,7 +421,7 @@ class _OnlineVariationalRun:
     def advance(self) -> None:
         bound = 0.0
         order = self._rng.permutation(self._counts.n_docs)
-        step = self._settings.documents_a_batch(order.size)
+        step = self._settings.documents_per_batch(order.size)
         for batch in batches(self._counts, self._corpus.weights, order, step):
             rho = rate(self._settings.offset, self._settings.decay, self._batches)
             statistics = self._stream.take(batch, rho)

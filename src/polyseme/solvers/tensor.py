@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from polyseme.core.factors import columns_to_one
+from polyseme.core.factors import normalize_columns
 from polyseme.core.fold_in import MAX_STEPS, TOLERANCE
 from polyseme.data.tensor import TensorCounts, new_tuples, operand, row_max
 from polyseme.kernels import Array, Floats, SparseCounts, em_words, padded, padded_width
@@ -34,7 +34,7 @@ def random_start(corpus: TensorCounts, n_topics: int, rng: np.random.Generator) 
     factors = []
     for totals in corpus.totals:
         noise = rng.standard_exponential((totals.size, n_topics))
-        factors.append(columns_to_one(noise * totals[:, np.newaxis]))
+        factors.append(normalize_columns(noise * totals[:, np.newaxis]))
     return padded_point(np.full(n_topics, 1.0 / n_topics), factors, corpus.dtype)
 
 
@@ -73,7 +73,7 @@ def evaluate(corpus: TensorCounts, point: TensorPoint) -> EvaluatedPoint:
 def normalized(point: TensorPoint) -> TensorPoint:
     """Return the point with distributions that sum to one."""
     weights, *factors = point
-    return (weights / weights.sum(), *(columns_to_one(factor) for factor in factors))
+    return (weights / weights.sum(), *(normalize_columns(factor) for factor in factors))
 
 
 def begin(corpus: TensorCounts, start: TensorPoint, *, extrapolate: bool) -> TensorRun:

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from polyseme.core.factors import columns_to_one, rows_to_one
+from polyseme.core.factors import normalize_columns, normalize_rows
 from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model, e_step
 from polyseme.core.tree import Tree
@@ -130,7 +130,9 @@ def evaluate(corpus: MemoryCorpus, n_leaves: int, point: TreePoint) -> Evaluated
 
 def normalized(point: TreePoint) -> TreePoint:
     """Return the point with distributions that sum to one."""
-    return TreePoint(*(f(factor) for f, factor in zip((rows_to_one, columns_to_one, rows_to_one), point, strict=True)))
+    return TreePoint(
+        *(f(factor) for f, factor in zip((normalize_rows, normalize_columns, normalize_rows), point, strict=True))
+    )
 
 
 def begin(corpus: MemoryCorpus, tree: Tree, start: TreePoint, *, extrapolate: bool) -> TreeRun:
@@ -168,7 +170,7 @@ def _similarity_order(topics: Floats, tree: Tree) -> Array:
     if len(leaves) < 3:
         return np.arange(len(leaves))
     positions = {leaf: position for position, leaf in enumerate(leaves)}
-    from_left = [positions[node] for node, _ in tree.by_depth_first() if node in positions]
+    from_left = [positions[node] for node, _ in tree.depth_first() if node in positions]
     order = np.empty(len(leaves), dtype=np.intp)
     order[from_left] = leaves_list(linkage(np.sqrt(topics.T), method="average"))
     return order
@@ -180,13 +182,13 @@ def _point_of_topics(corpus: MemoryCorpus, tree: Tree, theta: Array, phi: Array)
     mass = weighted_sum(corpus.weighted_totals, theta, n_threads=corpus.n_threads)[: len(leaves)]
     damping = _damping(corpus)
     words = np.zeros((corpus.counts.n_words, n_nodes))
-    emitting = set(np.flatnonzero(tree.speakers.any(axis=0)).tolist())
+    emitting = set(np.flatnonzero(tree.emitting_nodes.any(axis=0)).tolist())
     for node in emitting:
         below = tree.leaves_below(node)
         topic = (phi[:, below] * mass[below]).sum(axis=1, dtype=np.float64)
         if emitting.intersection(tree.path(node)[:-1]):
             topic *= damping
-        words[:, node] = columns_to_one(topic[:, np.newaxis])[:, 0]
+        words[:, node] = normalize_columns(topic[:, np.newaxis])[:, 0]
     shares = np.zeros((padded_width(len(leaves)), padded_width(n_nodes)))
     for row, leaf in zip(shares, leaves, strict=False):
         first, *others = [node for node in tree.path(leaf) if node in emitting]
@@ -270,9 +272,9 @@ def _smooth_start(point: TreePoint, tree: Tree, corpus: MemoryCorpus) -> TreePoi
     """Mix a little of every leaf and word into a point: words that were only held out have probability zero in it."""
     theta, words = point.theta * (1 - _SMOOTHING), point.node_word * (1 - _SMOOTHING)
     theta[:, : len(tree.leaves)] += _SMOOTHING / len(tree.leaves)
-    emitting = np.flatnonzero(tree.speakers.any(axis=0))
+    emitting = np.flatnonzero(tree.emitting_nodes.any(axis=0))
     words[:, emitting] += (_SMOOTHING * corpus.unigram)[:, np.newaxis].astype(words.dtype)
-    return TreePoint(theta, columns_to_one(words), point.leaf_node)
+    return TreePoint(theta, normalize_columns(words), point.leaf_node)
 
 
 def _split(old: Tree, new: Tree, leaf: int, point: TreePoint, rng: np.random.Generator) -> TreePoint:
@@ -288,7 +290,7 @@ def _split(old: Tree, new: Tree, leaf: int, point: TreePoint, rng: np.random.Gen
     for position, node in enumerate(new.leaves):
         if node in new_leaves:
             theta[:, position] /= len(new_leaves)
-            words[:, node] = columns_to_one((own * rng.standard_exponential(own.size))[:, np.newaxis])[:, 0]
+            words[:, node] = normalize_columns((own * rng.standard_exponential(own.size))[:, np.newaxis])[:, 0]
             shares[position] /= 2
             shares[position, node] = 0.5
     return TreePoint(padded(theta, point.theta.dtype), padded(words, point.node_word.dtype), shares)

@@ -24,8 +24,8 @@ import numpy as np
 
 from polyseme.core.dirichlet import (
     Concentration,
-    DocumentSide,
-    WordSide,
+    DocumentPosteriors,
+    TopicPosteriors,
     improve_documents,
     topic_sums,
     topics_term,
@@ -144,7 +144,7 @@ def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats
     return np.asarray(noise / noise.sum(axis=0))
 
 
-def likely_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
+def plsa_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
     """Yield theta and phi (padded) after each of a few iterations of PLSA from a random start.
 
     Variational Bayes removes topics from documents early, because exp(psi(alpha)) is tiny, and they hardly come back.
@@ -160,9 +160,9 @@ def likely_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -
         yield run.theta, run.phi
 
 
-def likely_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return the last theta and phi of `likely_path`."""
-    *_, factors = likely_path(corpus, n_topics, rng)
+def plsa_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return the last theta and phi of `plsa_path`."""
+    *_, factors = plsa_path(corpus, n_topics, rng)
     return factors
 
 
@@ -313,14 +313,18 @@ class _BatchRun:
             lambda_, priors, bound, next_lambda.astype(lambda_.dtype), next_expected, next_priors
         )
 
-    def _improved(self, words: WordSide, alpha: Floats, expected: Array, steps: int, tol: float) -> DocumentSide:
+    def _improved(
+        self, words: TopicPosteriors, alpha: Floats, expected: Array, steps: int, tol: float
+    ) -> DocumentPosteriors:
         corpus = self._corpus
         return improve_documents(
             corpus.by_doc, words.operand, alpha, expected, totals=corpus.totals, weights=corpus.weights,
             steps=steps, tol=tol, n_threads=corpus.n_threads,
         )  # fmt: skip
 
-    def _restarted(self, words: WordSide, alpha: Floats, expected: Array, docs: DocumentSide) -> DocumentSide:
+    def _restarted(
+        self, words: TopicPosteriors, alpha: Floats, expected: Array, docs: DocumentPosteriors
+    ) -> DocumentPosteriors:
         """Start the documents from uniform weights, and use the result (in `expected`) where it is better."""
         restarted = uniform_counts(self._corpus.totals, alpha.size, expected.dtype)
         others = self._improved(words, alpha, restarted, _RESTART_STEPS, _RESTART_TOLERANCE)
@@ -328,7 +332,7 @@ class _BatchRun:
         expected[better] = restarted[better]
         return self._improved(words, alpha, expected, 0, 0.0)
 
-    def _document_bounds(self, words: WordSide, docs: DocumentSide) -> Floats:
+    def _document_bounds(self, words: TopicPosteriors, docs: DocumentPosteriors) -> Floats:
         """Return the contribution of each document to the bound, without the scales of the words, a constant."""
         logs = self._corpus.logs(docs.operand, words.operand)
         return logs + docs.terms

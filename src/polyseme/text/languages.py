@@ -37,8 +37,8 @@ from polyseme.text.tokens import (
     TokenRules,
     WordCounter,
     WordSequences,
-    by_pattern,
     language_characters,
+    pattern_characters,
     single_characters,
 )
 
@@ -148,7 +148,7 @@ LANGUAGES: dict[str, Language] = {
 _BY_CODE = {language.code: language for language in LANGUAGES.values() if language.code}
 
 
-def language_of(name: str) -> Language:
+def get_language(name: str) -> Language:
     """Return the language with an English name or an ISO 639-1 code."""
     language = LANGUAGES.get(name) or _BY_CODE.get(name)
     if language is None:
@@ -183,7 +183,7 @@ def detect_language(texts: list[str]) -> Language:
     return LANGUAGES[best] if evidence[best] > _MIN_STOP_WORD_SHARE * sum(tokens) else OTHER
 
 
-def splitting_of_scikit_learn(vectorizer: Any) -> TokenRules:
+def scikit_learn_token_rules(vectorizer: Any) -> TokenRules:
     """Return rules for the words that scikit-learn's analyzer finds, before n-grams are made.
 
     Words that are runs of one set of characters are found by compiled code; a tokenizer or another pattern runs in
@@ -195,7 +195,7 @@ def splitting_of_scikit_learn(vectorizer: Any) -> TokenRules:
     if unit != WORDS:
         return TokenRules(single_characters(lowercase), unit, prepare=prepare)
     stops = frozenset(vectorizer.get_stop_words() or ())
-    characters = by_pattern(vectorizer.token_pattern, lowercase) if vectorizer.tokenizer is None else None
+    characters = pattern_characters(vectorizer.token_pattern, lowercase) if vectorizer.tokenizer is None else None
     if characters is not None:
         return TokenRules(characters, unit, stops, prepare)
     return TokenRules(
@@ -204,7 +204,7 @@ def splitting_of_scikit_learn(vectorizer: Any) -> TokenRules:
     )  # fmt: skip
 
 
-def splitting_of_language(vectorizer: Any, language: Language) -> TokenRules:
+def language_token_rules(vectorizer: Any, language: Language) -> TokenRules:
     """Return rules for the words of a language, found by its characters or by a tokenizer of the user."""
     has_tokenizer = vectorizer.tokenizer is not None
     preprocess = vectorizer.build_preprocessor() if has_tokenizer else _preprocessor(vectorizer)

@@ -26,7 +26,7 @@ from polyseme.io.checks import (
     whole_number,
 )
 from polyseme.text.languages import LANGUAGES
-from polyseme.text.tokens import by_pattern
+from polyseme.text.tokens import pattern_characters
 
 FORMAT_VERSION = 1
 _OPTIONAL_ATTRIBUTES = ("language_", "forms_", "shown_")
@@ -147,7 +147,7 @@ def is_plain_pattern(pattern: str) -> bool:
     if len(pattern) > _MAX_PATTERN_LENGTH:
         return False
     try:
-        characters = by_pattern(pattern, True)
+        characters = pattern_characters(pattern, True)
     except (re.error, ValueError, OverflowError):
         return False
     return characters is not None and characters.min_length <= _MAX_WORD_LENGTH

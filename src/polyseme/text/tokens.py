@@ -76,7 +76,7 @@ class Characters:
 
 
 @cache
-def by_pattern(pattern: str, lowercase: bool) -> Characters | None:
+def pattern_characters(pattern: str, lowercase: bool) -> Characters | None:
     r"""Return the table that finds the words of `re.findall(pattern, text)`, or None if no table can.
 
     A table exists for patterns that repeat one set of characters C ([...] or \w). The matches of C+, CC+, C{3,} and

@@ -39,11 +39,11 @@ from polyseme.text.languages import (
     accepts_any_type,
     detect_language,
     find_phrases,
+    get_language,
     join_phrases,
-    language_of,
+    language_token_rules,
     name_stems,
-    splitting_of_language,
-    splitting_of_scikit_learn,
+    scikit_learn_token_rules,
     stem_words,
 )
 from polyseme.text.tokens import (
@@ -484,7 +484,7 @@ class Vectorizer(CountVectorizer):
         if self.keep_numbers is False or (self.keep_numbers is None and self.language_ is not None):
             allowed &= np.fromiter((not _is_number(word) for word in words), dtype=bool, count=len(words))
         if self.extra_stop_words is not None:
-            language = None if self.language_ is None else language_of(self.language_)
+            language = None if self.language_ is None else get_language(self.language_)
             stops = [word.lower() if self.lowercase else word for word in self.extra_stop_words]
             if language is not None:
                 stems = self._stems([language.normalize(word, self.lowercase) for word in stops], language)
@@ -531,23 +531,23 @@ class Vectorizer(CountVectorizer):
 
     def _token_rules(self, language: Language | None) -> TokenRules:
         if language is not None:
-            return splitting_of_language(self, language)
+            return language_token_rules(self, language)
         super().build_analyzer()  # runs scikit-learn's own checks of the pattern and the stop words
-        return splitting_of_scikit_learn(self)
+        return scikit_learn_token_rules(self)
 
     def _fitted_language(self) -> Language | None:
         if self.language is None and self.phrases is False:
             return None
         if not hasattr(self, "language_"):
             raise NotFittedError("With language or phrases a Vectorizer must be fitted first: call fit.")
-        return None if self.language_ is None else language_of(self.language_)
+        return None if self.language_ is None else get_language(self.language_)
 
     def _choose_language(self, documents: Iterator[list[str]]) -> tuple[Language | None, Iterator[list[str]]]:
         """Return the given or detected language, and an iterator over all documents."""
         if self.language is None:
             return None, documents
         if self.language != "auto":
-            return language_of(self.language), documents
+            return get_language(self.language), documents
         first = list(islice(documents, 1))
         return detect_language(list(chain.from_iterable(first))), chain(first, documents)
 
@@ -568,7 +568,7 @@ class Vectorizer(CountVectorizer):
         if self.language is None:
             return
         if self.language != "auto":
-            language_of(self.language)
+            get_language(self.language)
         if self.tokenizer is None and self.token_pattern != _DEFAULT_PATTERN:
             raise UnsupportedError("A language has its own words: leave token_pattern as it is, or give a tokenizer.")
         if self.vocabulary is not None and self._needs_order(OTHER):

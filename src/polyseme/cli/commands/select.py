@@ -86,7 +86,7 @@ def select(
     from polyseme.text import Vectorizer, read
 
     screen, notes = Console(), Console(stderr=True)
-    numbers = numbers_of(k)
+    numbers = parse_n_topics(k)
     path = plot or default_plot(inputs)
     kind = path.suffix.removeprefix(".").lower()
     if kind not in _PLOT_FORMATS:
@@ -115,7 +115,7 @@ def select(
     screen.print(f"{found.reason}\nPlot: {path}")
 
 
-def numbers_of(text: str | None) -> list[int] | None:
+def parse_n_topics(text: str | None) -> list[int] | None:
     """Return the numbers of topics in the value of -k: about ten for a:b, all for a:b:step, or a list a,b,c."""
     from polyseme.selection.n_topics import spread_values
 

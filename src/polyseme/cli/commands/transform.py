@@ -89,7 +89,7 @@ def _kind(output: Path | None, as_json: bool) -> str:
 def _encode(frame: Any, kind: str) -> bytes:
     import polars as pl
 
-    from polyseme.runs.write import harmless
+    from polyseme.runs.write import escape_formula
 
     if kind == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in frame.iter_rows(named=True)).encode()
@@ -97,6 +97,6 @@ def _encode(frame: Any, kind: str) -> bytes:
     if kind == "parquet":
         frame.write_parquet(content)
     else:
-        texts = [pl.col(name).map_elements(harmless, return_dtype=pl.String) for name in TEXT_COLUMNS]
+        texts = [pl.col(name).map_elements(escape_formula, return_dtype=pl.String) for name in TEXT_COLUMNS]
         frame.with_columns(texts).write_csv(content)
     return content.getvalue()
