@@ -254,6 +254,7 @@ def test_grid_search_prefers_the_number_of_themes():
         ({"topic_word_prior": 0}, InputError, r"topic_word_prior must be finite and greater than 0, got 0"),
         ({"doc_topic_prior": float("nan")}, InputError, r"doc_topic_prior must be finite and greater than 0, got nan"),
         ({"doc_topic_prior": [1, np.inf, 1]}, InputError, r"doc_topic_prior must be finite and greater than 0"),
+        ({"topic_word_prior": 1e300}, InputError, r"topic_word_prior must be between 1e-30 and 1e\+10, got 1e\+300"),
         ({"doc_topic_prior": "auto"}, InputError, r"doc_topic_prior must be None, a number, .*'symmetric-learned'"),
         ({"doc_topic_prior": {}}, InputError, r"doc_topic_prior must be None, a number, an array or a name"),
         ({"doc_topic_prior": True}, InputError, r"doc_topic_prior must be None, a number, an array or a name"),

@@ -361,7 +361,7 @@ class Estimators:
                 result, f"{name}: {use}", sums=name in SUMS_TO_ONE, negative=name in ("LSA", "RealTopicModel")
             )
         elif use in ("score", "perplexity", "completion_perplexity", "log_probability") and np.isnan(result):
-            if _known_tokens(estimator, new) < (20 if use == "completion_perplexity" else 1):
+            if _known_tokens(estimator, new) < (20 if use in ("score", "completion_perplexity") else 1):
                 return  # without words there is no perplexity, and half of a few words can be none
             raise WrongResult(f"{name}: {use} is not a number")
 
@@ -370,7 +370,9 @@ def _known_tokens(estimator: Any, new: Any) -> float:
     """Return the number of tokens of new data with words that the fit knows."""
     counts = new if sp.issparse(new) else np.asarray(new, dtype=np.float64)
     totals: Any = np.asarray(counts.sum(axis=0)).ravel()
-    return float(totals[estimator.unigram_ > 0].sum())
+    if hasattr(estimator, "unigram_"):  # a tensor has no words
+        totals = totals[estimator.unigram_ > 0]
+    return float(totals.sum())
 
 
 class Unbuilt:

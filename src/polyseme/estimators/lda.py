@@ -69,6 +69,8 @@ VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
 }
 INITS = ("auto", "plsa", *STARTS)
 LEARNED = {"symmetric-learned": SYMMETRIC, "asymmetric-learned": ASYMMETRIC}
+_MIN_PRIOR, _MAX_PRIOR = 1e-30, 1e10
+"""Priors that float32 can add to expected counts."""
 _TOLERANCE = 1e-4
 _MAP_TOLERANCE = 1e-2
 """Default of `tol` with solver="map", as in PLSA."""
@@ -539,7 +541,9 @@ def _set_posterior(estimator: LDA, stream: PosteriorStream, totals: SeenTotals) 
     estimator.topic_word_dirichlet_ = lambda_
     estimator.components_ = dirichlet_means(lambda_)
     estimator.doc_topic_prior_, estimator.topic_word_prior_ = stream.priors.alpha.values, eta
-    estimator.topic_weights_ = expected / expected.sum()
+    total = expected.sum()
+    # Counts that are tiny beside the prior vanish in lambda: then no topic has more of them than another.
+    estimator.topic_weights_ = expected / total if total > 0 else np.full(K, 1.0 / K)
     set_totals(estimator, totals)
 
 
@@ -572,4 +576,6 @@ def _concentration(name: str, value: Any, size: int, default: float) -> Concentr
         raise InputError(f"{name} has {values.size} numbers where {size} are needed: give one number, or {size}.")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise InputError(f"{name} must be finite and greater than 0, got {value!r}.")
+    if not ((values >= _MIN_PRIOR) & (values <= _MAX_PRIOR)).all():
+        raise InputError(f"{name} must be between {_MIN_PRIOR:g} and {_MAX_PRIOR:g}, got {value!r}.")
     return Concentration(np.array(np.broadcast_to(values, size)))

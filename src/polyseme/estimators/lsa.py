@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, training_data
 from polyseme.kernels import Array, Floats, check_sparse, single_threaded_blas
-from polyseme.utils import check_integer
+from polyseme.utils import check_integer, check_n_topics
 
 _PAIRS_AT_ONCE = 1 << 16
 _NEARLY_PARALLEL = 0.999
@@ -287,7 +287,7 @@ class LSA(CountDecomposition):
             return None, float(K)
         if isinstance(K, bool) or not isinstance(K, Integral) or K < 1:
             raise InputError(f"n_components must be a whole number of at least 1 or a share below 1, got {K!r}.")
-        return int(K), 1.0
+        return check_n_topics(K), 1.0
 
     def _vectors(self, counts: sp.csr_array) -> Array:
         A = weighted(counts, self.weights, self.word_weights_)

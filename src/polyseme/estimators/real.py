@@ -16,7 +16,7 @@ from polyseme.estimators.base import Decomposition, check_not_shards, clear_fit,
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats
 from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners, project_to_simplex
-from polyseme.utils import check_n_topics, check_nonnegative, check_range, check_share
+from polyseme.utils import MAX_COUNT, check_n_topics, check_nonnegative, check_range, check_share
 
 _BLOCK_NUMBERS = 1 << 22
 
@@ -139,6 +139,8 @@ class RealTopicModel(Decomposition):
             simplex_map = SimplexMap.tight(weighted_points, corners)
             original_parameters = _set_start(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
         rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=_row_dtype(model, X))
+        if total > MAX_COUNT[rows.dtype]:
+            raise InputError(f"total must be at most {MAX_COUNT[rows.dtype]:g} in {rows.dtype}, got {total:g}.")
         for part, mapped in _mapped_rows(simplex_map, X, total, rows.dtype):
             rows[part] = mapped
         options = {} if weights is None else {"sample_weight": weights}

@@ -61,7 +61,9 @@ RUN = {
 }
 """Fields of run.json."""
 COUNTED = {
-    "settings": object_with({"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}),
+    "settings": object_with(
+        {"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}, required=("reading", "counting", "fitting")
+    ),
     "facts": object_with(RUN),
 }
 """Fields of counted.json, of a fit that is not finished."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.data.disk import FIT_FOLDER
-from polyseme.errors import InputError
+from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.tables import largest, words_of_model
 from polyseme.io.checks import check_fields
 from polyseme.io.files import write_atomically
@@ -168,10 +168,16 @@ def write_fitted_shards(
     start = 0
     for number, frame in enumerate(pieces):
         rows = slice(start, start + len(frame))
+        if rows.stop > len(tokens):
+            break
         pieces.replace(
             number, add_topic_columns(frame.select(COLUMNS), tokens[rows], np.asarray(model.doc_topic_[rows]))
         )
-        start += len(frame)
+        start = rows.stop
+    if start != len(tokens):
+        raise ModelFileError(
+            f"{pieces.folder} does not have a row for each of the {len(tokens)} documents: fit again without --resume."
+        )
     write_topics(folder, model, shards, vocabulary, DocumentNames(pieces, shards.shape[0]), about)
     shutil.rmtree(shards.folder / FIT_FOLDER, ignore_errors=True)  # left by a fit that Ctrl-C stopped
     write_about(folder, about)
