@@ -84,9 +84,7 @@ def test_errors_are_one_line(folder: Path) -> None:
     (folder / "few.txt").write_text("one line of words\nanother line of words\nwords again", encoding="utf-8")
     result = run("select", "few.txt", "-k", "2:3", *OPTIONS, cwd=folder)
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1] == (
-        "polyseme: 3 documents cannot be parted into 5 folds: give at most 3 folds."
-    )
+    assert result.stderr.splitlines()[-1] == ("polyseme: --folds 5 is more than the 3 documents: use at most 3 folds.")
     result = run("select", "letters.txt", "--plot", "nowhere/choice.png", cwd=folder)
     assert result.exit_code == 1
     assert "--plot: the folder nowhere does not exist." in result.stderr

@@ -292,7 +292,7 @@ def test_solvers_without_support_raise_an_error(solver, parameters):
 
 @MODELS
 def test_a_model_with_a_background_has_no_nmf(kind):
-    with pytest.raises(UnsupportedError, match="has no NMF"):
+    with pytest.raises(UnsupportedError, match="is not a product of two factors"):
         fitted(kind(LAMBDA)).to_nmf()
 
 

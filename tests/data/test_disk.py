@@ -183,7 +183,7 @@ def test_models_and_solvers_that_need_all_documents_are_refused(shards):
         ({"solver": "scd"}, "needs all counts in memory: for shards use 'auto'"),
         ({"solver": "annealed"}, "needs all counts in memory"),
         ({"early_stopping": True}, "with shards leave it False"),
-        ({"checkpoint": "file"}, "leave checkpoint out"),
+        ({"checkpoint": "file"}, "Leave checkpoint out"),
         ({"background": JointBackground(0.1)}, "no JointBackground"),
         ({"doc_topic_prior": TopicSelection(0.1)}, "looks at all documents"),
         ({"init": "lsa"}, "init='random'"),

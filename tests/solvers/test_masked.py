@@ -180,12 +180,12 @@ def test_wrong_masks_raise_one_sentence(hidden, sentence):
 
 @pytest.mark.parametrize("model", [LDA(2), PLSA(2, solver="em"), PLSA(2, doc_topic_prior=1.1), PLSA(2, background=0.1)])
 def test_entries_are_masked_for_plain_likelihood_only(model):
-    with pytest.raises(UnsupportedError, match="Entries are masked for plain maximum likelihood"):
+    with pytest.raises(UnsupportedError, match="by='entries' fits plain maximum likelihood"):
         cross_validate(model, X, by="entries", n_folds=3)
 
 
 def test_too_many_folds_of_entries():
-    with pytest.raises(InputError, match="40 documents of 30 words cannot be parted into 31 folds"):
+    with pytest.raises(InputError, match="40 documents of 30 words cannot be divided into 31 folds"):
         cross_validate(PLSA(2), X, by="entries", n_folds=31)
 
 

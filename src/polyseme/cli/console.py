@@ -38,12 +38,12 @@ INTERRUPTED = 130
 
 _ARGUMENTS = (
     "categories", "encoding", "format", "id", "label", "language", "max_df", "max_iter", "min_df", "n_components",
-    "noise", "random_state", "sample", "text", "time", "title",
+    "n_folds", "noise", "random_state", "sample", "text", "time", "title",
 )  # fmt: skip
 """Python arguments that are also options of commands."""
-_OPTIONS = {"categories": "--category", "n_components": "-k", "random_state": "--seed"}
+_OPTIONS = {"categories": "--category", "n_components": "-k", "n_folds": "--folds", "random_state": "--seed"}
 """Options with a name other than that of the argument."""
-_ARGUMENT = re.compile(rf"(?<![\w-])({'|'.join(_ARGUMENTS)})=(?!=)")
+_ARGUMENT = re.compile(rf"(?<![\w-])({'|'.join(_ARGUMENTS)})=(?!=)(?=(\w?))")
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters of ASCII and Latin-1, except tab and line feed
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # characters that reorder the text of a line
@@ -139,7 +139,12 @@ def visible(text: str, *, one_line: bool = False) -> str:
 
 def with_option_names(message: str) -> str:
     """Return a message of the library with the names of options: `encoding=` becomes `--encoding`."""
-    return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[1], f"--{found[1].replace('_', '-')}"), message)
+
+    def option(found: re.Match[str]) -> str:
+        name = _OPTIONS.get(found[1], f"--{found[1].replace('_', '-')}")
+        return f"{name} " if found[2] else name  # a value follows
+
+    return _ARGUMENT.sub(option, message)
 
 
 def pluralize(number: int, noun: str) -> str:

@@ -116,7 +116,7 @@ def diagonal_masks(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[D
     """Return `n_folds` masks that hide every entry exactly once. Groups are random and of nearly equal size."""
     if min(n_docs, n_words) < n_folds:
         raise InputError(
-            f"{n_docs} documents of {n_words} words cannot be parted into {n_folds} folds of entries: use at most "
+            f"{n_docs} documents of {n_words} words cannot be divided into {n_folds} folds of entries: use at most "
             f"{min(n_docs, n_words)} folds."
         )
     rng = np.random.default_rng(seed)

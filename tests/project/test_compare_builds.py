@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-TOOLS = Path(__file__).resolve().parents[1] / "tools"
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.append(str(TOOLS))
 
 from comparison.compare import Outcome, compare_outcomes, compare_value, compare_values  # noqa: E402
