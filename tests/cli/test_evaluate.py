@@ -137,9 +137,9 @@ def test_smoothing_is_the_weight_of_the_unigram(folder: Path) -> None:
 
 
 def test_the_progress_bar_gets_every_step(folder: Path) -> None:
-    opened, told = open_run(folder / "run"), []
-    evaluate(opened.model, opened.counts, step=told.append)
-    assert len(told) == STEPS == len(set(told))
+    opened, steps = open_run(folder / "run"), []
+    evaluate(opened.model, opened.counts, step=steps.append)
+    assert len(steps) == STEPS == len(set(steps))
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,6 @@ def test_two_runs_are_aligned(once: Path) -> None:
     assert "30 documents in both" in table.stdout
     (once / "greek.txt").write_text("\u03b1\u03b2\u03b3 \u03b4\u03b5\u03b6", encoding="utf-8")
     assert run("fit", "greek.txt", "-k", "1", "-o", "greek", "-q", cwd=once).exit_code == 0
-    apart = run("compare", "run", "greek", cwd=once)
-    assert apart.exit_code == 1
-    assert "no word in common" in apart.stderr
+    disjoint = run("compare", "run", "greek", cwd=once)
+    assert disjoint.exit_code == 1
+    assert "no word in common" in disjoint.stderr

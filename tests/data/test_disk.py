@@ -185,7 +185,7 @@ def test_models_and_solvers_that_need_all_documents_are_refused(shards):
         ({"early_stopping": True}, "with shards leave it False"),
         ({"checkpoint": "file"}, "Leave checkpoint out"),
         ({"background": JointBackground(0.1)}, "no JointBackground"),
-        ({"doc_topic_prior": TopicSelection(0.1)}, "looks at all documents"),
+        ({"doc_topic_prior": TopicSelection(0.1)}, "compares documents"),
         ({"init": "lsa"}, "init='random'"),
     ]
     for settings, message in refused:
@@ -279,8 +279,8 @@ def test_a_fit_resumes_after_a_full_disk(shards, solver, every, monkeypatch):
         full_disk_after(patch, 9 * (len(shards.manifest.shards) + 2))
         with pytest.raises(OSError, match="No space"):
             PLSA(**SETTINGS, solver=solver).fit(open_shards(shards.folder, checkpoint_every=every))
-    looked = []
-    again = PLSA(**SETTINGS, solver=solver, callback=looked.append)
+    entries = []
+    again = PLSA(**SETTINGS, solver=solver, callback=entries.append)
     same_bits(again.fit(open_shards(shards.folder, checkpoint_every=every)), whole)
     assert not (shards.folder / FIT_FOLDER).exists()
 

@@ -47,8 +47,8 @@ def naive_bound(x, phi, mean, variance, mu, sigma):
     """A document's bound term by term, with its own best q(z) for every word; phi K x words."""
     K = len(mu)
     total = -0.5 * (K * np.log(2 * np.pi) + np.linalg.slogdet(sigma)[1])
-    apart = mean - mu
-    total -= 0.5 * (np.trace(np.linalg.solve(sigma, np.diag(variance))) + apart @ np.linalg.solve(sigma, apart))
+    difference = mean - mu
+    total -= 0.5 * (np.trace(np.linalg.solve(sigma, np.diag(variance))) + difference @ np.linalg.solve(sigma, difference))
     total += 0.5 * (np.log(variance).sum() + K * (np.log(2 * np.pi) + 1))
     zeta = np.exp(mean + variance / 2).sum()
     for w in np.flatnonzero(x):
@@ -231,8 +231,8 @@ def test_known_correlations_are_found_better_than_by_plsa():
         for errors, found, sigma_found in ((ours, model, model.covariance_), (theirs, plain, np.cov(logs.T))):
             order, distance = align(phi, found.components_)
             estimate = correlation(sigma_found)[np.ix_(order, order)][pairs]
-            apart = np.abs(found.doc_topic_[:, order] - theta).sum(axis=1)
-            errors.append([distance.mean(), apart.mean(), np.abs(truth - estimate).mean()])
+            difference = np.abs(found.doc_topic_[:, order] - theta).sum(axis=1)
+            errors.append([distance.mean(), difference.mean(), np.abs(truth - estimate).mean()])
             if found is model:
                 same_sign = np.sign(truth) == np.sign(estimate)
                 agreement.append([spearmanr(truth, estimate)[0], same_sign[strong].mean()])

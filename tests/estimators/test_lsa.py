@@ -168,9 +168,9 @@ def test_synonyms_are_near_in_the_latent_space():
     assert degrees[0] < 10
     assert degrees[1] < 10
     assert (degrees[2:] > 80).all()
-    numbers, apart = model.nearest(query, n=2)
+    numbers, distances = model.nearest(query, n=2)
     assert sorted(numbers[0]) == [0, 1]
-    assert apart[0, 0] <= apart[0, 1]
+    assert distances[0, 0] <= distances[0, 1]
     near, _ = model.nearest_words(words.index("car"), n=4)
     assert set(near[0]) == {0, 1, 2, 3}
     assert np.array_equal(model.angles(query, documents), model.angles(query))

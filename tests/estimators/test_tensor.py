@@ -235,9 +235,9 @@ def test_held_out_counts_choose_the_number_of_topics():
     scores = [fitted(X - held_out, K, max_iter=200).log_probability(held_out) for K in (1, 3)]
     assert scores[1] > scores[0]
     marginals = [X.sum(axis=tuple(m for m in range(3) if m != mode)) / X.sum() for mode in range(3)]
-    apart = fitted(X, 1).log_probability(X)
+    one_topic = fitted(X, 1).log_probability(X)
     independent = np.einsum("a,b,c->abc", *marginals)
-    assert apart == pytest.approx((X * np.log(np.where(X > 0, independent, 1))).sum() / X.sum(), rel=1e-9)
+    assert one_topic == pytest.approx((X * np.log(np.where(X > 0, independent, 1))).sum() / X.sum(), rel=1e-9)
 
 
 # the estimator interface

@@ -56,7 +56,7 @@ def test_a_stream_follows_the_formula(settings):
 def test_a_running_mean_is_exact_after_many_steps():
     rng = np.random.default_rng(0)
     plain = rng.random((6, 16))
-    blend = RunningMean(plain.copy())
+    mean = RunningMean(plain.copy())
     for step in range(300):
         words = np.flatnonzero(rng.random(6) < 0.5)
         B, sums, tokens = rng.random((words.size, 16)), rng.random((words.size, 16)), rng.uniform(1, 9)
@@ -65,12 +65,12 @@ def test_a_running_mean_is_exact_after_many_steps():
         rate = (1.5 + step) ** -0.6 if step else 1.0
         plain *= 1 - rate
         plain[words] += rate * new
-        blend.step(rate, words, B, sums, 14, tokens)
-        np.testing.assert_allclose(blend.totals, plain.sum(axis=0), rtol=1e-10)
+        mean.step(rate, words, B, sums, 14, tokens)
+        np.testing.assert_allclose(mean.totals, plain.sum(axis=0), rtol=1e-10)
         if step > 20:
             topics = plain[:, :14]
-            np.testing.assert_allclose(blend.shares(np.arange(6))[:, :14], topics / topics.sum(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(blend.apply_scale(), plain, rtol=1e-9)
+            np.testing.assert_allclose(mean.shares(np.arange(6))[:, :14], topics / topics.sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(mean.apply_scale(), plain, rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

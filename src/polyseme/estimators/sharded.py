@@ -71,7 +71,7 @@ def fit_shards(
         model = model_from_parameters(estimator, estimator.n_components, corpus)
         if not model.is_separable:
             raise UnsupportedError(
-                "Shards are read one at a time: no JointBackground, and no prior that looks at all documents at once."
+                "Shards are read one at a time: no JointBackground, and no prior that compares documents."
             )
         chosen: Any = chosen_solver(solver, model, corpus)
         if getattr(chosen, "in_memory_only", not hasattr(chosen, "resume")):

@@ -75,10 +75,10 @@ function topicMap(width, chosen = -1) {
 function placesWithin(width, height, margin) {
   const axes = [0, 1].map((i) => Array.from({ length: model.K }, (_, topic) => model.places[2 * topic + i]));
   const spans = axes.map((values) => [Math.min(...values), Math.max(...values)]);
-  const rooms = [width - 2 * margin, height - 2 * margin];
-  const scale = Math.min(...spans.map(([low, high], i) => (high > low ? rooms[i] / (high - low) : Infinity)));
+  const sizes = [width - 2 * margin, height - 2 * margin];
+  const scale = Math.min(...spans.map(([low, high], i) => (high > low ? sizes[i] / (high - low) : Infinity)));
   return Array.from({ length: model.K }, (_, topic) => spans.map(([low, high], i) =>
-    margin + rooms[i] / 2 + (Number.isFinite(scale) ? (axes[i][topic] - (low + high) / 2) * scale : 0)));
+    margin + sizes[i] / 2 + (Number.isFinite(scale) ? (axes[i][topic] - (low + high) / 2) * scale : 0)));
 }
 
 // Moves overlapping circles away from each other in small steps, within the frame.
