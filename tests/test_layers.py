@@ -99,3 +99,12 @@ def test_packages_do_not_import_each_other_in_circles() -> None:
         free = {package for package, imported in below.items() if not imported & set(below)}
         assert free, f"These packages import each other in a circle: {sorted(below)}"
         below = {package: imported for package, imported in below.items() if package not in free}
+
+
+def test_class_names_are_unique() -> None:
+    files: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ClassDef):
+                files.setdefault(node.name, []).append(str(path.relative_to(SOURCES)))
+    assert not {name: where for name, where in files.items() if len(where) > 1}

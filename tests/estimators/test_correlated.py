@@ -48,7 +48,8 @@ def naive_bound(x, phi, mean, variance, mu, sigma):
     K = len(mu)
     total = -0.5 * (K * np.log(2 * np.pi) + np.linalg.slogdet(sigma)[1])
     difference = mean - mu
-    total -= 0.5 * (np.trace(np.linalg.solve(sigma, np.diag(variance))) + difference @ np.linalg.solve(sigma, difference))
+    total -= 0.5 * np.trace(np.linalg.solve(sigma, np.diag(variance)))
+    total -= 0.5 * difference @ np.linalg.solve(sigma, difference)
     total += 0.5 * (np.log(variance).sum() + K * (np.log(2 * np.pi) + 1))
     zeta = np.exp(mean + variance / 2).sum()
     for w in np.flatnonzero(x):
