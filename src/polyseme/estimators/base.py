@@ -102,13 +102,12 @@ class CountDecomposition(Decomposition):
         return self
 
 
-class TopicScores:
-    """Mixin with the scores and the table of topics of a fitted topic model.
+class TopicEstimator(CountDecomposition):
+    """Base class of topic models: `fit_transform`, the scores and the table of topics.
 
-    The estimator needs components_, doc_topic_, doc_weights_, topic_weights_, unigram_ and log_likelihood_.
+    `fit` sets components_, doc_topic_, doc_weights_, topic_weights_, unigram_ and log_likelihood_.
     """
 
-    components_: Array
     doc_topic_: Array
     doc_weights_: Floats
     topic_weights_: Floats
@@ -116,9 +115,34 @@ class TopicScores:
     log_likelihood_: float
     random_state: Any
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
+        """Fit the model."""
+        raise NotImplementedError
+
     def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
         """Return P(w|d) of every non-zero of `scored`, with the documents folded in on `observed`."""
         raise NotImplementedError
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
+        """Fit the model and return the topic weights of the same documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts. Only PLSA takes shards on disk.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            P(z|d), equal to `transform(X)`. The topics of a tree are its leaves.
+        """
+        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def perplexity(self, X: Any, *, unseen: float | None = None) -> float:
         """Return the perplexity of documents that are folded in on all their words.
@@ -278,11 +302,11 @@ class TopicScores:
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
-        diagram: Callable[[], str] = super()._repr_html_  # type: ignore[misc]
+        diagram: Callable[[], str] = super()._repr_html_
         return lambda: diagram() + self._topics_html()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] += self._topics_html()
         return bundle

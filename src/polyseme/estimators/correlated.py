@@ -13,7 +13,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import row_batches
 from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition, TopicScores, clear_fit, count_data, factor_dtype, training_data
+from polyseme.estimators.base import TopicEstimator, clear_fit, count_data, factor_dtype, training_data
 from polyseme.kernels import Array, SparseCounts, padded, weighted_sum
 from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordDocuments
@@ -27,7 +27,7 @@ COVARIANCES = ("full", "diagonal")
 INITS = ("plsa", *STARTS)
 
 
-class CorrelatedTopicModel(TopicScores, CountDecomposition):
+class CorrelatedTopicModel(TopicEstimator):
     """Correlated topic model (Blei and Lafferty 2007), fitted by variational EM.
 
     The topic weights of a document have a logistic normal distribution:
@@ -195,27 +195,6 @@ class CorrelatedTopicModel(TopicScores, CountDecomposition):
         self._set_documents(X, all_documents)
         finish_fit(self, interrupted, max_iter, tol)
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """Fit the model and return the topic weights of the same documents.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
-        y : Ignored, default=None
-            Present for compatibility with scikit-learn.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Weights of the documents.
-        feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column.
-
-        Returns
-        -------
-        array of shape (n_documents, K)
-            P(z|d), equal to `transform(X)`.
-        """
-        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
         """Return the topic weights of documents, with topics, mu and Sigma fixed.

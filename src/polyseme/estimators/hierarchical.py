@@ -13,7 +13,7 @@ from polyseme.core.shard import row_batches
 from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition, TopicScores, clear_fit, factor_dtype, training_data
+from polyseme.estimators.base import TopicEstimator, clear_fit, factor_dtype, training_data
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
 from polyseme.kernels import Array, SparseCounts, padded, single_threaded_blas
@@ -26,7 +26,7 @@ from polyseme.utils import check_integer, check_n_jobs, check_nonnegative
 SOLVERS = ("accelerated-em", "em")
 
 
-class HierarchicalPLSA(TopicScores, CountDecomposition):
+class HierarchicalPLSA(TopicEstimator):
     """PLSA with topics in a tree, fitted by maximum likelihood.
 
     A document is a mixture of leaves a, and a word of a leaf comes from a node v on the path from the root to the leaf:
@@ -225,27 +225,6 @@ class HierarchicalPLSA(TopicScores, CountDecomposition):
         self._set_documents(X, all_documents)
         finish_fit(self, interrupted, max_iter, tol)
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """Fit the topics of the tree and return the leaf weights of the same documents.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
-        y : Ignored, default=None
-            Present for compatibility with scikit-learn.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Weights of the documents.
-        feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column.
-
-        Returns
-        -------
-        array of shape (n_documents, n_leaves)
-            P(leaf|d), equal to `transform(X)`.
-        """
-        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
         """Return the leaf weights of documents, with the tree fixed.

@@ -28,8 +28,7 @@ from polyseme.core.shard import row_batches
 from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
-    CountDecomposition,
-    TopicScores,
+    TopicEstimator,
     clear_fit,
     count_data,
     factor_dtype,
@@ -89,7 +88,7 @@ def _has_partial_fit(estimator: LDA) -> bool:
     return True
 
 
-class LDA(TopicScores, CountDecomposition):
+class LDA(TopicEstimator):
     """Latent Dirichlet allocation (LDA), fitted by variational Bayes.
 
     The model is PLSA with Dirichlet priors on both factors:
@@ -303,27 +302,6 @@ class LDA(TopicScores, CountDecomposition):
         settings = solver if isinstance(solver, OnlineVariational) else OnlineVariational()
         _partial_fit(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """Fit the topics and return the topic weights of the same documents.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
-        y : Ignored, default=None
-            Present for compatibility with scikit-learn.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Weights of the documents.
-        feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column.
-
-        Returns
-        -------
-        array of shape (n_documents, K)
-            P(z|d), equal to `transform(X)`.
-        """
-        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
         """Return the topic weights of documents, the means of q(theta_d), with the topics fixed.

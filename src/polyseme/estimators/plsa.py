@@ -24,8 +24,7 @@ from polyseme.data.corpus import Corpus, MemoryCorpus, training_corpora
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
-    CountDecomposition,
-    TopicScores,
+    TopicEstimator,
     as_solver,
     clear_fit,
     count_data,
@@ -76,7 +75,7 @@ def _has_partial_fit(estimator: PLSA) -> bool:
     return True
 
 
-class PLSA(TopicScores, CountDecomposition):
+class PLSA(TopicEstimator):
     """Probabilistic latent semantic analysis (PLSA), fitted by maximum likelihood.
 
     The model of documents d and words w with K topics z is
@@ -322,27 +321,6 @@ class PLSA(TopicScores, CountDecomposition):
         """
         _partial_fit(self, X, sample_weight)
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
-        """Fit the topics and return the topic weights of the same documents.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
-            Counts, or shards on disk.
-        y : Ignored, default=None
-            Present for compatibility with scikit-learn.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Weights of the documents.
-        feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column.
-
-        Returns
-        -------
-        array of shape (n_documents, K)
-            P(z|d), equal to `transform(X)`.
-        """
-        return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
     def transform(self, X: Any) -> Array:
         """Return the topic weights of documents, with the topics fixed.
