@@ -16,20 +16,23 @@ T. Minka (2000). Estimating a Dirichlet distribution. Technical report, MIT.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, polygamma, psi
 
 from polyseme import _kernels
-from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands
+from polyseme.core.fitted import DocumentWeights, mean_operands
+from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands, check_topics, padded
 
 GIVEN, SYMMETRIC, ASYMMETRIC = "given", "symmetric", "asymmetric"
 """Kinds of `Concentration`."""
 
 _MIN_ALPHA, _MAX_ALPHA = 1e-6, 1e6
 _MAX_STEPS, _MAX_HALVINGS = 100, 40
+_FOLD_STEPS, _FOLD_TOLERANCE = 1000, 1e-4
+"""Most steps of a document in `DirichletPosterior`, and the share of its tokens that its last step may move."""
 
 
 class DocumentPosteriors(NamedTuple):
@@ -165,6 +168,75 @@ def topics_term(words: TopicPosteriors, eta: Floats, sums: Floats) -> float:
 def dirichlet_means(parameters: Array) -> Array:
     """Return the mean of the Dirichlet distribution of every row."""
     return np.asarray(parameters / parameters.sum(axis=1, dtype=np.float64, keepdims=True), dtype=parameters.dtype)
+
+
+def uniform_counts(totals: Floats, n_topics: int, dtype: np.dtype[Any]) -> Array:
+    """Return expected counts (documents x width) with the tokens of a document spread evenly over the topics."""
+    return padded(np.broadcast_to(totals[:, np.newaxis] / n_topics, (totals.size, n_topics)), dtype)
+
+
+def padded_parameters(topic_word: Array) -> Array:
+    """Return lambda (words x width) from K x words; the padding is positive, as a parameter must be."""
+    wide = padded(topic_word.T, topic_word.dtype)
+    wide[:, len(topic_word) :] = 1
+    return wide
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletPosterior:
+    """Inference of LDA: q(theta_d) = Dirichlet(gamma_d), with the posterior of the topics fixed."""
+
+    kind: ClassVar[str] = "dirichlet"
+    weighs_unknown: ClassVar[bool] = True
+    topic_word: Array
+    """lambda, the Dirichlet parameters of the topics (K x words)."""
+    alpha: Floats
+    """Parameters of the prior of the document weights, shape (K,)."""
+    eta: Floats
+    """Parameters of the prior of the topics, one number per word."""
+
+    def weights(
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
+    ) -> DocumentWeights:
+        """Return the weights of every row: the mean of gamma, which is the mean of the prior for an empty row.
+
+        gamma starts from uniform weights and is updated until a step moves at most 1e-4 of the tokens of a document.
+        The result of a document does not depend on the other documents.
+        """
+        K, totals = self.alpha.size, counts.totals
+        lambda_ = padded_parameters(self.topic_word)
+        sums = topic_sums(lambda_, K)
+        check_topics(sums)
+        words = word_operands(lambda_, np.ones(len(lambda_)), sums, n_threads=n_threads)
+        expected = uniform_counts(totals, K, counts.dtype)
+        docs = improve_documents(
+            counts, words.operand, self.alpha, expected, totals=totals, steps=_FOLD_STEPS, tol=_FOLD_TOLERANCE,
+            n_threads=n_threads,
+        )  # fmt: skip
+        logs = counts.logs(docs.operand, words.operand, n_threads=n_threads)
+        scales = np.add.reduceat(np.append(counts.values * words.scales[counts.indices], 0.0), counts.indptr[:-1]) * (
+            np.diff(counts.indptr) > 0
+        )
+        gamma = expected[:, :K] + self.alpha.astype(counts.dtype)
+        return DocumentWeights(
+            dirichlet_means(gamma),
+            np.zeros(counts.n_docs),
+            counts,
+            bounds=logs + docs.terms + scales,
+            parameters={"gamma": gamma},
+        )
+
+    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        return mean_operands(weights, topic_word)
+
+    def posterior_operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        return mean_operands(weights, topic_word)
+
+    def topics_term(self, *, n_threads: int) -> float:
+        """Return the term of the topics in the bound."""
+        lambda_ = padded_parameters(self.topic_word)
+        sums = topic_sums(lambda_, self.alpha.size)
+        return topics_term(word_operands(lambda_, self.eta, sums, n_threads=n_threads), self.eta, sums)
 
 
 def _log_density(alpha: Floats, log_sums: Floats, rows: float) -> float:

@@ -11,15 +11,17 @@ T. Hofmann (1999). Probabilistic latent semantic indexing. SIGIR, 50-57.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from polyseme.core.model import Model, m_step_docs, restore_support
+from polyseme.core.fitted import DocumentWeights
+from polyseme.core.model import Background, Model, m_step_docs, restore_support
 from polyseme.core.shard import Shard
 from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, padded, weighted_sum
+from polyseme.priors import Prior
 
 TOLERANCE = 1e-4
 """A document stops when other weights can gain at most this many nats per token. The true gap is far smaller."""
@@ -27,17 +29,36 @@ MAX_STEPS = 1000
 """Maximum number of steps of a document."""
 
 
-class FoldedIn(NamedTuple):
-    """Topic weights of documents, and the counts they were computed from."""
+@dataclass(frozen=True, eq=False)
+class MaximumLikelihood:
+    """Inference of PLSA, by maximum likelihood or, with a prior, by the maximum of the posterior density."""
 
-    doc_topic: Array
-    """P(z|d), documents x K."""
-    background: Floats
-    """Share of the background in each document; zeros without a background."""
-    counts: SparseCounts
-    """The counts without unknown words."""
-    unseen_tokens: float
-    """Number of tokens of unknown words."""
+    kind: ClassVar[str] = "likelihood"
+    weighs_unknown: ClassVar[bool] = False
+    temperature: float = 1.0
+    """Exponent beta of tempered EM."""
+    background: Background | None = None
+    """Background with its distribution."""
+    prior: Prior | None = None
+    """Prior on P(z|d)."""
+    topic_share: float | None = None
+    """With a joint background: share of all tokens that the topics explain."""
+
+    def model(self, n_topics: int) -> Model:
+        """Return the model of the documents, for `n_topics` topics."""
+        return Model(n_topics, self.temperature, self.background, doc_prior=self.prior, topic_share=self.topic_share)
+
+    def weights(
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
+    ) -> DocumentWeights:
+        return fold_in(self.model(len(topic_word)), counts, topic_word, topic_weights, n_threads=n_threads)
+
+    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        return self.model(len(topic_word)).token_operands(weights.doc_topic, topic_word, weights.background)
+
+    def posterior_operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        A, B = self.operands(weights, topic_word)
+        return (A, B) if self.temperature == 1.0 else (A**self.temperature, B**self.temperature)
 
 
 def fold_in(
@@ -48,7 +69,7 @@ def fold_in(
     *,
     n_threads: int,
     tol: float = TOLERANCE,
-) -> FoldedIn:
+) -> DocumentWeights:
     """Return the topic weights of every row of `counts`, given topic_word (K x words; a row of zeros: topic is off).
 
     Documents without known words get `topic_weights`, P(z). None computes it as the mean of the other documents,
@@ -58,7 +79,7 @@ def fold_in(
     check_topics(word_sums)
     known = word_sums > 0
     if model.background is not None:
-        known |= model.background.distribution > 0
+        known |= model.background.word_probabilities > 0
     known_counts, unseen_tokens = select_known_words(counts, known)
     if model.doc_prior is not None:
         model = replace(model, doc_prior=model.doc_prior.row_by_row())
@@ -78,7 +99,7 @@ def fold_in(
             totals = known_counts.totals
             topic_weights = weighted_sum(totals, theta) / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         theta[empty] = topic_weights
-    return FoldedIn(np.ascontiguousarray(theta), background, known_counts, unseen_tokens)
+    return DocumentWeights(np.ascontiguousarray(theta), background, known_counts, unseen_tokens)
 
 
 def fold_in_shard(model: Model, phi: Array, shard: Shard) -> Array:

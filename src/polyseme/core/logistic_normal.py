@@ -15,17 +15,31 @@ D. Blei and J. Lafferty (2007). A correlated topic model of Science. Annals of A
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, map_in_threads, single_threaded_blas
+from polyseme.core.fitted import DocumentWeights, mean_operands
+from polyseme.core.fold_in import select_known_words
+from polyseme.kernels import (
+    Array,
+    Floats,
+    SparseCounts,
+    check_topics,
+    map_in_threads,
+    padded,
+    single_threaded_blas,
+)
 
 _CG_STEPS, _MAX_HALVINGS, _VARIANCE_STEPS = 12, 12, 8
 _DOCS_AT_ONCE = 1024
 """Documents updated at a time by a thread, so that their arrays fit the cache."""
 _ROUNDING = 1e-14
 """Relative decrease of the bound that counts as rounding error."""
+_FOLD_STEPS, _FOLD_TOLERANCE = 500, 1e-5
+"""Most steps of a document in `LogisticNormalPosterior`, and the share of its weights that its last step may move."""
 _MIN_VARIANCE = 1e-6
 """Smallest eigenvalue of Sigma. If all documents have the same weights, the optimal Sigma is zero."""
 
@@ -152,6 +166,77 @@ def operand(posterior: Posterior, dtype: np.dtype[np.floating], width: int) -> t
     A = np.zeros((len(posterior.mean), width), dtype=dtype)
     A[:, : posterior.mean.shape[1]] = np.maximum(np.exp(posterior.mean - largest[:, np.newaxis]), min_weight(dtype))
     return A, largest
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticNormalPosterior:
+    """Inference of the correlated topic model: q(eta_d) = N(lambda_d, diag(v_d)), with topics and prior fixed."""
+
+    kind: ClassVar[str] = "logistic-normal"
+    weighs_unknown: ClassVar[bool] = True
+    mean: Floats
+    """mu, shape (K,)."""
+    covariance: Floats
+    """Sigma, K x K."""
+
+    @cached_property
+    def prior(self) -> Normal:
+        """N(mu, Sigma) with its precision."""
+        return Normal.of(self.mean, self.covariance)
+
+    def weights(
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
+    ) -> DocumentWeights:
+        """Return the weights of every row: the softmax of lambda.
+
+        lambda starts from the mean of the prior and is updated until a step moves at most 1e-5 of the weights. Words
+        that have probability zero in all topics are ignored. A document without other words gets the mean of the prior
+        and the diagonal covariance that is nearest to the prior; its bound is zero.
+        """
+        phi = padded(topic_word.T, topic_word.dtype)
+        word_sums = phi.sum(axis=1)
+        check_topics(word_sums)
+        known: Array = word_sums > 0
+        known_counts, unseen_tokens = select_known_words(counts, known)
+        prior = self.prior
+        K, totals = prior.mean.size, known_counts.totals
+        variances = np.tile(1 / np.diag(prior.precision), (counts.n_docs, 1))
+        posterior = Posterior(np.tile(prior.mean, (counts.n_docs, 1)), variances)
+        rows = np.flatnonzero(totals > 0)
+        part = known_counts
+        part_rows = np.arange(counts.n_docs)
+        for _ in range(_FOLD_STEPS):
+            if not rows.size:
+                break
+            if 2 * rows.size < part_rows.size:
+                part, part_rows = known_counts.take(rows), rows
+            current = Posterior(posterior.mean[part_rows], posterior.variance[part_rows])
+            A, _ = operand(current, phi.dtype, phi.shape[1])
+            row_sums = part.row_sums(A, phi, n_threads=n_threads)
+            expected = np.multiply(A[:, :K], row_sums[:, :K], dtype=np.float64)
+            better = improved(current, expected, totals[part_rows], prior, n_threads=n_threads)
+            moved = np.abs(better.weights - current.weights).sum(axis=1) / 2
+            changing = np.isin(part_rows, rows)
+            posterior.mean[part_rows[changing]] = better.mean[changing]
+            posterior.variance[part_rows[changing]] = better.variance[changing]
+            rows = part_rows[changing & (moved > _FOLD_TOLERANCE)]
+        A, row_max = operand(posterior, phi.dtype, phi.shape[1])
+        logs = known_counts.logs(A, phi, n_threads=n_threads)
+        parts = logs + totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
+        return DocumentWeights(
+            np.maximum(posterior.weights, min_weight(topic_word.dtype)).astype(topic_word.dtype),
+            np.zeros(counts.n_docs),
+            known_counts,
+            unseen_tokens,
+            np.where(totals > 0, parts, 0.0),
+            {"mean": posterior.mean, "variance": posterior.variance},
+        )
+
+    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        return mean_operands(weights, topic_word)
+
+    def posterior_operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        return mean_operands(weights, topic_word)
 
 
 def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Floats:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Background:
     joint: ClassVar[bool] = False
     """Whether each document has its own share of the background."""
     share: float
-    distribution: Sequence[float] | None = None
+    distribution: Sequence[float] | Floats | None = None
 
     def __post_init__(self) -> None:
         number = isinstance(self.share, Real) and not isinstance(self.share, bool)
@@ -101,6 +101,27 @@ class Background:
             )
         return np.asarray(given / given.sum())
 
+    def resolve(self, unigram: Floats) -> Self:
+        """Return the background with its distribution for the words of a corpus.
+
+        Parameters
+        ----------
+        unigram : ndarray of shape (n_words,)
+            P(w) of the training documents.
+
+        Returns
+        -------
+        Background
+            The same background; `distribution` is an array that sums to one.
+        """
+        return replace(self, distribution=self.probabilities(unigram))
+
+    @property
+    def word_probabilities(self) -> Floats:
+        """P(w|B) as an array, after `resolve`."""
+        assert self.distribution is not None
+        return np.asarray(self.distribution)
+
 
 @dataclass(frozen=True)
 class JointBackground(Background):
@@ -131,17 +152,6 @@ def as_background(value: Any) -> Background | None:
     return background if background.share > 0 else None
 
 
-class FixedBackground(NamedTuple):
-    """Background of a model whose vocabulary is known."""
-
-    share: float
-    """Share lambda."""
-    distribution: Floats
-    """P(w|B), one number per word."""
-    joint: bool
-    """Whether P(d|z) is free (`JointBackground`): the rows of theta then sum to one in the mean only."""
-
-
 @dataclass(frozen=True)
 class Model:
     """Objective of a PLSA fit with K topics.
@@ -152,7 +162,8 @@ class Model:
 
     n_topics: int
     temperature: float = 1.0
-    background: FixedBackground | None = None
+    background: Background | None = None
+    """Background with its distribution, as `Background.resolve` returns it."""
     doc_prior: Prior | None = None
     word_prior: Prior | None = None
     topic_share: float | None = None
@@ -197,7 +208,7 @@ class Model:
     def word_operand(self, phi: Array) -> Array:
         if self.background is not None:
             phi = phi.copy()
-            phi[:, self.n_topics] = self.background.distribution
+            phi[:, self.n_topics] = self.background.word_probabilities
         return phi if self.temperature == 1.0 else phi**self.temperature
 
     def probability_operands(self, theta: Array, phi: Array) -> tuple[Array, Array]:
@@ -223,14 +234,14 @@ class Model:
         if self.background is not None:
             A *= (1 - background_shares)[:, np.newaxis].astype(A.dtype)
             A[:, self.n_topics] = background_shares
-            B[:, self.n_topics] = self.background.distribution
+            B[:, self.n_topics] = self.background.word_probabilities
         return A, B
 
     def for_words(self, words: Array) -> Model:
         """Return the model restricted to these words."""
         if self.background is None:
             return self
-        restricted = self.background._replace(distribution=self.background.distribution[words])
+        restricted = replace(self.background, distribution=self.background.word_probabilities[words])
         return replace(self, background=restricted)
 
     def normalize_docs(self, theta: Array, shard: Shard) -> Array:

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, SparseCounts, add_rows, take_rows, weighted_sum
+from polyseme.kernels import Array, Floats, add_rows, take_rows
 
 FAN_IN = 4
 """Number of children of a node of the reduction tree. Memory holds at most one sum per level."""
@@ -71,58 +71,6 @@ class SufficientStatistics:
             self.doc_gain + other.doc_gain,
             self.doc_log_density + other.doc_log_density,
         )
-
-
-@dataclass(frozen=True)
-class DocumentSums:
-    """Expected numbers of documents, weighted, by which the words shown for a topic are ranked."""
-
-    word_sums: Floats
-    """n_zw, the sum of P(z|d,w) over the documents that contain w (words x width; use the columns of topics only)."""
-    topics: Floats
-    """D_z, the sum of P(z|d) over the documents with at least one word of the model, shape (K,)."""
-    words: Floats
-    """df_w, the number of documents that contain w."""
-
-    def merge(self, other: DocumentSums) -> DocumentSums:
-        """Return the sums over the documents of both."""
-        return self._plus(other, None)
-
-    def merge_into(self, memory: Floats, other: DocumentSums) -> DocumentSums:
-        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
-        return self._plus(other, memory)
-
-    def _plus(self, other: DocumentSums, memory: Floats | None) -> DocumentSums:
-        return DocumentSums(
-            np.add(self.word_sums, other.word_sums, out=memory),
-            self.topics + other.topics,
-            self.words + other.words,
-        )
-
-
-def document_sums(
-    counts: SparseCounts,
-    operands: tuple[Array, Array],
-    doc_topic: Array,
-    weights: Floats | None = None,
-    *,
-    n_threads: int = 1,
-    memory: Floats | None = None,
-) -> DocumentSums:
-    """Return the expected numbers of documents per topic and word, by one sweep with every count set to 1.
-
-    P(z|d,w) = A_dz B_wz / (A_d . B_w) is summed over the documents. `operands` are A (documents x width) and B (words x
-    width); their first columns are the topics, and one more may be a background. `doc_topic` is P(z|d) (documents x K).
-    """
-    A, B = operands
-    present = counts.presence()
-    sums = present.word_sums(A, B, n_threads=n_threads, weights=weights, memory=memory)
-    sums *= B
-    known = np.asarray((B > 0).any(axis=1))
-    counted = counts.sums_by_row(known[counts.indices].astype(np.float32)) > 0
-    per_document = np.where(counted, 1.0 if weights is None else weights, 0.0)
-    topics = weighted_sum(per_document, doc_topic, n_threads=n_threads)
-    return DocumentSums(sums, topics, present.word_totals(weights))
 
 
 def merged(stats: Iterable[Stats]) -> Stats:

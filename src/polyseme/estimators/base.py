@@ -1,7 +1,8 @@
 """Base classes of the estimators, and the checks of parameters and data that they share.
 
 - `Decomposition` and `CountDecomposition`: what scikit-learn expects of an estimator with `components_`, and `save`.
-- `TopicScores`: perplexities, `score` and the table `topics` of a fitted topic model.
+- `FittedDecomposition`: attributes over the fitted model that an estimator holds.
+- `TopicEstimator`: `transform`, perplexities, `score` and the table `topics` of a topic model.
 - `count_data` and `training_data`: validated counts, for `transform` and for `fit`.
 - `model_from_parameters`: the `Model` (background and priors) that the parameters of a PLSA describe.
 """
@@ -11,28 +12,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
 from polyseme.core.factors import symmetric_view
+from polyseme.core.fitted import DocumentWeights, FittedTopics, FoldedTraining, TrainingDocuments, WordDocuments
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.holdout import split_tokens
-from polyseme.core.model import FixedBackground, Model, as_background
-from polyseme.core.shard import sparse_counts
+from polyseme.core.model import Model, as_background
+from polyseme.core.shard import row_batches, sparse_counts
 from polyseme.data.corpus import Corpus
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.io import models
-from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
+from polyseme.kernels import Array, Floats, check_sparse
+from polyseme.kernels.threads import effective_threads
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.perplexity import perplexity_of, score_tokens
 from polyseme.metrics.words import RELEVANCE, word_amounts
 from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
+from polyseme.solvers.base import FitEnd, SolverRun
 from polyseme.utils import check_integer, check_range, check_share, word_names
 
 if TYPE_CHECKING:
@@ -98,30 +104,202 @@ class CountDecomposition(Decomposition):
             The estimator.
         """
         check_is_fitted(self)
-        self.vocabulary_ = word_names("vocabulary", vocabulary, int(self.components_.shape[1]))
+        self._set_words(word_names("vocabulary", vocabulary, int(self.components_.shape[1])))
         return self
 
+    def _set_words(self, names: Array) -> None:
+        self.vocabulary_ = names
 
-class TopicEstimator(CountDecomposition):
-    """Base class of topic models: `fit_transform`, the scores and the table of topics.
 
-    `fit` sets components_, doc_topic_, doc_weights_, topic_weights_, unigram_ and log_likelihood_.
+class FitSummary(NamedTuple):
+    """How a fit ended, without the factors of its last point."""
+
+    history: dict[str, Array]
+    n_iter: int
+    converged: bool
+    interrupted: bool
+    """Whether Ctrl-C ended the fit."""
+    attributes: dict[str, Array]
+    """Attributes of the estimator that the solver sets."""
+
+    @classmethod
+    def of(cls, end: FitEnd[Any], interrupted: bool) -> FitSummary:
+        """Return the summary of the best of several fits."""
+        return cls(end.history, end.n_iter, end.converged, interrupted, _attributes(end.run))
+
+
+def _attributes(run):
+    found = {}
+    if getattr(run, "held_out", None) is not None:
+        found["held_out_"] = np.array(run.held_out)
+    if getattr(run, "stages", None) is not None:
+        found["annealing_"] = np.array(run.stages, dtype=np.float64).reshape(-1, 2)
+    return found
+
+
+class FittedDecomposition(CountDecomposition):
+    """Base class of estimators that hold a fitted model: `fitted_`, and `documents_` of the training documents.
+
+    Attributes of the estimator are read-only properties over these two objects.
     """
 
-    doc_topic_: Array
-    doc_weights_: Floats
-    topic_weights_: Floats
-    unigram_: Floats
+    fitted_: FittedTopics
+    """The fitted model."""
+    documents_: TrainingDocuments | None
+    """The training documents; None after `partial_fit`."""
     log_likelihood_: float
+    history_: dict[str, Array]
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+    feature_names_in_: Array
+
+    @property
+    def _topics(self) -> FittedTopics:
+        """The fitted model. Raises NotFittedError, which is an AttributeError, before a fit."""
+        fitted: FittedTopics | None = vars(self).get("fitted_")
+        if fitted is None:
+            raise NotFittedError(f"This {type(self).__name__} is not fitted: call fit first.")
+        return fitted
+
+    @property
+    def _documents(self) -> TrainingDocuments:
+        """The training documents. Raises AttributeError after `partial_fit`."""
+        self._topics  # noqa: B018, raises NotFittedError before a fit
+        if self.documents_ is None:
+            raise AttributeError(
+                f"This {type(self).__name__} does not know its training documents after partial_fit: use transform."
+            )
+        return self.documents_
+
+    @property
+    def components_(self) -> Array:  # type: ignore[override]
+        """P(w|z), K x words; rows sum to one."""
+        return self._topics.topic_word
+
+    @property
+    def topic_weights_(self) -> Floats:
+        """P(z), shape (K,)."""
+        return self._topics.topic_weights
+
+    @property
+    def unigram_(self) -> Floats:
+        """P(w) of the training documents."""
+        return self._topics.unigram
+
+    @property
+    def n_tokens_(self) -> float:
+        """Number of training tokens, multiplied by the weights of their documents."""
+        return self._topics.n_tokens
+
+    @property
+    def vocabulary_(self) -> Array | None:  # type: ignore[override]
+        """The word of each column; None if the model does not know the words."""
+        return self._topics.vocabulary
+
+    @property
+    def doc_weights_(self) -> Floats:
+        """P(d) of the training documents."""
+        return self._documents.doc_weights
+
+    def _set_words(self, names: Array) -> None:
+        self.fitted_ = replace(self.fitted_, vocabulary=names)
+
+    def _set_fitted(self, folded: FoldedTraining, end: FitSummary) -> None:
+        """Set the results of a fit and of folding in, in place of those of an earlier fit."""
+        clear_fit(self)
+        self.fitted_, self.documents_, self.log_likelihood_ = folded[:3]
+        self.history_, self.n_iter_, self.converged_ = end.history, end.n_iter, end.converged
+        for name, value in end.attributes.items():
+            setattr(self, name, value)
+
+    def _share_fit(self, other: FittedDecomposition) -> None:
+        """Set the fit of another estimator, which has the same fitted model and training documents."""
+        clear_fit(self)
+        self.n_features_in_ = other.n_features_in_
+        if "feature_names_in_" in vars(other):
+            self.feature_names_in_ = other.feature_names_in_
+        self.fitted_, self.documents_, self.log_likelihood_ = other.fitted_, other.documents_, other.log_likelihood_
+        self.history_, self.n_iter_, self.converged_ = other.history_, other.n_iter_, other.converged_
+
+
+class TopicEstimator(FittedDecomposition):
+    """Base class of topic models: `fit_transform`, `transform`, the scores and the table of topics."""
+
     random_state: Any
+    n_jobs: int | None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fit the model."""
         raise NotImplementedError
 
-    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
-        """Return P(w|d) of every non-zero of `scored`, with the documents folded in on `observed`."""
-        raise NotImplementedError
+    @property
+    def doc_topic_(self) -> Array:
+        """P(z|d) of the training documents."""
+        return self._documents.doc_topic
+
+    @property
+    def word_documents_(self) -> Array:
+        """Expected number of documents that contain a word and use it in a topic, K x words."""
+        return self._word_documents.amounts
+
+    @property
+    def topic_documents_(self) -> Floats:
+        """Sum of P(z|d) over the training documents, shape (K,)."""
+        return self._word_documents.topics
+
+    @property
+    def document_frequency_(self) -> Floats:
+        """Number of training documents that contain each word."""
+        return self._word_documents.words
+
+    @property
+    def _word_documents(self) -> WordDocuments:
+        found = self._topics.word_documents
+        if found is None:
+            raise AttributeError("The model has no counts of documents after partial_fit.")
+        return found
+
+    def transform(self, X: Any) -> Array:
+        """Return the topic weights of documents, with the topics fixed.
+
+        The inference of each document runs until convergence, independently of the others. PLSA and trees maximize the
+        likelihood, and a document without known words gets P(z). LDA returns the mean of the posterior q(theta_d), the
+        correlated topic model the softmax of the mean of q(eta_d).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            P(z|d); rows sum to one. The topics of a tree are its leaves.
+        """
+        check_is_fitted(self)
+        batches = row_batches(count_data(self, X, reset=False), self.components_.dtype)
+        n_threads = effective_threads(self.n_jobs)
+        return np.concatenate([self.fitted_.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
+
+    def fold_in(self, X: Any) -> DocumentWeights:
+        """Find the topic weights of documents, with the topics fixed, and what the inference knows beside them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        DocumentWeights
+            `doc_topic` is P(z|d), equal to `transform(X)`; `background` the share of the background in each document;
+            `counts` the counts of known words; `unseen_tokens` the number of other tokens; `bounds` and `parameters`
+            describe the posterior of each document, in models that have one.
+        """
+        check_is_fitted(self)
+        counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
+        return self.fitted_.fold_in(counts, n_threads=effective_threads(self.n_jobs))
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
         """Fit the model and return the topic weights of the same documents.
@@ -164,7 +342,9 @@ class TopicEstimator(CountDecomposition):
         """
         return self.perplexity_report(X, unseen=unseen).perplexity
 
-    def perplexity_report(self, X: Any, *, unseen: float | None = None) -> PerplexityReport:
+    def perplexity_report(
+        self, X: Any, *, unseen: float | None = None, weights: DocumentWeights | None = None
+    ) -> PerplexityReport:
         """Return the perplexity of `perplexity` with that of the unigram and the numbers of tokens.
 
         Parameters
@@ -173,6 +353,8 @@ class TopicEstimator(CountDecomposition):
             Counts.
         unseen : float, default=None
             Probability of each word that does not occur in the training documents. None: such words are not scored.
+        weights : DocumentWeights, default=None
+            Result of `fold_in(X)`, if it is known already. None: the documents are folded in.
 
         Returns
         -------
@@ -181,9 +363,11 @@ class TopicEstimator(CountDecomposition):
         """
         check_is_fitted(self)
         unseen = self._unseen_probability(unseen)
-        X = count_data(self, X, reset=False)
-        counts = sparse_counts(X, self.components_.dtype)
-        probabilities = self._token_probabilities(counts, counts)
+        counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
+        n_threads = effective_threads(self.n_jobs)
+        if weights is None:
+            weights = self.fitted_.fold_in(counts, n_threads=n_threads)
+        probabilities = self.fitted_.token_probabilities(weights, counts, n_threads=n_threads)
         return score_tokens("folded in", counts, probabilities, self.unigram_, unseen=unseen)
 
     def completion_perplexity(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> float:
@@ -229,11 +413,12 @@ class TopicEstimator(CountDecomposition):
         check_is_fitted(self)
         smoothing = check_share("smoothing", smoothing)
         unseen = self._unseen_probability(unseen)
-        X = count_data(self, X, reset=False)
-        counts = sparse_counts(X, self.components_.dtype)
+        counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
         seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
         observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
-        probabilities = self._token_probabilities(observed, held_out)
+        n_threads = effective_threads(self.n_jobs)
+        weights = self.fitted_.fold_in(observed, n_threads=n_threads)
+        probabilities = self.fitted_.token_probabilities(weights, held_out, n_threads=n_threads)
         return score_tokens("completion", held_out, probabilities, self.unigram_, smoothing=smoothing, unseen=unseen)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -288,12 +473,13 @@ class TopicEstimator(CountDecomposition):
         n_words = check_integer("n_words", n_words, least=1)
         amounts, names = word_amounts(self), names_of_words(self, vocabulary)
         words = words_of_amounts(amounts, names, n_words, relevance=check_share("relevance", relevance))
-        has_documents = hasattr(self, "doc_topic_")  # not after partial_fit
-        fit = topic_fit(self.doc_topic_, self.topic_doc_) if has_documents else np.full(len(self.components_), np.nan)
+        fit = np.full(len(self.components_), np.nan)
+        if self.documents_ is not None:
+            fit = topic_fit(self.doc_topic_, self.topic_doc_)
         notes = []
         if amounts.unit != "documents":
             notes.append("Words are ranked by tokens, because the model has no counts of documents.")
-        if vocabulary is None and getattr(self, "vocabulary_", None) is None:
+        if vocabulary is None and self.vocabulary_ is None:
             notes.append("The model has no names for its words: set them with set_vocabulary.")
         rows = zip(map(float, self.topic_weights_), map(float, fit), words, strict=True)
         return TopicTable(tuple(Topic(topic, *row) for topic, row in enumerate(rows)), tuple(notes))
@@ -312,7 +498,7 @@ class TopicEstimator(CountDecomposition):
         return bundle
 
     def _topics_html(self) -> str:
-        return self.topics()._repr_html_() if hasattr(self, "doc_topic_") else ""
+        return self.topics()._repr_html_() if vars(self).get("documents_") is not None else ""
 
     def _unseen_probability(self, unseen: Any) -> float | None:
         """Check the probability of each word that is not seen in training: in total it must be below 1."""
@@ -323,6 +509,46 @@ class TopicEstimator(CountDecomposition):
         if not 0 < probability * max(n_unseen, 1) < 1:
             raise InputError(f"unseen must be above 0 and, times the {n_unseen} unseen words, below 1, got {unseen!r}.")
         return probability
+
+
+class LikelihoodTopics(NamedTuple):
+    """Topics at the end of a fit by maximum likelihood."""
+
+    fields: dict[str, Any]
+    """Fields of FittedTopics that do not depend on folding in."""
+    word_background: Floats
+    """Share of the occurrences of each word that the background explains."""
+
+    @classmethod
+    def of(cls, run: SolverRun, corpus: Corpus) -> LikelihoodTopics:
+        """Return the topics of a run; those of a background by one more E-step."""
+        model, unigram = run.model, corpus.unigram
+        phi = corpus.topics(run.phi)[:, : model.n_topics]
+        topic_word = np.ascontiguousarray(phi.T)
+        topic_word[topic_word.sum(axis=1) == 0] = unigram  # a topic without documents
+        word_background, topic_share = np.zeros(corpus.n_words), None
+        if model.background is not None:
+            tokens = corpus.background_sums(replace(model, temperature=1.0), run.theta, run.phi)
+            np.divide(tokens, corpus.word_totals, out=word_background, where=corpus.word_totals > 0)
+            if model.background.joint:
+                topic_share = 1.0 - float(tokens.sum()) / corpus.tokens
+        fields = {
+            "topic_word": topic_word,
+            "active": (corpus.column_max(run.theta)[: model.n_topics] > 0) & (phi.max(axis=0) > 0),
+            "inference": MaximumLikelihood(model.temperature, model.background, model.doc_prior, topic_share),
+            "unigram": unigram,
+            "n_tokens": corpus.tokens,
+            "n_documents": float(corpus.n_docs),
+        }
+        return cls(fields, word_background)
+
+
+class LikelihoodFit(NamedTuple):
+    """Result of a fit by maximum likelihood."""
+
+    folded: FoldedTraining
+    end: FitSummary
+    word_background: Floats
 
 
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -367,18 +593,29 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
+class TrainingData(NamedTuple):
+    """Validated counts of a fit."""
+
+    X: Any
+    """Counts, CSR or dense."""
+    weights: Floats | None
+    """Weights of the documents; None if all are one."""
+    vocabulary: Array | None
+    """The word of each column."""
+
+
 def training_data(
     estimator: Any, X: Any, sample_weight: Any, *, feature_names: Any = None, reset: bool = True
-) -> tuple[Any, Floats | None]:
-    """Return the counts of a fit and the weights of its documents (None: all weights are one).
+) -> TrainingData:
+    """Return the counts of a fit, the weights of its documents and the names of its words.
 
-    Sets vocabulary_ from `feature_names`, or else from the columns of a data frame. Raises InputError if no document
-    with a positive weight has a token.
+    The names are `feature_names`, or else the columns of a data frame. Raises InputError if no document with a positive
+    weight has a token.
     """
     X = count_data(estimator, X, reset=reset)
-    if reset or feature_names is not None:
-        names = getattr(estimator, "feature_names_in_", None) if feature_names is None else feature_names
-        set_vocabulary(estimator, names, X.shape[1])
+    if feature_names is None:
+        feature_names = vars(estimator).get("feature_names_in_")
+    vocabulary = names_or_none(feature_names, X.shape[1])
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -386,7 +623,12 @@ def training_data(
     row_sums = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
     if not (row_sums if weights is None else row_sums * weights).sum() > 0:
         raise InputError("There is nothing to fit: every document is empty or has weight zero.")
-    return X, weights
+    return TrainingData(X, weights, vocabulary)
+
+
+def names_or_none(feature_names: Any, size: int) -> Array | None:
+    """Return the names of the `size` words; None without names."""
+    return None if feature_names is None else word_names("feature_names", feature_names, size)
 
 
 def factor_dtype(dtype: Any, X: Array | sp.csr_array | DiskCorpus) -> np.dtype[Any]:
@@ -423,15 +665,8 @@ def check_not_shards(estimator: Any, X: Any) -> None:
 def clear_fit(estimator: Any) -> None:
     """Remove the attributes of an earlier fit, except those that validation of the new data has just set."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
-        if name not in ("n_features_in_", "feature_names_in_", "vocabulary_"):
+        if name not in ("n_features_in_", "feature_names_in_"):
             delattr(estimator, name)
-
-
-def set_vocabulary(estimator: Any, names: Any, size: int) -> None:
-    """Set vocabulary_ to the names of the `size` words. Without names it keeps the class's default None."""
-    vars(estimator).pop("vocabulary_", None)
-    if names is not None:
-        estimator.vocabulary_ = word_names("feature_names", names, size)
 
 
 def as_solver(solver: Any) -> Solver:
@@ -469,13 +704,12 @@ def check_prior_factor(name: str, prior: Prior, factor: str) -> None:
             )
 
 
-def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus) -> Model:
+def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus, vocabulary: Array | None) -> Model:
     """Return the model that the parameters of a PLSA describe, its priors checked against the shape of the data."""
     background = as_background(estimator.background)
     doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
-    names = estimator.vocabulary_
-    if word_prior is not None and names is not None:
-        word_prior = word_prior.resolve(list(names))
+    if word_prior is not None and vocabulary is not None:
+        word_prior = word_prior.resolve(list(vocabulary))
     sides = (
         ("doc_topic_prior", doc_prior, DOCUMENTS, (corpus.n_docs, K)),
         ("topic_word_prior", word_prior, TOPICS, (K, corpus.n_words)),
@@ -486,12 +720,9 @@ def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus) -> Model:
             prior.check(shape)
     if background is not None and background.joint and doc_prior is not None:
         raise UnsupportedError("JointBackground has no P(z|d) that doc_topic_prior could act on: use Background.")
-    fixed = None
-    if background is not None:
-        fixed = FixedBackground(background.share, background.probabilities(corpus.unigram), background.joint)
     return Model(
         K,
-        background=fixed,
+        background=None if background is None else background.resolve(corpus.unigram),
         doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
         word_prior=None if word_prior is None or word_prior.neutral else word_prior,
     )

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.logistic_normal import Normal, correlation, min_weight
+from polyseme.core.fitted import fold_in_training
+from polyseme.core.logistic_normal import LogisticNormalPosterior, correlation
 from polyseme.core.model import Model
 from polyseme.core.shard import row_batches
 from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError
-from polyseme.estimators.base import TopicEstimator, clear_fit, count_data, factor_dtype, training_data
-from polyseme.kernels import Array, SparseCounts, padded, weighted_sum
+from polyseme.estimators.base import FitSummary, TopicEstimator, factor_dtype, training_data
+from polyseme.kernels import Array, Floats
 from polyseme.kernels.threads import effective_threads
-from polyseme.metrics.words import WordDocuments
-from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
+from polyseme.solvers.base import best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
-from polyseme.solvers.correlated import CorrelatedRun, InferredNormal, infer, start_point
+from polyseme.solvers.correlated import CorrelatedRun, start_point
 from polyseme.solvers.initialize import STARTS, given_pair, named_start
+from polyseme.solvers.variational import number_of_documents
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
 
 COVARIANCES = ("full", "diagonal")
@@ -184,36 +184,49 @@ class CorrelatedTopicModel(TopicEstimator):
             if (isinstance(value, str) or name == "covariance") and value not in known:
                 raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
-        X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
-        dtype = factor_dtype(self.dtype, X)
-        all_documents, corpus, rows = training_corpora(X, dtype, weights, n_threads)
+        data = training_data(self, X, sample_weight, feature_names=feature_names)
+        dtype = factor_dtype(self.dtype, data.X)
+        all_documents, corpus, rows = training_corpora(data.X, dtype, data.weights, n_threads)
         best, interrupted = best_fit(self, self._start_functions(corpus, K, n_init, rows), max_iter=max_iter, tol=tol)
-        self._set_topics(best, corpus, K)
-        self.doc_weights_ = all_documents.weighted_totals / all_documents.tokens
-        del best  # frees the memory of the fit before inference on the documents
+        _, prior, phi = best.run.point
+        topic_word = np.ascontiguousarray(phi[:, :K].T)
+        topic_word[topic_word.sum(axis=1) == 0] = corpus.unigram  # a topic without words
+        end = FitSummary.of(best, interrupted)
+        del best, phi  # frees the memory of the fit before inference on the documents
         corpus.release()
-        self._set_documents(X, all_documents)
+        folded = fold_in_training(
+            row_batches(data.X, dtype), all_documents, topic_word,
+            LogisticNormalPosterior(prior.mean, prior.covariance), unigram=corpus.unigram, n_tokens=corpus.tokens,
+            n_documents=number_of_documents(corpus), vocabulary=data.vocabulary,
+        )  # fmt: skip
+        self._set_fitted(folded, end)
+        self.bound_ = folded.bound
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
-    def transform(self, X: Any) -> Array:
-        """Return the topic weights of documents, with topics, mu and Sigma fixed.
+    @property
+    def mean_(self) -> Floats:
+        """Mu, shape (K,)."""
+        return self._posterior.mean
 
-        The weights are the softmax of the mean of q(eta_d). A document without words gets softmax(mu).
+    @property
+    def covariance_(self) -> Floats:
+        """Sigma, K x K."""
+        return self._posterior.covariance
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
+    @property
+    def doc_mean_(self) -> Floats:
+        """Means of q(eta_d) of the training documents, documents x K."""
+        return self._documents.parameters["mean"]
 
-        Returns
-        -------
-        array of shape (n_documents, K)
-            P(z|d); rows sum to one.
-        """
-        check_is_fitted(self)
-        X = count_data(self, X, reset=False)
-        return np.concatenate([self._weights(self._infer(part)) for part in row_batches(X, self.components_.dtype)])
+    @property
+    def doc_variance_(self) -> Floats:
+        """Variances of q(eta_d) of the training documents, documents x K."""
+        return self._documents.parameters["variance"]
+
+    @property
+    def _posterior(self) -> LogisticNormalPosterior:
+        return cast(LogisticNormalPosterior, self._topics.inference)
 
     @property
     def correlation_(self) -> Array:
@@ -237,54 +250,3 @@ class CorrelatedTopicModel(TopicEstimator):
                 return CorrelatedRun(corpus, start_point(corpus, theta, phi, K, diagonal=diagonal), diagonal=diagonal)
 
             yield begin
-
-    def _set_topics(self, fit: FitEnd[CorrelatedRun], corpus: MemoryCorpus, K: int) -> None:
-        """Set the attributes that follow from the end of a fit."""
-        clear_fit(self)
-        _, prior, phi = fit.run.point
-        self.unigram_ = corpus.unigram
-        self.components_ = np.ascontiguousarray(phi[:, :K].T)
-        self.components_[self.components_.sum(axis=1) == 0] = self.unigram_  # a topic without words
-        self.mean_, self.covariance_ = prior.mean, prior.covariance
-        self.n_tokens_ = corpus.tokens
-        self.history_ = fit.history
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
-
-    def _set_documents(self, X: Any, corpus: MemoryCorpus) -> None:
-        """Set the attributes that follow from inference on the training documents."""
-        n_threads = effective_threads(self.n_jobs)
-        means, variances, weights, bounds, logs = [], [], [], [], []
-        word_documents = WordDocuments(corpus.weights, n_threads)
-        for counts in row_batches(X, self.components_.dtype):
-            part = self._infer(counts)
-            means.append(part.posterior.mean)
-            variances.append(part.posterior.variance)
-            weights.append(self._weights(part))
-            bounds.append(part.bounds)
-            operands = self._operands(weights[-1])
-            logs.append(counts.logs(*operands, n_threads=n_threads))
-            word_documents.add(counts, operands, weights[-1])
-        word_documents.set_on(self)
-        self.doc_mean_, self.doc_variance_ = np.concatenate(means), np.concatenate(variances)
-        self.doc_topic_ = np.concatenate(weights)
-        self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
-        self.bound_ = corpus.total_log(np.concatenate(bounds))
-        self.log_likelihood_ = corpus.total_log(np.concatenate(logs)) / corpus.tokens
-
-    def _infer(self, counts: SparseCounts) -> InferredNormal:
-        phi = padded(self.components_.T, self.components_.dtype)
-        prior = Normal.of(self.mean_, self.covariance_)
-        return infer(counts, phi, prior, n_threads=effective_threads(self.n_jobs))
-
-    def _weights(self, inferred: InferredNormal) -> Array:
-        dtype = self.components_.dtype
-        return np.maximum(inferred.posterior.weights, min_weight(dtype)).astype(dtype)
-
-    def _operands(self, doc_topic: Array) -> tuple[Array, Array]:
-        dtype = self.components_.dtype
-        return padded(doc_topic, dtype), padded(self.components_.T, dtype)
-
-    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
-        operands = self._operands(self._weights(self._infer(observed)))
-        return scored.products(*operands, n_threads=effective_threads(self.n_jobs))

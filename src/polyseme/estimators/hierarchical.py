@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.factors import normalize_rows
+from polyseme.core.fitted import document_sums, fold_in_training
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import row_batches
 from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError
-from polyseme.estimators.base import TopicEstimator, clear_fit, factor_dtype, training_data
-from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.base import FitSummary, TopicEstimator, TrainingData, factor_dtype, training_data
 from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
-from polyseme.kernels import Array, SparseCounts, padded, single_threaded_blas
+from polyseme.kernels import Array, Floats, padded, single_threaded_blas
 from polyseme.kernels.threads import effective_threads
-from polyseme.metrics.words import WordAmounts, WordDocuments, token_amounts
-from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
+from polyseme.metrics.words import WordAmounts
+from polyseme.solvers.base import best_fit, finish_fit, generators
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreePoint, TreeRun, begin, grow, leaf_topics
+from polyseme.solvers.variational import number_of_documents
 from polyseme.utils import check_integer, check_n_jobs, check_nonnegative
 
 SOLVERS = ("accelerated-em", "em")
@@ -211,39 +213,20 @@ class HierarchicalPLSA(TopicEstimator):
         max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
-        X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
-        dtype = factor_dtype(self.dtype, X)
-        all_documents, corpus, _ = training_corpora(X, dtype, weights, n_threads)
+        data = training_data(self, X, sample_weight, feature_names=feature_names)
+        all_documents, corpus, _ = training_corpora(data.X, factor_dtype(self.dtype, data.X), data.weights, n_threads)
         grown: dict[int, tuple[Tree, list[float]]] = {}
         starts = self._start_functions(corpus, tree, growth, n_init, grown)
         best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
         tree, scores = grown[id(best.run)]
-        self._set_tree(best, tree, scores, corpus)
-        self.doc_weights_ = all_documents.weighted_totals / all_documents.tokens
+        arrays, end = _TreeArrays.of(best.run.point, tree, corpus.unigram), FitSummary.of(best, interrupted)
         del best, grown  # frees the memory of the fit before the documents are folded in
         corpus.release()
-        self._set_documents(X, all_documents)
+        self._set_fit(tree, arrays, end, data, all_documents, corpus)
+        if growth is not None:
+            self.held_out_ = np.array(scores)
         finish_fit(self, interrupted, max_iter, tol)
         return self
-
-    def transform(self, X: Any) -> Array:
-        """Return the leaf weights of documents, with the tree fixed.
-
-        Each document is folded in until convergence, independently of the others. A document without known words gets
-        P(leaf).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
-
-        Returns
-        -------
-        array of shape (n_documents, n_leaves)
-            P(leaf|d); rows sum to one.
-        """
-        check_is_fitted(self)
-        return self._as_plsa().transform(X)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable leaf of each document.
@@ -314,6 +297,11 @@ class HierarchicalPLSA(TopicEstimator):
         return "\n".join(lines)
 
     @property
+    def active_topics_(self) -> Array:
+        """Leaves that have documents, bool of shape (n_leaves,)."""
+        return self._topics.active
+
+    @property
     def tree_(self) -> Tree:
         """The fitted tree, a `polyseme.core.tree.Tree`."""
         names = None if self.node_names_ is None else tuple(self.node_names_)
@@ -326,11 +314,10 @@ class HierarchicalPLSA(TopicEstimator):
 
     def _node_amounts(self) -> WordAmounts:
         """Return the expected counts by which the words of the nodes are ranked."""
-        documents = getattr(self, "node_word_documents_", None)
-        if documents is None:
-            return token_amounts(self.node_word_, self.node_weights_, self.unigram_, self.n_tokens_)
         sizes = np.einsum("k,kv->v", self.topic_documents_, self.leaf_node_, dtype=np.float64)
-        return WordAmounts("documents", documents, sizes, self.document_frequency_, self.node_word_)
+        return WordAmounts(
+            "documents", self.node_word_documents_, sizes, self.document_frequency_, self.node_word_
+        )  # fmt: skip
 
     def _start_functions(
         self,
@@ -354,73 +341,73 @@ class HierarchicalPLSA(TopicEstimator):
 
             yield start
 
-    def _set_tree(self, fit: FitEnd[TreeRun], tree: Tree, scores: list[float], corpus: MemoryCorpus) -> None:
-        """Set the attributes that follow from the end of a fit."""
-        clear_fit(self)
-        point: TreePoint = fit.run.point
-        n_leaves, n_nodes = len(tree.leaves), len(tree.parents)
+    def _set_fit(
+        self,
+        tree: Tree,
+        arrays: _TreeArrays,
+        end: FitSummary,
+        data: TrainingData,
+        all_documents: MemoryCorpus,
+        corpus: MemoryCorpus,
+    ) -> None:
+        """Fold in the documents with the leaves as topics, and set all attributes of the fit."""
+        topic_word = arrays.topic_word
+        folded = fold_in_training(
+            row_batches(data.X, topic_word.dtype), all_documents, topic_word, MaximumLikelihood(),
+            active=arrays.active, unigram=corpus.unigram, n_tokens=corpus.tokens,
+            n_documents=number_of_documents(corpus),
+            vocabulary=data.vocabulary,
+        )  # fmt: skip
+        self._set_fitted(folded, end)
         self.parents_ = np.array(tree.parents, dtype=np.int64)
         self.leaves_ = np.array(tree.leaves, dtype=np.int64)
         self.node_names_ = None if tree.names is None else list(tree.names)
         self.silent_ = np.array(tree.silent, dtype=np.int64)
-        self.node_word_ = np.ascontiguousarray(point.node_word[:, :n_nodes].T)
-        self.leaf_node_ = np.ascontiguousarray(point.leaf_node[:n_leaves, :n_nodes])
-        self.components_ = np.ascontiguousarray(leaf_topics(point)[:, :n_leaves].T)
-        self.unigram_ = corpus.unigram
-        self.active_topics_ = point.theta[:, :n_leaves].max(axis=0) > 0
-        empty = tree.emitting_nodes.any(axis=0) & (self.node_word_.sum(axis=1) == 0)
-        self.node_word_[empty] = self.unigram_
-        if not self.active_topics_.all():  # a leaf without documents may have no words
-            self.components_ = normalize_rows(self.components_)
-        self.n_tokens_ = corpus.tokens
-        self.history_ = fit.history
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
-        if self.growth is not None:
-            self.held_out_ = np.array(scores)
-
-    def _set_documents(self, X: Any, corpus: MemoryCorpus) -> None:
-        """Set the attributes that follow from folding in the training documents."""
-        plsa = self._as_plsa()
-        plsa.doc_weights_ = self.doc_weights_
-        plsa._set_documents(X, corpus)
-        for name in ("doc_topic_", "topic_weights_", "word_documents_", "topic_documents_", "document_frequency_"):
-            setattr(self, name, getattr(plsa, name))
-        self.node_word_documents_ = self._node_documents(X, corpus)
-        self.log_likelihood_ = plsa.log_likelihood_
+        self.node_word_, self.leaf_node_ = arrays.node_word, arrays.leaf_node
+        self.node_word_documents_ = self._node_documents(data.X, all_documents)
         self.labels_ = self.doc_topic_.argmax(axis=1)
         self.node_weights_ = node_weights(self.leaf_node_, self.topic_weights_)
 
     def _node_documents(self, X: Any, corpus: MemoryCorpus) -> Array:
         """Return the expected number of documents per node and word, with P(v|d) = sum_a P(a|d) P(v|a)."""
-        dtype, start = self.components_.dtype, 0
-        word_documents = WordDocuments(corpus.weights, corpus.n_threads)
+        dtype, start, total = self.components_.dtype, 0, None
         for counts in row_batches(X, dtype):
+            rows = slice(start, start + counts.n_docs)
             with single_threaded_blas():
-                doc_node = self.doc_topic_[start : start + counts.n_docs] @ self.leaf_node_
-            word_documents.add(counts, (padded(doc_node, dtype), padded(self.node_word_.T, dtype)), doc_node)
-            start += counts.n_docs
-        return word_documents.topic_words(len(self.node_word_))
+                doc_node = self.doc_topic_[rows] @ self.leaf_node_
+            operands = padded(doc_node, dtype), padded(self.node_word_.T, dtype)
+            weights = None if corpus.weights is None else corpus.weights[rows]
+            sums = document_sums(counts, operands, doc_node, weights, n_threads=corpus.n_threads)
+            total = sums if total is None else total.merge_into(total.word_sums, sums)
+            start = rows.stop
+        assert total is not None
+        return total.by_topic().amounts
 
-    def _as_plsa(self) -> PLSA:
-        """Return the fitted PLSA whose topics are the leaves."""
-        plsa = PLSA(len(self.components_), n_jobs=self.n_jobs)
-        plsa.temperature_ = 1.0
-        for name in (
-            "components_",
-            "active_topics_",
-            "topic_weights_",
-            "n_features_in_",
-            "feature_names_in_",
-            "vocabulary_",
-            "unigram_",
-        ):
-            if hasattr(self, name):
-                setattr(plsa, name, getattr(self, name))
-        return plsa
 
-    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
-        return self._as_plsa()._token_probabilities(observed, scored)
+class _TreeArrays(NamedTuple):
+    """Arrays of a tree at the end of a fit, without padding."""
+
+    node_word: Array
+    """P(w|node), nodes x words."""
+    leaf_node: Array
+    """P(node|leaf), leaves x nodes."""
+    topic_word: Array
+    """P(w|leaf), leaves x words."""
+    active: Array
+    """Which leaves have documents."""
+
+    @classmethod
+    def of(cls, point: TreePoint, tree: Tree, unigram: Floats) -> _TreeArrays:
+        n_leaves, n_nodes = len(tree.leaves), len(tree.parents)
+        node_word = np.ascontiguousarray(point.node_word[:, :n_nodes].T)
+        leaf_node = np.ascontiguousarray(point.leaf_node[:n_leaves, :n_nodes])
+        topic_word = np.ascontiguousarray(leaf_topics(point)[:, :n_leaves].T)
+        active = point.theta[:, :n_leaves].max(axis=0) > 0
+        empty = tree.emitting_nodes.any(axis=0) & (node_word.sum(axis=1) == 0)
+        node_word[empty] = unigram
+        if not active.all():  # a leaf without documents may have no words
+            topic_word = normalize_rows(topic_word)
+        return cls(node_word, leaf_node, topic_word, active)
 
 
 def _growth(growth: Any, tree: Tree) -> TreeGrowth | None:

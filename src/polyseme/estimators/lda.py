@@ -12,34 +12,33 @@ from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.dirichlet import (
     ASYMMETRIC,
     SYMMETRIC,
     Concentration,
+    DirichletPosterior,
     dirichlet_means,
-    topic_sums,
-    topics_term,
-    word_operands,
+    padded_parameters,
 )
+from polyseme.core.fitted import FittedTopics, fold_in_training
 from polyseme.core.model import Model
 from polyseme.core.shard import row_batches
 from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
+    FitSummary,
     TopicEstimator,
+    TrainingData,
     clear_fit,
-    count_data,
     factor_dtype,
     training_data,
 )
-from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents, set_totals
-from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents
+from polyseme.kernels import Array, Floats, padded
 from polyseme.kernels.threads import effective_threads
-from polyseme.metrics.words import WordDocuments
 from polyseme.priors import Dirichlet
-from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
+from polyseme.solvers.base import best_fit, finish_fit, generators
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start
 from polyseme.solvers.online import (
     OnlineVariational,
@@ -48,16 +47,13 @@ from polyseme.solvers.online import (
     rate,
 )
 from polyseme.solvers.variational import (
-    InferredDirichlet,
     Priors,
     Variational,
     VariationalRun,
     VariationalSolver,
     first_lambda,
     flat_topics,
-    infer,
     number_of_documents,
-    padded_parameters,
     plsa_factors,
 )
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
@@ -70,9 +66,8 @@ INITS = ("auto", "plsa", *STARTS)
 LEARNED = {"symmetric-learned": SYMMETRIC, "asymmetric-learned": ASYMMETRIC}
 _MIN_PRIOR, _MAX_PRIOR = 1e-30, 1e10
 """Priors that float32 can add to expected counts."""
-_TOLERANCE = 1e-4
-_MAP_TOLERANCE = 1e-2
-"""Default of `tol` with solver="map", as in PLSA."""
+_TOLERANCES = {False: 1e-4, True: 1e-2}
+"""Default of `tol`, by whether the solver is "map", where it is that of PLSA."""
 
 
 def _has_partial_fit(estimator: LDA) -> bool:
@@ -251,25 +246,18 @@ class LDA(TopicEstimator):
         Self
             The fitted estimator.
         """
-        if isinstance(self.solver, str) and self.solver == MAP:
-            return self._fit_map(X, sample_weight, feature_names)
         K = check_n_topics(self.n_components)
-        n_init = check_integer("n_init", self.n_init, least=1)
         max_iter = check_integer("max_iter", self.max_iter, least=1)
-        tol = _TOLERANCE if self.tol is None else check_nonnegative("tol", self.tol)
-        solver = _variational_solver(self.solver)
+        is_map = isinstance(self.solver, str) and self.solver == MAP
+        tol = _TOLERANCES[is_map] if self.tol is None else check_nonnegative("tol", self.tol)
+        n_init = check_integer("n_init", self.n_init, least=1)
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
-        X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
-        dtype = factor_dtype(self.dtype, X)
-        all_documents, corpus, rows = training_corpora(X, dtype, weights, n_threads)
-        priors = self._priors(K, X.shape[1])
-        starts = self._start_functions(solver, corpus, priors, n_init, rows)
-        best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
-        self._set_topics(best, corpus)
-        self.doc_weights_ = all_documents.weighted_totals / all_documents.tokens
-        del best  # frees the memory of the fit before inference on the documents
-        corpus.release()
-        self._set_documents(X, all_documents)
+        solver = None if is_map else _variational_solver(self.solver)
+        data = training_data(self, X, sample_weight, feature_names=feature_names)
+        if solver is None:
+            interrupted = self._fit_map(data, K, tol)
+        else:
+            interrupted = self._fit_variational(data, solver, K, n_init, max_iter, tol, n_threads)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
@@ -303,28 +291,29 @@ class LDA(TopicEstimator):
         _partial_fit(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
         return self
 
-    def transform(self, X: Any) -> Array:
-        """Return the topic weights of documents, the means of q(theta_d), with the topics fixed.
+    @property
+    def n_documents_seen_(self) -> float:
+        """Number of training documents, including those of `partial_fit`."""
+        return self._topics.n_documents
 
-        The inference of each document runs until convergence, independently of the others. A document without words
-        gets the mean of the prior.
+    @property
+    def topic_word_dirichlet_(self) -> Array:
+        """Lambda, the parameters of the variational posterior of the topics (K x words)."""
+        return self._posterior.topic_word
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
+    @property
+    def doc_topic_dirichlet_(self) -> Array:
+        """Gamma, the parameters of the variational posterior of the training documents (documents x K)."""
+        self._posterior  # noqa: B018, raises AttributeError after a fit with solver="map"
+        return self._documents.parameters["gamma"]
 
-        Returns
-        -------
-        array of shape (n_documents, K)
-            P(z|d); rows sum to one.
-        """
-        check_is_fitted(self)
-        X = count_data(self, X, reset=False)
-        if self._is_map:
-            return self._as_plsa().transform(X)
-        parts = row_batches(X, self.components_.dtype)
-        return np.concatenate([dirichlet_means(self._infer(counts).gamma) for counts in parts])
+    @property
+    def _posterior(self) -> DirichletPosterior:
+        """The variational posterior. Raises AttributeError after a fit with solver="map", which has none."""
+        inference = self._topics.inference
+        if inference.kind != DirichletPosterior.kind:
+            raise AttributeError("A fit with solver='map' has no variational posterior: use solver='variational'.")
+        return cast(DirichletPosterior, inference)
 
     def _priors(self, n_topics: int, n_words: int) -> Priors:
         return Priors(
@@ -358,103 +347,56 @@ class LDA(TopicEstimator):
             phi = padded(flat_topics(corpus.counts.n_words, K, rng), phi.dtype)
         return theta, phi
 
-    def _set_topics(self, fit: FitEnd[VariationalRun], corpus: MemoryCorpus) -> None:
-        """Set the attributes that follow from the end of a fit."""
-        clear_fit(self)
-        priors = fit.run.priors
-        self.topic_word_dirichlet_ = np.ascontiguousarray(fit.run.lambda_[:, : priors.alpha.values.size].T)
-        self.components_ = dirichlet_means(self.topic_word_dirichlet_)
-        self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha.values, priors.eta.values
-        self.unigram_ = corpus.unigram
-        self.n_tokens_ = corpus.tokens
-        self.n_documents_seen_ = number_of_documents(corpus)
-        self.history_ = fit.history
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
+    def _fit_variational(
+        self,
+        data: TrainingData,
+        solver: VariationalSolver,
+        K: int,
+        n_init: int,
+        max_iter: int,
+        tol: float,
+        n_threads: int,
+    ) -> bool:
+        """Fit by variational Bayes, set the attributes, and return whether Ctrl-C ended the fit."""
+        dtype = factor_dtype(self.dtype, data.X)
+        all_documents, corpus, rows = training_corpora(data.X, dtype, data.weights, n_threads)
+        starts = self._start_functions(solver, corpus, self._priors(K, corpus.n_words), n_init, rows)
+        best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
+        alpha, eta = (prior.values for prior in best.run.priors)
+        posterior = DirichletPosterior(np.ascontiguousarray(best.run.lambda_[:, :K].T), alpha, eta)
+        end = FitSummary.of(best, interrupted)
+        del best  # frees the memory of the fit before inference on the documents
+        corpus.release()
+        folded = fold_in_training(
+            row_batches(data.X, dtype), all_documents, dirichlet_means(posterior.topic_word), posterior,
+            unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=number_of_documents(corpus),
+            vocabulary=data.vocabulary,
+        )  # fmt: skip
+        assert folded.bound is not None
+        self._set_fitted(folded, end)
+        self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
+        self.bound_ = folded.bound + posterior.topics_term(n_threads=n_threads)
+        return interrupted
 
-    def _set_documents(self, X: Any, corpus: MemoryCorpus) -> None:
-        """Set the attributes that follow from inference on the training documents."""
-        parts = [(counts, self._infer(counts)) for counts in row_batches(X, self.components_.dtype)]
-        self.doc_topic_dirichlet_ = np.concatenate([part.gamma for _, part in parts])
-        self.doc_topic_ = dirichlet_means(self.doc_topic_dirichlet_)
-        self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
-        lambda_, eta = padded_parameters(self.topic_word_dirichlet_), self.topic_word_prior_
-        sums = topic_sums(lambda_, len(self.components_))
-        words = word_operands(lambda_, eta, sums, n_threads=corpus.n_threads)
-        bounds = np.concatenate([part.bounds for _, part in parts])
-        self.bound_ = corpus.total_log(bounds) + topics_term(words, eta, sums)
-        word_documents = WordDocuments(corpus.weights, corpus.n_threads)
-        logs = []
-        for counts, part in parts:
-            doc_topic = dirichlet_means(part.gamma)
-            logs.append(self._log_rows(counts, doc_topic))
-            word_documents.add(counts, self._mean_operands(doc_topic), doc_topic)
-        word_documents.set_on(self)
-        self.log_likelihood_ = corpus.total_log(np.concatenate(logs)) / corpus.tokens
-
-    def _infer(self, counts: SparseCounts) -> InferredDirichlet:
-        lambda_ = padded_parameters(self.topic_word_dirichlet_)
-        return infer(counts, lambda_, self.doc_topic_prior_, n_threads=effective_threads(self.n_jobs))
-
-    def _mean_operands(self, doc_topic: Array) -> tuple[Array, Array]:
-        dtype = self.components_.dtype
-        return padded(doc_topic, dtype), padded(self.components_.T, dtype)
-
-    def _log_rows(self, counts: SparseCounts, doc_topic: Array) -> Floats:
-        n_threads = effective_threads(self.n_jobs)
-        return counts.logs(*self._mean_operands(doc_topic), n_threads=n_threads)
-
-    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
-        if self._is_map:
-            return self._as_plsa()._token_probabilities(observed, scored)
-        operands = self._mean_operands(dirichlet_means(self._infer(observed).gamma))
-        return scored.products(*operands, n_threads=effective_threads(self.n_jobs))
-
-    @property
-    def _is_map(self) -> bool:
-        """Whether the fit used solver="map" and has no variational posterior."""
-        return not hasattr(self, "topic_word_dirichlet_")
-
-    def _plsa(self, alpha: Floats, eta: Floats) -> PLSA:
-        """Return a PLSA with these Dirichlet priors and the parameters of this estimator."""
-        same = ("n_components", "n_init", "max_iter", "n_jobs", "dtype", "random_state", "verbose", "callback")
-        return PLSA(
-            **{name: getattr(self, name) for name in same},
-            init="random" if isinstance(self.init, str) and self.init == "auto" else self.init,
-            tol=_MAP_TOLERANCE if self.tol is None else self.tol,
-            doc_topic_prior=Dirichlet(tuple(alpha)),
-            topic_word_prior=Dirichlet(tuple(eta)),
-        )
-
-    def _fit_map(self, X: Any, sample_weight: Any, feature_names: Any) -> Self:
-        K = check_n_topics(self.n_components)
-        X, _ = training_data(self, X, sample_weight, feature_names=feature_names)
+    def _fit_map(self, data: TrainingData, K: int, tol: float) -> bool:
+        """Fit the mode of the posterior, set the attributes, and return whether Ctrl-C ended the fit."""
         default = 1.0 + 1.0 / K
         alpha = _concentration("doc_topic_prior", self.doc_topic_prior, K, default)
-        eta = _concentration("topic_word_prior", self.topic_word_prior, X.shape[1], default)
+        eta = _concentration("topic_word_prior", self.topic_word_prior, data.X.shape[1], default)
         if alpha.learned or eta.learned:
             raise UnsupportedError("solver='map' cannot learn priors: give numbers, or use solver='variational'.")
-        plsa = self._plsa(alpha.values, eta.values)
-        try:
-            plsa.fit(X, sample_weight=sample_weight, feature_names=self.vocabulary_)
-        finally:
-            if hasattr(plsa, "doc_topic_"):  # also after Ctrl-C
-                clear_fit(self)
-                for name, value in vars(plsa).items():
-                    if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):
-                        setattr(self, name, value)
-                self.doc_topic_prior_, self.topic_word_prior_ = alpha.values, eta.values
-        return self
-
-    def _as_plsa(self) -> PLSA:
-        """Return the fitted PLSA that a fit with solver="map" is equal to."""
-        plsa = self._plsa(self.doc_topic_prior_, self.topic_word_prior_)
-        for name, value in vars(self).items():
-            if name.endswith("_") and name not in ("topic_word_prior_", "feature_names_in_"):
-                setattr(plsa, name, value)
-        flat = bool((self.doc_topic_prior_ == 1).all())
-        plsa.doc_topic_prior_ = None if flat else Dirichlet(tuple(self.doc_topic_prior_))
-        return plsa
+        same = ("n_components", "n_init", "max_iter", "n_jobs", "dtype", "random_state", "verbose", "callback")
+        plsa = PLSA(
+            **{name: getattr(self, name) for name in same},
+            init="random" if isinstance(self.init, str) and self.init == "auto" else self.init,
+            tol=tol,
+            doc_topic_prior=Dirichlet(tuple(alpha.values)),
+            topic_word_prior=Dirichlet(tuple(eta.values)),
+        )
+        fit = plsa._fit_counts(data)
+        self._set_fitted(fit.folded, fit.end)
+        self.doc_topic_prior_, self.topic_word_prior_ = alpha.values, eta.values
+        return fit.end.interrupted
 
 
 def _partial_fit(
@@ -465,7 +407,7 @@ def _partial_fit(
     `priors(n_words)` returns the priors of a first call. The posterior lambda of the topics is that of D documents, all
     documents seen so far and these: lambda - eta, the expected counts, grows with D from call to call.
     """
-    corpus, before = next_documents(estimator, X, sample_weight)
+    corpus, vocabulary, before = next_documents(estimator, X, sample_weight)
     totals = add_totals(corpus, before)
     n_docs = max(totals.documents, settings.total_documents or 0.0)
     if before is None:
@@ -474,21 +416,22 @@ def _partial_fit(
         lambda_ = _first_lambda(estimator, corpus, fixed, tokens)
         seen = 0.0
     else:
-        if not hasattr(estimator, "topic_word_dirichlet_"):
+        if before.inference.kind != DirichletPosterior.kind:
             raise UnsupportedError(
                 "A fit with solver='map' cannot be continued by partial_fit: use solver='variational'."
             )
-        fixed = Priors(Concentration(estimator.doc_topic_prior_), Concentration(estimator.topic_word_prior_))
-        seen = before.documents
+        posterior = estimator._posterior
+        fixed = Priors(Concentration(posterior.alpha), Concentration(posterior.eta))
+        seen = before.n_documents
         growth = n_docs / max(seen, settings.total_documents or 0.0)
-        lambda_ = _scaled_counts(padded_parameters(estimator.topic_word_dirichlet_), fixed.eta.values, growth)
+        lambda_ = _scaled_counts(padded_parameters(posterior.topic_word), fixed.eta.values, growth)
     stream = PosteriorStream(settings, fixed, lambda_, n_docs, corpus.n_threads)
     size = settings.batch_size or max(MIN_BATCH, settings.documents_per_batch(corpus.n_docs))
     for batch in batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), size):
         if batch.size > 0:
             stream.take(batch, rate(settings.offset, settings.decay, seen / batch.size))
             seen += batch.size
-    _set_posterior(estimator, stream, totals)
+    _set_posterior(estimator, stream, totals, vocabulary)
 
 
 def _first_lambda(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: float) -> Array:
@@ -510,19 +453,27 @@ def _scaled_counts(lambda_: Array, eta: Floats, growth: float) -> Array:
     return np.asarray(prior + growth * np.maximum(lambda_ - prior, 0), dtype=lambda_.dtype)
 
 
-def _set_posterior(estimator: LDA, stream: PosteriorStream, totals: SeenTotals) -> None:
-    """Set the fitted attributes after `partial_fit`; doc_topic_ is not among them."""
-    K, eta = stream.priors.alpha.values.size, stream.priors.eta.values
+def _set_posterior(estimator: LDA, stream: PosteriorStream, totals: SeenTotals, vocabulary: Array | None) -> None:
+    """Set the fitted model after `partial_fit`, which does not know the weights of its documents."""
+    alpha, eta = (prior.values for prior in stream.priors)
+    K = alpha.size
     lambda_ = np.ascontiguousarray(stream.lambda_[:, :K].T)
     expected = np.maximum(lambda_ - eta, 0).sum(axis=1, dtype=np.float64)
-    clear_fit(estimator)
-    estimator.topic_word_dirichlet_ = lambda_
-    estimator.components_ = dirichlet_means(lambda_)
-    estimator.doc_topic_prior_, estimator.topic_word_prior_ = stream.priors.alpha.values, eta
     total = expected.sum()
-    # Counts that are tiny beside the prior vanish in lambda: then no topic has more of them than another.
-    estimator.topic_weights_ = expected / total if total > 0 else np.full(K, 1.0 / K)
-    set_totals(estimator, totals)
+    clear_fit(estimator)
+    estimator.documents_ = None
+    estimator.fitted_ = FittedTopics(
+        dirichlet_means(lambda_),
+        # Counts that are tiny beside the prior vanish in lambda: then no topic has more of them than another.
+        expected / total if total > 0 else np.full(K, 1.0 / K),
+        totals.unigram,
+        np.ones(K, dtype=bool),
+        totals.tokens,
+        totals.documents,
+        DirichletPosterior(lambda_, alpha, eta),
+        vocabulary,
+    )
+    estimator.doc_topic_prior_, estimator.topic_word_prior_ = alpha, eta
 
 
 def _variational_solver(solver: Any) -> VariationalSolver:

@@ -150,10 +150,11 @@ class LSA(CountDecomposition):
         if self.weights not in WEIGHTS:
             raise InputError(f"weights must be one of {', '.join(map(repr, WEIGHTS))}, got {self.weights!r}.")
         rank, share = self._requested_rank()
-        X, _ = training_data(self, X, None, feature_names=feature_names)
+        X, _, vocabulary = training_data(self, X, None, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         counts = _sparse(X)
         clear_fit(self)
+        self.vocabulary_ = vocabulary
         self.word_weights_ = WEIGHTS[self.weights][1](counts)
         A = weighted(counts, self.weights, self.word_weights_)
         total = float((A.data**2).sum())

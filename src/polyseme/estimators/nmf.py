@@ -12,27 +12,23 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.factors import nmf_to_plsa
-from polyseme.core.shard import sparse_counts
+from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, document_sums, mean_operands
+from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.shard import Shard, as_counts, row_batches, sparse_counts
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import (
-    CountDecomposition,
-    clear_fit,
-    count_data,
-    factor_dtype,
-    set_vocabulary,
-    training_data,
-)
+from polyseme.estimators.base import FittedDecomposition, clear_fit, count_data, factor_dtype, training_data
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.kernels.threads import effective_threads
+from polyseme.solvers.base import finish_fit
 from polyseme.solvers.initialize import pair_of_factors
 from polyseme.utils import as_random_state, check_integer, check_n_jobs, check_n_topics, check_nonnegative
 
-LOSSES = ("kullback-leibler", "frobenius")
+KULLBACK_LEIBLER, FROBENIUS = LOSSES = ("kullback-leibler", "frobenius")
 
 
-class NMF(CountDecomposition):
+class NMF(FittedDecomposition):
     """Non-negative matrix factorization, X ~ W H.
 
     W (documents x K) and H (K x words) are non-negative and minimize
@@ -164,19 +160,23 @@ class NMF(CountDecomposition):
         """
         if self.loss not in LOSSES:
             raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
-        if self.loss == "frobenius":
-            check_nonnegative("tol", self.tol)
-            check_integer("n_init", self.n_init, least=1)
-            check_n_jobs(self.n_jobs)
-            return self._fit_frobenius(X, sample_weight, feature_names)
         if isinstance(X, DiskCorpus):
             raise UnsupportedError("NMF takes no shards: fit PLSA to them, and take its to_nmf().")
+        if self.loss == FROBENIUS:
+            return self._fit_frobenius(X, sample_weight, feature_names)
         plsa = PLSA(**self._plsa_parameters())
-        try:
-            plsa.fit(X, sample_weight=sample_weight, feature_names=feature_names)
-        finally:
-            if hasattr(plsa, "doc_topic_"):  # also after Ctrl-C
-                self._set_from_fit(plsa, X, sample_weight)
+        plsa._check_settings()
+        data = training_data(self, X, sample_weight, feature_names=feature_names)
+        folded, end, _ = plsa._fit_counts(data)
+        counts = sparse_counts(data.X, folded.fitted.topic_word.dtype)
+        self._set_fitted(folded, end)
+        self.loss_ = self.loss
+        self.doc_totals_ = _known_totals(counts, self.components_)
+        self.reconstruction_err_ = _kl_divergence(
+            counts, data.weights, self.doc_totals_, folded.documents.doc_topic, self.components_,
+            n_threads=effective_threads(self.n_jobs),
+        )  # fmt: skip
+        finish_fit(self, end.interrupted, self.max_iter, self.tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
@@ -215,10 +215,13 @@ class NMF(CountDecomposition):
         """
         check_is_fitted(self)
         X = count_data(self, X, reset=False)
-        if self._is_frobenius:
+        if self.loss_ == FROBENIUS:
             return self._frobenius_weights(X.astype(self.components_.dtype, copy=False))
-        totals = _known_totals(sparse_counts(X, self.components_.dtype), self.components_)
-        return (self._as_plsa().transform(X) * totals[:, np.newaxis]).astype(self.components_.dtype)
+        n_threads, parts = effective_threads(self.n_jobs), []
+        for counts in row_batches(X, self.components_.dtype):
+            weights = self.fitted_.fold_in(counts, n_threads=n_threads)
+            parts.append(_scaled(weights.doc_topic, _known_totals(counts, self.components_)))
+        return np.concatenate(parts)
 
     def inverse_transform(self, W: Any) -> Array:
         """Return the counts W H that W represents.
@@ -245,11 +248,14 @@ class NMF(CountDecomposition):
             The model with P(z), P(d|z) and P(w|z).
         """
         check_is_fitted(self)
-        if self._is_frobenius:
+        if self.loss_ == FROBENIUS:
             raise UnsupportedError(
                 "loss='frobenius' has no likelihood: rescale its factors with polyseme.core.factors.nmf_to_plsa."
             )
-        return self._as_plsa()
+        plsa = PLSA(**{**self._plsa_parameters(), "init": self.init if isinstance(self.init, str) else "random"})
+        plsa._share_fit(self)
+        plsa.word_background_ = np.zeros(self.unigram_.size)
+        return plsa
 
     @classmethod
     def from_plsa(cls, plsa: PLSA) -> NMF:
@@ -267,13 +273,21 @@ class NMF(CountDecomposition):
         """
         own = cls().get_params(deep=False)
         model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in own})
-        model._copy_fit(plsa, plsa.doc_weights_ * plsa.n_tokens_)
+        model._share_fit(plsa)
+        model.loss_, model.doc_totals_ = KULLBACK_LEIBLER, plsa.doc_weights_ * plsa.n_tokens_
         return model
 
     @property
-    def _is_frobenius(self) -> bool:
-        """Whether the fit used the Frobenius loss; the parameter `loss` may have changed since."""
-        return not hasattr(self, "unigram_")
+    def components_(self) -> Array:  # type: ignore[override]
+        """H, K x words."""
+        topics = self._topics.topic_word
+        return self.H_ if self.loss_ == FROBENIUS else topics
+
+    @property
+    def doc_factor_(self) -> Array:
+        """W of the training documents."""
+        doc_topic = self._documents.doc_topic
+        return self.W_ if self.loss_ == FROBENIUS else _scaled(doc_topic, self.doc_totals_)
 
     def _plsa_parameters(self) -> dict[str, Any]:
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "loss"}
@@ -284,44 +298,16 @@ class NMF(CountDecomposition):
             parameters["init"] = (W * H.sum(axis=1), H)
         return parameters
 
-    def _set_from_fit(self, plsa: PLSA, X: Any, sample_weight: Any) -> None:
-        X = count_data(self, X, reset=True)
-        counts = sparse_counts(X, plsa.components_.dtype)
-        totals = _known_totals(counts, plsa.components_)
-        self._copy_fit(plsa, totals)
-        weight = 1.0 if sample_weight is None else sample_weight  # a scalar is the weight of every document
-        weights = np.broadcast_to(np.asarray(weight, dtype=np.float64), counts.n_docs)
-        self.reconstruction_err_ = _kl_divergence(counts, weights, totals, plsa.doc_topic_, self.components_)
-
-    def _copy_fit(self, plsa: PLSA, totals: Floats) -> None:
-        clear_fit(self)
-        set_vocabulary(self, plsa.vocabulary_, plsa.components_.shape[1])
-        for name, value in vars(plsa).items():
-            if name.endswith("_") and name != "doc_topic_":
-                setattr(self, name, value)
-        self.doc_factor_ = (plsa.doc_topic_ * totals[:, np.newaxis]).astype(self.components_.dtype)
-
-    def _as_plsa(self) -> PLSA:
-        plsa = PLSA(**{**self._plsa_parameters(), "init": self.init if isinstance(self.init, str) else "random"})
-        own = ("doc_factor_", "reconstruction_err_")
-        for name, value in vars(self).items():
-            if name.endswith("_") and name not in own:
-                setattr(plsa, name, value)
-        parameters = nmf_to_plsa(self.doc_factor_, self.components_)
-        joint = (parameters.topic_doc.T * parameters.topic_weights).astype(self.components_.dtype)
-        sums = joint.sum(axis=1, keepdims=True)
-        plsa.doc_topic_ = np.where(sums > 0, joint / np.where(sums > 0, sums, 1), self.topic_weights_).astype(
-            joint.dtype
-        )
-        return plsa
-
     def _fit_frobenius(self, X: Any, sample_weight: Any, feature_names: Any) -> Self:
         from sklearn.decomposition import NMF as SklearnNMF  # a slow import that the KL loss does not need
 
+        check_nonnegative("tol", self.tol)
+        check_integer("n_init", self.n_init, least=1)
+        check_n_jobs(self.n_jobs)
         if sample_weight is not None:
             raise UnsupportedError("loss='frobenius' does not take sample_weight: use loss='kullback-leibler'.")
-        X, _ = training_data(self, X, None, feature_names=feature_names)
-        X = X.astype(factor_dtype(self.dtype, X), copy=False)
+        data = training_data(self, X, None, feature_names=feature_names)
+        X = data.X.astype(factor_dtype(self.dtype, data.X), copy=False)
         K = check_n_topics(self.n_components)
         init, start = self.init, {}
         if not isinstance(self.init, str):
@@ -336,8 +322,9 @@ class NMF(CountDecomposition):
         with np.errstate(invalid="ignore"):  # square root of an error that rounding made negative
             model.fit(X, **start)
         clear_fit(self)
-        self.components_ = model.components_
-        self.doc_factor_ = self._frobenius_weights(X)
+        self.loss_, self.H_ = self.loss, model.components_
+        self.W_ = self._frobenius_weights(X)
+        self.fitted_, self.documents_ = _normalized(self.W_, self.H_, X, data.vocabulary)
         self.n_iter_ = model.n_iter_
         self.converged_ = model.n_iter_ < self.max_iter
         self.reconstruction_err_ = float(np.nan_to_num(model.reconstruction_err_, nan=0.0))
@@ -346,10 +333,42 @@ class NMF(CountDecomposition):
     def _frobenius_weights(self, X: Any) -> Array:
         from sklearn.decomposition import non_negative_factorization
 
-        H = self.components_
+        H = self.H_
         return non_negative_factorization(
             X, H=H, n_components=len(H), init="custom", update_H=False, max_iter=self.max_iter
         )[0]
+
+
+def _normalized(W: Array, H: Array, X: Any, vocabulary: Array | None) -> tuple[FittedTopics, TrainingDocuments]:
+    """Return the factors as distributions (Gaussier and Goutte 2005), for words shown, search and pages.
+
+    New documents are folded in by likelihood there, not by the least squares of `transform`.
+    """
+    parameters = nmf_to_plsa(W, H)
+    joint = parameters.topic_doc.T * parameters.topic_weights
+    sums = joint.sum(axis=1, keepdims=True)
+    doc_topic = np.where(sums > 0, joint / np.where(sums > 0, sums, 1), parameters.topic_weights).astype(H.dtype)
+    shard = Shard(as_counts(X, H.dtype), n_threads=1)
+    topic_word = parameters.topic_word.astype(H.dtype)
+    counts = shard.by_doc
+    weights = DocumentWeights(doc_topic, np.zeros(shard.n_docs), counts)
+    fitted = FittedTopics(
+        topic_word,
+        parameters.topic_weights,
+        shard.unigram,
+        parameters.topic_weights > 0,
+        shard.tokens,
+        float(shard.n_docs),
+        MaximumLikelihood(),
+        vocabulary,
+        document_sums(counts, mean_operands(weights, topic_word), doc_topic).by_topic(),
+    )
+    return fitted, TrainingDocuments(shard.totals / shard.tokens, doc_topic, weights.background)
+
+
+def _scaled(doc_topic: Array, totals: Floats) -> Array:
+    """Return W = totals * P(z|d)."""
+    return np.asarray(doc_topic * totals[:, np.newaxis], dtype=doc_topic.dtype)
 
 
 def _known_totals(counts: SparseCounts, H: Array) -> Floats:
@@ -359,12 +378,15 @@ def _known_totals(counts: SparseCounts, H: Array) -> Floats:
     return counts.with_values(np.where((word_sums > 0)[counts.indices], counts.values, 0)).totals
 
 
-def _kl_divergence(counts: SparseCounts, weights: Floats, totals: Floats, doc_topic: Array, H: Array) -> float:
+def _kl_divergence(
+    counts: SparseCounts, weights: Floats | None, totals: Floats, doc_topic: Array, H: Array, *, n_threads: int
+) -> float:
     """Return sum_d weight_d (sum_w x log(x / WH) - x + WH) with W = totals * doc_topic, without forming WH.
 
     The totals are multiplied in float64: if they are small, products of W and H would underflow in float32.
     """
-    products = counts.products(padded(doc_topic, H.dtype), padded(H.T, H.dtype), n_threads=effective_threads(None))
+    weights = np.ones(counts.n_docs) if weights is None else weights
+    products = counts.products(padded(doc_topic, H.dtype), padded(H.T, H.dtype), n_threads=n_threads)
     rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
     x, v, products = counts.values.astype(np.float64), weights[rows], products * totals[rows]
     positive = v > 0

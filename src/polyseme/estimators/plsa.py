@@ -2,45 +2,47 @@
 
 `PLSA.fit` runs a solver of `polyseme.solvers` on counts in memory or, by `estimators.sharded`, on shards.
 `PLSA.partial_fit` runs one pass of stepwise EM over the documents of each call; LDA shares its bookkeeping
-(`next_documents`, `add_totals`, `set_totals`).
+(`next_documents`, `add_totals`).
 """
 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.factors import normalize_columns, normalize_rows
-from polyseme.core.fold_in import FoldedIn, fold_in, fold_in_shard
-from polyseme.core.model import FixedBackground, Model, as_background
+from polyseme.core.fitted import FittedTopics, fold_in_training
+from polyseme.core.fold_in import MaximumLikelihood, fold_in_shard
+from polyseme.core.model import Model, as_background
 from polyseme.core.shard import as_counts, row_batches
-from polyseme.data.corpus import Corpus, MemoryCorpus, training_corpora
+from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
+    FitSummary,
+    LikelihoodFit,
+    LikelihoodTopics,
     TopicEstimator,
+    TrainingData,
     as_solver,
     clear_fit,
-    count_data,
     factor_dtype,
     model_from_parameters,
     training_data,
     with_early_stopping,
 )
-from polyseme.estimators.sharded import check_shards, fit_shards, set_folded_documents, transform_shards
-from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+from polyseme.estimators.sharded import check_shards, fit_shards, fold_in_shards, transform_shards
+from polyseme.kernels import Array, Floats, padded
 from polyseme.kernels.threads import effective_threads
-from polyseme.metrics.words import WordDocuments, tempered
-from polyseme.priors import as_prior
+from polyseme.priors import Prior, as_prior
 from polyseme.progress import fit_progress
-from polyseme.solvers.base import FitResult, best_of, finish_fit, generators, run_to_end
-from polyseme.solvers.checkpoints import Checkpoint, FileCheckpointStore, fit_digest
+from polyseme.solvers.base import best_of, finish_fit, generators, run_to_end
+from polyseme.solvers.checkpoints import FileCheckpointStore, as_checkpoint, fit_digest
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start, random_topics
 from polyseme.solvers.online import (
     START_VARIANCE,
@@ -255,45 +257,13 @@ class PLSA(TopicEstimator):
         Self
             The fitted estimator.
         """
-        K = check_n_topics(self.n_components)
-        n_init = check_integer("n_init", self.n_init, least=1)
-        max_iter = check_integer("max_iter", self.max_iter, least=1)
-        tol = check_nonnegative("tol", self.tol)
-        solver = with_early_stopping(self.early_stopping, as_solver(self.solver))
-        n_jobs = check_n_jobs(self.n_jobs)
+        self._check_settings()
         if isinstance(X, DiskCorpus):
-            check_shards(self, X, sample_weight, feature_names)
-            interrupted = fit_shards(
-                self, X, solver, max_iter=max_iter, tol=tol, n_init=n_init, n_threads=effective_threads(n_jobs)
-            )
-            finish_fit(self, interrupted, max_iter, tol)
-            return self
-        X, weights = training_data(self, X, sample_weight, feature_names=feature_names)
-        dtype = factor_dtype(self.dtype, X)
-        all_documents, corpus, rows = training_corpora(X, dtype, weights, effective_threads(n_jobs))
-        model = model_from_parameters(self, K, corpus)
-        store = self._store(n_init, corpus)
-        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
-            best, interrupted = best_of(
-                run_to_end(
-                    solver,
-                    model,
-                    corpus,
-                    theta,
-                    phi,
-                    max_iter=max_iter,
-                    tol=tol,
-                    listeners=listeners,
-                    store=store,
-                )
-                for theta, phi in self._starts(corpus, model, n_init, rows)
-            )
-        self._set_topics(best, corpus)
-        self.doc_weights_ = all_documents.weighted_totals / all_documents.tokens
-        del best  # frees the memory of the fit before the documents are folded in
-        corpus.release()
-        self._set_documents(X, all_documents)
-        finish_fit(self, interrupted, max_iter, tol)
+            fit = fit_shards(self, X, sample_weight, feature_names)
+        else:
+            fit = self._fit_counts(training_data(self, X, sample_weight, feature_names=feature_names))
+        self._set_fit(fit)
+        finish_fit(self, fit.end.interrupted, self.max_iter, self.tol)
         return self
 
     @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
@@ -339,10 +309,7 @@ class PLSA(TopicEstimator):
             P(z|d); rows sum to one.
         """
         check_is_fitted(self)
-        if isinstance(X, DiskCorpus):
-            return transform_shards(self, X)
-        X = count_data(self, X, reset=False)
-        return np.concatenate([part.doc_topic for part in self._fold_batches(X, self.topic_weights_)])
+        return transform_shards(self, X) if isinstance(X, DiskCorpus) else super().transform(X)
 
     def with_topics(self, components: Any, X: Any, sample_weight: Any = None) -> PLSA:
         """Return a fitted model with given topics, with documents folded in.
@@ -370,28 +337,30 @@ class PLSA(TopicEstimator):
             raise InputError("components must be a matrix (topics x words) of finite non-negative numbers.")
         if (given.sum(axis=1) <= 0).any():
             raise InputError("components must not have a topic of zeros only.")
-        model = copy(self)
+        model, before = copy(self), self.fitted_
         model.n_components = len(given)
         corpus: Any
         if isinstance(X, DiskCorpus):
-            check_shards(model, X, sample_weight, self.vocabulary_)
-            corpus = X.corpus(self.components_.dtype, effective_threads(self.n_jobs))
+            check_shards(model, X, sample_weight)
+            corpus = X.corpus(before.topic_word.dtype, effective_threads(self.n_jobs))
         else:
-            X, weights = training_data(model, X, sample_weight, feature_names=self.vocabulary_)
-            corpus, _, _ = training_corpora(X, self.components_.dtype, weights, effective_threads(self.n_jobs))
-        if X.shape[1] != given.shape[1] or X.shape[1] != self.components_.shape[1]:
-            raise InputError(f"components and X must have the model's {self.components_.shape[1]} words.")
-        model.unigram_, model.n_tokens_ = corpus.unigram, corpus.tokens
-        without_topic = (given.sum(axis=0) == 0) & (model.unigram_ > 0)
-        given = normalize_rows(normalize_rows(given) + np.where(without_topic, model.unigram_, 0.0))
-        model.components_ = given.astype(self.components_.dtype)
-        model.active_topics_ = np.ones(len(given), dtype=bool)
+            X, weights, _ = training_data(model, X, sample_weight)
+            corpus, _, _ = training_corpora(X, before.topic_word.dtype, weights, effective_threads(self.n_jobs))
+        if X.shape[1] != given.shape[1] or X.shape[1] != before.topic_word.shape[1]:
+            raise InputError(f"components and X must have the model's {before.topic_word.shape[1]} words.")
+        without_topic = (given.sum(axis=0) == 0) & (corpus.unigram > 0)
+        given = normalize_rows(normalize_rows(given) + np.where(without_topic, corpus.unigram, 0.0))
+        topics = given.astype(before.topic_word.dtype)
+        fields = {
+            "unigram": corpus.unigram, "n_tokens": corpus.tokens, "n_documents": before.n_documents,
+            "vocabulary": before.vocabulary,
+        }  # fmt: skip
         if isinstance(X, DiskCorpus):
             with X.only_writer():
-                set_folded_documents(model, X, corpus)
-            return model
-        model.doc_weights_ = corpus.weighted_totals / corpus.tokens
-        model._set_documents(X, corpus)
+                folded = fold_in_shards(X, corpus, topics, self._inference, **fields)
+        else:
+            folded = fold_in_training(row_batches(X, topics.dtype), corpus, topics, before.inference, **fields)
+        model.fitted_, model.documents_, model.log_likelihood_ = folded[:3]
         return model
 
     def to_nmf(self) -> Any:
@@ -405,11 +374,96 @@ class PLSA(TopicEstimator):
         from polyseme.estimators.nmf import NMF
 
         check_is_fitted(self)
-        if self._model().background is not None:
+        if self.background_ is not None:
             raise UnsupportedError(
                 "A model with a background is not a product of two factors: fit it without background to use to_nmf."
             )
         return NMF.from_plsa(self)
+
+    @property
+    def n_documents_seen_(self) -> float:
+        """Number of training documents, including those of `partial_fit`."""
+        return self._topics.n_documents
+
+    @property
+    def active_topics_(self) -> Array:
+        """Topics that have documents, bool of shape (K,)."""
+        return self._topics.active
+
+    @property
+    def temperature_(self) -> float:
+        """Exponent beta of the posteriors; 1 unless the solver is tempered."""
+        return self._inference.temperature
+
+    @property
+    def doc_topic_prior_(self) -> Prior | None:
+        """Prior on P(z|d) with which documents are folded in."""
+        return self._inference.prior
+
+    @property
+    def background_(self) -> Floats | None:
+        """P(w|B); None without a background."""
+        background = self._inference.background
+        return None if background is None else background.word_probabilities
+
+    @property
+    def background_weight_(self) -> float:
+        """Lambda; 0 without a background."""
+        background = self._inference.background
+        return 0.0 if background is None else background.share
+
+    @property
+    def topic_share_(self) -> float | None:
+        """With a JointBackground: share of all tokens that the topics explain; None otherwise."""
+        return self._inference.topic_share
+
+    @property
+    def doc_background_(self) -> Floats:
+        """Share of each training document that the background explains."""
+        return self._documents.background
+
+    @property
+    def _inference(self) -> MaximumLikelihood:
+        return cast(MaximumLikelihood, self._topics.inference)
+
+    def _check_settings(self) -> None:
+        """Raise InputError for a parameter that no data would allow."""
+        check_n_topics(self.n_components)
+        check_integer("n_init", self.n_init, least=1)
+        check_integer("max_iter", self.max_iter, least=1)
+        check_nonnegative("tol", self.tol)
+        with_early_stopping(self.early_stopping, as_solver(self.solver))
+        check_n_jobs(self.n_jobs)
+
+    def _fit_counts(self, data: TrainingData) -> LikelihoodFit:
+        """Fit counts in memory. Sets nothing: NMF and LDA with solver="map" use the result too."""
+        self._check_settings()
+        dtype, n_threads = factor_dtype(self.dtype, data.X), effective_threads(self.n_jobs)
+        all_documents, corpus, rows = training_corpora(data.X, dtype, data.weights, n_threads)
+        model = model_from_parameters(self, self.n_components, corpus, data.vocabulary)
+        solver = with_early_stopping(self.early_stopping, as_solver(self.solver))
+        store = self._store(self.n_init, corpus)
+        with fit_progress(self.verbose, self.max_iter, type(self).__name__, self.callback) as listeners:
+            best, interrupted = best_of(
+                run_to_end(
+                    solver,
+                    model,
+                    corpus,
+                    theta,
+                    phi,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    listeners=listeners,
+                    store=store,
+                )
+                for theta, phi in self._starts(corpus, model, self.n_init, rows)
+            )
+        end, topics = FitSummary.of(best, interrupted), LikelihoodTopics.of(best.run, corpus)
+        del best  # frees the memory of the fit before the documents are folded in
+        corpus.release()
+        batches = row_batches(data.X, dtype)
+        folded = fold_in_training(batches, all_documents, vocabulary=data.vocabulary, **topics.fields)
+        return LikelihoodFit(folded, end, topics.word_background)
 
     def _store(self, n_init: int, corpus: MemoryCorpus) -> FileCheckpointStore | None:
         """Return the store for the checkpoint file. Its key consists of everything that the result depends on."""
@@ -420,7 +474,7 @@ class PLSA(TopicEstimator):
                 "checkpoint: only one fit can be stored. Set n_init=1, init to a name such as 'random' "
                 "and random_state to an int."
             )
-        checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
+        checkpoint = as_checkpoint(self.checkpoint)
         if checkpoint.path is None:
             raise InputError("checkpoint: Checkpoint needs a path, except for shards, which store the fit beside them.")
         return FileCheckpointStore(checkpoint.path, checkpoint.seconds, fit_digest(self, corpus.by_doc, corpus.weights))
@@ -445,92 +499,9 @@ class PLSA(TopicEstimator):
         phi = given_topics(self.init[1], corpus, model)
         return corpus.rows(partial(fold_in_shard, model, phi)), phi
 
-    def _set_topics(self, fit: FitResult, corpus: Corpus) -> None:
-        """Set the attributes that follow from the end of a fit."""
-        clear_fit(self)
-        model = fit.run.model
-        self.unigram_ = corpus.unigram
-        phi = corpus.topics(fit.run.phi)[:, : model.n_topics]
-        components = np.ascontiguousarray(phi.T)
-        components[components.sum(axis=1) == 0] = self.unigram_  # a topic without documents
-        self.components_ = components
-        self.n_tokens_ = corpus.tokens
-        self.n_documents_seen_ = float(corpus.n_docs)
-        self.active_topics_ = (corpus.column_max(fit.run.theta)[: model.n_topics] > 0) & (phi.max(axis=0) > 0)
-        self.temperature_ = model.temperature
-        self.doc_topic_prior_ = model.doc_prior
-        self._set_background(fit, corpus)
-        self.history_ = fit.history
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
-        held_out = getattr(fit.run, "held_out", None)
-        if held_out is not None:
-            self.held_out_ = np.array(held_out)
-        stages = getattr(fit.run, "stages", None)
-        if stages is not None:
-            self.annealing_ = np.array(stages, dtype=np.float64).reshape(-1, 2)
-
-    def _set_background(self, fit: FitResult, corpus: Corpus) -> None:
-        """Set the attributes of the background, by one more E-step."""
-        model = replace(fit.run.model, temperature=1.0)
-        self.background_weight_, self.background_, self.topic_share_ = 0.0, None, None
-        self.word_background_ = np.zeros(corpus.n_words)
-        if model.background is None:
-            return
-        tokens = corpus.background_sums(model, fit.run.theta, fit.run.phi)
-        self.background_weight_, self.background_ = model.background.share, model.background.distribution
-        np.divide(tokens, corpus.word_totals, out=self.word_background_, where=corpus.word_totals > 0)
-        if model.background.joint:
-            self.topic_share_ = 1.0 - float(tokens.sum()) / corpus.tokens
-
-    def _set_documents(self, X: Any, corpus: MemoryCorpus) -> None:
-        """Set the attributes that follow from folding in the training documents."""
-        parts, word_documents = [], WordDocuments(corpus.weights, corpus.n_threads)
-        for part in self._fold_batches(X, None):  # the counts of a part are freed with it
-            operands = self._model().token_operands(part.doc_topic, self.components_, part.background)
-            logs = part.counts.logs(*operands, n_threads=corpus.n_threads)
-            word_documents.add(part.counts, tempered(operands, self.temperature_), part.doc_topic)
-            parts.append((part.doc_topic, part.background, logs, np.diff(part.counts.indptr) == 0))
-            del part, operands
-        word_documents.set_on(self)
-        self.doc_topic_, self.doc_background_, logs, unknown = map(np.concatenate, zip(*parts, strict=True))
-        self.log_likelihood_ = corpus.total_log(logs) / corpus.tokens
-        self.topic_weights_ = weighted_sum(self.doc_weights_, self.doc_topic_)
-        self.doc_topic_[unknown] = self.topic_weights_
-
-    def _model(self) -> Model:
-        """Return the fitted model. Attributes that a file of an earlier version lacks have their neutral values."""
-        background = getattr(self, "background_", None)
-        topic_share = getattr(self, "topic_share_", None)
-        fixed = None
-        if background is not None:
-            fixed = FixedBackground(self.background_weight_, background, topic_share is not None)
-        return Model(
-            self.components_.shape[0],
-            self.temperature_,
-            fixed,
-            doc_prior=getattr(self, "doc_topic_prior_", None),
-            topic_share=topic_share,
-        )
-
-    def _active_components(self) -> Array:
-        """Return P(w|z), with zeros for inactive topics."""
-        active = getattr(self, "active_topics_", None)
-        return self.components_ if active is None or active.all() else self.components_ * active[:, np.newaxis]
-
-    def _fold(self, counts: SparseCounts, topic_weights: Floats | None) -> FoldedIn:
-        n_threads = effective_threads(self.n_jobs)
-        return fold_in(self._model(), counts, self._active_components(), topic_weights, n_threads=n_threads)
-
-    def _fold_batches(self, X: Any, topic_weights: Floats | None) -> Any:
-        """Yield X folded in, a few dense rows at a time. The result of a row does not depend on its batch."""
-        for counts in row_batches(X, self.components_.dtype):
-            yield self._fold(counts, topic_weights)
-
-    def _token_probabilities(self, observed: SparseCounts, scored: SparseCounts) -> Array:
-        folded = self._fold(observed, self.topic_weights_)
-        operands = self._model().token_operands(folded.doc_topic, self.components_, folded.background)
-        return scored.products(*operands, n_threads=effective_threads(self.n_jobs))
+    def _set_fit(self, fit: LikelihoodFit) -> None:
+        self._set_fitted(fit.folded, fit.end)
+        self.word_background_ = fit.word_background
 
 
 class SeenTotals(NamedTuple):
@@ -541,53 +512,52 @@ class SeenTotals(NamedTuple):
     words: Floats
     """Tokens of each word."""
 
+    @property
+    def unigram(self) -> Floats:
+        """P(w)."""
+        return self.words / self.words.sum()
 
-def next_documents(estimator: Any, X: Any, sample_weight: Any) -> tuple[MemoryCorpus, SeenTotals | None]:
-    """Return the documents of a call of `partial_fit` and the totals of earlier ones (None in the first call)."""
+
+def next_documents(
+    estimator: Any, X: Any, sample_weight: Any
+) -> tuple[MemoryCorpus, Array | None, FittedTopics | None]:
+    """Return the documents of a call of `partial_fit`, the words, and the model so far (None in the first call)."""
     n_threads = effective_threads(check_n_jobs(estimator.n_jobs))
-    is_fitted = hasattr(estimator, "components_")
-    X, weights = training_data(estimator, X, sample_weight, reset=not is_fitted)
-    dtype = estimator.components_.dtype if is_fitted else factor_dtype(estimator.dtype, X)
-    corpus = MemoryCorpus(as_counts(X, dtype), weights, n_threads)
-    if not is_fitted:
-        return corpus, None
-    if not hasattr(estimator, "n_documents_seen_"):
-        raise UnsupportedError("This model has no n_documents_seen_, so partial_fit cannot continue it: fit it again.")
-    tokens = estimator.n_tokens_
-    return corpus, SeenTotals(estimator.n_documents_seen_, tokens, estimator.unigram_ * tokens)
+    before: FittedTopics | None = vars(estimator).get("fitted_")
+    X, weights, vocabulary = training_data(estimator, X, sample_weight, reset=before is None)
+    dtype = factor_dtype(estimator.dtype, X) if before is None else before.topic_word.dtype
+    return (
+        MemoryCorpus(as_counts(X, dtype), weights, n_threads),
+        vocabulary if before is None else before.vocabulary,
+        before,
+    )
 
 
-def add_totals(corpus: MemoryCorpus, before: SeenTotals | None) -> SeenTotals:
+def add_totals(corpus: MemoryCorpus, before: FittedTopics | None) -> SeenTotals:
     """Return the totals after these documents."""
     documents = number_of_documents(corpus)
     if before is None:
         return SeenTotals(documents, corpus.tokens, corpus.word_totals)
-    return SeenTotals(before.documents + documents, before.tokens + corpus.tokens, before.words + corpus.word_totals)
-
-
-def set_totals(estimator: Any, totals: SeenTotals) -> None:
-    """Set unigram_, n_tokens_ and n_documents_seen_."""
-    estimator.unigram_ = totals.words / totals.words.sum()
-    estimator.n_tokens_ = totals.tokens
-    estimator.n_documents_seen_ = totals.documents
+    words = before.unigram * before.n_tokens
+    return SeenTotals(before.n_documents + documents, before.n_tokens + corpus.tokens, words + corpus.word_totals)
 
 
 def _partial_fit(estimator: PLSA, X: Any, sample_weight: Any) -> None:
     """Update the model with these documents, in their order and in mini-batches, and set the fitted attributes."""
     K = check_n_topics(estimator.n_components)
     settings = estimator.solver if isinstance(estimator.solver, StepwiseEM) else StepwiseEM()
-    corpus, before = next_documents(estimator, X, sample_weight)
+    corpus, vocabulary, before = next_documents(estimator, X, sample_weight)
     if before is not None:
-        model = estimator._model()
-        joint = (estimator._active_components() * estimator.topic_weights_[:, np.newaxis]).T
+        model = estimator._inference.model(before.n_topics)
+        joint = (before.active_topics * before.topic_weights[:, np.newaxis]).T
     else:
-        model = model_from_parameters(estimator, K, corpus)
+        model = model_from_parameters(estimator, K, corpus, vocabulary)
         joint = _first_topics(estimator, corpus, K) / K
-    seen = 0.0 if before is None else before.documents
+    seen = 0.0 if before is None else before.n_documents
     start = padded(_revive_words(joint), corpus.dtype, model.n_columns)
     stream = Stream(settings, model, start, seen, corpus.n_threads)
     stream.read(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), settings.documents_per_batch(corpus.n_docs))
-    _set_stream(estimator, stream, model, add_totals(corpus, before))
+    _set_stream(estimator, stream, model, add_totals(corpus, before), vocabulary)
 
 
 def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
@@ -612,20 +582,21 @@ def _revive_words(joint: Array) -> Array:
     return joint
 
 
-def _set_stream(estimator: PLSA, stream: Stream, model: Model, totals: SeenTotals) -> None:
-    """Set the fitted attributes after `partial_fit`; doc_topic_ is not among them."""
+def _set_stream(estimator: PLSA, stream: Stream, model: Model, totals: SeenTotals, vocabulary: Array | None) -> None:
+    """Set the fitted model after `partial_fit`, which does not know the weights of its documents."""
     joint = stream.joint[:, : model.n_topics]
     mass = joint.sum(axis=0, dtype=np.float64)
-    clear_fit(estimator)
     components = np.ascontiguousarray((joint / np.where(mass > 0, mass, 1)).astype(joint.dtype).T)
-    set_totals(estimator, totals)
-    components[mass <= 0] = estimator.unigram_
-    estimator.components_ = components
-    estimator.topic_weights_ = mass / mass.sum()
-    estimator.active_topics_ = mass > 0
-    estimator.temperature_ = 1.0
-    estimator.doc_topic_prior_ = model.doc_prior
-    estimator.topic_share_ = None
-    fixed = model.background
-    estimator.background_weight_ = 0.0 if fixed is None else fixed.share
-    estimator.background_ = None if fixed is None else fixed.distribution
+    components[mass <= 0] = totals.unigram
+    clear_fit(estimator)
+    estimator.documents_ = None
+    estimator.fitted_ = FittedTopics(
+        components,
+        mass / mass.sum(),
+        totals.unigram,
+        mass > 0,
+        totals.tokens,
+        totals.documents,
+        MaximumLikelihood(background=model.background, prior=model.doc_prior),
+        vocabulary,
+    )

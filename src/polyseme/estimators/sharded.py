@@ -13,21 +13,35 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from polyseme.core.fold_in import fold_in
-from polyseme.core.model import Model
-from polyseme.core.statistics import DocumentSums, document_sums
+from polyseme.core.fitted import (
+    DocumentSums,
+    DocumentWeights,
+    FittedTopics,
+    FoldedTraining,
+    TrainingDocuments,
+    active_rows,
+    document_sums,
+)
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.data.disk import DiskCorpus, remove_unused
 from polyseme.data.shard_files import MappedShard
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import factor_dtype, model_from_parameters, set_vocabulary
+from polyseme.estimators.base import (
+    FitSummary,
+    LikelihoodFit,
+    LikelihoodTopics,
+    as_solver,
+    factor_dtype,
+    model_from_parameters,
+    names_or_none,
+)
 from polyseme.io.files import umask
 from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import Array, Floats, weighted_sum
 from polyseme.kernels.threads import effective_threads
-from polyseme.metrics.words import set_word_documents, tempered
 from polyseme.progress import fit_progress
-from polyseme.solvers.base import FitResult, Solver, best_of, chosen_solver, run_to_end
-from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, shard_fit_digest
+from polyseme.solvers.base import FitResult, best_of, chosen_solver, run_to_end
+from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, as_checkpoint, shard_fit_digest
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
@@ -35,13 +49,13 @@ if TYPE_CHECKING:
 DOC_TOPIC = "doc_topic.npy"
 
 
-def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None, feature_names: Any = None) -> None:
+def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None) -> None:
     """Check that the parameters allow a fit to shards, and set the features of the estimator."""
     if sample_weight is not None:
         raise UnsupportedError(
             "Shards have no weights: leave sample_weight out, or repeat the documents when you write the shards."
         )
-    if estimator.checkpoint is not None and getattr(estimator.checkpoint, "path", estimator.checkpoint) is not None:
+    if estimator.checkpoint is not None and as_checkpoint(estimator.checkpoint).path is not None:
         raise UnsupportedError(
             "checkpoint: a fit of shards is stored beside them. Leave checkpoint out, or use Checkpoint(None, seconds)."
         )
@@ -50,30 +64,29 @@ def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None,
     if shards.shape[0] == 0 or not shards.manifest.tokens > 0:
         raise InputError("There is nothing to fit: the shards have no words.")
     estimator.n_features_in_ = shards.shape[1]
-    if hasattr(estimator, "feature_names_in_"):
+    if "feature_names_in_" in vars(estimator):
         del estimator.feature_names_in_
-    names = shards.vocabulary if feature_names is None else feature_names
-    set_vocabulary(estimator, names, shards.shape[1])
 
 
-def fit_shards(
-    estimator: PLSA, shards: DiskCorpus, solver: Solver, *, max_iter: int, tol: float, n_init: int, n_threads: int
-) -> bool:
-    """Fit an estimator to shards, set its attributes, and return whether Ctrl-C interrupted the fit.
+def fit_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any, feature_names: Any) -> LikelihoodFit:
+    """Fit shards with the parameters of an estimator.
 
     An interrupted fit resumes from its last state on disk when it is called again.
     """
+    check_shards(estimator, shards, sample_weight)
+    vocabulary = names_or_none(shards.vocabulary if feature_names is None else feature_names, shards.shape[1])
+    max_iter, tol = estimator.max_iter, estimator.tol
     dtype = factor_dtype(estimator.dtype, shards)
     settings = ShardSettings(shards.manifest.digest, max_iter, tol)
     seconds = None if estimator.checkpoint is None else estimator.checkpoint.seconds
     with shards.only_writer():
-        corpus = shards.corpus(dtype, n_threads)
-        model = model_from_parameters(estimator, estimator.n_components, corpus)
+        corpus = shards.corpus(dtype, effective_threads(estimator.n_jobs))
+        model = model_from_parameters(estimator, estimator.n_components, corpus, vocabulary)
         if not model.is_separable:
             raise UnsupportedError(
                 "Shards are read one at a time: no JointBackground, and no prior that compares documents."
             )
-        chosen: Any = chosen_solver(solver, model, corpus)
+        chosen: Any = chosen_solver(as_solver(estimator.solver), model, corpus)
         if getattr(chosen, "in_memory_only", not hasattr(chosen, "resume")):
             raise UnsupportedError(
                 f"solver={chosen.name!r} needs all counts in memory: for shards use 'auto', 'em', 'accelerated-em', "
@@ -90,28 +103,15 @@ def fit_shards(
                     chosen, model, place, *start, max_iter=max_iter, tol=tol, listeners=listeners, store=store
                 )
 
-            best, interrupted = best_of(
-                fit_from(theta, phi) for theta, phi in estimator._starts(corpus, model, n_init, None)
-            )
-        estimator._set_topics(best, corpus)
+            starts = estimator._starts(corpus, model, estimator.n_init, None)
+            best, interrupted = best_of(fit_from(theta, phi) for theta, phi in starts)
+        end, topics = FitSummary.of(best, interrupted), LikelihoodTopics.of(best.run, corpus)
         del best
-        set_folded_documents(estimator, shards, corpus)
+        folded = fold_in_shards(shards, corpus, vocabulary=vocabulary, **topics.fields)
         if not interrupted:
             corpus.forget()
         remove_unused()
-    return interrupted
-
-
-def set_folded_documents(estimator: PLSA, shards: DiskCorpus, corpus: Any) -> None:
-    """Set the attributes that follow from folding in the training documents."""
-    estimator.doc_weights_ = corpus.totals / corpus.tokens
-    folded = fold_shards(estimator, shards, None)
-    assert folded.documents is not None
-    set_word_documents(estimator, folded.documents)
-    estimator.doc_topic_ = folded.doc_topic
-    estimator.log_likelihood_ = folded.log_likelihood
-    estimator.topic_weights_ = folded.topic_weights
-    estimator.doc_background_ = np.broadcast_to(np.float64(estimator.background_weight_), (corpus.n_docs,))
+    return LikelihoodFit(folded, end, topics.word_background)
 
 
 def transform_shards(estimator: PLSA, shards: DiskCorpus) -> Array:
@@ -121,8 +121,37 @@ def transform_shards(estimator: PLSA, shards: DiskCorpus) -> Array:
             f"The shards have {shards.shape[1]} words, but the model has {estimator.n_features_in_}: "
             "write the shards with the vocabulary of the model."
         )
+    fitted = estimator.fitted_
     with shards.only_writer():
-        return fold_shards(estimator, shards, estimator.topic_weights_).doc_topic
+        corpus = shards.corpus(fitted.topic_word.dtype, effective_threads(estimator.n_jobs))
+        return _fold_shards(shards, corpus, fitted.active_topics, estimator._inference, fitted.topic_weights).doc_topic
+
+
+def fold_in_shards(
+    shards: DiskCorpus,
+    corpus: Any,
+    topic_word: Array,
+    inference: MaximumLikelihood,
+    *,
+    active: Array | None = None,
+    **fields: Any,
+) -> FoldedTraining:
+    """Fold in the training documents, as `core.fitted.fold_in_training` does, shard by shard."""
+    active = np.ones(len(topic_word), dtype=bool) if active is None else active
+    folded = _fold_shards(shards, corpus, active_rows(topic_word, active), inference, None)
+    assert folded.sums is not None
+    share = 0.0 if inference.background is None else inference.background.share
+    return FoldedTraining(
+        FittedTopics(
+            topic_word, folded.topic_weights, active=active, inference=inference,
+            word_documents=folded.sums.by_topic(), **fields,
+        ),
+        TrainingDocuments(
+            corpus.totals / corpus.tokens, folded.doc_topic, np.broadcast_to(np.float64(share), (corpus.n_docs,))
+        ),
+        folded.log_likelihood,
+        None,
+    )  # fmt: skip
 
 
 class FoldedShards(NamedTuple):
@@ -132,29 +161,30 @@ class FoldedShards(NamedTuple):
     log_likelihood: float
     """Mean log P(w|d) of a token."""
     topic_weights: Floats
-    documents: DocumentSums | None
+    sums: DocumentSums | None
     """Expected numbers of documents by topic and word; None if topic_weights was given."""
 
 
-def fold_shards(estimator: PLSA, shards: DiskCorpus, topic_weights: Floats | None) -> FoldedShards:
+def _fold_shards(
+    shards: DiskCorpus, corpus: Any, topic_word: Array, inference: MaximumLikelihood, topic_weights: Floats | None
+) -> FoldedShards:
     """Fold in every shard and write the weights to one file. Documents without known words get P(z).
 
     `topic_weights` is P(z), or None for the training documents, whose expected numbers per topic and word are then
-    computed too.
+    computed too. The topics are written to a file, because they are too large to be sent with every task.
     """
-    dtype, K = estimator.components_.dtype, len(estimator.components_)
-    corpus = shards.corpus(dtype, effective_threads(estimator.n_jobs))
+    dtype, K = topic_word.dtype, len(topic_word)
     out, topics = shards.folder / f"{DOC_TOPIC}.part", shards.folder / "topics.npy.part"
     try:
         with topics.open("wb") as file:
-            np.save(file, estimator._active_components())
+            np.save(file, topic_word)
         header = npy_header(np.broadcast_to(np.zeros(1, dtype=dtype), (shards.shape[0], K)))
         with out.open("wb") as file:
             file.write(header)
             file.truncate(len(header) + shards.shape[0] * K * dtype.itemsize)
-        job = _FoldJob(estimator._model(), topics, out, len(header), _first_rows(shards), topic_weights)
+        job = _FoldJob(inference, topics, out, len(header), _first_rows(shards), topic_weights)
         parts: list[_FoldedShard] = corpus.map(fold_shard, job)
-        documents = corpus.total(count_shard, job) if topic_weights is None else None
+        sums = corpus.total(count_shard, job) if topic_weights is None else None
         totals = np.sum([part.mass for part in parts], axis=0)
         weights = totals / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         if topic_weights is None:
@@ -165,14 +195,14 @@ def fold_shards(estimator: PLSA, shards: DiskCorpus, topic_weights: Floats | Non
         out.unlink(missing_ok=True)
         topics.unlink(missing_ok=True)
     doc_topic = np.load(shards.folder / DOC_TOPIC, mmap_mode="r").view(np.ndarray)
-    return FoldedShards(doc_topic, sum(part.log_sum for part in parts) / corpus.tokens, weights, documents)
+    return FoldedShards(doc_topic, sum(part.log_sum for part in parts) / corpus.tokens, weights, sums)
 
 
 @dataclass(frozen=True)
 class _FoldJob:
     """Arguments of `fold_shard`; small, because it may be sent to a worker."""
 
-    model: Model
+    inference: MaximumLikelihood
     topics: Path
     out: Path
     offset: int
@@ -195,13 +225,12 @@ def fold_shard(number: int, shard: MappedShard, job: _FoldJob) -> _FoldedShard:
     """Fold in one shard and write its rows of the file."""
     topic_word = np.load(job.topics, mmap_mode="r")
     counts = shard.by_doc
-    folded = fold_in(job.model, counts, topic_word, job.topic_weights, n_threads=shard.n_threads)
+    folded = job.inference.weights(counts, topic_word, job.topic_weights, n_threads=shard.n_threads)
     first = job.first_rows[number]
     with job.out.open("r+b") as file:
         file.seek(job.offset + first * folded.doc_topic[:1].nbytes)
         file.write(bytes_of(folded.doc_topic))
-    operands = job.model.token_operands(folded.doc_topic, topic_word, folded.background)
-    logs = folded.counts.logs(*operands, n_threads=shard.n_threads)
+    logs = folded.counts.logs(*job.inference.operands(folded, topic_word), n_threads=shard.n_threads)
     unknown = np.flatnonzero(np.diff(folded.counts.indptr) == 0)
     totals = np.where(np.diff(folded.counts.indptr) == 0, 0.0, shard.totals)
     mass = weighted_sum(totals, folded.doc_topic, n_threads=shard.n_threads)
@@ -215,8 +244,8 @@ def count_shard(number: int, shard: MappedShard, job: _FoldJob, memory: Floats |
         job.out, dtype=topic_word.dtype, mode="r", shape=(shard.n_docs, len(topic_word)),
         offset=job.offset + job.first_rows[number] * len(topic_word) * topic_word.itemsize,
     ).view(np.ndarray)  # fmt: skip
-    shares = job.model.background_shares(theta)  # valid because shards do not support JointBackground
-    operands = tempered(job.model.token_operands(theta, topic_word, shares), job.model.temperature)
+    shares = np.full(len(theta), 0.0 if job.inference.background is None else job.inference.background.share)
+    operands = job.inference.posterior_operands(DocumentWeights(theta, shares, shard.by_doc), topic_word)
     return document_sums(shard.by_doc, operands, theta, n_threads=shard.n_threads, memory=memory)
 
 

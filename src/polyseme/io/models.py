@@ -1,7 +1,8 @@
 """Model files: safetensors with a format version, the parameters and a digest.
 
 The tensors are the fitted arrays. The metadata has one JSON object (`polyseme`) with everything else, and the digest.
-There is no pickle, and nothing in a file is executed.
+There is no pickle, and nothing in a file is executed. The fitted model (`FittedTopics`) and its training documents are
+stored field by field: arrays as tensors with names such as "fitted_.topic_word", the rest in the JSON object.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from polyseme.core.dirichlet import DirichletPosterior
+from polyseme.core.fitted import FittedTopics, TrainingDocuments, WordDocuments
+from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.logistic_normal import LogisticNormalPosterior
+from polyseme.core.model import Background, JointBackground
 from polyseme.core.tree import as_tree
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.checks import (
@@ -39,8 +45,10 @@ from polyseme.io.checks import (
 from polyseme.io.tensors import digest_of, read_safetensors, write_safetensors
 from polyseme.kernels import Array
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Version of the model files that this version of polyseme writes."""
+_OLDEST_VERSION = 2
+"""Oldest version of the model files that this version of polyseme reads. Version 1 was never released."""
 _HEADER = {
     "class": TEXT,
     "parameters": OBJECT,
@@ -67,16 +75,20 @@ _HISTORY = "history_."
 
 
 _REQUIRED = {
-    "PLSA": ("components_", "topic_weights_", "unigram_", "n_features_in_"),
-    "NMF": ("components_", "n_features_in_"),
-    "LDA": ("components_", "doc_topic_prior_", "unigram_", "n_features_in_"),
-    "CorrelatedTopicModel": ("components_", "mean_", "covariance_", "unigram_", "n_features_in_"),
-    "HierarchicalPLSA": ("components_", "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "unigram_"),
+    "PLSA": ("fitted_", "n_features_in_"),
+    "NMF": ("fitted_", "loss_", "n_features_in_"),
+    "LDA": ("fitted_", "doc_topic_prior_", "topic_word_prior_", "n_features_in_"),
+    "CorrelatedTopicModel": ("fitted_", "n_features_in_"),
+    "HierarchicalPLSA": ("fitted_", "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "node_weights_"),
     "LSA": ("components_", "word_weights_", "singular_values_"),
     "RealTopicModel": ("model_", "components_", "shift_"),
     "TensorPLSA": ("topic_weights_", "shape_"),
 }
 """Attributes that a fitted estimator must have."""
+_FITTED, _DOCUMENTS = "fitted_", "documents_"
+_INFERENCES: dict[str, type[Any]] = {
+    kind.kind: kind for kind in (MaximumLikelihood, DirichletPosterior, LogisticNormalPosterior)
+}
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -114,6 +126,8 @@ def read(path: str | PathLike[str]) -> ModelContents:
             f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
             "update polyseme to read it."
         )
+    if header["format_version"] < _OLDEST_VERSION:
+        raise ModelFileError(f"{path} was written by an early version of polyseme: fit the model again.")
     if found != digest_of(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content; restore a copy, or fit again.")
     try:
@@ -154,10 +168,16 @@ def _build(
         raise ValueError(f"{missing[0]} is missing")
     check_attributes(contents.attributes)
     for name, value in contents.attributes.items():
+        if name.startswith((f"{_FITTED}.", f"{_DOCUMENTS}.")):
+            continue  # fields of the fitted model and of its documents
         computed = getattr(type(model), name, None) is not None  # a method or a property
         if not name.endswith("_") or name.startswith("_") or computed:
             raise ValueError(f"{name!r} is not an attribute of a fitted {contents.class_name}")
-        if isinstance(value, ModelContents):
+        if name == _FITTED:
+            model.fitted_ = _fitted_of(contents.attributes, objects, path)
+        elif name == _DOCUMENTS:
+            model.documents_ = None if value is None else _documents_of(contents.attributes)
+        elif isinstance(value, ModelContents):
             setattr(model, name, _build(value, classes, objects, path))
         else:
             setattr(model, name, value if name == "history_" else _restored(value, objects, path))
@@ -173,6 +193,10 @@ def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array
     for name, value in fitted.items():
         if name == "history_":
             tensors.update({prefix + _HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
+        elif isinstance(value, FittedTopics | TrainingDocuments):
+            describe = _describe_fitted if isinstance(value, FittedTopics) else _describe_documents
+            plain[name], arrays = describe(value)
+            tensors.update({f"{prefix}{name}.{key}": np.ascontiguousarray(array) for key, array in arrays.items()})
         elif isinstance(value, BaseEstimator):
             _check_own_class(value)
             nested[name], more = _to_header(value, f"{prefix}{name}.")
@@ -192,6 +216,83 @@ def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array
     return header | ({"nested": nested} if nested else {}), tensors
 
 
+def _describe_fitted(fitted: FittedTopics) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the fields of a fitted model: those that are JSON values, and arrays by name."""
+    inference, arrays = _describe_inference(fitted.inference)
+    plain = {
+        "n_tokens": fitted.n_tokens,
+        "n_documents": fitted.n_documents,
+        "vocabulary": None if fitted.vocabulary is None else [str(word) for word in fitted.vocabulary],
+        "inference": inference,
+    }
+    arrays |= {name: getattr(fitted, name) for name in ("topic_word", "topic_weights", "unigram", "active")}
+    if fitted.word_documents is not None:
+        arrays |= {f"word_documents.{name}": array for name, array in fitted.word_documents._asdict().items()}
+    return plain, arrays
+
+
+def _describe_inference(inference: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the fields of an inference: those that are JSON values, and arrays by name."""
+    plain: dict[str, Any] = {"kind": inference.kind}
+    arrays: dict[str, Array] = {}
+    for field in fields(inference):
+        value = getattr(inference, field.name)
+        if isinstance(value, Background):
+            arrays["inference.background"] = value.word_probabilities
+            plain[field.name] = {"share": value.share, "joint": value.joint}
+        elif isinstance(value, np.ndarray):
+            arrays[f"inference.{field.name}"] = value
+        else:
+            plain[field.name] = _parameter(field.name, value)
+    return plain, arrays
+
+
+def _describe_documents(documents: TrainingDocuments) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the fields of training documents: arrays by name only."""
+    arrays = {name: getattr(documents, name) for name in ("doc_weights", "doc_topic", "background")}
+    return {}, arrays | {f"parameters.{name}": array for name, array in documents.parameters.items()}
+
+
+def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[..., Any]], path: Path) -> FittedTopics:
+    """Inverse of `_describe_fitted`, from the attributes of an estimator."""
+    plain, arrays = attributes[_FITTED], _part(attributes, _FITTED)
+    given = plain["inference"]
+    settings = {name: value for name, value in given.items() if name not in ("kind", "background")}
+    inference: dict[str, Any] = {name: _restored(value, objects, path) for name, value in settings.items()}
+    inference |= _part(arrays, "inference")
+    if given.get("background") is not None:
+        kind = JointBackground if given["background"]["joint"] else Background
+        inference["background"] = kind(given["background"]["share"], inference["background"])
+    sums = _part(arrays, "word_documents")
+    return FittedTopics(
+        **{name: arrays[name] for name in ("topic_word", "topic_weights", "unigram", "active")},
+        n_tokens=plain["n_tokens"],
+        n_documents=plain["n_documents"],
+        inference=_INFERENCES[given["kind"]](**inference),
+        vocabulary=None if plain["vocabulary"] is None else _names("vocabulary", plain["vocabulary"]),
+        word_documents=WordDocuments(**sums) if sums else None,
+    )
+
+
+def _documents_of(attributes: Mapping[str, Any]) -> TrainingDocuments:
+    """Inverse of `_describe_documents`, from the attributes of an estimator."""
+    arrays = _part(attributes, _DOCUMENTS)
+    own = {name: arrays[name] for name in ("doc_weights", "doc_topic", "background")}
+    return TrainingDocuments(**own, parameters=_part(arrays, "parameters"))
+
+
+def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries whose names begin with the prefix and a point, without these."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
+
+
+def _names(name: str, words: Any) -> Array:
+    """Return the names of words as an array."""
+    list_of(TEXT).require(name, words)
+    return np.array(words, dtype=object)
+
+
 def settings_of(model: Any) -> dict[str, Any]:
     """Return the parameters of an estimator as JSON values."""
     return {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()}
@@ -203,10 +304,10 @@ def _from_header(header: dict[str, Any], tensors: dict[str, Array], prefix: str)
     attributes = dict(header["attributes"])
     for name in ("feature_names_in_", "vocabulary_"):
         if attributes.get(name) is not None:
-            list_of(TEXT).require(name, attributes[name])
-            attributes[name] = np.array(attributes[name], dtype=object)
+            attributes[name] = _names(name, attributes[name])
     own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
-    attributes.update({name: array for name, array in own.items() if "." not in name})
+    parts = f"{_FITTED}.", f"{_DOCUMENTS}."
+    attributes.update({name: array for name, array in own.items() if "." not in name or name.startswith(parts)})
     if header["history"]:
         attributes["history_"] = {name: own[_HISTORY + name] for name in header["history"]}
     for name, inner in header.get("nested", {}).items():
@@ -281,31 +382,75 @@ def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path)
 # checks of fitted attributes
 
 _SHAPES = {
-    "components_": "KW", "doc_topic_": "DK", "topic_weights_": "K", "doc_weights_": "D", "unigram_": "W",
-    "active_topics_": "K", "word_background_": "W", "doc_background_": "D", "doc_factor_": "DK", "doc_vectors_": "DK",
-    "word_weights_": "W", "singular_values_": "K", "explained_variance_ratio_": "K", "topic_word_dirichlet_": "KW",
-    "doc_topic_dirichlet_": "DK", "doc_topic_prior_": "K", "topic_word_prior_": "W", "mean_": "K", "covariance_": "KK",
-    "doc_mean_": "DK", "doc_variance_": "DK", "parents_": "N", "leaves_": "K", "node_word_": "NW", "leaf_node_": "KN",
-    "node_weights_": "N", "labels_": "D", "silent_": "S", "background_": "W", "word_documents_": "KW",
-    "topic_documents_": "K", "document_frequency_": "W",
+    "fitted_.topic_word": "KW", "fitted_.topic_weights": "K", "fitted_.unigram": "W", "fitted_.active": "K",
+    "fitted_.word_documents.amounts": "KW", "fitted_.word_documents.topics": "K", "fitted_.word_documents.words": "W",
+    "fitted_.inference.background": "W", "fitted_.inference.topic_word": "KW", "fitted_.inference.alpha": "K",
+    "fitted_.inference.eta": "W", "fitted_.inference.mean": "K", "fitted_.inference.covariance": "KK",
+    "documents_.doc_weights": "D", "documents_.doc_topic": "DK", "documents_.background": "D",
+    "documents_.parameters.gamma": "DK", "documents_.parameters.mean": "DK", "documents_.parameters.variance": "DK",
+    "components_": "KW", "doc_topic_": "DK", "topic_weights_": "K", "word_background_": "W", "doc_totals_": "D",
+    "W_": "DK", "H_": "KW", "doc_vectors_": "DK", "word_weights_": "W", "singular_values_": "K",
+    "explained_variance_ratio_": "K", "doc_topic_prior_": "K", "topic_word_prior_": "W", "parents_": "N",
+    "leaves_": "K", "node_word_": "NW", "leaf_node_": "KN", "node_weights_": "N", "node_word_documents_": "NW",
+    "labels_": "D", "silent_": "S",
 }  # fmt: skip
 """Axes of fitted arrays: documents, topics (or leaves) K, words, nodes and silent nodes."""
-_DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), ("int64",)) | {"active_topics_": ("bool",)}
+_DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), ("int64",)) | {"fitted_.active": ("bool",)}
 """Types of fitted arrays; all others are float32 or float64."""
-_MAY_BE_PLAIN = ("doc_topic_prior_", "topic_word_prior_", "background_")
-"""Attributes that are an array, None, a number or an object with settings."""
 _NUMBER = number(-np.inf, np.inf)
 _SETTING = either(_NUMBER, object_with({"object": TEXT, "settings": OBJECT}, required=("object", "settings")))
+_BACKGROUND = {"share": number(0, 1), "joint": FLAG}
+_INFERENCE = {
+    "likelihood": {
+        "kind": TEXT, "temperature": _NUMBER, "prior": either(NULL, _SETTING),
+        "topic_share": either(NULL, number(0, 1)),
+        "background": either(NULL, object_with(_BACKGROUND, required=tuple(_BACKGROUND))),
+    },
+    "dirichlet": {"kind": TEXT},
+    "logistic-normal": {"kind": TEXT},
+}  # fmt: skip
+"""Fields of an inference that are not arrays, by its kind."""
+_INFERENCE_ARRAYS = {
+    "likelihood": (),
+    "dirichlet": ("topic_word", "alpha", "eta"),
+    "logistic-normal": ("mean", "covariance"),
+}
+"""Arrays that an inference must have, by its kind."""
+_FITTED_FIELDS = {
+    "n_tokens": _NUMBER, "n_documents": _NUMBER, "vocabulary": either(NULL, list_of(TEXT)), "inference": OBJECT,
+}  # fmt: skip
 _PLAIN_FIELDS = {
     "n_features_in_": COUNT, "n_components_": COUNT, "n_iter_": COUNT, "converged_": FLAG, "n_tokens_": _NUMBER,
-    "n_documents_seen_": _NUMBER, "temperature_": _NUMBER, "background_weight_": number(0, 1),
-    "log_likelihood_": either(_NUMBER, NOT_A_NUMBER), "bound_": either(_NUMBER, NOT_A_NUMBER),
+    "loss_": TEXT, "log_likelihood_": either(_NUMBER, NOT_A_NUMBER), "bound_": either(_NUMBER, NOT_A_NUMBER),
     "reconstruction_err_": either(_NUMBER, NOT_A_NUMBER),
+    _FITTED: object_with(_FITTED_FIELDS, required=tuple(_FITTED_FIELDS)), _DOCUMENTS: either(NULL, OBJECT),
 }  # fmt: skip
 
 
 def _has_wrong_type(name: str, array: Array) -> bool:
     return array.dtype.name not in _DTYPES.get(name, ("float32", "float64"))
+
+
+def _check_fitted(attributes: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the fitted model and its training documents have all their fields, and no others."""
+    given = {name for name in attributes if name.startswith((f"{_FITTED}.", f"{_DOCUMENTS}."))}
+    required: set[str] = set()
+    if attributes.get(_FITTED) is not None:
+        inference = attributes[_FITTED]["inference"]
+        kind = inference.get("kind")
+        one_of(*_INFERENCE).require("kind", kind)
+        check_fields(inference, _INFERENCE[kind], required=tuple(_INFERENCE[kind]))
+        required |= {f"{_FITTED}.{name}" for name in ("topic_word", "topic_weights", "unigram", "active")}
+        required |= {f"{_FITTED}.inference.{name}" for name in _INFERENCE_ARRAYS[kind]}
+        if inference.get("background") is not None:
+            required.add(f"{_FITTED}.inference.background")
+        sums = {f"{_FITTED}.word_documents.{name}" for name in WordDocuments._fields}
+        required |= sums if sums & given else set()
+    if attributes.get(_DOCUMENTS) is not None:
+        required |= {f"{_DOCUMENTS}.{name}" for name in ("doc_weights", "doc_topic", "background")}
+        given -= {name for name in _SHAPES if name.startswith(f"{_DOCUMENTS}.parameters.")}
+    if given != required:
+        raise ValueError(f"{sorted(given ^ required)[0]} is missing or unknown")
 
 
 def check_attributes(attributes: Mapping[str, Any]) -> None:
@@ -314,7 +459,7 @@ def check_attributes(attributes: Mapping[str, Any]) -> None:
     check_fields(dict(attributes), _PLAIN_FIELDS, others=True)
     for name, axes in _SHAPES.items():
         array = attributes.get(name)
-        if array is None or (name in _MAY_BE_PLAIN and _SETTING.holds(array)):
+        if array is None:
             continue
         if not isinstance(array, np.ndarray) or array.ndim != len(axes) or _has_wrong_type(name, array):
             raise ValueError(f"{name} has a wrong type or number of dimensions")
@@ -323,10 +468,13 @@ def check_attributes(attributes: Mapping[str, Any]) -> None:
                 raise ValueError(f"the arrays do not fit together: {name} has {size} where others have {sizes[axis]}")
         if not np.isfinite(array).all():
             raise ValueError(f"{name} is not finite")
+    _check_fitted(attributes)
     if "W" in sizes and attributes.get("n_features_in_", sizes["W"]) != sizes["W"]:
         raise ValueError("n_features_in_ is not the number of words")
-    for name in ("vocabulary_", "feature_names_in_"):
-        if attributes.get(name) is not None and len(attributes[name]) != sizes.get("W", len(attributes[name])):
+    words = {name: attributes.get(name) for name in ("vocabulary_", "feature_names_in_")}
+    words["vocabulary"] = attributes.get(_FITTED, {}).get("vocabulary")
+    for name, found in words.items():
+        if found is not None and len(found) != sizes.get("W", len(found)):
             raise ValueError(f"{name} does not name each word")
     if "parents_" in attributes:
         tree = as_tree(attributes["parents_"], 0, 0, [int(node) for node in attributes.get("silent_", ())])

@@ -163,14 +163,15 @@ def evaluate(
         raise InputError("The documents have none of the words that the model knows: there is nothing to evaluate.")
     report_step = step or (lambda name: None)
     report_step("folding in")
-    doc_topic = model.transform(X)
+    folded = model.fold_in(X)
+    doc_topic = folded.doc_topic
     report_step("agreement with labels")
     agreement = None
     if labels is not None:
         agreement = label_agreement(doc_topic, labels)
         agreement = agreement if agreement.n_documents else None
     report_step("perplexity")
-    perplexity = model.perplexity_report(X)
+    perplexity = model.perplexity_report(X, weights=folded)
     report_step("completion perplexity")
     completion = model.completion_report(X, smoothing)
     report_step("coherence")

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.statistics import DocumentSums, document_sums
+from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
+from polyseme.kernels import Array, Floats, check_sparse
 from polyseme.metrics.clustering import label_numbers
 
 RELEVANCE = 0.5
@@ -50,16 +50,13 @@ class WordAmounts(NamedTuple):
 
 
 def word_amounts(model: Any) -> WordAmounts:
-    """Return the amounts by which the words of a fitted model are ranked."""
-    topic_word = np.asarray(model.components_)
-    documents = getattr(model, "word_documents_", None)
-    if documents is not None:
-        frequency = np.asarray(model.document_frequency_)
-        return WordAmounts("documents", documents, np.asarray(model.topic_documents_), frequency, topic_word)
-    return token_amounts(
-        topic_word, getattr(model, "topic_weights_", None), getattr(model, "unigram_", None),
-        getattr(model, "n_tokens_", None),
-    )  # fmt: skip
+    """Return the amounts by which the words of a fitted model, or of a FittedTopics, are ranked."""
+    fitted: FittedTopics | None = model if isinstance(model, FittedTopics) else vars(model).get("fitted_")
+    if fitted is None:  # a model of another library
+        return token_amounts(np.asarray(model.components_), None, None, None)
+    if fitted.word_documents is not None:
+        return WordAmounts("documents", *fitted.word_documents, fitted.topic_word)
+    return token_amounts(fitted.topic_word, fitted.topic_weights, fitted.unigram, fitted.n_tokens)
 
 
 def token_amounts(topic_word: Array, weights: Any, unigram: Any, n_tokens: float | None) -> WordAmounts:
@@ -226,46 +223,3 @@ def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple
     seen = np.where(totals > 0, pseudo, 1.0)
     error = np.sqrt(1 / (inside + seen) + 1 / (outside + seen))
     return names, np.asarray((log_odds(inside) - log_odds(outside)) / error)
-
-
-class WordDocuments:
-    """Sum of `document_sums` over batches of the training documents, in their order."""
-
-    def __init__(self, weights: Floats | None, n_threads: int) -> None:
-        self._weights, self._n_threads = weights, n_threads
-        self._rows = 0
-        self._sums: DocumentSums | None = None
-
-    def add(self, counts: SparseCounts, operands: tuple[Array, Array], doc_topic: Array) -> None:
-        """Add a batch, with operands A and B for which A_dz B_wz / (A_d . B_w) is P(z|d,w)."""
-        rows = slice(self._rows, self._rows + counts.n_docs)
-        weights = None if self._weights is None else self._weights[rows]
-        batch_sums = document_sums(counts, operands, doc_topic, weights, n_threads=self._n_threads)
-        self._sums = batch_sums if self._sums is None else self._sums.merge_into(self._sums.word_sums, batch_sums)
-        self._rows = rows.stop
-
-    def topic_words(self, n_topics: int) -> Array:
-        """Return n_zw (topics x words) as float32, which is precise enough to rank words."""
-        assert self._sums is not None
-        return topic_words(self._sums, n_topics)
-
-    def set_on(self, estimator: Any) -> None:
-        assert self._sums is not None
-        set_word_documents(estimator, self._sums)
-
-
-def set_word_documents(estimator: Any, sums: DocumentSums) -> None:
-    """Set word_documents_, topic_documents_ and document_frequency_ of an estimator."""
-    estimator.word_documents_ = topic_words(sums, len(sums.topics))
-    estimator.topic_documents_ = sums.topics
-    estimator.document_frequency_ = sums.words
-
-
-def topic_words(sums: DocumentSums, n_topics: int) -> Array:
-    return np.ascontiguousarray(sums.word_sums[:, :n_topics].T, dtype=np.float32)
-
-
-def tempered(operands: tuple[Array, Array], temperature: float) -> tuple[Array, Array]:
-    """Return the operands of P(z|d,w) in a model of this temperature, from those of P(w|d)."""
-    A, B = operands
-    return (A, B) if temperature == 1.0 else (A**temperature, B**temperature)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.core.model import FixedBackground, Model
+from polyseme.core.fitted import document_sums
+from polyseme.core.model import Background, Model
 from polyseme.core.shard import sparse_counts
-from polyseme.core.statistics import document_sums
 from polyseme.kernels import Array, Floats
 from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordAmounts, shown_words, tempered, topic_words
@@ -76,7 +76,7 @@ def word_documents(space: TopicSpace, counts: Any) -> WordAmounts:
     totals = documents.sum(axis=1, keepdims=True)
     theta = np.divide(documents, totals, out=np.zeros_like(documents), where=totals > 0)
     share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word.T)
-    background = FixedBackground(share, space.background_word[:, 0].astype(np.float64), False) if share > 0 else None
+    background = Background(share, space.background_word[:, 0].astype(np.float64)) if share > 0 else None
     model = Model(theta.shape[1], background=background)
     operands = tempered(model.token_operands(theta, topic_word, np.full(len(theta), share)), space.temperatures[0])
     sums = document_sums(sparse_counts(counts, theta.dtype), operands, theta, n_threads=effective_threads(None))

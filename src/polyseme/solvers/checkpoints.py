@@ -49,6 +49,11 @@ class Checkpoint:
     seconds: float = 10.0
 
 
+def as_checkpoint(value: Any) -> Checkpoint:
+    """Return the Checkpoint for a path or a Checkpoint."""
+    return value if isinstance(value, Checkpoint) else Checkpoint(value)
+
+
 class CheckpointContent(NamedTuple):
     """Content of a checkpoint file."""
 

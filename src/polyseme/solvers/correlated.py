@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.core.fold_in import select_known_words
 from polyseme.core.logistic_normal import (
     Normal,
     Posterior,
@@ -33,10 +32,9 @@ from polyseme.core.logistic_normal import (
     operand,
 )
 from polyseme.data.corpus import MemoryCorpus
-from polyseme.kernels import Array, Floats, SparseCounts, check_topics, em_words
+from polyseme.kernels import Array, Floats, em_words
 from polyseme.solvers.variational import BoundReport
 
-_FOLD_STEPS, _FOLD_TOLERANCE = 500, 1e-5
 _START_VARIANCE = 0.1
 _LEAST_WEIGHT = 1e-3
 
@@ -97,48 +95,3 @@ class CorrelatedRun:
         next_phi, _ = em_words(phi, swept.word_sums, ones, corpus.word_totals, n_threads=corpus.n_threads)
         next_prior = fit_normal(next_posterior, self._weights, diagonal=self._diagonal)
         return bound, CorrelatedPoint(next_posterior, next_prior, next_phi)
-
-
-class InferredNormal(NamedTuple):
-    """Posterior q(eta) of documents with topics and prior fixed."""
-
-    posterior: Posterior
-    bounds: Floats
-    """Contribution of each document to the bound; zero for a document without known words."""
-
-
-def infer(counts: SparseCounts, phi: Array, prior: Normal, *, n_threads: int) -> InferredNormal:
-    """Return the posterior of every document, from the prior mean until a step moves at most 1e-5 of the weights.
-
-    phi is words x width. Words that have probability zero in all topics are ignored. A document without other words
-    gets the mean of the prior and the diagonal covariance that is nearest to the prior.
-    """
-    word_sums = phi.sum(axis=1)
-    check_topics(word_sums)
-    known: Array = word_sums > 0
-    known_counts, _ = select_known_words(counts, known)
-    K, totals = prior.mean.size, known_counts.totals
-    variances = np.tile(1 / np.diag(prior.precision), (counts.n_docs, 1))
-    posterior = Posterior(np.tile(prior.mean, (counts.n_docs, 1)), variances)
-    rows = np.flatnonzero(totals > 0)
-    part = known_counts
-    part_rows = np.arange(counts.n_docs)
-    for _ in range(_FOLD_STEPS):
-        if not rows.size:
-            break
-        if 2 * rows.size < part_rows.size:
-            part, part_rows = known_counts.take(rows), rows
-        current = Posterior(posterior.mean[part_rows], posterior.variance[part_rows])
-        A, _ = operand(current, phi.dtype, phi.shape[1])
-        row_sums = part.row_sums(A, phi, n_threads=n_threads)
-        expected = np.multiply(A[:, :K], row_sums[:, :K], dtype=np.float64)
-        better = improved(current, expected, totals[part_rows], prior, n_threads=n_threads)
-        moved = np.abs(better.weights - current.weights).sum(axis=1) / 2
-        changing = np.isin(part_rows, rows)
-        posterior.mean[part_rows[changing]] = better.mean[changing]
-        posterior.variance[part_rows[changing]] = better.variance[changing]
-        rows = part_rows[changing & (moved > _FOLD_TOLERANCE)]
-    A, row_max = operand(posterior, phi.dtype, phi.shape[1])
-    logs = known_counts.logs(A, phi, n_threads=n_threads)
-    parts = logs + totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
-    return InferredNormal(posterior, np.where(totals > 0, parts, 0.0))

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.core.dirichlet import improve_documents, topic_sums, topics_term, word_operands
+from polyseme.core.dirichlet import improve_documents, topic_sums, topics_term, uniform_counts, word_operands
 from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import RunningMean
@@ -33,7 +33,6 @@ from polyseme.solvers.variational import (
     VariationalRun,
     number_of_documents,
     start_point,
-    uniform_counts,
 )
 
 START_VARIANCE = 0.1

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,18 +29,18 @@ from polyseme.core.dirichlet import (
     improve_documents,
     topic_sums,
     topics_term,
+    uniform_counts,
     word_operands,
 )
 from polyseme.core.model import Model
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded
+from polyseme.kernels import Array, Floats, inner
 from polyseme.solvers.ascent import Momentum
 from polyseme.solvers.base import Iterative
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.initialize import named_start
 
-_FOLD_STEPS, _FOLD_TOLERANCE = 1000, 1e-4
 _RESTART_STEPS, _RESTART_TOLERANCE = 50, 0.003
 _START_SHAPE, _START_ITERATIONS = 10.0, 10
 _HOLD = 10
@@ -180,48 +180,6 @@ def first_lambda(phi: Array, priors: Priors, tokens: float) -> Array:
 def number_of_documents(corpus: MemoryCorpus) -> float:
     """Return the number of documents of a corpus, weighted."""
     return float(corpus.counts.n_docs if corpus.weights is None else corpus.weights.sum())
-
-
-def uniform_counts(totals: Floats, n_topics: int, dtype: np.dtype[Any]) -> Array:
-    """Return expected counts (documents x width) with the tokens of a document spread evenly over the topics."""
-    return padded(np.broadcast_to(totals[:, np.newaxis] / n_topics, (totals.size, n_topics)), dtype)
-
-
-class InferredDirichlet(NamedTuple):
-    """Posterior q(theta) of documents with the topics fixed."""
-
-    gamma: Array
-    """Dirichlet parameters, documents x K."""
-    bounds: Floats
-    """Contribution of each document to the bound: sum x log q - KL(q(theta_d) || p)."""
-
-
-def infer(counts: SparseCounts, lambda_: Array, alpha: Floats, *, n_threads: int) -> InferredDirichlet:
-    """Return gamma of every document, from uniform weights until a step moves at most 1e-4 of its tokens.
-
-    lambda_ is words x width. The result of a document does not depend on the other documents.
-    """
-    K, totals = alpha.size, counts.totals
-    sums = topic_sums(lambda_, K)
-    check_topics(sums)
-    words = word_operands(lambda_, np.ones(len(lambda_)), sums, n_threads=n_threads)
-    expected = uniform_counts(totals, K, counts.dtype)
-    docs = improve_documents(
-        counts, words.operand, alpha, expected, totals=totals, steps=_FOLD_STEPS, tol=_FOLD_TOLERANCE,
-        n_threads=n_threads,
-    )  # fmt: skip
-    logs = counts.logs(docs.operand, words.operand, n_threads=n_threads)
-    scales = np.add.reduceat(np.append(counts.values * words.scales[counts.indices], 0.0), counts.indptr[:-1]) * (
-        np.diff(counts.indptr) > 0
-    )
-    return InferredDirichlet(expected[:, :K] + alpha.astype(counts.dtype), logs + docs.terms + scales)
-
-
-def padded_parameters(topic_word: Array) -> Array:
-    """Return lambda (words x width) from K x words; the padding is positive, as a parameter must be."""
-    wide = padded(topic_word.T, topic_word.dtype)
-    wide[:, len(topic_word) :] = 1
-    return wide
 
 
 class _EvaluatedPosterior(NamedTuple):

@@ -1,0 +1,269 @@
+"""FittedTopics: what a fitted topic model knows. Estimators, search, pages, selection and runs hold one.
+
+How the weights of a document are found with the topics fixed is its `inference`, one of three: maximum likelihood
+(`core.fold_in`), a Dirichlet posterior (`core.dirichlet`) or a logistic-normal posterior (`core.logistic_normal`).
+
+The words shown for a topic are ranked by expected numbers of documents (`WordDocuments`): the sum of P(z|d,w) over the
+training documents that contain a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from polyseme.core.shard import Shard
+from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+
+
+class DocumentWeights(NamedTuple):
+    """Topic weights of documents, and the counts they were computed from."""
+
+    doc_topic: Array
+    """P(z|d), documents x K."""
+    background: Floats
+    """Share of the background in each document; zeros without a background."""
+    counts: SparseCounts
+    """The counts without unknown words."""
+    unseen_tokens: float = 0.0
+    """Number of tokens of unknown words."""
+    bounds: Floats | None = None
+    """Contribution of each document to the variational bound; None if the weights maximize the likelihood."""
+    parameters: Mapping[str, Array] = {}
+    """Parameters of the posterior of each document by name; empty if the weights maximize the likelihood."""
+
+
+class Inference(Protocol):
+    """How the weights of a document are found with the topics fixed."""
+
+    kind: ClassVar[str]
+    """Name in files and pages."""
+    weighs_unknown: ClassVar[bool]
+    """Whether a document without known words gets weights from the inference itself, and not P(z)."""
+
+    def weights(
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
+    ) -> DocumentWeights:
+        """Return the weights of every row of `counts`. A row of zeros in `topic_word` (K x words): topic is off."""
+
+    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        """Return operands (documents x width, words x width) whose products are P(w|d)."""
+
+    def posterior_operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        """Return operands for which A_dz B_wz / (A_d . B_w) is P(z|d,w)."""
+
+
+def mean_operands(weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+    """Return the operands of P(w|d) = sum_z P(z|d) P(w|z)."""
+    return padded(weights.doc_topic, topic_word.dtype), padded(topic_word.T, topic_word.dtype)
+
+
+@dataclass(frozen=True)
+class DocumentSums:
+    """Expected numbers of documents, weighted, by which the words shown for a topic are ranked."""
+
+    word_sums: Floats
+    """n_zw, the sum of P(z|d,w) over the documents that contain w (words x width; use the columns of topics only)."""
+    topics: Floats
+    """D_z, the sum of P(z|d) over the documents with at least one word of the model, shape (K,)."""
+    words: Floats
+    """df_w, the number of documents that contain w."""
+
+    def merge(self, other: DocumentSums) -> DocumentSums:
+        """Return the sums over the documents of both."""
+        return self._plus(other, None)
+
+    def merge_into(self, memory: Floats, other: DocumentSums) -> DocumentSums:
+        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
+        return self._plus(other, memory)
+
+    def by_topic(self) -> WordDocuments:
+        """Return the sums as topics x words."""
+        # float32 is precise enough to rank words
+        rows = np.ascontiguousarray(self.word_sums[:, : self.topics.size].T, dtype=np.float32)
+        return WordDocuments(rows, self.topics, self.words)
+
+    def _plus(self, other: DocumentSums, memory: Floats | None) -> DocumentSums:
+        return DocumentSums(
+            np.add(self.word_sums, other.word_sums, out=memory),
+            self.topics + other.topics,
+            self.words + other.words,
+        )
+
+
+def document_sums(
+    counts: SparseCounts,
+    operands: tuple[Array, Array],
+    doc_topic: Array,
+    weights: Floats | None = None,
+    *,
+    n_threads: int = 1,
+    memory: Floats | None = None,
+) -> DocumentSums:
+    """Return the expected numbers of documents per topic and word, by one sweep with every count set to 1.
+
+    P(z|d,w) = A_dz B_wz / (A_d . B_w) is summed over the documents. `operands` are A (documents x width) and B (words x
+    width); their first columns are the topics, and one more may be a background. `doc_topic` is P(z|d) (documents x K).
+    """
+    A, B = operands
+    present = counts.presence()
+    sums = present.word_sums(A, B, n_threads=n_threads, weights=weights, memory=memory)
+    sums *= B
+    known = np.asarray((B > 0).any(axis=1))
+    counted = counts.sums_by_row(known[counts.indices].astype(np.float32)) > 0
+    per_document = np.where(counted, 1.0 if weights is None else weights, 0.0)
+    topics = weighted_sum(per_document, doc_topic, n_threads=n_threads)
+    return DocumentSums(sums, topics, present.word_totals(weights))
+
+
+class WordDocuments(NamedTuple):
+    """Expected numbers of documents of a corpus."""
+
+    amounts: Array
+    """n_zw, K x words: documents that contain a word and use it in a topic."""
+    topics: Floats
+    """D_z, the sum of P(z|d) over the documents, shape (K,)."""
+    words: Floats
+    """df_w, the number of documents that contain each word."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTopics:
+    """A fitted topic model."""
+
+    topic_word: Array
+    """P(w|z), K x words; rows sum to one."""
+    topic_weights: Floats
+    """P(z), shape (K,)."""
+    unigram: Floats
+    """P(w) of the training documents."""
+    active: Array
+    """Which topics are used when documents are folded in, shape (K,). A topic without documents is not."""
+    n_tokens: float
+    """Number of training tokens, weighted."""
+    n_documents: float
+    """Number of training documents."""
+    inference: Inference
+    """How the weights of a document are found."""
+    vocabulary: Array | None = None
+    """The word of each column."""
+    word_documents: WordDocuments | None = None
+    """What the words shown are ranked by; None if the training documents were not folded in (`partial_fit`)."""
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics K."""
+        return int(self.topic_word.shape[0])
+
+    def fold_in(self, counts: SparseCounts, *, n_threads: int = 1) -> DocumentWeights:
+        """Return the topic weights of every row of `counts`, with the topics fixed."""
+        return self.inference.weights(counts, self.active_topics, self.topic_weights, n_threads=n_threads)
+
+    def token_probabilities(self, weights: DocumentWeights, scored: SparseCounts, *, n_threads: int = 1) -> Array:
+        """Return P(w|d) of every non-zero of `scored`, whose rows are the documents of `weights`."""
+        return scored.products(*self.inference.operands(weights, self.topic_word), n_threads=n_threads)
+
+    @property
+    def active_topics(self) -> Array:
+        """P(w|z) with zeros for inactive topics."""
+        return active_rows(self.topic_word, self.active)
+
+
+def active_rows(topic_word: Array, active: Array) -> Array:
+    """Return P(w|z) with zeros for inactive topics; the array itself if all are active."""
+    return topic_word if active.all() else topic_word * active[:, np.newaxis]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingDocuments:
+    """What a fitted model knows of each of its training documents."""
+
+    doc_weights: Floats
+    """P(d)."""
+    doc_topic: Array
+    """P(z|d), documents x K."""
+    background: Floats
+    """Share of the background in each document."""
+    parameters: Mapping[str, Array] = field(default_factory=dict)
+    """Parameters of the posterior of each document by name."""
+
+
+class FoldedTraining(NamedTuple):
+    """A fitted model, with its training documents folded in."""
+
+    fitted: FittedTopics
+    documents: TrainingDocuments
+    log_likelihood: float
+    """Mean log P(w|d) of a training token."""
+    bound: float | None
+    """Sum of the documents' contributions to the variational bound; None if the weights maximize the likelihood."""
+
+
+def fold_in_training(
+    batches: Iterable[SparseCounts],
+    shard: Shard,
+    topic_word: Array,
+    inference: Inference,
+    *,
+    active: Array | None = None,
+    **fields: Any,
+) -> FoldedTraining:
+    """Fold in the training documents, and return the fitted model with the P(z) that follows.
+
+    `batches` are the documents of `shard` as CSR, a part at a time; the counts of a part are freed with it. `active`
+    are the topics that are used (None: all), `fields` the other fields of FittedTopics that the documents do not
+    determine.
+    """
+    doc_weights = shard.weighted_totals / shard.tokens
+    active = np.ones(len(topic_word), dtype=bool) if active is None else active
+    topics = active_rows(topic_word, active)
+    parts: list[_FoldedPart] = []
+    sums: DocumentSums | None = None
+    start = 0
+    for counts in batches:
+        weights = inference.weights(counts, topics, None, n_threads=shard.n_threads)
+        stop = start + counts.n_docs
+        added = document_sums(
+            weights.counts, inference.posterior_operands(weights, topic_word), weights.doc_topic,
+            None if shard.weights is None else shard.weights[start:stop], n_threads=shard.n_threads,
+        )  # fmt: skip
+        sums = added if sums is None else sums.merge_into(sums.word_sums, added)
+        parts.append(_FoldedPart(
+            weights.doc_topic, weights.background,
+            weights.counts.logs(*inference.operands(weights, topic_word), n_threads=shard.n_threads),
+            np.diff(weights.counts.indptr) == 0, weights.bounds, weights.parameters,
+        ))  # fmt: skip
+        start = stop
+        del weights, added
+    assert sums is not None
+    doc_topic, background, logs, unknown = (
+        np.concatenate(column) for column in zip(*(part[:4] for part in parts), strict=True)
+    )
+    topic_weights = weighted_sum(doc_weights, doc_topic)
+    if not inference.weighs_unknown:
+        doc_topic[unknown] = topic_weights
+    bounds = [part.bounds for part in parts if part.bounds is not None]
+    parameters = {name: np.concatenate([part.parameters[name] for part in parts]) for name in parts[0].parameters}
+    fitted = FittedTopics(
+        topic_word, topic_weights, active=active, inference=inference, word_documents=sums.by_topic(), **fields
+    )
+    return FoldedTraining(
+        fitted,
+        TrainingDocuments(doc_weights, doc_topic, background, parameters),
+        shard.total_log(logs) / shard.tokens,
+        shard.total_log(np.concatenate(bounds)) if bounds else None,
+    )
+
+
+class _FoldedPart(NamedTuple):
+    """What is kept of a batch of training documents."""
+
+    doc_topic: Array
+    background: Floats
+    logs: Floats
+    unknown: Array
+    bounds: Floats | None
+    parameters: Mapping[str, Array]
