@@ -44,7 +44,7 @@ from hong_em import (
     symmetric_step,
     weighted,
 )
-from polyseme.core.model import FixedBackground, Model
+from polyseme.core.model import Background, JointBackground, Model
 from polyseme.solvers import EM
 
 
@@ -239,7 +239,7 @@ def backgrounds(X: Array, size: Size) -> tuple[Shares, list[Finding]]:
     printed, proper, joint = first, first, as_symmetric(X, first)
     total = float((SHARE * B + (1 - SHARE) * P * (first.theta @ first.phi)).sum())
     corpus = as_corpus(X)
-    fixed = {"proper": FixedBackground(SHARE, B, joint=False), "joint": FixedBackground(SHARE, B, joint=True)}
+    fixed = {"proper": Background(SHARE, B), "joint": JointBackground(SHARE, B)}
     run = {
         form: begin(EM(), corpus, (first.theta, first.phi.T), Model(K, background=background))
         for form, background in fixed.items()

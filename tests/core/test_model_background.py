@@ -9,7 +9,7 @@ from family_cases import expected_counts, log_likelihood
 from polyseme import PLSA, Background, JointBackground, UnsupportedError, load
 from polyseme.core.fold_in import fold_in
 from polyseme.core.holdout import split_tokens
-from polyseme.core.model import FixedBackground, Model
+from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
 from polyseme.solvers import EM, AcceleratedEM, HeldOutTempered
@@ -28,7 +28,7 @@ MODELS = pytest.mark.parametrize("kind", [Background, JointBackground])
 
 
 def begin(solver, *, joint, layout=sp.csr_array, weights=None):
-    model = Model(K, background=FixedBackground(LAMBDA, UNIGRAM, joint))
+    model = Model(K, background=(JointBackground if joint else Background)(LAMBDA, UNIGRAM))
     return solver.begin(
         model,
         make_corpus(X, layout=layout, weights=weights),
@@ -172,7 +172,7 @@ class TestJointBackground:
             ratio = np.divide(X, joint, out=np.zeros_like(X), where=X > 0)
             theta = (1 - LAMBDA) * theta * (ratio @ model.components_.T) / (totals * model.topic_share_)
         counts = sparse_counts(X, np.dtype(np.float64))
-        folded = fold_in(model._model(), counts, model.components_, None, n_threads=1, tol=1e-9)
+        folded = fold_in(model.fitted_.inference.model(K), counts, model.components_, None, n_threads=1, tol=1e-9)
         seen = X.sum(axis=1) > 0
         np.testing.assert_allclose(folded.doc_topic[seen], oracles.normalized(theta)[seen], atol=1e-3)
         shares = LAMBDA / (LAMBDA + (1 - LAMBDA) * theta.sum(axis=1))
@@ -186,7 +186,8 @@ class TestFittedModel:
         model = fitted(kind(LAMBDA))
         rows = probabilities(model, model.doc_topic_, model.doc_background_).sum(axis=1)
         np.testing.assert_allclose(rows, 1, rtol=1e-12)
-        operands = model._model().token_operands(model.doc_topic_, model.components_, model.doc_background_)
+        inference = model.fitted_.inference
+        operands = inference.model(K).token_operands(model.doc_topic_, model.components_, model.doc_background_)
         np.testing.assert_allclose((operands[0] @ operands[1].T).sum(axis=1), 1, rtol=1e-12)
 
     @MODELS

@@ -180,8 +180,4 @@ def test_wrong_input_raises():
         LDA(4, init=(None, np.ones((2, 80)))).partial_fit(TRAIN)
     with pytest.raises(InputError, match="solver must be"):
         LDA(4, solver="fast").partial_fit(TRAIN)
-    older = streamed()
-    del older.n_documents_seen_
-    with pytest.raises(UnsupportedError, match="fit it again"):
-        older.partial_fit(TRAIN)
     assert hasattr(LDA(solver=Variational()), "partial_fit")

@@ -85,8 +85,14 @@ def over(condition: Callable[[Any, Member], bool] = lambda *_: True) -> Any:
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """Return the fitted attributes of an estimator without the times of its fit."""
-    left = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    """Return the fitted attributes and properties of an estimator without the times of its fit."""
+    kind = type(estimator)
+    names = {*vars(estimator), *(name for name in dir(kind) if isinstance(getattr(kind, name, None), property))}
+    names -= {"fitted_", "documents_"}  # their fields are attributes of the estimator
+    public = sorted(name for name in names if name.endswith("_") and not name.startswith("_"))
+    left = {name: getattr(estimator, name) for name in public if hasattr(estimator, name)}
+    for name in [name for name, value in left.items() if isinstance(value, tuple)]:
+        left |= {f"{name}{number}": value for number, value in enumerate(left.pop(name))}
     if "history_" in left:
         left |= {column: values for column, values in left.pop("history_").items() if column != "seconds"}
     return left

@@ -10,7 +10,7 @@ import pytest
 
 import oracles
 from polyseme import PLSA
-from polyseme.core.model import FixedBackground, Model
+from polyseme.core.model import Background, JointBackground, Model
 from polyseme.kernels import padded
 from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection, as_prior
 from solver_problems import make_corpus
@@ -138,7 +138,7 @@ def over(name, cases):
 
 
 def model_of(doc_prior=None, word_prior=None, *, share=0.0, background=BACKGROUND, n_topics=K, joint=False):
-    fixed = FixedBackground(share, background, joint) if share else None
+    fixed = (JointBackground if joint else Background)(share, background) if share else None
     return Model(n_topics, 1.0, fixed, as_prior(doc_prior), as_prior(word_prior))
 
 

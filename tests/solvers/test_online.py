@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedError, load
-from polyseme.core.model import FixedBackground, Model, m_step_docs
+from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import as_counts
 from polyseme.core.statistics import RunningMean
 from polyseme.data.corpus import MemoryCorpus
@@ -100,7 +100,7 @@ def test_taking_and_adding_rows_equals_numpy_for_any_number_of_threads(dtype):
 def test_em_steps_per_row_equal_em_steps_by_sweeps(share, temperature):
     data = oracles.random_counts(5, 30, 20)
     phi = oracles.random_factors(6, 2, 20, 3)[1].T
-    background = FixedBackground(share, np.full(20, 1 / 20), False) if share else None
+    background = Background(share, np.full(20, 1 / 20)) if share else None
     model = Model(3, temperature=temperature, background=background)
     corpus = MemoryCorpus(as_counts(sp.csr_array(data), np.dtype(np.float64)))
     B = model.word_operand(padded(phi, np.float64, model.n_columns))

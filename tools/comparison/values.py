@@ -84,7 +84,8 @@ def _items(value: list[Any] | tuple[Any, ...]) -> Iterator[tuple[str, Any]] | li
 def fitted_attributes(estimator: Any) -> list[tuple[str, Any]]:
     """Return the public attributes and properties of a fitted estimator whose names end in an underscore."""
     properties = {name for name in dir(type(estimator)) if isinstance(getattr(type(estimator), name, None), property)}
-    names = sorted(name for name in {*vars(estimator), *properties} if name.endswith("_") and not name.startswith("_"))
+    found = {*vars(estimator), *properties} - {"fitted_", "documents_"}  # their fields are properties
+    names = sorted(name for name in found if name.endswith("_") and not name.startswith("_"))
     # A property raises AttributeError where this kind of fit does not set it.
     return [(name, getattr(estimator, name)) for name in names if hasattr(estimator, name)]
 

@@ -511,6 +511,17 @@ class TopicEstimator(FittedDecomposition):
         return probability
 
 
+class LikelihoodSettings(NamedTuple):
+    """Checked parameters of a fit by maximum likelihood."""
+
+    n_topics: int
+    n_init: int
+    max_iter: int
+    tol: float
+    solver: Solver
+    n_threads: int
+
+
 class LikelihoodTopics(NamedTuple):
     """Topics at the end of a fit by maximum likelihood."""
 

@@ -393,7 +393,7 @@ class LDA(TopicEstimator):
             doc_topic_prior=Dirichlet(tuple(alpha.values)),
             topic_word_prior=Dirichlet(tuple(eta.values)),
         )
-        fit = plsa._fit_counts(data)
+        fit = plsa._fit_counts(plsa._settings(), data)
         self._set_fitted(fit.folded, fit.end)
         self.doc_topic_prior_, self.topic_word_prior_ = alpha.values, eta.values
         return fit.end.interrupted

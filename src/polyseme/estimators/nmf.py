@@ -165,18 +165,18 @@ class NMF(FittedDecomposition):
         if self.loss == FROBENIUS:
             return self._fit_frobenius(X, sample_weight, feature_names)
         plsa = PLSA(**self._plsa_parameters())
-        plsa._check_settings()
+        settings = plsa._settings()
         data = training_data(self, X, sample_weight, feature_names=feature_names)
-        folded, end, _ = plsa._fit_counts(data)
+        folded, end, _ = plsa._fit_counts(settings, data)
         counts = sparse_counts(data.X, folded.fitted.topic_word.dtype)
         self._set_fitted(folded, end)
         self.loss_ = self.loss
         self.doc_totals_ = _known_totals(counts, self.components_)
         self.reconstruction_err_ = _kl_divergence(
             counts, data.weights, self.doc_totals_, folded.documents.doc_topic, self.components_,
-            n_threads=effective_threads(self.n_jobs),
+            n_threads=settings.n_threads,
         )  # fmt: skip
-        finish_fit(self, end.interrupted, self.max_iter, self.tol)
+        finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:

@@ -26,6 +26,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FitSummary,
     LikelihoodFit,
+    LikelihoodSettings,
     LikelihoodTopics,
     TopicEstimator,
     TrainingData,
@@ -257,13 +258,15 @@ class PLSA(TopicEstimator):
         Self
             The fitted estimator.
         """
-        self._check_settings()
+        settings = self._settings()
         if isinstance(X, DiskCorpus):
-            fit = fit_shards(self, X, sample_weight, feature_names)
+            fit = fit_shards(self, settings, X, sample_weight, feature_names)
         else:
-            fit = self._fit_counts(training_data(self, X, sample_weight, feature_names=feature_names))
-        self._set_fit(fit)
-        finish_fit(self, fit.end.interrupted, self.max_iter, self.tol)
+            data = training_data(self, X, sample_weight, feature_names=feature_names)
+            fit = self._fit_counts(settings, data)
+        self._set_fitted(fit.folded, fit.end)
+        self.word_background_ = fit.word_background
+        finish_fit(self, fit.end.interrupted, settings.max_iter, settings.tol)
         return self
 
     @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
@@ -426,24 +429,25 @@ class PLSA(TopicEstimator):
     def _inference(self) -> MaximumLikelihood:
         return cast(MaximumLikelihood, self._topics.inference)
 
-    def _check_settings(self) -> None:
-        """Raise InputError for a parameter that no data would allow."""
-        check_n_topics(self.n_components)
-        check_integer("n_init", self.n_init, least=1)
-        check_integer("max_iter", self.max_iter, least=1)
-        check_nonnegative("tol", self.tol)
-        with_early_stopping(self.early_stopping, as_solver(self.solver))
-        check_n_jobs(self.n_jobs)
+    def _settings(self) -> LikelihoodSettings:
+        """Return the checked parameters of the fit."""
+        return LikelihoodSettings(
+            check_n_topics(self.n_components),
+            check_integer("n_init", self.n_init, least=1),
+            check_integer("max_iter", self.max_iter, least=1),
+            check_nonnegative("tol", self.tol),
+            with_early_stopping(self.early_stopping, as_solver(self.solver)),
+            effective_threads(check_n_jobs(self.n_jobs)),
+        )
 
-    def _fit_counts(self, data: TrainingData) -> LikelihoodFit:
-        """Fit counts in memory. Sets nothing: NMF and LDA with solver="map" use the result too."""
-        self._check_settings()
-        dtype, n_threads = factor_dtype(self.dtype, data.X), effective_threads(self.n_jobs)
+    def _fit_counts(self, settings: LikelihoodSettings, data: TrainingData) -> LikelihoodFit:
+        """Fit counts in memory. Sets no attribute: NMF and LDA with solver="map" use the result too."""
+        K, n_init, max_iter, tol, solver, n_threads = settings
+        dtype = factor_dtype(self.dtype, data.X)
         all_documents, corpus, rows = training_corpora(data.X, dtype, data.weights, n_threads)
-        model = model_from_parameters(self, self.n_components, corpus, data.vocabulary)
-        solver = with_early_stopping(self.early_stopping, as_solver(self.solver))
-        store = self._store(self.n_init, corpus)
-        with fit_progress(self.verbose, self.max_iter, type(self).__name__, self.callback) as listeners:
+        model = model_from_parameters(self, K, corpus, data.vocabulary)
+        store = self._store(n_init, corpus)
+        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
                 run_to_end(
                     solver,
@@ -451,12 +455,12 @@ class PLSA(TopicEstimator):
                     corpus,
                     theta,
                     phi,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
+                    max_iter=max_iter,
+                    tol=tol,
                     listeners=listeners,
                     store=store,
                 )
-                for theta, phi in self._starts(corpus, model, self.n_init, rows)
+                for theta, phi in self._starts(corpus, model, n_init, rows)
             )
         end, topics = FitSummary.of(best, interrupted), LikelihoodTopics.of(best.run, corpus)
         del best  # frees the memory of the fit before the documents are folded in
@@ -498,10 +502,6 @@ class PLSA(TopicEstimator):
         """Return the topics of `init` and the documents folded in with them."""
         phi = given_topics(self.init[1], corpus, model)
         return corpus.rows(partial(fold_in_shard, model, phi)), phi
-
-    def _set_fit(self, fit: LikelihoodFit) -> None:
-        self._set_fitted(fit.folded, fit.end)
-        self.word_background_ = fit.word_background
 
 
 class SeenTotals(NamedTuple):

@@ -29,8 +29,8 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FitSummary,
     LikelihoodFit,
+    LikelihoodSettings,
     LikelihoodTopics,
-    as_solver,
     factor_dtype,
     model_from_parameters,
     names_or_none,
@@ -68,25 +68,27 @@ def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None)
         del estimator.feature_names_in_
 
 
-def fit_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any, feature_names: Any) -> LikelihoodFit:
+def fit_shards(
+    estimator: PLSA, settings: LikelihoodSettings, shards: DiskCorpus, sample_weight: Any, feature_names: Any
+) -> LikelihoodFit:
     """Fit shards with the parameters of an estimator.
 
     An interrupted fit resumes from its last state on disk when it is called again.
     """
     check_shards(estimator, shards, sample_weight)
     vocabulary = names_or_none(shards.vocabulary if feature_names is None else feature_names, shards.shape[1])
-    max_iter, tol = estimator.max_iter, estimator.tol
+    K, n_init, max_iter, tol, solver, n_threads = settings
     dtype = factor_dtype(estimator.dtype, shards)
-    settings = ShardSettings(shards.manifest.digest, max_iter, tol)
+    stored = ShardSettings(shards.manifest.digest, max_iter, tol)
     seconds = None if estimator.checkpoint is None else estimator.checkpoint.seconds
     with shards.only_writer():
-        corpus = shards.corpus(dtype, effective_threads(estimator.n_jobs))
-        model = model_from_parameters(estimator, estimator.n_components, corpus, vocabulary)
+        corpus = shards.corpus(dtype, n_threads)
+        model = model_from_parameters(estimator, K, corpus, vocabulary)
         if not model.is_separable:
             raise UnsupportedError(
                 "Shards are read one at a time: no JointBackground, and no prior that compares documents."
             )
-        chosen: Any = chosen_solver(as_solver(estimator.solver), model, corpus)
+        chosen: Any = chosen_solver(solver, model, corpus)
         if getattr(chosen, "in_memory_only", not hasattr(chosen, "resume")):
             raise UnsupportedError(
                 f"solver={chosen.name!r} needs all counts in memory: for shards use 'auto', 'em', 'accelerated-em', "
@@ -95,7 +97,7 @@ def fit_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any, feature_
         with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
 
             def fit_from(theta: Any, phi: Array) -> FitResult | None:
-                name = shard_fit_digest(chosen, model, phi, settings)
+                name = shard_fit_digest(chosen, model, phi, stored)
                 place = corpus.with_work_folder(name)
                 store = ShardCheckpointStore(place, name, shards.checkpoint_every, seconds)
                 start = theta, place.resident(phi)
@@ -103,7 +105,7 @@ def fit_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any, feature_
                     chosen, model, place, *start, max_iter=max_iter, tol=tol, listeners=listeners, store=store
                 )
 
-            starts = estimator._starts(corpus, model, estimator.n_init, None)
+            starts = estimator._starts(corpus, model, n_init, None)
             best, interrupted = best_of(fit_from(theta, phi) for theta, phi in starts)
         end, topics = FitSummary.of(best, interrupted), LikelihoodTopics.of(best.run, corpus)
         del best

@@ -194,8 +194,7 @@ def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array
         if name == "history_":
             tensors.update({prefix + _HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
         elif isinstance(value, FittedTopics | TrainingDocuments):
-            describe = _describe_fitted if isinstance(value, FittedTopics) else _describe_documents
-            plain[name], arrays = describe(value)
+            plain[name], arrays = _describe_fitted(value) if name == _FITTED else _describe_documents(value)
             tensors.update({f"{prefix}{name}.{key}": np.ascontiguousarray(array) for key, array in arrays.items()})
         elif isinstance(value, BaseEstimator):
             _check_own_class(value)
@@ -216,7 +215,7 @@ def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array
     return header | ({"nested": nested} if nested else {}), tensors
 
 
-def _describe_fitted(fitted: FittedTopics) -> tuple[dict[str, Any], dict[str, Array]]:
+def _describe_fitted(fitted: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the fields of a fitted model: those that are JSON values, and arrays by name."""
     inference, arrays = _describe_inference(fitted.inference)
     plain = {
@@ -247,7 +246,7 @@ def _describe_inference(inference: Any) -> tuple[dict[str, Any], dict[str, Array
     return plain, arrays
 
 
-def _describe_documents(documents: TrainingDocuments) -> tuple[dict[str, Any], dict[str, Array]]:
+def _describe_documents(documents: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the fields of training documents: arrays by name only."""
     arrays = {name: getattr(documents, name) for name in ("doc_weights", "doc_topic", "background")}
     return {}, arrays | {f"parameters.{name}": array for name, array in documents.parameters.items()}

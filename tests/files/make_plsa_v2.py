@@ -1,6 +1,6 @@
-"""Wrote plsa_v1.safetensors and plsa_v1_expected.npz, which stay as they are: files of format version 1 must load.
+"""Wrote plsa_v2.safetensors and plsa_v2_expected.npz, which stay as they are: files of format version 2 must load.
 
-Run again only to see how they were made (python tests/files/make_plsa_v1.py FOLDER); a new format gets new files.
+Run again only to see how they were made (python tests/files/make_plsa_v2.py FOLDER); a new format gets new files.
 """
 
 import sys
@@ -30,9 +30,9 @@ def main(folder: Path) -> None:
 
     table = pandas.DataFrame(DOCUMENTS, columns=WORDS)
     model = PLSA(3, solver="em", max_iter=200, tol=1e-3, random_state=7).fit(table)
-    model.save(folder / "plsa_v1.safetensors")
+    model.save(folder / "plsa_v2.safetensors")
     np.savez(
-        folder / "plsa_v1_expected.npz",
+        folder / "plsa_v2_expected.npz",
         documents=DOCUMENTS,
         words=np.array(WORDS),
         transformed=model.transform(table),
