@@ -6,63 +6,50 @@ from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError, UnsupportedError
+from polyseme.errors import InputError as InputError
+from polyseme.errors import MissingExtraError as MissingExtraError
+from polyseme.errors import ModelFileError as ModelFileError
+from polyseme.errors import ShardError as ShardError
+from polyseme.errors import UnsupportedError as UnsupportedError
 
 if TYPE_CHECKING:
-    from polyseme.core.model import Background, JointBackground
-    from polyseme.estimators import (
-        LDA,
-        LSA,
-        NMF,
-        PLSA,
-        CorrelatedTopicModel,
-        HierarchicalPLSA,
-        RealTopicModel,
-        TensorPLSA,
-    )
+    from polyseme.core.model import Background as Background
+    from polyseme.core.model import JointBackground as JointBackground
+    from polyseme.estimators import *  # noqa: F403
 
     __version__: str
 
-_ESTIMATORS = ("LDA", "LSA", "NMF", "PLSA", "CorrelatedTopicModel", "HierarchicalPLSA", "RealTopicModel", "TensorPLSA")
-_MODULES = {
-    **dict.fromkeys(_ESTIMATORS, "polyseme.estimators"),
-    "Background": "polyseme.core.model",
-    "JointBackground": "polyseme.core.model",
-}
-
-__all__ = [
-    "LDA",
-    "LSA",
-    "NMF",
-    "PLSA",
+_OWN = (
     "Background",
-    "CorrelatedTopicModel",
-    "HierarchicalPLSA",
     "InputError",
     "JointBackground",
     "MissingExtraError",
     "ModelFileError",
-    "RealTopicModel",
     "ShardError",
-    "TensorPLSA",
     "UnsupportedError",
     "load",
-]
+)
+"""Public names beside the estimators."""
 
 
 def __getattr__(name: str) -> Any:
     """Import the estimators when they are first used, so that the command line can report errors at once."""
     if name == "__version__":
         return import_module("importlib.metadata").version("polyseme")
-    if name not in _MODULES:
+    if name != "__all__" and not name[:1].isupper():  # all lazy names are classes
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(_MODULES[name]), name)
+    estimators = import_module("polyseme.estimators")
+    if name == "__all__":
+        return sorted([*estimators.__all__, *_OWN])
+    if name not in estimators.__all__ and name not in _OWN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module("polyseme.core.model") if name in _OWN else estimators, name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    return sorted({*globals(), *__getattr__("__all__")})
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -86,7 +73,8 @@ def load(path: str | PathLike[str]) -> Any:
         If the file is damaged, is not a model file, or was written by a newer version.
     """
     from polyseme import estimators
-    from polyseme.core.model import Background, JointBackground
+    from polyseme.core.model import Background as Background
+    from polyseme.core.model import JointBackground as JointBackground
     from polyseme.estimators.lda import VARIATIONAL_SOLVERS
     from polyseme.io import models
     from polyseme.priors import MEMBERS
@@ -95,4 +83,4 @@ def load(path: str | PathLike[str]) -> Any:
     named = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
     parts = (*named, EarlyStopping, TreeGrowth, Background, JointBackground)
     settings = {part.__name__: part for part in parts}
-    return models.restore(path, {name: getattr(estimators, name) for name in _ESTIMATORS}, settings)
+    return models.restore(path, {name: getattr(estimators, name) for name in estimators.__all__}, settings)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,6 +52,8 @@ _ANNOTATED = ("anndata", "mudata")
 class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base class of transformers with components_ (K x features) that preserve float32."""
 
+    file_attributes: ClassVar[tuple[str, ...]] = ("components_",)
+    """Fitted attributes without which a model file is refused."""
     components_: Array
     vocabulary_: Array | None = None
 
@@ -143,6 +145,7 @@ class FittedDecomposition(CountDecomposition):
     Attributes of the estimator are read-only properties over these two objects.
     """
 
+    file_attributes: ClassVar[tuple[str, ...]] = ("fitted_", "n_features_in_")
     fitted_: FittedTopics
     """The fitted model."""
     documents_: TrainingDocuments | None

@@ -148,6 +148,11 @@ class HierarchicalPLSA(TopicEstimator):
     ((3, 5), (4, 2))
     """
 
+    file_attributes = (
+        *TopicEstimator.file_attributes, "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "node_weights_",
+        "node_word_documents_",
+    )  # fmt: skip
+
     def __init__(
         self,
         tree: Any = None,

@@ -193,6 +193,8 @@ class LDA(TopicEstimator):
     (2, 2)
     """
 
+    file_attributes = (*TopicEstimator.file_attributes, "doc_topic_prior_", "topic_word_prior_")
+
     def __init__(
         self,
         n_components: int = 10,

@@ -125,6 +125,8 @@ class LSA(CountDecomposition):
     [[0.0, 0.0, 90.0]]
     """
 
+    file_attributes = ("components_", "word_weights_", "singular_values_")
+
     def __init__(self, n_components: float = 100, *, weights: str = "log-entropy", dtype: Any = None) -> None:
         self.n_components = n_components
         self.weights = weights

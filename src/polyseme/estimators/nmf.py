@@ -106,6 +106,8 @@ class NMF(FittedDecomposition):
     ((4, 2), True)
     """
 
+    file_attributes = (*FittedDecomposition.file_attributes, "loss_")
+
     def __init__(
         self,
         n_components: int = 10,

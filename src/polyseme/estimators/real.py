@@ -97,6 +97,8 @@ class RealTopicModel(Decomposition):
     True
     """
 
+    file_attributes = ("model_", "components_", "shift_")
+
     def __init__(self, model: Any = None, total: float = 1e4, *, volume: str = "minimum", margin: float = 0.05) -> None:
         self.model = model
         self.total = total

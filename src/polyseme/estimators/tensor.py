@@ -109,6 +109,8 @@ class TensorPLSA(CountDecomposition):
     [(2, 2), (2, 2), (2, 3)]
     """
 
+    file_attributes = ("topic_weights_", "shape_")
+
     def __init__(
         self,
         n_components: int = 10,

@@ -74,17 +74,6 @@ _KEY, _DIGEST = "polyseme", "digest"
 _HISTORY = "history_."
 
 
-_REQUIRED = {
-    "PLSA": ("fitted_", "n_features_in_"),
-    "NMF": ("fitted_", "loss_", "n_features_in_"),
-    "LDA": ("fitted_", "doc_topic_prior_", "topic_word_prior_", "n_features_in_"),
-    "CorrelatedTopicModel": ("fitted_", "n_features_in_"),
-    "HierarchicalPLSA": ("fitted_", "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "node_weights_"),
-    "LSA": ("components_", "word_weights_", "singular_values_"),
-    "RealTopicModel": ("model_", "components_", "shift_"),
-    "TensorPLSA": ("topic_weights_", "shape_"),
-}
-"""Attributes that a fitted estimator must have."""
 _FITTED, _DOCUMENTS = "fitted_", "documents_"
 _INFERENCES: dict[str, type[Any]] = {
     kind.kind: kind for kind in (MaximumLikelihood, DirichletPosterior, LogisticNormalPosterior)
@@ -137,7 +126,7 @@ def read(path: str | PathLike[str]) -> ModelContents:
 
 
 def restore(
-    path: str | PathLike[str], classes: Mapping[str, Callable[..., Any]], objects: Mapping[str, Callable[..., Any]]
+    path: str | PathLike[str], classes: Mapping[str, type[Any]], objects: Mapping[str, Callable[..., Any]]
 ) -> Any:
     """Return the estimator in a model file. Only `classes` (estimators) and `objects` (settings) are built."""
     contents = read(path)
@@ -149,7 +138,7 @@ def restore(
 
 def _build(
     contents: ModelContents,
-    classes: Mapping[str, Callable[..., Any]],
+    classes: Mapping[str, type[Any]],
     objects: Mapping[str, Callable[..., Any]],
     path: Path,
 ) -> Any:
@@ -163,7 +152,7 @@ def _build(
     model = classes[contents.class_name](
         **{name: _restored(value, objects, path) for name, value in contents.parameters.items()}
     )
-    missing = [name for name in _REQUIRED.get(contents.class_name, ()) if contents.attributes.get(name) is None]
+    missing = [name for name in classes[contents.class_name].file_attributes if contents.attributes.get(name) is None]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
     check_attributes(contents.attributes)
