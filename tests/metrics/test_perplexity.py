@@ -1,6 +1,7 @@
 """Perplexities against plain loops, and the split behind the completion perplexity."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,9 +85,8 @@ def test_training_perplexity_is_folded_in_perplexity_of_the_training_documents(m
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.01, 1.0])
 def test_the_perplexity_of_a_uniform_model_is_the_size_of_the_vocabulary(model, smoothing):
-    uniform = copy.deepcopy(model)
-    uniform.components_ = np.full((4, 50), 1 / 50)
-    uniform.unigram_ = np.full(50, 1 / 50)
+    uniform = copy.copy(model)
+    uniform.fitted_ = replace(model.fitted_, topic_word=np.full((4, 50), 1 / 50), unigram=np.full(50, 1 / 50))
     assert uniform.perplexity(TEST) == pytest.approx(50, rel=1e-12)
     assert uniform.completion_perplexity(TEST, smoothing) == pytest.approx(50, rel=1e-12)
     assert uniform.completion_report(TEST).unigram_perplexity == pytest.approx(50, rel=1e-12)

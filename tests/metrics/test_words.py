@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.decomposition import NMF as SklearnNMF
 from sklearn.feature_extraction.text import CountVectorizer
 
 import oracles
@@ -18,6 +19,9 @@ from polyseme import (
     JointBackground,
     load,
 )
+from polyseme.core.factors import normalize_rows
+from polyseme.core.fitted import fold_in_training
+from polyseme.core.shard import Shard, as_counts
 from polyseme.metrics import relevance, shown_words, top_words
 from polyseme.metrics.words import token_amounts, word_amounts
 from polyseme.scale import open_shards, write_shards
@@ -96,23 +100,14 @@ def test_empty_documents_change_nothing():
 
 
 def test_a_topic_without_documents_shows_the_words_it_has():
-    model = PLSA(2, **SETTINGS).fit(X)
-    model.components_ = np.vstack([model.components_, model.unigram_])
-    model.active_topics_ = np.array([True, True, False])
-    model.topic_weights_ = np.append(model.topic_weights_, 0.0)
-    model.n_components = 3
-    again = model.with_topics(model.components_, X)
-    again.active_topics_ = model.active_topics_
-    again._set_documents(X, again_source(X))
-    assert not again.word_documents_[2].any()
-    assert shown_words(again, 5)[2].tolist() == top_words(again.unigram_[np.newaxis], 5)[0].tolist()
-
-
-def again_source(data):
-    from polyseme.core.shard import as_counts
-    from polyseme.data.corpus import MemoryCorpus
-
-    return MemoryCorpus(as_counts(data, np.dtype(np.float64)))
+    before = PLSA(2, **SETTINGS).fit(X).fitted_
+    shard = Shard(as_counts(X, np.dtype(np.float64)))
+    fitted = fold_in_training(
+        [shard.by_doc], shard, np.vstack([before.topic_word, before.unigram]), before.inference,
+        active=np.array([True, True, False]), unigram=before.unigram, n_tokens=shard.tokens, n_documents=60.0,
+    ).fitted  # fmt: skip
+    assert not fitted.word_documents.amounts[2].any()
+    assert shown_words(fitted, 5)[2].tolist() == top_words(before.unigram[np.newaxis], 5)[0].tolist()
 
 
 @pytest.mark.parametrize("background", [0.0, 0.3])
@@ -135,8 +130,26 @@ def test_results_do_not_depend_on_threads():
 
 def test_a_kl_nmf_has_the_expected_documents_of_its_plsa():
     model = NMF(4, **SETTINGS).fit(X)
-    np.testing.assert_allclose(model.word_documents_, expected(model.to_plsa(), X), rtol=1e-4, atol=1e-5)
-    assert word_amounts(NMF(4, loss="frobenius", **SETTINGS).fit(X)).unit == "weights"
+    amounts = word_amounts(model)
+    assert amounts.unit == "documents"
+    np.testing.assert_allclose(amounts.amounts, expected(model.to_plsa(), X), rtol=1e-4, atol=1e-5)
+
+
+def test_a_frobenius_nmf_has_the_expected_documents_of_its_normalized_factors():
+    model = NMF(4, loss="frobenius", **SETTINGS).fit(X)
+    joint = model.doc_factor_ * model.components_.sum(axis=1)
+    theta, phi = joint / joint.sum(axis=1, keepdims=True), normalize_rows(model.components_)
+    amounts = word_amounts(model)
+    assert amounts.unit == "documents"
+    np.testing.assert_allclose(amounts.amounts, oracles.word_documents(X, theta, phi), rtol=1e-4, atol=1e-5)
+
+
+def test_words_of_a_model_of_another_library_are_ranked_by_their_weights():
+    model = SklearnNMF(4, random_state=0).fit(X)
+    assert word_amounts(model).unit == "weights"
+    np.testing.assert_array_equal(shown_words(model, 5), top_words(model.components_, 5))
+    with pytest.raises(InputError, match="no topics yet: call fit first"):
+        shown_words(PLSA(2))
 
 
 # relevance

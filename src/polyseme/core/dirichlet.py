@@ -188,6 +188,8 @@ class DirichletPosterior:
 
     kind: ClassVar[str] = "dirichlet"
     weighs_unknown: ClassVar[bool] = True
+    temperature: ClassVar[float] = 1.0
+    background: ClassVar[None] = None
     topic_word: Array
     """lambda, the Dirichlet parameters of the topics (K x words)."""
     alpha: Floats

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from polyseme.core.shard import Shard
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+
+if TYPE_CHECKING:
+    from polyseme.core.model import Background
 
 
 class DocumentWeights(NamedTuple):
@@ -43,6 +46,14 @@ class Inference(Protocol):
     """Name in files and pages."""
     weighs_unknown: ClassVar[bool]
     """Whether a document without known words gets weights from the inference itself, and not P(z)."""
+
+    @property
+    def temperature(self) -> float:
+        """Exponent beta of P(z|d,w), proportional to (P(z|d) P(w|z))^beta."""
+
+    @property
+    def background(self) -> Background | None:
+        """Background with its distribution; None without one."""
 
     def weights(
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int

@@ -174,6 +174,8 @@ class LogisticNormalPosterior:
 
     kind: ClassVar[str] = "logistic-normal"
     weighs_unknown: ClassVar[bool] = True
+    temperature: ClassVar[float] = 1.0
+    background: ClassVar[None] = None
     mean: Floats
     """mu, shape (K,)."""
     covariance: Floats

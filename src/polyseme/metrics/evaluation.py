@@ -17,7 +17,7 @@ from polyseme.metrics.coherence import WINDOWS, CoherenceReport, TokenSequences,
 from polyseme.metrics.diversity import Redundancy, exclusivity, topic_diversity, topic_redundancy
 from polyseme.metrics.fit import FitReport, effective_topics, fit_report
 from polyseme.metrics.perplexity import PerplexityReport
-from polyseme.metrics.words import shown_words
+from polyseme.metrics.words import shown_words, topic_rows
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def evaluate(
         coherences,
         topic_diversity(words),
         topic_redundancy(words),
-        exclusivity(model.components_, n_words),
+        exclusivity(topic_rows(model), n_words),
         fit_report(doc_topic, tokens / tokens.sum()),
         effective_topics(doc_topic),
         agreement,

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from polyseme.core.factors import align
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, check_sparse
-from polyseme.metrics.words import top_words
+from polyseme.metrics.words import top_words, topic_rows
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,7 @@ def bootstrap_stability(
     """
     if n_samples < 1:
         raise InputError(f"n_samples must be at least 1, got {n_samples}.")
-    if not hasattr(model, "components_"):
-        raise InputError("The model has no topics yet: call fit first.")
+    topics = topic_rows(model)
     counts = sp.csr_array(check_sparse(X)) if sp.issparse(X) else np.asarray(X)
     rng = np.random.default_rng(random_state)
     n_docs = counts.shape[0]
@@ -127,7 +126,7 @@ def bootstrap_stability(
     for done in range(1, n_samples + 1):
         rows = np.sort(rng.integers(n_docs, size=n_docs))
         other = clone(model).set_params(random_state=int(rng.integers(2**31)))
-        runs.append(other.fit(counts[rows]).components_)
+        runs.append(topic_rows(other.fit(counts[rows])))
         if progress is not None:
             progress(done, n_samples)
-    return stability(model.components_, runs, n_words=n_words)
+    return stability(topics, runs, n_words=n_words)

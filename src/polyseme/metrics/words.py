@@ -49,11 +49,26 @@ class WordAmounts(NamedTuple):
     """P(w|z); ranks words without an amount, for example in a topic without documents."""
 
 
+def fitted_topics(model: Any) -> FittedTopics | None:
+    """Return the FittedTopics that an estimator holds, or `model` if it is one; None for any other object."""
+    found = model if isinstance(model, FittedTopics) else getattr(model, "fitted_", None)
+    return found if isinstance(found, FittedTopics) else None
+
+
+def topic_rows(model: Any) -> Array:
+    """Return the topics of a fitted model (K x words): P(w|z), or `components_` of a model of another library."""
+    fitted = fitted_topics(model)
+    components = getattr(model, "components_", None) if fitted is None else fitted.topic_word
+    if components is None:
+        raise InputError("The model has no topics yet: call fit first.")
+    return np.asarray(components)
+
+
 def word_amounts(model: Any) -> WordAmounts:
     """Return the amounts by which the words of a fitted model, or of a FittedTopics, are ranked."""
-    fitted: FittedTopics | None = model if isinstance(model, FittedTopics) else vars(model).get("fitted_")
-    if fitted is None:  # a model of another library
-        return token_amounts(np.asarray(model.components_), None, None, None)
+    fitted = fitted_topics(model)
+    if fitted is None:
+        return token_amounts(topic_rows(model), None, None, None)
     if fitted.word_documents is not None:
         return WordAmounts("documents", *fitted.word_documents, fitted.topic_word)
     return token_amounts(fitted.topic_word, fitted.topic_weights, fitted.unigram, fitted.n_tokens)
