@@ -44,6 +44,7 @@ from polyseme.retrieval.scores import (
     TopicSpace,
     fit_topic_space,
     method_settings,
+    topic_space,
 )
 from polyseme.retrieval.senses import (
     RelatedWord,
@@ -157,20 +158,30 @@ class SearchIndex:
         if len(self._rows) != n_docs:
             raise InputError("ids must differ from each other.")
 
-    def set_model(self, model: Any) -> Self:
+    def set_model(self, model: Any, doc_topic: Any = None, *, n_jobs: int | None = None) -> Self:
         """Set the model of the methods "plsi-q" and "plsi-u", and of senses, related words and topic documents.
+
+        The weights P(z|d) of the documents are those of the model: posterior means for LDA, the mode of the posterior
+        for a correlated topic model. Queries are folded in by likelihood for every model, with its temperature and
+        background but without a prior, because a query has so few words that the prior would dominate.
 
         Parameters
         ----------
-        model : estimator
-            Fitted PLSA or another topic model with the same vocabulary.
+        model : estimator or FittedTopics
+            Fitted PLSA, NMF, LDA, HierarchicalPLSA or CorrelatedTopicModel with the same vocabulary, or its `fitted_`.
+            The topics of a tree are its leaves.
+        doc_topic : array-like of shape (n_documents, K), default=None
+            P(z|d) of the documents of the index, if they are known, such as `doc_topic_` of a model that was fitted to
+            them. None: the documents are folded in.
+        n_jobs : int, default=None
+            Number of threads. None uses all cores that this process may use.
 
         Returns
         -------
         SearchIndex
             This object.
         """
-        self.scoring.model = TopicSpace.of([model], self.counts)
+        self.scoring.model = topic_space(model, self.counts, doc_topic, n_jobs=n_jobs)
         self._word_documents = None
         return self
 

@@ -14,8 +14,8 @@ documents matrix, times a number for each document, so the contributions of the 
 
 Latent scores do not need a common word:
 
-    PLSI-Q (`TopicSpace`)      cos(P(z|q), P(z|d)), with the query folded in at the temperature of the fit; the mean of
-                               several models
+    PLSI-Q (`TopicSpace`)      cos(P(z|q), P(z|d)), with the query folded in by likelihood at the temperature of the
+                               fit; the mean of several models
     LSI (`SingularSpace`)      cos(q V, x_d V), with V the leading right singular vectors of the weighted counts
 
 P(z|q) is a sum over the words of the query, sum_w (q_w / |q|) P(z|q,w), and P(z|d) one over those of the document; q V
@@ -57,14 +57,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from polyseme.core.fitted import FittedTopics
 from polyseme.core.fold_in import MAX_STEPS, TOLERANCE
+from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators import PLSA
 from polyseme.estimators.lsa import LSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded, single_threaded_blas
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.words import fitted_topics
 from polyseme.retrieval.queries import SparseRow, sparse_row, used_columns
 from polyseme.solvers import HeldOutTempered
-from polyseme.utils import check_integer, check_share
+from polyseme.utils import check_integer, check_n_jobs, check_range, check_share
 
 WEIGHTINGS = ("tf", "tfidf", "bm25")
 K1, B = 1.2, 0.75
@@ -279,32 +283,30 @@ class TopicSpace:
     """P(w|B) of each model (words x models, float32)."""
 
     @classmethod
-    def of(cls, models: Sequence[Any], counts: Any) -> TopicSpace:
-        """Construct the space from fitted estimators such as PLSA, with the documents folded in.
+    def of(cls, models: Sequence[FittedTopics], doc_topic: Sequence[Array], counts: Any) -> TopicSpace:
+        """Construct the space from fitted models and the weights P(z|d) of the rows of `counts` under each of them.
 
-        Queries are folded in with the background and the temperature of the model, but without its prior on documents:
-        a query has so few words that the prior would dominate.
+        Queries are folded in by likelihood, with the background and the temperature of a model, but without its prior
+        on documents: a query has so few words that the prior would dominate.
         """
-        for model in models:
-            if model.components_.shape[1] != counts.shape[1]:
-                raise InputError(
-                    f"The model knows {model.components_.shape[1]} words, but the index has {counts.shape[1]}: "
-                    "both must come from the same vocabulary."
-                )
         empty = np.diff(counts.indptr) == 0
         blocks = []
-        for model in models:
-            block = _normalize_rows(np.asarray(model.transform(counts), dtype=np.float32))
+        for weights in doc_topic:
+            block = _normalize_rows(np.asarray(weights, dtype=np.float32))
             block[empty] = 0
             blocks.append(block)
+        backgrounds = [model.inference.background for model in models]
+        n_words = counts.shape[1]
         return cls(
-            np.ascontiguousarray(np.concatenate([model.components_ for model in models]).T, dtype=np.float32),
+            np.ascontiguousarray(np.concatenate([model.topic_word for model in models]).T, dtype=np.float32),
             np.ascontiguousarray(np.concatenate(blocks, axis=1).T),
-            tuple(int(model.components_.shape[0]) for model in models),
-            tuple(float(model.temperature_) for model in models),
-            np.concatenate([np.asarray(model.topic_weights_, dtype=np.float64) for model in models]),
-            tuple(float(getattr(model, "background_weight_", 0.0)) for model in models),
-            np.stack([_background_of(model) for model in models], axis=1),
+            tuple(model.n_topics for model in models),
+            tuple(float(model.inference.temperature) for model in models),
+            np.concatenate([np.asarray(model.topic_weights, dtype=np.float64) for model in models]),
+            tuple(0.0 if background is None else background.share for background in backgrounds),
+            np.stack(
+                [np.zeros(n_words) if found is None else found.word_probabilities for found in backgrounds], axis=1
+            ).astype(np.float32),
         )
 
     @cached_property
@@ -507,6 +509,37 @@ class SmoothedScores:
         return _inverse(lengths), weighted
 
 
+def topic_space(model: Any, counts: Any, doc_topic: Any, *, n_jobs: int | None) -> TopicSpace:
+    """Return the space of a fitted model. The documents are folded in once if `doc_topic`, their P(z|d), is None."""
+    fitted = fitted_topics(model)
+    if fitted is None:
+        raise InputError(
+            "Search needs a fitted PLSA, NMF, LDA, HierarchicalPLSA or CorrelatedTopicModel, "
+            f"got {type(model).__name__}."
+        )
+    (n_docs, n_words), dtype = counts.shape, fitted.topic_word.dtype
+    if fitted.topic_word.shape[1] != n_words:
+        raise InputError(
+            f"The model knows {fitted.topic_word.shape[1]} words, but the index has {n_words}: "
+            "both must come from the same vocabulary."
+        )
+    if doc_topic is None:
+        check_range("Every count", counts.data, dtype)
+        n_threads = effective_threads(check_n_jobs(n_jobs))
+        return TopicSpace.of(
+            [fitted], [fitted.fold_in(sparse_counts(counts, dtype), n_threads=n_threads).doc_topic], counts
+        )
+    weights = np.asarray(doc_topic)
+    if weights.shape != (n_docs, fitted.n_topics):
+        raise InputError(
+            f"doc_topic must have a row for each of the {n_docs} documents of the index and a column for each of the "
+            f"{fitted.n_topics} topics, got the shape {weights.shape}."
+        )
+    if weights.dtype.kind not in "fiu" or not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise InputError("doc_topic must be finite numbers of at least 0: P(z|d) of each document.")
+    return TopicSpace.of([fitted], [weights], counts)
+
+
 def fit_topic_space(
     counts: Any, sizes: Sequence[int], *, random_state: int, n_jobs: int | None, verbose: int
 ) -> TopicSpace:
@@ -521,7 +554,7 @@ def fit_topic_space(
         ).fit(counts)
         for size in checked
     ]  # fmt: skip
-    return TopicSpace.of(models, counts)
+    return TopicSpace.of([model.fitted_ for model in models], [model.doc_topic_ for model in models], counts)
 
 
 class _WeightedQueries(NamedTuple):
@@ -566,12 +599,6 @@ def _normalize_rows(rows: Array) -> Array:
     """Scale rows to length one; a row of zeros does not change."""
     lengths = np.sqrt(np.einsum("ik,ik->i", rows, rows))[:, np.newaxis]
     return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-
-
-def _background_of(model: Any) -> Array:
-    """Return P(w|B) of a fitted estimator; zeros without a background."""
-    background = getattr(model, "background_", None)
-    return np.asarray(np.zeros(model.components_.shape[1]) if background is None else background, dtype=np.float32)
 
 
 def _fold_in(counts: SparseCounts, topic_word: Array, beta: float, share: float, background: Array) -> Array:

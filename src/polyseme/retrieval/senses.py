@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.core.fitted import document_sums
-from polyseme.core.model import Background, Model
+from polyseme.core.fitted import DocumentWeights, document_sums
+from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.model import Background
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import Array, Floats
 from polyseme.kernels.threads import effective_threads
-from polyseme.metrics.words import WordAmounts, shown_words, tempered, topic_words
+from polyseme.metrics.words import WordAmounts, shown_words
 from polyseme.retrieval.queries import SparseRow, best_rows
 from polyseme.retrieval.scores import TopicSpace
 from polyseme.utils import check_integer, check_share
@@ -77,10 +78,10 @@ def word_documents(space: TopicSpace, counts: Any) -> WordAmounts:
     theta = np.divide(documents, totals, out=np.zeros_like(documents), where=totals > 0)
     share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word.T)
     background = Background(share, space.background_word[:, 0].astype(np.float64)) if share > 0 else None
-    model = Model(theta.shape[1], background=background)
-    operands = tempered(model.token_operands(theta, topic_word, np.full(len(theta), share)), space.temperatures[0])
-    sums = document_sums(sparse_counts(counts, theta.dtype), operands, theta, n_threads=effective_threads(None))
-    return WordAmounts("documents", topic_words(sums, theta.shape[1]), sums.topics, sums.words, topic_word)
+    weights = DocumentWeights(theta, np.full(len(theta), share), sparse_counts(counts, theta.dtype))
+    operands = MaximumLikelihood(space.temperatures[0], background).posterior_operands(weights, topic_word)
+    sums = document_sums(weights.counts, operands, theta, n_threads=effective_threads(None))
+    return WordAmounts("documents", *sums.by_topic(), topic_word)
 
 
 def find_senses(
