@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from polyseme import LDA, LSA, NMF, PLSA, InputError
+from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, UnsupportedError
 from polyseme.core.holdout import split_tokens
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import SparseCounts
@@ -95,7 +95,17 @@ def test_true_topics_beat_the_unigram_and_more_topics_fold_in_better():
     assert cross_validate(PLSA(3, random_state=0), X, n_folds=4).perplexity < three.unigram_perplexity
 
 
-@pytest.mark.parametrize("model", [LDA(3, random_state=0), NMF(3, random_state=0)], ids=["lda", "nmf"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LDA(3, random_state=0),
+        LDA(3, solver="map", random_state=0),
+        NMF(3, random_state=0),
+        HierarchicalPLSA(branching=2, random_state=0),
+        CorrelatedTopicModel(3, random_state=0),
+    ],
+    ids=["lda", "lda-map", "nmf", "tree", "correlated"],
+)
 @pytest.mark.parametrize("by", ["documents", "words"])
 def test_other_models_can_be_cross_validated(model, by):
     found = cross_validate(model, sp.csr_array(X), by=by, n_folds=3)
@@ -157,6 +167,12 @@ def test_a_fold_that_shares_no_word_with_the_others_raises():
 def test_models_without_token_probabilities_raise():
     with pytest.raises(InputError, match=r"LSA has no P\(w\|d\)"):
         score_documents(LSA(2).fit(X), X)
+
+
+@pytest.mark.parametrize(("by", "message"), [("documents", "NMF has no"), ("words", "NMF has no"), ("entries", "loss")])
+def test_least_squares_have_no_likelihood_to_cross_validate(by, message):
+    with pytest.raises(UnsupportedError, match=message):
+        cross_validate(NMF(2, loss="frobenius", random_state=0), X, by=by, n_folds=3)
 
 
 def test_progress_is_called_after_each_fold():

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError
+from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError, UnsupportedError
 from polyseme.datasets import synthetic_corpus
 from polyseme.plots import plot_selection
-from polyseme.selection import select_n_topics, suggest_merges, suggest_splits
+from polyseme.selection import select_n_topics, suggest_merges, suggest_splits, suggestions
 from polyseme.selection.cross_validation import document_folds
-from polyseme.selection.n_topics import Topics, default_values, merge_costs, merge_topics, spread_values
+from polyseme.selection.n_topics import default_values, merge_costs, merge_topics, spread_values
+from polyseme.solvers import Tempered
 
 
 def planted(n_topics, seed, n_documents=400, n_words=400):
@@ -188,17 +189,17 @@ def test_the_pair_with_the_smallest_loss_is_merged_first():
     phi, theta = rng.dirichlet(np.full(12, 0.5), 5) + 1e-9, rng.dirichlet(np.ones(5), 7)
     phi /= phi.sum(axis=1, keepdims=True)
     tokens = rng.uniform(10, 90, 5)
-    costs = merge_costs(phi, tokens)
+    counts = phi * tokens[:, np.newaxis]
+    costs = merge_costs(counts)
     pairs = {(i, j): naive_cost(phi, tokens, i, j) for j in range(5) for i in range(j)}
     for (i, j), cost in pairs.items():
         assert costs[i, j] == pytest.approx(cost, rel=1e-9)
     i, j = min(pairs, key=pairs.get)
-    fewer = merge_topics(Topics(theta, phi, tokens), 4)
-    np.testing.assert_allclose(fewer.doc_topic[:, i], theta[:, i] + theta[:, j])
-    expected = (tokens[i] * phi[i] + tokens[j] * phi[j]) / (tokens[i] + tokens[j])
-    np.testing.assert_allclose(fewer.components[i], expected)
-    assert fewer.tokens.sum() == pytest.approx(tokens.sum())
-    np.testing.assert_allclose(merge_topics(Topics(theta, phi, tokens), 1).components[0], tokens @ phi / tokens.sum())
+    fewer, doc_topic = merge_topics(counts, theta, 4)
+    np.testing.assert_allclose(doc_topic[:, i], theta[:, i] + theta[:, j])
+    np.testing.assert_allclose(fewer[i], tokens[i] * phi[i] + tokens[j] * phi[j])
+    assert fewer.sum() == pytest.approx(tokens.sum())
+    np.testing.assert_allclose(merge_topics(counts, theta, 1)[0][0], tokens @ phi)
 
 
 def test_merges_are_suggested_for_too_many_topics_and_splits_for_too_few(six):
@@ -221,6 +222,31 @@ def test_splits_need_the_documents_of_the_fit(six):
     model = PLSA(2, random_state=0, n_jobs=1).fit(six)
     with pytest.raises(InputError, match="X must be the 400 documents of the fit, got 10"):
         suggest_splits(model, six[:10])
+    stream = PLSA(2, random_state=0).partial_fit(six)
+    assert suggest_merges(stream) == []
+    with pytest.raises(UnsupportedError, match="not known after partial_fit"):
+        suggest_splits(stream, six)
+
+
+@pytest.mark.parametrize("settings", [{"background": 0.3}, {"solver": Tempered(0.7)}, {}], ids=str)
+def test_the_tokens_of_a_topic_that_is_split_are_expected_counts(six, settings, monkeypatch):
+    corpora = []
+
+    def record(X, *arguments, **options):
+        corpora.append(X.toarray())
+        return select_n_topics(X, *arguments, **options)
+
+    monkeypatch.setattr(suggestions, "select_n_topics", record)
+    model = PLSA(2, random_state=0, n_jobs=1, dtype="float64", **settings).fit(six[:60])
+    suggest_splits(model, six[:60], n_jobs=1)
+    X = six[:60].toarray()
+    beta, share = model.temperature_, model.background_weight_
+    joint = ((1 - share) * model.doc_topic_[:, :, np.newaxis] * model.components_) ** beta
+    rest = 0.0 if share == 0 else (share * model.background_) ** beta
+    tokens = X[:, np.newaxis] * joint / np.maximum(joint.sum(axis=1, keepdims=True) + rest, 1e-300)
+    for topic, found in enumerate(corpora):
+        own = tokens[:, topic][tokens[:, topic].sum(axis=1) >= 2]
+        np.testing.assert_allclose(found, own, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow

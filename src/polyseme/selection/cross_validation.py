@@ -20,17 +20,21 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.fitted import FittedTopics
 from polyseme.core.holdout import Mask, SparseMask, diagonal_masks, split_hidden, split_in_parts, split_tokens
 from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data, factor_dtype
+from polyseme.estimators.nmf import FROBENIUS, KULLBACK_LEIBLER, NMF
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.perplexity import perplexity_of
+from polyseme.metrics.words import fitted_topics
 from polyseme.solvers.initialize import named_start
 from polyseme.solvers.masked import fit_seen
 from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check_share
@@ -378,20 +382,21 @@ def score_documents(
     """
     if kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}.")
-    model = as_probabilistic(model)
-    counts = sparse_counts(X, model.components_.dtype)
+    fitted, n_threads = scored_topics(model), effective_threads(model.n_jobs)
+    counts = sparse_counts(X, fitted.topic_word.dtype)
     if kind == FOLDED_IN:
-        return score_held_out(model, kind, counts, counts, 0.0)
+        return score_held_out(fitted, kind, counts, counts, 0.0, n_threads=n_threads)
     observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
-    return score_held_out(model, kind, observed, held_out, smoothing)
+    return score_held_out(fitted, kind, observed, held_out, smoothing, n_threads=n_threads)
 
 
 def score_held_out(
-    model: Any, kind: str, observed: SparseCounts, scored: SparseCounts, smoothing: float
+    fitted: FittedTopics, kind: str, observed: SparseCounts, scored: SparseCounts, smoothing: float, *, n_threads: int
 ) -> DocumentScores:
     """Score the tokens `scored` of documents whose weights are estimated from `observed`."""
-    probabilities = model._token_probabilities(observed, scored)
-    return scores_of_probabilities(kind, scored, probabilities, model.unigram_, smoothing)
+    weights = fitted.fold_in(observed, n_threads=n_threads)
+    probabilities = fitted.token_probabilities(weights, scored, n_threads=n_threads)
+    return scores_of_probabilities(kind, scored, probabilities, fitted.unigram, smoothing)
 
 
 def scores_of_probabilities(
@@ -411,13 +416,18 @@ def scores_of_probabilities(
     )
 
 
-def as_probabilistic(model: Any) -> Any:
-    """Return a fitted model with P(w|d): the model itself, or the PLSA that a KL-NMF is equal to."""
-    if hasattr(model, "to_plsa"):
-        model = model.to_plsa()
-    if not hasattr(model, "_token_probabilities"):
-        raise UnsupportedError(f"{type(model).__name__} has no P(w|d) to score held-out words with: use PLSA or LDA.")
-    return model
+def scored_topics(model: Any) -> FittedTopics:
+    """Return the topics of a fitted estimator. Raises UnsupportedError if the estimator has no likelihood."""
+    check_is_fitted(model)
+    fitted = fitted_topics(model)
+    # Its normalized factors are no maximum of the likelihood, although words could be scored with them.
+    least_squares = isinstance(model, NMF) and model.loss_ == FROBENIUS
+    if fitted is None or least_squares:
+        raise UnsupportedError(
+            f"{type(model).__name__} has no P(w|d) to score held-out words with: "
+            "use PLSA, LDA or NMF with loss='kullback-leibler'."
+        )
+    return fitted
 
 
 def _mean_and_error(values: Floats, tokens: Floats) -> tuple[float, float]:
@@ -475,13 +485,15 @@ def _score_hidden(fit: MaskedFit, hidden: SparseCounts, smoothing: float, n_thre
 
 
 def _check_plain(model: Any) -> None:
-    plain = {"solver": "auto", "background": 0.0, "doc_topic_prior": None, "topic_word_prior": None}
-    parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}
-    if type(model).__name__ not in ("PLSA", "NMF") or any(
-        parameters.get(name, value) != value for name, value in plain.items()
-    ):
+    plain = {
+        "solver": "auto", "background": 0.0, "doc_topic_prior": None, "topic_word_prior": None,
+        "loss": KULLBACK_LEIBLER,
+    }  # fmt: skip
+    parameters = model.get_params(deep=False)
+    if not isinstance(model, PLSA | NMF) or any(parameters.get(name, value) != value for name, value in plain.items()):
         raise UnsupportedError(
-            "by='entries' fits plain maximum likelihood: use PLSA or NMF with solver='auto', no background, no priors."
+            "by='entries' fits plain maximum likelihood: use PLSA or NMF with the default loss, solver='auto', "
+            "no background, no priors."
         )
 
 
@@ -496,8 +508,8 @@ def _by_words(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, see
         raise InputError(f"kind must be {COMPLETION!r} where words are held out, got {kind!r}.")
     dtype = np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
     for observed, held_out in token_folds(sparse_counts(X, dtype), n_folds, seed):
-        fitted = as_probabilistic(clone(model).fit(observed.matrix()))
-        yield score_held_out(fitted, COMPLETION, observed, held_out, smoothing), None
+        fitted, n_threads = scored_topics(clone(model).fit(observed.matrix())), effective_threads(model.n_jobs)
+        yield score_held_out(fitted, COMPLETION, observed, held_out, smoothing, n_threads=n_threads), None
 
 
 def _by_entries(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int) -> Any:

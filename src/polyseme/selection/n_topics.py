@@ -18,16 +18,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.core.factors import normalize_rows
+from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError
 from polyseme.estimators.base import count_data
 from polyseme.estimators.plsa import PLSA
@@ -38,10 +39,10 @@ from polyseme.selection.cross_validation import (
     COMPLETION,
     DocumentFold,
     DocumentScores,
-    as_probabilistic,
     combine_scores,
     document_folds,
     score_documents,
+    scored_topics,
 )
 from polyseme.solvers import Tempered
 from polyseme.utils import check_integer, check_share
@@ -273,7 +274,7 @@ def default_estimator(n_jobs: int | None, random_state: int, max_iter: int = 100
 def _checked_estimator(estimator: Any, n_jobs: int | None, random_state: int) -> Any:
     if estimator is None:
         return default_estimator(n_jobs, random_state)
-    known = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    known = estimator.get_params(deep=False) if isinstance(estimator, BaseEstimator) else {}
     if not {"n_components", "init", "max_iter"} <= set(known):
         raise InputError("estimator must be a topic model such as PLSA(), with n_components, init and max_iter.")
     estimator = clone(estimator)
@@ -332,21 +333,25 @@ class TopicPath:
         self._smoothing = smoothing
         self._seed = seed
         self._warm_iterations = warm_iterations
-        self._topics: dict[int, list[Topics]] = {}
+        self._starts: dict[int, list[tuple[FittedTopics, Array]]] = {}
         self.fitted: dict[int, FoldFits] = {}
 
     def fit(self, n_topics: int) -> FoldFits:
         """Fit and score `n_topics`, starting from the next larger number that was fitted."""
         started = perf_counter()
-        larger = min((known for known in self._topics if known > n_topics), default=None)
+        larger = min((known for known in self._starts if known > n_topics), default=None)
         models = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # these fits need not converge
             for number, fold in enumerate(self._folds):
-                start = None if larger is None else self._topics[larger][number]
+                start = None if larger is None else self._starts[larger][number]
                 models.append(self._warm_start(n_topics, start).fit(self._X[fold.train]))
-        models = [as_probabilistic(model) for model in models]
-        self._topics[n_topics] = [_topics_of(model) for model in models]
+        fits = [scored_topics(model) for model in models]
+        # A start needs no counts of documents, which are as large as the topics.
+        self._starts[n_topics] = [
+            (replace(fitted, word_documents=None), model.documents_.doc_topic)
+            for fitted, model in zip(fits, models, strict=True)
+        ]
         scores = combine_scores(
             [
                 score_documents(model, self._X[fold.test], COMPLETION, smoothing=self._smoothing, seed=self._seed)
@@ -354,14 +359,16 @@ class TopicPath:
             ],
             [fold.test for fold in self._folds],
         )
-        logs = np.array([model.log_likelihood_ * model.n_tokens_ for model in models])
-        parameters = np.array([_free_parameters(model) for model in models])
-        tokens = np.array([model.n_tokens_ for model in models])
+        tokens = np.array([fitted.n_tokens for fitted in fits])
+        logs = np.array([model.log_likelihood_ for model in models]) * tokens
+        parameters = np.array(
+            [_free_parameters(fitted, len(fold.train)) for fitted, fold in zip(fits, self._folds, strict=True)]
+        )
         self.fitted[n_topics] = FoldFits(
             n_topics,
             scores,
-            [model.components_ for model in models],
-            [shown_words(model) for model in models],
+            [fitted.topic_word for fitted in fits],
+            [shown_words(fitted) for fitted in fits],
             float(logs.mean()),
             float((2 * parameters - 2 * logs).mean()),
             float((parameters * np.log(tokens) - 2 * logs).mean()),
@@ -369,29 +376,26 @@ class TopicPath:
         )
         return self.fitted[n_topics]
 
-    def _warm_start(self, n_topics: int, larger: Topics | None) -> Any:
-        """Return the estimator for `n_topics`, with merged topics of a larger fit as its start."""
+    def _warm_start(self, n_topics: int, larger: tuple[FittedTopics, Array] | None) -> Any:
+        """Return the estimator for `n_topics`, with merged topics and weights of a larger fit as its start."""
         model = clone(self._estimator).set_params(n_components=n_topics)
         if larger is None:
             return model
-        fewer = merge_topics(larger, n_topics)
-        unigram = normalize_rows(fewer.tokens[np.newaxis] @ fewer.components)
+        fitted, weights = larger
+        counts, doc_topic = merge_topics(topic_counts(fitted), weights, n_topics)
+        topic_word = normalize_rows(counts)
+        unigram = normalize_rows(counts.sum(axis=1)[np.newaxis] @ topic_word)
         start = (
-            (1 - _START_SMOOTHING) * normalize_rows(fewer.doc_topic) + _START_SMOOTHING / n_topics,
-            (1 - _START_SMOOTHING) * fewer.components + _START_SMOOTHING * unigram,
+            (1 - _START_SMOOTHING) * normalize_rows(doc_topic) + _START_SMOOTHING / n_topics,
+            (1 - _START_SMOOTHING) * topic_word + _START_SMOOTHING * unigram,
         )
         return model.set_params(init=start, n_init=1, max_iter=min(self._warm_iterations, model.max_iter))
 
 
-def _topics_of(model: Any) -> Topics:
-    return Topics(model.doc_topic_, model.components_, np.asarray(model.topic_weights_ * model.n_tokens_))
-
-
-def _free_parameters(model: Any) -> int:
+def _free_parameters(fitted: FittedTopics, n_documents: int) -> int:
     """Return the number of parameters: K - 1 weights per document, and K distributions over the words that occur."""
-    n_topics = model.components_.shape[0]
-    n_words = int(np.count_nonzero(model.unigram_))
-    return len(model.doc_topic_) * (n_topics - 1) + n_topics * (n_words - 1)
+    n_words = int(np.count_nonzero(fitted.unigram))
+    return n_documents * (fitted.n_topics - 1) + fitted.n_topics * (n_words - 1)
 
 
 def unigram_scores(scores: DocumentScores) -> DocumentScores:
@@ -423,22 +427,16 @@ def unigram_fit(X: Any, folds: list[DocumentFold], scores: DocumentScores) -> Fo
     )
 
 
-class Topics(NamedTuple):
-    """Factors of a fit, and the tokens of its topics."""
-
-    doc_topic: Array
-    """P(z|d), documents x K."""
-    components: Array
-    """P(w|z), K x words."""
-    tokens: Floats
-    """Tokens of each topic."""
+def topic_counts(fitted: FittedTopics) -> Floats:
+    """Return the expected counts n P(z) P(w|z) of the words in each topic (K x words)."""
+    tokens = np.asarray(fitted.topic_weights * fitted.n_tokens)
+    return np.asarray(fitted.topic_word.astype(np.float64) * tokens[:, np.newaxis])
 
 
-def merge_topics(topics: Topics, n_topics: int) -> Topics:
-    """Merge topics until `n_topics` are left."""
-    counts = topics.components.astype(np.float64) * topics.tokens[:, np.newaxis]
-    theta = topics.doc_topic.astype(np.float64)
-    costs = _all_costs(counts)
+def merge_topics(topic_counts: Floats, doc_topic: Array, n_topics: int) -> tuple[Floats, Floats]:
+    """Merge topics until `n_topics` are left. Returns their expected counts (K x words) and P(z|d) (documents x K)."""
+    counts, theta = topic_counts.copy(), doc_topic.astype(np.float64)
+    costs = merge_costs(counts)
     remaining = np.ones(len(counts), dtype=bool)
     for _ in range(len(counts) - n_topics):
         first, second = np.unravel_index(np.argmin(costs), costs.shape)
@@ -449,19 +447,15 @@ def merge_topics(topics: Topics, n_topics: int) -> Topics:
         others = np.flatnonzero(remaining)
         others = others[others != first]
         costs[np.minimum(first, others), np.maximum(first, others)] = _costs(counts, int(first), others)
-    return Topics(theta[:, remaining], normalize_rows(counts[remaining]), counts[remaining].sum(axis=1))
+    return counts[remaining], theta[:, remaining]
 
 
-def merge_costs(components: Array, tokens: Floats) -> Floats:
+def merge_costs(topic_counts: Floats) -> Floats:
     """Return the loss of merging each pair of topics in nats: K x K, infinite on and below the diagonal."""
-    return _all_costs(components.astype(np.float64) * tokens[:, np.newaxis])
-
-
-def _all_costs(counts: Floats) -> Floats:
-    K = len(counts)
+    K = len(topic_counts)
     costs = np.full((K, K), np.inf)
     for first in range(K - 1):
-        costs[first, first + 1 :] = _costs(counts, first, np.arange(first + 1, K))
+        costs[first, first + 1 :] = _costs(topic_counts, first, np.arange(first + 1, K))
     return costs
 
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.fitted import DocumentWeights, TrainingDocuments
 from polyseme.core.shard import sparse_counts
-from polyseme.errors import InputError
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data
-from polyseme.kernels import Array, Floats, SparseCounts, padded
+from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.kernels.threads import effective_threads
-from polyseme.selection.cross_validation import as_probabilistic
-from polyseme.selection.n_topics import Selection, merge_costs, select_n_topics
+from polyseme.selection.cross_validation import scored_topics
+from polyseme.selection.n_topics import Selection, merge_costs, select_n_topics, topic_counts
 from polyseme.utils import MAX_COUNT, check_nonnegative
 
 _MIN_TOKENS = 2.0
@@ -84,17 +84,16 @@ def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[MergeSug
     list of MergeSuggestion
         The pairs.
     """
-    check_is_fitted(model)
+    fitted = scored_topics(model)
     limit = check_nonnegative("max_divergence", max_divergence)
-    model = as_probabilistic(model)
-    tokens = np.asarray(model.topic_weights_ * model.n_tokens_)
-    costs = merge_costs(model.components_, tokens)
+    tokens = np.asarray(fitted.topic_weights * fitted.n_tokens)
+    costs = merge_costs(topic_counts(fitted))
     found = []
     for first, second in zip(*np.triu_indices(len(tokens), 1), strict=True):
         both = tokens[first] + tokens[second]
         divergence = float(costs[first, second] / both) if both > 0 else 0.0
         if divergence <= limit:
-            loss = float(costs[first, second] / model.n_tokens_)
+            loss = float(costs[first, second] / fitted.n_tokens)
             found.append(MergeSuggestion(int(first), int(second), max(divergence, 0.0), max(loss, 0.0)))
     return sorted(found, key=lambda merge: (merge.divergence, merge.first, merge.second))
 
@@ -126,18 +125,22 @@ def suggest_splits(
     list of SplitSuggestion
         The topics.
     """
-    check_is_fitted(model)
+    fitted = scored_topics(model)
     min_gain = check_nonnegative("min_gain", min_gain)
-    model = as_probabilistic(model)
-    counts = sparse_counts(count_data(model, X, reset=False), model.components_.dtype)
-    if counts.n_docs != len(model.doc_topic_):
-        raise InputError(f"X must be the {len(model.doc_topic_)} documents of the fit, got {counts.n_docs}.")
-    theta = padded(model.doc_topic_, counts.dtype)
-    phi = padded(model.components_.T, counts.dtype)
-    q = counts.products(theta, phi, n_threads=effective_threads(n_jobs))
+    counts = sparse_counts(count_data(model, X, reset=False), fitted.topic_word.dtype)
+    documents: TrainingDocuments | None = model.documents_
+    if documents is None:
+        raise UnsupportedError(
+            "suggest_splits needs the weights of the training documents, not known after partial_fit."
+        )
+    if counts.n_docs != len(documents.doc_topic):
+        raise InputError(f"X must be the {len(documents.doc_topic)} documents of the fit, got {counts.n_docs}.")
+    weights = DocumentWeights(documents.doc_topic, documents.background, counts)
+    A, B = fitted.inference.posterior_operands(weights, fitted.topic_word)
+    q = counts.products(A, B, n_threads=effective_threads(n_jobs))
     found = []
-    for topic in range(len(model.components_)):
-        own = _own_tokens(counts, theta[:, topic], phi[:, topic], q)
+    for topic in range(fitted.n_topics):
+        own = _own_tokens(counts, A[:, topic], B[:, topic], q)
         if own.n_docs < _MIN_DOCUMENTS:
             continue
         selection = select_n_topics(own.matrix(), [2], refine=False, n_jobs=n_jobs, random_state=random_state)
