@@ -1,6 +1,7 @@
 """Search in an index: scores of other packages and of naive formulas, results, explanations and bad input."""
 
 import pickle
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -8,12 +9,25 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.metrics.pairwise import cosine_similarity
 
 import retrieval_corpus
-from polyseme import PLSA, InputError, UnsupportedError
+from polyseme import (
+    LDA,
+    LSA,
+    NMF,
+    PLSA,
+    CorrelatedTopicModel,
+    HierarchicalPLSA,
+    InputError,
+    TensorPLSA,
+    UnsupportedError,
+)
+from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.shard import sparse_counts
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.queries import best_rows
 from polyseme.retrieval.scores import METHODS
@@ -138,6 +152,128 @@ def test_folding_in_uses_the_background(index):
 
 def dense(index):
     return index.counts.toarray()
+
+
+# Models
+
+MODELS = {
+    "PLSA": PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3),
+    "NMF": NMF(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3),
+    "NMF-frobenius": NMF(3, loss="frobenius", random_state=0),
+    "LDA": LDA(3, random_state=0, n_jobs=1, topic_word_prior=0.01),
+    "LDA-map": LDA(3, solver="map", random_state=0, n_init=5, n_jobs=1, topic_word_prior=1.001),
+    "HierarchicalPLSA": HierarchicalPLSA(depth=1, branching=3, silent=[0], random_state=0, n_init=5, n_jobs=1),
+    "CorrelatedTopicModel": CorrelatedTopicModel(3, random_state=0, n_init=5, n_jobs=1),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request, index):
+    return clone(MODELS[request.param]).fit(index.counts)
+
+
+@pytest.fixture(scope="module")
+def modeled(model):
+    return retrieval_corpus.index().set_model(model)
+
+
+@pytest.mark.parametrize("method", ["plsi-q", "plsi-u"])
+def test_every_model_finds_the_documents_of_a_topic(modeled, method):
+    for text, theme in (("car engine road", "car"), ("bank loan debt", "money"), ("fur prey paw", "animal")):
+        found = modeled.search(text, 10, method=method)
+        assert [retrieval_corpus.theme_of(hit.row) for hit in found] == [theme] * 10
+        for hit in found[:3]:
+            assert sum(word.weight for word in hit.words) == pytest.approx(hit.score, rel=1e-4)
+    synonyms = modeled.search("car", 20, method=method)
+    others = [hit for hit in synonyms if modeled.counts[hit.row, modeled.column_of("car")] == 0]
+    assert {retrieval_corpus.theme_of(hit.row) for hit in others[:5]} == {"car"}
+
+
+def test_documents_of_an_index_have_the_weights_of_the_model(modeled, model):
+    expected = model.fitted_.fold_in(sparse_counts(modeled.counts, model.components_.dtype)).doc_topic
+    for row in range(59):
+        np.testing.assert_allclose(modeled.scoring.model.weights_of(row), expected[row], atol=1e-5)
+    assert not modeled.scoring.model.documents[:, -1].any()
+
+
+def test_queries_are_folded_in_by_likelihood_whatever_the_model(modeled, model):
+    """Without the prior of the model, so the query has the weights of a PLSA with the same topics."""
+    Q = modeled.query_counts([*QUERIES, "car neverseen"])
+    plain = replace(model.fitted_, inference=MaximumLikelihood())
+    weights = plain.fold_in(sparse_counts(Q, model.components_.dtype)).doc_topic
+    np.testing.assert_allclose(modeled.scoring.model.fold(Q), weights, atol=2e-3)
+
+
+def test_every_model_has_senses_related_words_and_topic_documents(modeled):
+    assert len(modeled.senses("jaguar", least=0.2)) == 2
+    (sense,) = modeled.senses("loan", least=0.2, n_words=3)
+    assert set(sense.words) <= set(retrieval_corpus.THEMES["money"])
+    assert {retrieval_corpus.theme_of(name.removeprefix("d")) for name, _ in sense.documents} == {"money"}
+    assert "automobile" in [related.word for related in modeled.related_words("car", 8)]
+    hits = modeled.topic_documents(sense.topic, 5)
+    assert [retrieval_corpus.theme_of(hit.row) for hit in hits] == ["money"] * 5
+    for hit in hits:  # a Dirichlet prior adds or takes about one token
+        assert sum(word.weight for word in hit.words) == pytest.approx(hit.score, abs=1)
+
+
+def test_every_model_is_saved_with_the_index(modeled, tmp_path):
+    modeled.save(tmp_path / "index")
+    loaded = SearchIndex.load(tmp_path / "index")
+    for method in ("plsi-q", "plsi-u"):
+        np.testing.assert_array_equal(loaded.scores(QUERIES, method=method), modeled.scores(QUERIES, method=method))
+    assert loaded.senses("jaguar") == modeled.senses("jaguar")
+    assert loaded.related_words("car") == modeled.related_words("car")
+    assert loaded.topic_documents(1) == modeled.topic_documents(1)
+
+
+def test_a_model_can_be_given_as_fitted_topics_and_with_the_weights_of_its_documents(modeled, model):
+    others = [retrieval_corpus.index().set_model(model.fitted_, n_jobs=1)]
+    if model.get_params().get("loss") != "frobenius":  # whose own weights are least squares
+        others.append(retrieval_corpus.index().set_model(model, model.documents_.doc_topic))
+    for other in others:
+        for method in ("plsi-q", "plsi-u"):
+            np.testing.assert_array_equal(other.scores(QUERIES, method=method), modeled.scores(QUERIES, method=method))
+
+
+def test_a_loaded_index_takes_a_model(index, tmp_path):
+    index.save(tmp_path / "index")
+    model = LDA(3, random_state=0, n_jobs=1).fit(index.counts)
+    loaded, other = SearchIndex.load(tmp_path / "index").set_model(model), retrieval_corpus.index().set_model(model)
+    np.testing.assert_array_equal(loaded.scores(QUERIES, method="plsi-q"), other.scores(QUERIES, method="plsi-q"))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [PLSA(2), LSA(2).fit(np.eye(4)), TensorPLSA(2), TruncatedSVD(2), None, "plsa"],
+    ids=lambda model: type(model).__name__,
+)
+def test_other_models_are_refused(model):
+    message = "needs a fitted PLSA, NMF, LDA, HierarchicalPLSA or CorrelatedTopicModel, got"
+    with pytest.raises(InputError, match=f"{message} {type(model).__name__}"):
+        retrieval_corpus.index().set_model(model)
+
+
+@pytest.mark.parametrize(
+    ("doc_topic", "message"),
+    [
+        (np.ones((59, 3)), r"a row for each of the 60 documents .* 3 topics, got the shape \(59, 3\)"),
+        (np.ones((60, 2)), r"got the shape \(60, 2\)"),
+        (np.ones(60), r"got the shape \(60,\)"),
+        (np.full((60, 3), np.nan), "finite numbers of at least 0"),
+        (np.full((60, 3), -1.0), "finite numbers of at least 0"),
+        (np.full((60, 3), "a"), "finite numbers of at least 0"),
+    ],
+)
+def test_wrong_weights_of_documents_raise(index, doc_topic, message):
+    model = PLSA(3, random_state=0, n_jobs=1).fit(index.counts)
+    with pytest.raises(InputError, match=message):
+        retrieval_corpus.index().set_model(model, doc_topic)
+
+
+def test_counts_that_the_model_cannot_hold_raise():
+    model = PLSA(2, random_state=0, dtype="float32").fit(np.eye(3) + 1)
+    with pytest.raises(InputError, match="Every count must be 0 or between"):
+        SearchIndex(1e30 * np.eye(3), ["a", "b", "c"]).set_model(model)
 
 
 # Results

@@ -161,9 +161,10 @@ class SearchIndex:
     def set_model(self, model: Any, doc_topic: Any = None, *, n_jobs: int | None = None) -> Self:
         """Set the model of the methods "plsi-q" and "plsi-u", and of senses, related words and topic documents.
 
-        The weights P(z|d) of the documents are those of the model: posterior means for LDA, the mode of the posterior
-        for a correlated topic model. Queries are folded in by likelihood for every model, with its temperature and
-        background but without a prior, because a query has so few words that the prior would dominate.
+        The weights P(z|d) of the documents are those that the model infers, such as the mean of the posterior for LDA.
+        Queries are folded in by likelihood for every model, also for LDA and a correlated topic model: with its
+        temperature and background, but without its prior, because a query has so few words that the prior would
+        dominate. The temperature is 1, and there is no background, except for PLSA.
 
         Parameters
         ----------
@@ -337,6 +338,9 @@ class SearchIndex:
 
     def topic_documents(self, topic: int, k: int = 10) -> list[Hit]:
         """Return the k documents with the largest expected number of tokens n_d P(z|d) of a topic.
+
+        The words of a hit have the expected numbers of their tokens. They add up to the score of a model without prior
+        on documents; a prior shifts P(z|d), and so the score, by a few tokens.
 
         Parameters
         ----------
