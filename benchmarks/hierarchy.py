@@ -24,7 +24,7 @@ from polyseme.core.shard import as_counts
 from polyseme.core.tree import as_tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.plots import plot_tree
-from polyseme.solvers.ascent import EMRun
+from polyseme.solvers import EM, FitProblem
 from polyseme.solvers.tree import begin, leaf_topics, random_start
 
 warnings.filterwarnings("ignore")
@@ -52,7 +52,7 @@ def measure_speed(X: sp.csr_array, branching: tuple[int, ...], rounds: int = 25)
     K = len(tree.leaves)
     start = random_start(corpus, tree, np.random.default_rng(0))
     nested = begin(corpus, tree, start, extrapolate=False)
-    plain = EMRun(Model(K), corpus, start.theta, leaf_topics(start))
+    plain = EM().begin(FitProblem(Model(K), corpus), start.theta, leaf_topics(start))
     seconds: dict[str, list[float]] = {"plain": [], "tree": []}
     for _ in range(rounds):
         for name, run in (("plain", plain), ("tree", nested)):

@@ -27,7 +27,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels.threads import effective_threads
 from polyseme.selection.cross_validation import scores_of_probabilities
-from polyseme.solvers import EM, HeldOutTempered
+from polyseme.solvers import EM, FitProblem, HeldOutTempered
 from polyseme.solvers.initialize import named_start
 
 DATA = {"ap": ("Associated Press", AP), "newsgroups": ("20 Newsgroups", NEWSGROUPS)}
@@ -67,7 +67,7 @@ def evaluate(name: str, n_topics: int, most: int) -> dict[str, Any]:
     theta, phi = named_start("random", corpus, Model(n_topics), np.random.default_rng(0))
     result: dict[str, Any] = {"data": name, "k": n_topics, "unigram": evaluator.unigram()}
     for label, solver in (("tempered", HeldOutTempered()), ("plain", EM())):
-        run = solver.begin(Model(n_topics), corpus, theta, phi)
+        run = solver.begin(FitProblem(Model(n_topics), corpus), theta, phi)
         curve: list[tuple[int, float]] = []
         for iteration in range(1, most + 1):
             run.advance()

@@ -45,9 +45,8 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.data.dask import DaskSource, connected
 from polyseme.datasets.synthetic import sample_chunks
 from polyseme.scale import DiskCorpus, open_shards, write_shards
-from polyseme.solvers import EM, StepwiseEM
+from polyseme.solvers import EM, FitProblem, StepwiseEM
 from polyseme.solvers.initialize import named_start
-from polyseme.solvers.online import START_VARIANCE
 from scale_peers import run_bigartm, run_gensim
 
 warnings.filterwarnings("ignore")
@@ -104,7 +103,7 @@ def start_run(corpus: Any, K: int) -> Any:
     """Return a run of EM after its first iteration."""
     model = Model(K)
     theta, phi = named_start("random", corpus, model, np.random.default_rng(SEED))
-    return EM().begin(model, corpus, theta, corpus.resident(phi) if hasattr(corpus, "resident") else phi)
+    return EM().begin(FitProblem(model, corpus), theta, corpus.resident(phi) if hasattr(corpus, "resident") else phi)
 
 
 def seconds_per_sweep(corpus: Any, K: int, sweeps: int) -> float:
@@ -205,7 +204,7 @@ def online(arguments: argparse.Namespace) -> None:
     test, train = X[:HELD_OUT], X[HELD_OUT:]
     unigram = np.asarray(train.sum(axis=0), dtype=np.float64).ravel() / train.sum()
     corpus, model = MemoryCorpus(as_counts(train, FLOAT32), None, arguments.threads), Model(K)
-    theta, phi = named_start("random", corpus, model, np.random.default_rng(SEED), variance=START_VARIANCE)
+    theta, phi = named_start("random", corpus, model, np.random.default_rng(SEED), variance=StepwiseEM.start_variance)
 
     def report(name: str, seconds: float, topic_word: np.ndarray) -> tuple[float, float]:
         perplexity = completion_perplexity(test, unigram, topic_word)
@@ -218,12 +217,12 @@ def online(arguments: argparse.Namespace) -> None:
     print(f"held-out perplexity of the unigram {completion_perplexity(test, unigram, np.tile(unigram, (K, 1))):.1f}")
     corpus.by_doc.transposed(None)
     started = time.perf_counter()
-    run = EM().begin(model, corpus, theta, phi)
+    run = EM().begin(FitProblem(model, corpus), theta, phi)
     for _ in range(20):
         run.advance()
     batch = report("20 batch sweeps", time.perf_counter() - started, run.phi[:, :K].T)
     started = time.perf_counter()
-    run = StepwiseEM().begin(model, corpus, theta, phi)
+    run = StepwiseEM().begin(FitProblem(model, corpus), theta, phi)
     run.advance()
     ours = report("one pass online", time.perf_counter() - started, run.phi[:, :K].T)
     report_required(

@@ -23,7 +23,7 @@ from common import COMMON_START, NEWSGROUPS, describe_machine, load_counts, repo
 from polyseme.core.model import Model
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import EM, SOLVERS
+from polyseme.solvers import EM, SOLVERS, FitProblem
 from polyseme.solvers.initialize import random_topics
 from solver_peers import PEERS, Factors, Trace, as_corpus, available, peers
 
@@ -45,7 +45,7 @@ def trace_polyseme(solver: str, X: sp.csr_array, K: int, factors: Factors, limit
     theta, phi = (padded(factor, np.float32) for factor in factors)
     corpus = as_corpus(X)
     started = time.perf_counter()
-    run = SOLVERS[solver]().begin(Model(K), corpus, theta, phi)
+    run = SOLVERS[solver]().begin(FitProblem(Model(K), corpus), theta, phi)
     trace = [(time.perf_counter() - started, run.report.log_likelihood)]
     while trace[-1][0] < limit and not run.exhausted and len(trace) <= (max_iter or 10**9):
         run.advance()
@@ -140,7 +140,7 @@ def from_common_start() -> None:
     X, data = load_counts(NEWSGROUPS), np.load(COMMON_START)
     factors = data["doc_topic"], data["topic_word"].T
     theta, phi = (padded(factor, np.float32) for factor in factors)
-    run = EM().begin(Model(20), as_corpus(X), theta, phi)
+    run = EM().begin(FitProblem(Model(20), as_corpus(X)), theta, phi)
     started = time.perf_counter()
     for _ in range(300):
         run.advance()

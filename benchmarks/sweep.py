@@ -41,7 +41,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import EM
+from polyseme.solvers import EM, FitProblem
 from polyseme.solvers.initialize import random_topics
 
 warnings.filterwarnings("ignore")
@@ -51,7 +51,7 @@ def start_run(X: sp.csr_array, K: int, threads: int, dtype: type = np.float32):
     """Return a run of EM after one iteration."""
     corpus = MemoryCorpus(as_counts(X, np.dtype(dtype)), None, threads)
     phi = padded(random_topics(corpus, K, np.random.default_rng(0)), dtype)
-    run = EM().begin(Model(K), corpus, padded(np.full((X.shape[0], K), 1 / K), dtype), phi)
+    run = EM().begin(FitProblem(Model(K), corpus), padded(np.full((X.shape[0], K), 1 / K), dtype), phi)
     run.advance()
     return run
 

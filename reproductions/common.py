@@ -17,8 +17,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import SCD, Solver
-from polyseme.solvers.base import SolverRun
+from polyseme.solvers import SCD, FitProblem, Solver, SolverRun
 from polyseme.solvers.initialize import random_topics
 
 HERE = Path(__file__).resolve().parent
@@ -209,7 +208,7 @@ def begin(solver: Solver, corpus: MemoryCorpus, start: tuple[Array, Array], mode
     theta, phi = start
     model = model or Model(phi.shape[1])
     width = model.n_columns
-    return solver.begin(model, corpus, padded(theta, np.float64, width), padded(phi, np.float64, width))
+    return solver.begin(FitProblem(model, corpus), padded(theta, np.float64, width), padded(phi, np.float64, width))
 
 
 def run_solver(solver: Solver, corpus: MemoryCorpus, start: tuple[Array, Array], iterations: int) -> SolverRun:

@@ -26,7 +26,7 @@ METHODS = ("the paper's algorithm", "farthest points", "smallest simplex", "with
 
 
 @dataclass(frozen=True)
-class Problem:
+class FitProblem:
     """Bases (3 x W), weights (50 x 3, rows sum to one) and the points made of them."""
 
     bases: Array
@@ -34,13 +34,13 @@ class Problem:
     points: Array
 
 
-def example_2(seed: int, dimensions: int, noise: float = 0.0) -> Problem:
+def example_2(seed: int, dimensions: int, noise: float = 0.0) -> FitProblem:
     """Draw the bases of the paper, splines through 10 normal values at the knots or 91 points, and cubed weights."""
     rng = np.random.default_rng(seed)
     bases = CubicSpline(np.arange(10), rng.normal(size=(10, 3)))(np.linspace(0, 9, dimensions)).T
     weights = rng.random((50, 3)) ** 3
     weights /= weights.sum(axis=1, keepdims=True)
-    return Problem(bases, weights, weights @ bases + noise * rng.normal(size=(50, dimensions)))
+    return FitProblem(bases, weights, weights @ bases + noise * rng.normal(size=(50, dimensions)))
 
 
 def paper_start(X: Array, seed: int) -> tuple[Array, Array]:
@@ -71,7 +71,7 @@ def paper_bases(clouds: list[Array], seeds: range, iterations: int = PAPER_ITERA
     return np.array([simplex_map.from_simplex(C.T) for simplex_map, C in zip(maps, now.C, strict=True)])
 
 
-def found_bases(method: str, problem: Problem, seed: int) -> Array:
+def found_bases(method: str, problem: FitProblem, seed: int) -> Array:
     X = problem.points
     if method == "FastICA":
         return kindest_ica(problem, seed)
@@ -94,7 +94,7 @@ def matched(found: Array, bases: Array) -> tuple[Array, Array]:
     return gaps[rows, order], order
 
 
-def kindest_ica(problem: Problem, seed: int) -> Array:
+def kindest_ica(problem: FitProblem, seed: int) -> Array:
     """FastICA's components, each with the sign, scale and shift that bring it nearest to a basis (least squares).
 
     Both ways to use it are tried, the bases as sources and as the columns of the mixing matrix; the better one counts.

@@ -14,6 +14,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,6 @@ Also and examples in every docstring, also where there is nothing to add), RT02 
 """
 
 
-PROTOCOL_METHODS = frozenset({"begin", "resume"})
-"""Methods of every solver, which polyseme.solvers.Solver documents once."""
-
-
 class PublicDocstring(Validator):
     """The docstring of one public object.
 
@@ -90,6 +87,8 @@ def _is_record(value: Any) -> bool:
 
 
 def _has_own_constructor(cls: type) -> bool:
+    if issubclass(cls, Enum):  # no user constructs a member
+        return False
     constructor: Any = cls.__new__ if hasattr(cls, "_fields") else cls.__init__
     return hasattr(cls, "_fields") or getattr(constructor, "__module__", "").startswith("polyseme")
 
@@ -122,7 +121,7 @@ def _members(name: str, cls: type) -> Iterator[tuple[str, Any]]:
                 value = value.__func__
             if not inspect.isfunction(value) and not isinstance(value, property | functools.cached_property):
                 continue
-            if not value.__doc__ and (attribute in PROTOCOL_METHODS or inspect.getdoc(getattr(base, attribute))):
+            if not value.__doc__ and inspect.getdoc(getattr(base, attribute)):
                 continue
             seen.add(attribute)
             yield f"{name}.{attribute}", value

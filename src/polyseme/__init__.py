@@ -80,7 +80,7 @@ def load(path: str | PathLike[str]) -> Any:
     from polyseme.priors import MEMBERS
     from polyseme.solvers import SOLVERS, EarlyStopping, TreeGrowth
 
-    named = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
-    parts = (*named, EarlyStopping, TreeGrowth, Background, JointBackground)
-    settings = {part.__name__: part for part in parts}
+    named: tuple[type[Any], ...] = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
+    others: tuple[type[Any], ...] = (EarlyStopping, TreeGrowth, Background, JointBackground)
+    settings = {part.__name__: part for part in (*named, *others)}
     return models.restore(path, {name: getattr(estimators, name) for name in estimators.__all__}, settings)

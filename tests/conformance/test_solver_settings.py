@@ -1,6 +1,8 @@
 """Every solver in PLSA: starts, names, objects, settings."""
 
 import warnings
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,11 +10,25 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme import PLSA, InputError, UnsupportedError
-from polyseme.core.model import Model
+from polyseme import PLSA, InputError, JointBackground, UnsupportedError
+from polyseme.core.model import FixedBackground, Model
 from polyseme.kernels import padded
-from polyseme.solvers import EM, SCD, SOLVERS, Annealed, HeldOutTempered, MultiplicativeNMF, Tempered
-from polyseme.solvers.base import run_to_end
+from polyseme.priors import Decorrelation, TopicSelection, as_prior
+from polyseme.scale import write_shards
+from polyseme.solvers import (
+    EM,
+    SCD,
+    SOLVERS,
+    Annealed,
+    EarlyStopping,
+    FitProblem,
+    HeldOutTempered,
+    MultiplicativeNMF,
+    Requirement,
+    Solver,
+    Tempered,
+)
+from polyseme.solvers.base import check_solver
 from polyseme.solvers.initialize import STARTS
 from solver_problems import (
     EVERY,
@@ -22,7 +38,9 @@ from solver_problems import (
     X,
     advanced,
     begin,
+    begin_problem,
     factors,
+    fit,
     make_corpus,
     mean_log_likelihood,
     path,
@@ -87,12 +105,11 @@ def test_max_iter_one_runs_one_iteration(name):
 
 @EVERY
 def test_no_iteration_runs_after_max_iter(name):
-    theta, phi = padded(START[0], np.float64), padded(START[1].T, np.float64)
     for max_iter in (1, 2, 7):
-        end = run_to_end(SOLVERS[name](), Model(K), make_corpus(X), theta, phi, max_iter=max_iter, tol=0, listeners=[])
+        end = fit(SOLVERS[name](), X, START, max_iter=max_iter)
         assert end.n_iter == max_iter
         assert end.history["iteration"].tolist() == list(range(max_iter + 1))
-        run = advanced(SOLVERS[name]().begin(Model(K), make_corpus(X), theta, phi), max_iter)
+        run = advanced(begin(SOLVERS[name](), X, START), max_iter)
         assert np.array_equal(run.phi, end.run.phi)
 
 
@@ -139,15 +156,137 @@ def test_solvers_are_hashable_and_immutable(name):
             setattr(solver, field, None)
 
 
-@pytest.mark.parametrize("name", ["scd", "nmf", "normalized-nmf", "plsi"])
-def test_a_solver_refuses_a_model_it_cannot_fit(name):
-    with pytest.raises(UnsupportedError, match="plain maximum likelihood") as error:
-        begin(SOLVERS[name](), X, START, temperature=0.8)
-    message = str(error.value)
-    assert repr(name) in message
-    assert "solver='auto'" in message
-    assert message.endswith(".")
-    assert "\n" not in message
+# requirements
+
+
+UNIGRAM = X.sum(axis=0) / X.sum()
+PROBLEMS = {
+    "plain": (Model(K), {}),
+    "background": (Model(K, background=FixedBackground(0.2, UNIGRAM, False)), {"background": 0.2}),
+    "joint background": (
+        Model(K, background=FixedBackground(0.2, UNIGRAM, True)),
+        {"background": JointBackground(0.2)},
+    ),
+    "temperature": (Model(K, 0.8), None),
+    "monotone document prior": (Model(K, doc_prior=as_prior(1.1)), {"doc_topic_prior": 1.1}),
+    "monotone topic prior": (Model(K, word_prior=as_prior(1.1)), {"topic_word_prior": 1.1}),
+    "document prior": (Model(K, doc_prior=as_prior(0.5)), {"doc_topic_prior": 0.5}),
+    "prior that couples documents": (
+        Model(K, doc_prior=TopicSelection(0.1)),
+        {"doc_topic_prior": TopicSelection(0.1)},
+    ),
+    "topic prior": (Model(K, word_prior=Decorrelation(1.0)), {"topic_word_prior": Decorrelation(1.0)}),
+}
+"""Models, and the parameters of a PLSA that has them; no parameter sets a temperature."""
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    shards = write_shards([sp.csr_array(X)], tmp_path_factory.mktemp("shards") / "s", shard_nonzeros=200)
+    return {"memory": make_corpus(X), "disk": shards.corpus(np.dtype(np.float64), 1)}
+
+
+def listed(message):
+    """Return the names of solvers at the end of an error message."""
+    names = message[:-1].rpartition(": ")[2].split(", ")
+    assert set(names) <= set(SOLVERS)
+    return names
+
+
+def refusal(solver, problem, **options):
+    """Return the message with which `check_solver` refuses a solver; None if it accepts it."""
+    try:
+        check_solver(solver, problem, **options)
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("checkpoint", [False, True], ids=["", "checkpoint"])
+@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_a_solver_is_refused_exactly_as_it_declares(kind, place, checkpoint, corpora):
+    problem = FitProblem(PROBLEMS[kind][0], corpora[place])
+    stored = checkpoint or place == "disk"
+    able = [
+        name
+        for name, solver in SOLVERS.items()
+        if all(requirement.holds(problem) for requirement in solver.requires) and (solver.resumable or not stored)
+    ]
+    assert {"auto", "em", "tempered"} <= set(able)
+    for name, solver in SOLVERS.items():
+        message = refusal(solver(), problem, checkpoint=checkpoint)
+        assert (message is None) == (name in able)
+        if message is not None:
+            assert repr(name) in message
+            assert message.endswith(".")
+            assert "\n" not in message
+            assert listed(message) == able
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_solver_that_is_accepted_fits_the_model(kind, corpora):
+    model, parameters = PROBLEMS[kind]
+    problem = FitProblem(model, corpora["memory"])
+    theta, phi = (padded(factor, np.float64, model.n_columns) for factor in (START[0], START[1].T))
+    for name, solver in SOLVERS.items():
+        if refusal(solver(), problem, checkpoint=False) is None:
+            run = advanced(begin_problem(solver(), problem, theta, phi), 3)
+            assert np.isfinite(run.report.objective)
+        if parameters is not None:
+            plsa = PLSA(K, solver=name, random_state=0, max_iter=3, **parameters)
+            if refusal(solver(), problem, checkpoint=False) is None:
+                assert plsa.fit(X).n_iter_ <= 3
+            else:
+                with pytest.raises(UnsupportedError, match="Solvers that fit this model: auto, em, "):
+                    plsa.fit(X)
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_early_stopping_stops_the_solvers_that_it_names(kind, corpora):
+    problem = FitProblem(PROBLEMS[kind][0], corpora["memory"])
+    able = [
+        name
+        for name, solver in SOLVERS.items()
+        if not solver.holds_out and refusal(solver(), problem, checkpoint=False) is None
+    ]
+    for name, solver in SOLVERS.items():
+        message = refusal(EarlyStopping(solver=solver()), problem, checkpoint=False)
+        assert (message is None) == (name in able)
+        assert message is None or listed(message) == able
+        stopping = EarlyStopping(solver=solver()).choose(problem)
+        assert stopping.solver == solver().choose(problem)
+    on_disk = problem._replace(corpus=corpora["disk"])
+    message = refusal(EarlyStopping(), on_disk, checkpoint=False)
+    assert message.startswith("early_stopping needs all counts in memory. Solvers that read shards, without early_")
+    assert all(refusal(SOLVERS[name](), on_disk, checkpoint=False) is None for name in listed(message))
+
+
+@dataclass(frozen=True)
+class OwnSolver(Solver):
+    """A solver of a user, which is not in SOLVERS."""
+
+    name: ClassVar[str] = "own"
+    requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.PLAIN_LIKELIHOOD})
+
+    def begin(self, problem, theta, phi):
+        return EM().begin(problem, theta, phi)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_solver_of_a_user_is_checked_as_well(corpora, tmp_path):
+    settings = {"random_state": 0, "max_iter": 4}
+    own, em = (PLSA(K, solver=solver, **settings).fit(X) for solver in (OwnSolver(), EM()))
+    assert np.array_equal(own.components_, em.components_)
+    with pytest.raises(UnsupportedError, match="solver='own' fits plain maximum likelihood only"):
+        PLSA(K, solver=OwnSolver(), background=0.1).fit(X)
+    with pytest.raises(UnsupportedError, match="checkpoint: solver='own' cannot be resumed"):
+        PLSA(K, solver=OwnSolver(), checkpoint=tmp_path / "c", **settings).fit(X)
+    message = refusal(OwnSolver(), FitProblem(Model(K), corpora["disk"]), checkpoint=False)
+    assert message.startswith("shards: solver='own' cannot be resumed. Solvers that can: auto, em, ")
+    with pytest.raises(UnsupportedError, match="cannot be resumed"):
+        OwnSolver().resume(FitProblem(Model(K), corpora["memory"]), None)
 
 
 @pytest.mark.parametrize("name", ["auto", "em", "accelerated-em"])

@@ -9,7 +9,7 @@ from polyseme import PLSA
 from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.solvers import SOLVERS, HeldOutTempered
+from polyseme.solvers import SOLVERS, FitProblem, HeldOutTempered
 from solver_problems import (
     EVERY,
     EVERY_PLAIN,
@@ -21,6 +21,7 @@ from solver_problems import (
     X,
     advanced,
     begin,
+    begin_problem,
     blocks,
     factorable,
     factors,
@@ -128,7 +129,7 @@ def test_the_padding_stays_zero(name):
 def test_a_solver_does_not_change_its_start(name):
     theta, phi = padded(START[0], np.float64), padded(START[1].T, np.float64)
     before = theta.copy(), phi.copy()
-    advanced(SOLVERS[name]().begin(Model(K), make_corpus(X), theta, phi), 5)
+    advanced(begin_problem(SOLVERS[name](), FitProblem(Model(K), make_corpus(X)), theta, phi), 5)
     assert np.array_equal(theta, before[0])
     assert np.array_equal(phi, before[1])
 

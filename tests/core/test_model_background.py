@@ -12,8 +12,8 @@ from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
-from polyseme.solvers import EM, AcceleratedEM, HeldOutTempered
-from solver_problems import advanced, factors, make_corpus
+from polyseme.solvers import EM, AcceleratedEM, FitProblem, HeldOutTempered
+from solver_problems import advanced, begin_problem, factors, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -29,9 +29,9 @@ MODELS = pytest.mark.parametrize("kind", [Background, JointBackground])
 
 def begin(solver, *, joint, layout=sp.csr_array, weights=None):
     model = Model(K, background=(JointBackground if joint else Background)(LAMBDA, UNIGRAM))
-    return solver.begin(
-        model,
-        make_corpus(X, layout=layout, weights=weights),
+    return begin_problem(
+        solver,
+        FitProblem(model, make_corpus(X, layout=layout, weights=weights)),
         padded(THETA, np.float64, K + 1),
         padded(PHI.T, np.float64, K + 1),
     )
@@ -288,7 +288,7 @@ def test_solvers_without_support_raise_an_error(solver, parameters):
     message = str(error.value)
     assert message.endswith(".")
     assert "\n" not in message
-    assert "use solver=" in message
+    assert ". Solvers that fit this model: auto, em, " in message
 
 
 @MODELS
@@ -311,7 +311,7 @@ def test_held_out_tempering_scores_with_the_background(joint):
     seen = observed.sum(axis=0) > 0
     mixed = 0.99 * p[:, seen] + 0.01 * (observed.sum(axis=0) / observed.sum())[seen]
     by_hand = (held_out[:, seen] * np.log(mixed)).sum() / held_out[:, seen].sum()
-    assert run.quality == pytest.approx(by_hand, rel=1e-12)
+    assert run.score == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_a_model_with_a_prior_has_an_nmf():

@@ -180,9 +180,9 @@ def test_threads_change_no_bit(tmp_path, dtype):
 
 def test_models_and_solvers_that_need_all_documents_are_refused(shards):
     refused = [
-        ({"solver": "scd"}, "needs all counts in memory: for shards use 'auto'"),
+        ({"solver": "scd"}, "needs all counts in memory. Solvers that read shards: auto, em"),
         ({"solver": "annealed"}, "needs all counts in memory"),
-        ({"early_stopping": True}, "with shards leave it False"),
+        ({"early_stopping": True}, "in memory. Solvers that read shards, without early_stopping: auto, em"),
         ({"checkpoint": "file"}, "Leave checkpoint out"),
         ({"background": JointBackground(0.1)}, "no JointBackground"),
         ({"doc_topic_prior": TopicSelection(0.1)}, "compares documents"),

@@ -13,12 +13,11 @@ import polyseme
 from polyseme import NMF, PLSA, InputError, UnsupportedError
 from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.solvers import SOLVERS, MultiplicativeNMF, NormalizedNMF
-from polyseme.solvers.base import run_to_end
+from polyseme.solvers import SOLVERS, FitProblem, MultiplicativeNMF, NormalizedNMF
 from polyseme.solvers.coordinate import Unnormalized
 from polyseme.solvers.multiplicative import MultiplicativeRun
 from sentences import sentence
-from solver_problems import make_corpus
+from solver_problems import fit, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -72,8 +71,7 @@ def test_the_iterates_equal_those_of_scikit_learn(problem, iterations, layout):
     data = PROBLEMS[problem]()
     W, H = random_start(3, data.shape, 4)
     run = MultiplicativeRun(
-        Model(4),
-        make_corpus(data, layout=layout),
+        FitProblem(Model(4), make_corpus(data, layout=layout)),
         Unnormalized(padded(W, np.float64), padded(H.T, np.float64)),
         "documents-first",
         False,
@@ -96,17 +94,7 @@ def test_the_solver_from_plsa_factors_equals_scikit_learn_up_to_scale(problem, i
     data = PROBLEMS[problem]()
     W, H = random_start(4, data.shape, 4)
     theta, phi = oracles.normalized(W * H.sum(axis=1)), oracles.normalized(H)
-    end = run_to_end(
-        solver,
-        Model(4),
-        make_corpus(data),
-        padded(theta, np.float64),
-        padded(phi.T, np.float64),
-        max_iter=iterations,
-        tol=0,
-        listeners=[],
-    )
-    ours = end.run.point
+    ours = fit(solver, data, (theta, phi), max_iter=iterations).run.point
     their_W, their_H = scikit_learn(data, W, H, iterations)
     np.testing.assert_allclose(ours.docs @ ours.words.T, their_W @ their_H, rtol=1e-10, atol=1e-10)
     scale = their_H.sum(axis=1)

@@ -13,7 +13,8 @@ from polyseme import PLSA
 from polyseme.core.model import Background, JointBackground, Model
 from polyseme.kernels import padded
 from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection, as_prior
-from solver_problems import make_corpus
+from polyseme.solvers import FitProblem
+from solver_problems import begin_problem, make_corpus
 
 
 class Case(NamedTuple):
@@ -146,7 +147,7 @@ def begin(solver, model, data=X, start=(THETA, PHI), **source):
     """Return the run of a solver at the start, padded for the model."""
     dtype = source.get("dtype", np.float64)
     theta, phi = (padded(factor, dtype, model.n_columns) for factor in (start[0], start[1].T))
-    return solver.begin(model, make_corpus(data, **source), theta, phi)
+    return begin_problem(solver, FitProblem(model, make_corpus(data, **source)), theta, phi)
 
 
 def fitted(data=X, /, n_components=K, *, sample_weight=None, **parameters):

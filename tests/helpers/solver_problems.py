@@ -12,7 +12,7 @@ from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.solvers import SOLVERS
-from polyseme.solvers.base import run_to_end
+from polyseme.solvers.base import FitProblem, advance_to_end, check_solver
 
 STOCHASTIC = ("online",)  # see tests/solvers/test_online.py
 TEMPERED = ("tempered", "held-out-tempered", "annealed")
@@ -36,26 +36,19 @@ def make_corpus(X, *, layout=sp.csr_array, dtype=np.float64, weights=None, n_thr
 def begin(solver, X, start, *, temperature=1.0, dtype=np.float64, **source):
     """Return the solver's run at start = (theta documents x K, phi K x words)."""
     theta, phi = start
-    return solver.begin(
-        Model(len(phi), temperature),
-        make_corpus(X, dtype=dtype, **source),
-        padded(theta, dtype),
-        padded(phi.T, dtype),
-    )
+    problem = FitProblem(Model(len(phi), temperature), make_corpus(X, dtype=dtype, **source))
+    return begin_problem(solver, problem, padded(theta, dtype), padded(phi.T, dtype))
+
+
+def begin_problem(solver, problem, theta, phi):
+    """Return the run of a solver at padded factors, checked as an estimator does."""
+    return check_solver(solver, problem, checkpoint=False).begin(problem, theta, phi)
 
 
 def fit(solver, X, start, *, max_iter, tol=0.0, dtype=np.float64, **source):
     """Run a solver to its end from start = (theta documents x K, phi K x words)."""
-    theta, phi = start
-    return run_to_end(
-        solver,
-        Model(len(phi)),
-        make_corpus(X, dtype=dtype, **source),
-        padded(theta, dtype),
-        padded(phi.T, dtype),
-        max_iter=max_iter,
-        tol=tol,
-        listeners=[],
+    return advance_to_end(
+        lambda: begin(solver, X, start, dtype=dtype, **source), max_iter=max_iter, tol=tol, listeners=[]
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import oracles
 from polyseme.core.model import Model
 from polyseme.kernels import padded
+from polyseme.solvers import FitProblem
 from polyseme.solvers.coordinate import Unnormalized
 from polyseme.solvers.multiplicative import MultiplicativeRun, PLSIRun
 from solver_problems import factors, make_corpus
@@ -126,11 +127,12 @@ def divergence(X, P):
 
 def nmf_run(X, F, G, order="words-first", normalize=False):
     point = Unnormalized(padded(G, np.float64), padded(F, np.float64))
-    return MultiplicativeRun(Model(K), make_corpus(X.T), point, order, normalize)
+    return MultiplicativeRun(FitProblem(Model(K), make_corpus(X.T)), point, order, normalize)
 
 
 def plsi_run(X, C, S, H):
-    return PLSIRun(Model(K), make_corpus(X.T), Unnormalized(padded(H * S * X.sum(), np.float64), padded(C, np.float64)))
+    start = Unnormalized(padded(H * S * X.sum(), np.float64), padded(C, np.float64))
+    return PLSIRun(FitProblem(Model(K), make_corpus(X.T)), start)
 
 
 def F_and_G(run):

@@ -12,13 +12,14 @@ from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.solvers import EM
+from polyseme.solvers.base import FitProblem
 
 
 def em_run(X, theta, phi, *, layout=np.asarray, dtype=np.float64, weights=None, temperature=1.0):
     """Return a run of EM from theta and phi (K x words)."""
     corpus = MemoryCorpus(as_counts(layout(X), np.dtype(dtype)), weights)
     model = Model(len(phi), temperature)
-    return EM().begin(model, corpus, padded(theta, dtype), padded(phi.T, dtype))
+    return EM().begin(FitProblem(model, corpus), padded(theta, dtype), padded(phi.T, dtype))
 
 
 def factors(run):

@@ -98,8 +98,17 @@ def test_a_fit_that_cannot_be_repeated_cannot_have_a_checkpoint(wrong, X, tmp_pa
 
 
 def test_a_solver_that_cannot_be_resumed_refuses_a_checkpoint(X, tmp_path):
-    with pytest.raises(UnsupportedError, match="checkpoint"):
-        PLSA(3, solver="plsi", random_state=0, checkpoint=tmp_path / "x").fit(X)
+    able = "auto, scd, em, accelerated-em, tempered, online"
+    for settings, message in (
+        ({"solver": "plsi"}, f"checkpoint: solver='plsi' cannot be resumed. Solvers that can: {able}."),
+        (
+            {"early_stopping": True},
+            f"checkpoint: early_stopping cannot be resumed. Solvers that can, without early_stopping: {able}.",
+        ),
+    ):
+        with pytest.raises(UnsupportedError) as error:
+            PLSA(3, **settings, random_state=0, checkpoint=tmp_path / "x").fit(X)
+        assert str(error.value) == message
 
 
 def test_a_model_file_does_not_contain_the_path_of_the_checkpoint(X, tmp_path):

@@ -53,7 +53,7 @@ def test_the_result_is_the_best_point_and_scores_equal_a_naive_loop(solver):
     np.testing.assert_allclose(run.held_out, scores, rtol=1e-9)
     best = int(np.argmax(scores))
     assert len(scores) == best + 5
-    assert run.quality == pytest.approx(max(scores))
+    assert run.score == pytest.approx(max(scores))
     np.testing.assert_allclose(run.theta[:, :12], points[best][0], atol=1e-12)
     np.testing.assert_allclose(run.phi[:, :12].T, points[best][1], atol=1e-12)
 
@@ -194,8 +194,13 @@ def test_nmf_stops_early_too():
         (
             EarlyStopping(solver=HeldOutTempered()),
             UnsupportedError,
-            "solver='held-out-tempered' already stops by held-out",
+            "solver='held-out-tempered' already stops by held-out tokens: use it without early_stopping. Solvers that "
+            "early_stopping can stop: auto, scd, em, accelerated-em, nmf, normalized-nmf, plsi, tempered, annealed, "
+            "online.",
         ),
+        (EarlyStopping(solver=EarlyStopping()), UnsupportedError, "early_stopping already stops by held-out tokens"),
+        (EarlyStopping(solver=Tempered(0)), InputError, "beta must be a finite number above 0, got 0."),
+        (EarlyStopping(solver="em"), InputError, "EarlyStopping: solver must be None or a solver object"),
     ],
 )
 def test_wrong_settings_raise_one_sentence(settings, error, sentence):

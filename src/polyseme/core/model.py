@@ -283,23 +283,29 @@ class EStepResult(NamedTuple):
     """Sums over the documents of the shard."""
 
 
-class Quality(NamedTuple):
+class Report(NamedTuple):
     """Objective, log-likelihood and residual of a point, in nats per token."""
 
     objective: float
+    """What the solver increases."""
     log_likelihood: float
+    """Mean log P(w|d) over all tokens."""
     residual: float
-    """Upper bound of what optimizing one factor, and then the other, can still gain."""
+    """Upper bound on the gain from optimizing one factor, plus the same for the other factor."""
+
+    def columns(self) -> dict[str, float]:
+        """Return the columns of the history."""
+        return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
 
 
 class EMStepResult(NamedTuple):
-    """Point (theta, phi), its quality, and the next point. The corpus decides how factors are stored."""
+    """Point (theta, phi), its report, and the next point. The corpus decides how factors are stored."""
 
     theta: Any
     phi: Any
     next_theta: Any
     next_phi: Any
-    quality: Quality
+    report: Report
 
 
 def e_step(model: Model, shard: Shard, theta: Array, phi: Array, memory: Floats | None = None) -> EStepResult:
@@ -325,11 +331,11 @@ def e_step(model: Model, shard: Shard, theta: Array, phi: Array, memory: Floats 
     return EStepResult(theta, next_theta, stats)
 
 
-def m_step(model: Model, words: WordTotals, phi: Array, stats: SufficientStatistics) -> tuple[Array, Quality]:
-    """Return the next phi, and the quality of the point (theta, phi) that the statistics describe."""
+def m_step(model: Model, words: WordTotals, phi: Array, stats: SufficientStatistics) -> tuple[Array, Report]:
+    """Return the next phi, and the report of the point (theta, phi) that the statistics describe."""
     next_phi, word_gain = m_step_words(model, words, phi, stats)
     gain = max(stats.doc_gain + word_gain, 0.0) if np.isfinite(stats.log_operands) else float("inf")
-    return next_phi, Quality(
+    return next_phi, Report(
         model.objective(stats, phi) / stats.tokens, stats.log_likelihood / stats.tokens, gain / stats.tokens
     )
 
@@ -337,8 +343,8 @@ def m_step(model: Model, words: WordTotals, phi: Array, stats: SufficientStatist
 def em_step(model: Model, shard: Shard, theta: Array, phi: Array) -> EMStepResult:
     """Run one EM iteration at (theta, phi) on a shard that contains all documents."""
     theta, next_theta, stats = e_step(model, shard, theta, phi)
-    next_phi, quality = m_step(model, shard, phi, stats)
-    return EMStepResult(theta, phi, next_theta, next_phi, quality)
+    next_phi, report = m_step(model, shard, phi, stats)
+    return EMStepResult(theta, phi, next_theta, next_phi, report)
 
 
 def m_step_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> Array:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.core.factors import normalize_columns
-from polyseme.core.model import EMStepResult, Model, Quality, background_sums, e_step, m_step
+from polyseme.core.model import EMStepResult, Model, Report, background_sums, e_step, m_step
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.core.statistics import FAN_IN, SufficientStatistics, merged
 from polyseme.data.corpus import Extrapolate, StreamState, StreamStep, uniform_rows
@@ -293,9 +293,9 @@ class DaskSource(ShardFolder):
         stats = self._reduce([self._submit(_second, pair) for pair in results])
         del results
         done = self._submit(_m_step, model, self.shards.folder, self.n_words, phi.future, stats)
-        next_phi, quality = self._submit(_first, done), self._submit(_second, done)
+        next_phi, report = self._submit(_first, done), self._submit(_second, done)
         del stats, done
-        (found,) = self._results([quality])
+        (found,) = self._results([report])
         return EMStepResult(theta, phi, FutureRows(next_theta), FutureWords(next_phi), found)
 
     def extrapolate(
@@ -411,7 +411,7 @@ def _sum(*stats: Any) -> Any:
     return merged(stats)
 
 
-def _m_step(model: Model, folder: Path, n_words: int, phi: Array, stats: SufficientStatistics) -> tuple[Array, Quality]:
+def _m_step(model: Model, folder: Path, n_words: int, phi: Array, stats: SufficientStatistics) -> tuple[Array, Report]:
     totals = np.load(folder / "word_totals.npy", allow_pickle=False)
     return m_step(model, _WordTotals(totals, 1), phi, stats)
 

@@ -398,8 +398,8 @@ class DiskSource(ShardFolder):
             result = e_step(model, shard, theta.of(number, shard), phi, tree.spare())
             generation.write(number, result.next_theta)
             tree.add(result.stats)
-        next_phi, quality = m_step(model, self, phi, tree.total())
-        return EMStepResult(theta, phi, generation, next_phi, quality)
+        next_phi, report = m_step(model, self, phi, tree.total())
+        return EMStepResult(theta, phi, generation, next_phi, report)
 
     def extrapolate(
         self, model: Model, extrapolate: Extrapolate, step: tuple[ShardRows, Array], last: tuple[ShardRows, Array]

@@ -127,16 +127,7 @@ class FitSummary(NamedTuple):
     @classmethod
     def of(cls, end: FitEnd[Any], interrupted: bool) -> FitSummary:
         """Return the summary of the best of several fits."""
-        return cls(end.history, end.n_iter, end.converged, interrupted, _attributes(end.run))
-
-
-def _attributes(run):
-    found = {}
-    if getattr(run, "held_out", None) is not None:
-        found["held_out_"] = np.array(run.held_out)
-    if getattr(run, "stages", None) is not None:
-        found["annealing_"] = np.array(run.stages, dtype=np.float64).reshape(-1, 2)
-    return found
+        return cls(end.history, end.n_iter, end.converged, interrupted, end.run.attributes)
 
 
 class FittedDecomposition(CountDecomposition):
@@ -691,7 +682,7 @@ def as_solver(solver: Any) -> Solver:
                 f"solver must be one of {', '.join(map(repr, SOLVERS))} or a solver object, got {solver!r}."
             )
         return SOLVERS[solver]()
-    if isinstance(solver, type) or not hasattr(solver, "begin"):
+    if not isinstance(solver, Solver):
         raise InputError(f"solver must be a name or a solver object such as polyseme.solvers.EM(), got {solver!r}.")
     return solver
 

@@ -42,14 +42,18 @@ from polyseme.kernels import Array, Floats, padded
 from polyseme.kernels.threads import effective_threads
 from polyseme.priors import Prior, as_prior
 from polyseme.progress import fit_progress
-from polyseme.solvers.base import best_of, finish_fit, generators, run_to_end
+from polyseme.solvers.base import (
+    FitProblem,
+    advance_to_end,
+    best_of,
+    check_solver,
+    finish_fit,
+    generators,
+    resume_run,
+)
 from polyseme.solvers.checkpoints import FileCheckpointStore, as_checkpoint, fit_digest
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start, random_topics
-from polyseme.solvers.online import (
-    START_VARIANCE,
-    StepwiseEM,
-    Stream,
-)
+from polyseme.solvers.online import StepwiseEM, Stream
 from polyseme.solvers.variational import number_of_documents
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
 
@@ -447,14 +451,13 @@ class PLSA(TopicEstimator):
         all_documents, corpus, rows = training_corpora(data.X, dtype, data.weights, n_threads)
         model = model_from_parameters(self, K, corpus, data.vocabulary)
         store = self._store(n_init, corpus)
+        problem = FitProblem(model, corpus)
+        solver = check_solver(solver, problem, checkpoint=store is not None)
         with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
             best, interrupted = best_of(
-                run_to_end(
-                    solver,
-                    model,
-                    corpus,
-                    theta,
-                    phi,
+                advance_to_end(
+                    partial(solver.begin, problem, theta, phi),
+                    partial(resume_run, solver, problem, theta, phi),
                     max_iter=max_iter,
                     tol=tol,
                     listeners=listeners,
@@ -489,7 +492,7 @@ class PLSA(TopicEstimator):
         if isinstance(self.init, str):
             if self.init not in STARTS:
                 raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {self.init!r}.")
-            variance = START_VARIANCE if isinstance(as_solver(self.solver), StepwiseEM) else 1.0
+            variance = as_solver(self.solver).start_variance
             for rng in rngs:
                 yield named_start(self.init, corpus, model, rng, variance=variance)
             return
@@ -553,6 +556,7 @@ def _partial_fit(estimator: PLSA, X: Any, sample_weight: Any) -> None:
     else:
         model = model_from_parameters(estimator, K, corpus, vocabulary)
         joint = _first_topics(estimator, corpus, K) / K
+    check_solver(settings, FitProblem(model, corpus), checkpoint=False)
     seen = 0.0 if before is None else before.n_documents
     start = padded(_revive_words(joint), corpus.dtype, model.n_columns)
     stream = Stream(settings, model, start, seen, corpus.n_threads)
@@ -568,8 +572,9 @@ def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
     if not isinstance(estimator.init, str):
         return np.asarray(estimator.init[1], dtype=np.float64).T
     (rng,) = generators(estimator.random_state, 1)
-    unseen = normalize_columns(rng.standard_gamma(1 / START_VARIANCE, (corpus.n_words, K)))
-    seen = random_topics(corpus, K, rng, variance=START_VARIANCE)
+    variance = StepwiseEM.start_variance
+    unseen = normalize_columns(rng.standard_gamma(1 / variance, (corpus.n_words, K)))
+    seen = random_topics(corpus, K, rng, variance=variance)
     return (1 - _UNSEEN_SHARE) * seen + _UNSEEN_SHARE * unseen
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,7 +41,7 @@ from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import Array, Floats, weighted_sum
 from polyseme.kernels.threads import effective_threads
 from polyseme.progress import fit_progress
-from polyseme.solvers.base import FitResult, best_of, chosen_solver, run_to_end
+from polyseme.solvers.base import FitProblem, FitResult, advance_to_end, best_of, check_solver, resume_run
 from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, as_checkpoint, shard_fit_digest
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ def check_shards(estimator: PLSA, shards: DiskCorpus, sample_weight: Any = None)
         raise UnsupportedError(
             "checkpoint: a fit of shards is stored beside them. Leave checkpoint out, or use Checkpoint(None, seconds)."
         )
-    if estimator.early_stopping:
-        raise UnsupportedError("early_stopping needs all counts in memory: with shards leave it False.")
     if shards.shape[0] == 0 or not shards.manifest.tokens > 0:
         raise InputError("There is nothing to fit: the shards have no words.")
     estimator.n_features_in_ = shards.shape[1]
@@ -88,21 +87,21 @@ def fit_shards(
             raise UnsupportedError(
                 "Shards are read one at a time: no JointBackground, and no prior that compares documents."
             )
-        chosen: Any = chosen_solver(solver, model, corpus)
-        if getattr(chosen, "in_memory_only", not hasattr(chosen, "resume")):
-            raise UnsupportedError(
-                f"solver={chosen.name!r} needs all counts in memory: for shards use 'auto', 'em', 'accelerated-em', "
-                "'tempered' or 'online'."
-            )
+        chosen = check_solver(solver, FitProblem(model, corpus), checkpoint=estimator.checkpoint is not None)
         with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
 
             def fit_from(theta: Any, phi: Array) -> FitResult | None:
                 name = shard_fit_digest(chosen, model, phi, stored)
                 place = corpus.with_work_folder(name)
                 store = ShardCheckpointStore(place, name, shards.checkpoint_every, seconds)
-                start = theta, place.resident(phi)
-                return run_to_end(
-                    chosen, model, place, *start, max_iter=max_iter, tol=tol, listeners=listeners, store=store
+                start = FitProblem(model, place), theta, place.resident(phi)
+                return advance_to_end(
+                    partial(chosen.begin, *start),
+                    partial(resume_run, chosen, *start),
+                    max_iter=max_iter,
+                    tol=tol,
+                    listeners=listeners,
+                    store=store,
                 )
 
             starts = estimator._starts(corpus, model, n_init, None)

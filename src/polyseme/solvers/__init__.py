@@ -1,8 +1,7 @@
 """Algorithms that fit a model, and the loop that runs them."""
 
 from polyseme.solvers.ascent import EM, AcceleratedEM
-from polyseme.solvers.auto import Auto
-from polyseme.solvers.base import Solver
+from polyseme.solvers.base import SOLVERS, Auto, FitProblem, Requirement, Solver, SolverRun
 from polyseme.solvers.checkpoints import Checkpoint
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.early_stopping import EarlyStopping
@@ -26,8 +25,7 @@ _ALL: tuple[type[Solver], ...] = (
     StepwiseEM,
 )
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in _ALL}
-"""Solvers of PLSA by the name that `solver=` takes."""
+SOLVERS.update((solver.name, solver) for solver in _ALL)
 
 __all__ = [
     "EM",
@@ -39,11 +37,14 @@ __all__ = [
     "Auto",
     "Checkpoint",
     "EarlyStopping",
+    "FitProblem",
     "HeldOutTempered",
     "MultiplicativeNMF",
     "NormalizedNMF",
     "OnlineVariational",
+    "Requirement",
     "Solver",
+    "SolverRun",
     "StepwiseEM",
     "Tempered",
     "TreeGrowth",

@@ -21,17 +21,14 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from polyseme.core.model import Model
-from polyseme.data.corpus import Corpus
-from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array
-from polyseme.solvers.base import Progress, Report, Snapshot, SolverRun
+from polyseme.solvers.base import FitProblem, Iterative, Progress, Requirement, Snapshot, Solver, SolverRun
 
 _FIRST_SIZE, _GROWTH, _CUT, _MAX_SIZE = 0.5, 1.1, 0.6, 1.0
 
 
 @dataclass(frozen=True)
-class EM:
+class EM(Solver):
     """Plain EM.
 
     theta_dk ∝ theta_dk sum_w x phi_kw / p and phi_kw ∝ phi_kw sum_d x theta_dk / p, both from the old values. The
@@ -39,29 +36,28 @@ class EM:
     """
 
     name: ClassVar[str] = "em"
+    resumable: ClassVar[bool] = True
 
-    def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
-        return EMRun(model, corpus, theta, phi)
+    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+        return EMRun(problem, theta, phi)
 
-    def resume(self, model: Model, corpus: Corpus, state: Snapshot) -> SolverRun:
-        return EMRun(model, corpus, state.docs["theta"], state.words["phi"])
+    def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
+        return EMRun(problem, state.docs["theta"], state.words["phi"])
 
 
 @dataclass(frozen=True)
-class AcceleratedEM:
+class AcceleratedEM(Solver):
     """EM with extrapolation, for models whose EM steps never decrease the objective."""
 
     name: ClassVar[str] = "accelerated-em"
+    requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.MONOTONE_PRIORS})
+    resumable: ClassVar[bool] = True
 
-    def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
-        if not model.is_monotone:
-            raise UnsupportedError(
-                "solver='accelerated-em' needs priors whose steps never decrease the objective: use solver='em'."
-            )
-        return AcceleratedRun(model, corpus, theta, phi)
+    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+        return AcceleratedRun(problem, theta, phi)
 
-    def resume(self, model: Model, corpus: Corpus, state: Snapshot) -> SolverRun:
-        return AcceleratedRun.resumed(model, corpus, state)
+    def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
+        return AcceleratedRun.resumed(problem, state)
 
 
 @dataclass(frozen=True)
@@ -119,21 +115,25 @@ class Momentum:
         self.size, self.plain = numbers["size"], bool(numbers["plain"])
 
 
-class EMRun:
+class EMRun(SolverRun):
     """A fit by plain EM. `step` is the point of the next iteration: EM(theta), EM(phi)."""
 
-    exhausted = False
-    theta: Any
-    phi: Any
     step: tuple[Any, Any]
 
-    def __init__(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> None:
-        self.model = model
-        self._corpus = corpus
+    def __init__(self, problem: FitProblem, theta: Any, phi: Any) -> None:
+        self.model, self._corpus = problem
         self._em_step(theta, phi)
 
+    @property
+    def theta(self) -> Any:
+        return self._point[0]
+
+    @property
+    def phi(self) -> Any:
+        return self._point[1]
+
     def advance(self) -> None:
-        self.theta, self.phi = self.step  # frees the old point before the sweep allocates memory
+        self._point = self.step  # frees the old point before the sweep allocates memory
         self._em_step(*self.step)
 
     def snapshot(self) -> Snapshot:
@@ -142,26 +142,25 @@ class EMRun:
     def _em_step(self, theta: Any, phi: Any) -> None:
         """Set the report at (theta, phi), and the step from there."""
         result = self._corpus.em_step(self.model, theta, phi)
-        self.theta, self.phi, self.step = result.theta, result.phi, (result.next_theta, result.next_phi)
-        self.report = Report(*result.quality)
+        self._point, self.step = (result.theta, result.phi), (result.next_theta, result.next_phi)
+        self.report = result.report
 
 
-class AcceleratedRun:
+class AcceleratedRun(SolverRun):
     """A fit by EM with extrapolation."""
 
-    def __init__(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> None:
-        self.model = model
-        self.exhausted = False
-        self._corpus = corpus
+    def __init__(self, problem: FitProblem, theta: Any, phi: Any) -> None:
+        self.model = problem.model
+        self._problem = problem
         self._momentum = Momentum(keep=0.5)
-        self._good = EMRun(model, corpus, theta, phi)
+        self._good = EMRun(problem, theta, phi)
         self._last_step = self._good.step
         self.report = self._good.report
 
     @classmethod
-    def resumed(cls, model: Model, corpus: Corpus, state: Snapshot) -> AcceleratedRun:
+    def resumed(cls, problem: FitProblem, state: Snapshot) -> AcceleratedRun:
         """Return the run that made a snapshot."""
-        run = cls(model, corpus, state.docs["theta"], state.words["phi"])
+        run = cls(problem, state.docs["theta"], state.words["phi"])
         if "last" in state.docs:
             run._last_step = state.docs["last"], state.words["last"]
         run._momentum.restore(state.numbers)
@@ -183,8 +182,9 @@ class AcceleratedRun:
         return self._good.phi
 
     def advance(self) -> None:
-        point = self._corpus.extrapolate(self.model, self._momentum.extrapolation, self._good.step, self._last_step)
-        tried = EMRun(self.model, self._corpus, *point)
+        corpus = self._problem.corpus
+        point = corpus.extrapolate(self.model, self._momentum.extrapolation, self._good.step, self._last_step)
+        tried = EMRun(self._problem, *point)
         if tried.report.objective >= self.report.objective:
             self._momentum.succeeded()
             self._last_step = self._good.step
@@ -206,7 +206,7 @@ class EvaluatedPoint(NamedTuple):
     step: Any
 
 
-class PointRun(Generic[P]):
+class PointRun(Iterative, Generic[P]):
     """A fit of a model whose parameters are any tuple of arrays.
 
     evaluate : returns the report at a point and the step from there, which must not decrease the objective.
@@ -219,7 +219,6 @@ class PointRun(Generic[P]):
         start: P,
         normalized: Callable[[P], P] | None = None,
     ) -> None:
-        self.exhausted = False
         self._evaluate = evaluate
         self._normalized = normalized
         self._momentum = Momentum(normalized is not None, keep=0.5)

@@ -1,7 +1,8 @@
-"""The fit loop, the interface of a solver, and the best of several starts.
+"""The interface of a solver, the check of its requirements, the fit loop, and the best of several starts.
 
-A solver is a frozen dataclass of settings. Its method `begin` returns a run, which the loop advances until the residual
-is at most `tol`, `max_iter` iterations are done, or Ctrl-C is pressed. The report of a run has the objective, the
+A solver is a frozen dataclass of settings that declares what it requires of a model and a corpus; `check_solver` is the
+only place where a solver is refused. Its method `begin` returns a run, which the loop advances until the residual is at
+most `tol`, `max_iter` iterations are done, or Ctrl-C is pressed. The report of a run has the objective, the
 log-likelihood and the residual at its current point. The loop writes the reports to the history, calls the user's
 callback and the progress bar, and offers the state of the run to a checkpoint store.
 """
@@ -10,16 +11,17 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.core.model import Model
-from polyseme.data.corpus import MemoryCorpus
+from polyseme.core.model import Model, Report
 from polyseme.errors import ModelFileError, UnsupportedError
 from polyseme.kernels import Array
 from polyseme.progress import Callback, Entry, fit_progress
@@ -41,57 +43,30 @@ class Progress(Protocol):
         """Return the columns of the history."""
 
 
-class Report(NamedTuple):
-    """Objective, log-likelihood and residual of a point, in nats per token."""
+class Iterative(ABC):
+    """A running fit, as the loop sees it. The report describes its current point."""
 
-    objective: float
-    """What the solver increases."""
-    log_likelihood: float
-    """Mean log P(w|d) over all tokens."""
-    residual: float
-    """Upper bound on the gain from optimizing one factor, plus the same for the other factor."""
-
-    def columns(self) -> dict[str, float]:
-        """Return the columns of the history."""
-        return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
-
-
-class Iterative(Protocol):
-    """A run as the loop sees it."""
-
-    exhausted: bool
+    report: Progress
+    exhausted: bool = False
     """Whether no further gain is possible."""
 
     @property
-    def report(self) -> Progress: ...
+    def score(self) -> float:
+        """Return what the best of several starts maximizes."""
+        return self.report.objective
 
+    @property
+    def attributes(self) -> dict[str, Array]:
+        """Return attributes that the estimator gets in addition to those of every fit."""
+        return {}
+
+    @abstractmethod
     def advance(self) -> None:
         """Run one iteration. If it is interrupted, the run keeps a complete point, at least as good as the report."""
 
 
-class SolverRun(Protocol):
-    """A running fit. `theta` (documents x width) and `phi` (words x width) are the point that `report` describes."""
-
-    report: Report
-    exhausted: bool
-    """Whether no further gain is possible."""
-
-    @property
-    def model(self) -> Model: ...
-    @property
-    def theta(self) -> Array: ...
-    @property
-    def phi(self) -> Array: ...
-
-    def advance(self) -> None:
-        """Run one iteration. If it is interrupted, theta and phi are a complete point, as good as the report."""
-
-
 class Snapshot(NamedTuple):
-    """State of a run. A run that resumes from it, also in another process, gives the same bits.
-
-    A solver whose runs have a method ``snapshot() -> Snapshot`` has a method ``resume(model, corpus, snapshot)``.
-    """
+    """State of a run. A run that resumes from it, also in another process, gives the same bits."""
 
     docs: dict[str, Any]
     """Values of theta, in the form that the corpus uses."""
@@ -100,41 +75,241 @@ class Snapshot(NamedTuple):
     numbers: dict[str, float]
 
 
-class Solver(Protocol):
-    """Settings of an algorithm that fits a model.
+class SolverRun(Iterative):
+    """A running fit of PLSA. The report describes the point (theta, phi)."""
+
+    report: Report
+    model: Model
+    """Model at the point. Its temperature can change during a fit."""
+
+    @property
+    @abstractmethod
+    def theta(self) -> Any:
+        """Return P(z|d), documents x width."""
+
+    @property
+    @abstractmethod
+    def phi(self) -> Any:
+        """Return P(w|z), words x width."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the state for a checkpoint. A run of a resumable solver defines it."""
+        raise UnsupportedError("This fit cannot be stored in a checkpoint: leave checkpoint out.")
+
+
+class FitProblem(NamedTuple):
+    """What a solver fits.
+
+    Attributes
+    ----------
+    model : Model
+        Number of topics, priors, background and temperature.
+    corpus : Corpus
+        Counts. A solver that requires IN_MEMORY gets a MemoryCorpus.
+    """
+
+    model: Model
+    corpus: Any
+
+
+class Requirement(Enum):
+    """What a solver can require of a problem: a predicate and the words of the error message."""
+
+    IN_MEMORY = (lambda problem: problem.corpus.in_memory, "needs all counts in memory", "read shards")
+    PLAIN_LIKELIHOOD = (lambda problem: problem.model.is_plain, "fits plain maximum likelihood only")
+    MONOTONE_PRIORS = (
+        lambda problem: problem.model.is_monotone,
+        "needs priors whose steps never decrease the objective",
+    )
+    NO_TOPIC_PRIOR = (lambda problem: problem.model.word_prior is None, "does not support topic_word_prior")
+    SEPARABLE_DOCUMENTS = (
+        lambda problem: problem.model.is_separable,
+        "sees only some documents at a time, so it takes no JointBackground and no priors that couple documents",
+    )
+
+    def __init__(self, holds: Callable[[FitProblem], bool], sentence: str, others: str = "fit this model") -> None:
+        self.holds = holds
+        self.sentence = sentence
+        self.others = others
+
+
+class Solver(ABC):
+    """Settings of an algorithm that fits a model, and what the algorithm requires.
+
+    Subclasses are frozen dataclasses.
 
     Attributes
     ----------
     name : str
         Name that `solver=` takes.
+    requires : frozenset of Requirement
+        What the model and the corpus must be like.
+    resumable : bool
+        Whether fits can be stored in a checkpoint: `resume` and `SolverRun.snapshot` are defined.
+    holds_out : bool
+        Whether the algorithm itself stops by held-out tokens, so that `EarlyStopping` cannot stop it.
+    start_variance : float
+        Variance of the noise in a random start.
     """
 
     name: ClassVar[str]
+    requires: ClassVar[frozenset[Requirement]] = frozenset()
+    resumable: ClassVar[bool] = False
+    holds_out: ClassVar[bool] = False
+    start_variance: ClassVar[float] = 1.0
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        """Start a fit.
+    @property
+    def _label(self) -> str:
+        """Return how error messages name the solver."""
+        return f"solver={self.name!r}"
+
+    @property
+    def _inner(self) -> Solver | None:
+        """Return the solver that this one runs and stops. None for an algorithm of its own."""
+        return None
+
+    def choose(self, problem: FitProblem) -> Solver:
+        """Return the solver that fits a problem.
 
         Parameters
         ----------
-        model : Model
-            Model to fit: number of topics, priors, background and temperature.
-        corpus : MemoryCorpus
-            Counts. Solvers that use only the methods of `Corpus` also accept counts on disk or on a cluster.
+        problem : FitProblem
+            Model and corpus.
+
+        Returns
+        -------
+        Solver
+            This solver. `Auto` returns another one.
+        """
+        return self
+
+    def check(self) -> None:  # noqa: B027, a solver may have no settings
+        """Check the settings.
+
+        Raises
+        ------
+        InputError
+            If a setting is out of its range.
+        """
+
+    @abstractmethod
+    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+        """Start a fit. The solver has been checked with `check_solver`.
+
+        Parameters
+        ----------
+        problem : FitProblem
+            Model and corpus.
         theta : array of shape (n_documents, width)
-            P(z|d) to start from, padded.
+            P(z|d) to start from, padded, in the form that the corpus uses.
         phi : array of shape (n_words, width)
-            P(w|z) to start from, padded.
+            P(w|z) to start from, padded, in the form that the corpus uses.
 
         Returns
         -------
         SolverRun
             The fit before its first iteration.
+        """
+
+    def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
+        """Resume a fit from its state. A resumable solver defines it.
+
+        Parameters
+        ----------
+        problem : FitProblem
+            Model and corpus.
+        state : Snapshot
+            What the run's `snapshot` returned.
+
+        Returns
+        -------
+        SolverRun
+            The fit as it was.
 
         Raises
         ------
         UnsupportedError
-            If the algorithm cannot fit this model.
+            If fits of this solver cannot be resumed.
         """
+        raise UnsupportedError(f"{self._label} cannot be resumed: leave checkpoint out.")
+
+
+SOLVERS: dict[str, type[Solver]] = {}
+"""Solvers of PLSA by the name that `solver=` takes. `solvers/__init__.py` fills it."""
+
+_PREFERRED = ("scd", "accelerated-em", "em")
+"""Solvers among which `Auto` chooses, the fastest first. The last one fits every problem."""
+
+
+@dataclass(frozen=True)
+class Auto(Solver):
+    """Choice of the fastest solver for the model and the corpus.
+
+    `SCD` for plain maximum likelihood of counts in memory, `AcceleratedEM` for other models whose EM steps never
+    decrease the objective, and `EM` for the rest.
+    """
+
+    name: ClassVar[str] = "auto"
+    resumable: ClassVar[bool] = True
+
+    def choose(self, problem: FitProblem) -> Solver:
+        solvers = (SOLVERS[name]() for name in _PREFERRED)
+        return next(solver for solver in solvers if _unmet(solver, problem) is None)
+
+    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+        return self.choose(problem).begin(problem, theta, phi)
+
+    def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
+        return self.choose(problem).resume(problem, state)
+
+
+def check_solver(solver: Solver, problem: FitProblem, *, checkpoint: bool) -> Solver:
+    """Return the solver that fits a problem: the one that `solver` chooses.
+
+    `checkpoint` says whether the user asks for a checkpoint. Fits of a corpus that is not in memory always have one.
+
+    Raises UnsupportedError, with the names of the solvers that would do, if the solver cannot fit the problem, and
+    InputError if one of its settings is out of its range.
+    """
+    return _check(solver, problem, checkpoint=checkpoint, stopped=False)
+
+
+def _check(solver: Solver, problem: FitProblem, *, checkpoint: bool, stopped: bool) -> Solver:
+    """Check a solver. `stopped` says whether EarlyStopping runs it."""
+    chosen = solver.choose(problem)
+    refusal = _refusal(chosen, problem, checkpoint, stopped)
+    if refusal is not None:
+        others = (name for name, other in SOLVERS.items() if _accepts(other(), problem, checkpoint, stopped))
+        raise UnsupportedError(f"{refusal}: {', '.join(others)}.")
+    chosen.check()
+    if chosen._inner is not None:
+        _check(chosen._inner, problem, checkpoint=False, stopped=True)
+    return chosen
+
+
+def _accepts(solver: Solver, problem: FitProblem, checkpoint: bool, stopped: bool) -> bool:
+    return _refusal(solver.choose(problem), problem, checkpoint, stopped) is None
+
+
+def _refusal(solver: Solver, problem: FitProblem, checkpoint: bool, stopped: bool) -> str | None:
+    """Return why a solver cannot fit a problem, up to the list of the solvers that can; None if it can."""
+    unmet = _unmet(solver, problem)
+    without = "" if solver._inner is None else f", without {solver._label}"
+    if unmet is not None:
+        return f"{solver._label} {unmet.sentence}. Solvers that {unmet.others}{without}"
+    if (checkpoint or not problem.corpus.in_memory) and not solver.resumable:
+        asked = "checkpoint" if checkpoint else "shards"
+        return f"{asked}: {solver._label} cannot be resumed. Solvers that can{without}"
+    if stopped and solver.holds_out:
+        use = "use it without early_stopping. Solvers that early_stopping can stop"
+        return f"{solver._label} already stops by held-out tokens: {use}"
+    return None
+
+
+def _unmet(solver: Solver, problem: FitProblem) -> Requirement | None:
+    """Return the first requirement of a solver that a problem does not meet, or None."""
+    unmet = (item for item in Requirement if item in solver.requires and not item.holds(problem))
+    return next(unmet, None)
 
 
 class SavedFit(NamedTuple):
@@ -167,50 +342,9 @@ class FitEnd(Generic[AnyRun]):
     converged: bool
     interrupted: bool
 
-    @property
-    def quality(self) -> float:
-        """Return what the best of several starts maximizes: the objective, unless the run defines `quality`."""
-        return float(getattr(self.run, "quality", self.run.report.objective))
-
 
 FitResult = FitEnd[SolverRun]
 """Result of the fit loop for PLSA."""
-
-
-def run_to_end(
-    solver: Solver,
-    model: Model,
-    corpus: MemoryCorpus,
-    theta: Array,
-    phi: Array,
-    *,
-    max_iter: int,
-    tol: float,
-    listeners: list[Callback],
-    store: CheckpointStore | None = None,
-) -> FitResult | None:
-    """Run `advance_to_end` with the run that a solver begins, or resumes from the store."""
-    resume = None
-    if store is not None:
-        chosen: Any = chosen_solver(solver, model, corpus)
-        if not hasattr(chosen, "resume"):
-            raise UnsupportedError(
-                f"checkpoint: solver={chosen.name!r} cannot be resumed. Solvers that can: {', '.join(_resumable())}."
-            )
-        resume = partial(_resume, chosen, model, corpus, theta, phi)
-    return advance_to_end(
-        lambda: solver.begin(model, corpus, theta, phi),
-        resume,
-        max_iter=max_iter,
-        tol=tol,
-        listeners=listeners,
-        store=store,
-    )
-
-
-def chosen_solver(solver: Any, model: Model, corpus: Any) -> Any:
-    """Return the solver that runs: for "auto" the one that it chooses, else the solver itself."""
-    return solver.chosen(model, corpus) if hasattr(solver, "chosen") else solver
 
 
 def advance_to_end(
@@ -253,6 +387,20 @@ def advance_to_end(
     return FitEnd(run, monitor.history(), iteration, converged, interrupted)
 
 
+def resume_run(solver: Solver, problem: FitProblem, theta: Any, phi: Any, state: Snapshot) -> SolverRun:
+    """Resume from the state in a file, whose arrays must have the shapes and types of the start (theta, phi)."""
+    pairs = [(array, theta) for array in state.docs.values()] + [(array, phi) for array in state.words.values()]
+    for array, like in pairs:
+        if not isinstance(array, np.ndarray) or not isinstance(like, np.ndarray):
+            continue  # rows of shards are checked when they are read
+        if array.shape != like.shape or array.dtype != like.dtype or not np.isfinite(array).all():
+            raise ModelFileError("The checkpoint does not belong to this fit: remove it to start again.")
+    try:
+        return solver.resume(problem, state)
+    except KeyError as error:
+        raise ModelFileError(f"The checkpoint has no {error}: remove it to start again.") from None
+
+
 def best_of(fits: Iterable[FitEnd[AnyRun] | None]) -> tuple[FitEnd[AnyRun], bool]:
     """Return the best of several fits, and whether Ctrl-C ended them.
 
@@ -261,7 +409,7 @@ def best_of(fits: Iterable[FitEnd[AnyRun] | None]) -> tuple[FitEnd[AnyRun], bool
     best: FitEnd[AnyRun] | None = None
     interrupted = False
     for fit in fits:
-        if best is None or (fit is not None and fit.quality > best.quality):
+        if best is None or (fit is not None and fit.run.score > best.run.score):
             best = fit
         interrupted = fit is None or fit.interrupted
         if interrupted:
@@ -334,28 +482,6 @@ class _Monitor:
         history = {name: np.array([entry[name] for entry in self._entries]) for name in names}
         history["iteration"] = history["iteration"].astype(np.int64)
         return history
-
-
-def _resume(solver: Any, model: Model, corpus: Any, theta: Array, phi: Array, state: Snapshot) -> SolverRun:
-    """Resume from the state in a file, whose arrays must have the shapes and types of a start."""
-    pairs = [(array, theta) for array in state.docs.values()] + [(array, phi) for array in state.words.values()]
-    for array, like in pairs:
-        if not isinstance(array, np.ndarray) or not isinstance(like, np.ndarray):
-            continue  # rows of shards are checked when they are read
-        if array.shape != like.shape or array.dtype != like.dtype or not np.isfinite(array).all():
-            raise ModelFileError("The checkpoint does not belong to this fit: remove it to start again.")
-    try:
-        run: SolverRun = solver.resume(model, corpus, state)
-    except KeyError as error:
-        raise ModelFileError(f"The checkpoint has no {error}: remove it to start again.") from None
-    return run
-
-
-def _resumable() -> list[str]:
-    """Return the names of the solvers whose fits can be resumed from a checkpoint."""
-    from polyseme.solvers import SOLVERS
-
-    return [name for name, solver in SOLVERS.items() if hasattr(solver, "resume") or hasattr(solver, "chosen")]
 
 
 def _is_done(run: Iterative, tol: float) -> bool:

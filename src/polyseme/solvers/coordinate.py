@@ -22,12 +22,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.core.model import Model
+from polyseme.core.model import Model, Report
 from polyseme.data.corpus import MemoryCorpus
-from polyseme.errors import InputError, UnsupportedError
+from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, inner, weighted_sum
 from polyseme.solvers.ascent import Momentum
-from polyseme.solvers.base import Report, Snapshot, SolverRun, run_to_end
+from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, advance_to_end
 from polyseme.solvers.initialize import named_start
 
 _PATIENCE = 5
@@ -37,7 +37,7 @@ _SHORT_ITERATIONS, _SHORT_TOLERANCE = 30, 1e-2
 
 
 @dataclass(frozen=True)
-class SCD:
+class SCD(Solver):
     """Sequential coordinate ascent with extrapolation: the documents' factor, then the words' factor.
 
     Parameters
@@ -50,19 +50,20 @@ class SCD:
     """
 
     name: ClassVar[str] = "scd"
-    in_memory_only: ClassVar[bool] = True
+    requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.PLAIN_LIKELIHOOD, Requirement.IN_MEMORY})
+    resumable: ClassVar[bool] = True
     passes: int = 2
     extrapolate: bool = True
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        if not model.is_plain:
-            raise UnsupportedError("solver='scd' fits plain maximum likelihood only: use solver='auto' for this model.")
+    def check(self) -> None:
         if self.passes < 1:
             raise InputError(f"SCD: passes must be at least 1, got {self.passes!r}.")
-        return SCDRun(self, model, corpus, from_plsa(corpus, theta, phi))
 
-    def resume(self, model: Model, corpus: MemoryCorpus, state: Snapshot) -> SolverRun:
-        return SCDRun.resumed(self, model, corpus, state)
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        return SCDRun(self, problem, from_plsa(problem.corpus, theta, phi))
+
+    def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
+        return SCDRun.resumed(self, problem, state)
 
 
 class Unnormalized(NamedTuple):
@@ -122,10 +123,13 @@ def duality_gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats
 def fitted_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return theta and phi (padded) of a short fit of PLSA from a random start, as a start for other models."""
     model = Model(n_topics)
-    fit = run_to_end(
-        SCD(), model, corpus, *named_start("random", corpus, model, rng),
-        max_iter=_SHORT_ITERATIONS, tol=_SHORT_TOLERANCE, listeners=[],
-    )  # fmt: skip
+    start = named_start("random", corpus, model, rng)
+    fit = advance_to_end(
+        lambda: SCD().begin(FitProblem(model, corpus), *start),
+        max_iter=_SHORT_ITERATIONS,
+        tol=_SHORT_TOLERANCE,
+        listeners=[],
+    )
     if fit is None or fit.interrupted:
         raise KeyboardInterrupt
     return fit.run.theta, fit.run.phi
@@ -139,19 +143,19 @@ class _Trial(NamedTuple):
     gain: float
 
 
-class SCDRun:
+class SCDRun(SolverRun):
     """A fit by coordinate ascent."""
 
-    def __init__(self, settings: SCD, model: Model, corpus: MemoryCorpus, start: Unnormalized) -> None:
-        self.model = model
-        self.exhausted = False
+    _corpus: MemoryCorpus
+
+    def __init__(self, settings: SCD, problem: FitProblem, start: Unnormalized) -> None:
+        self.model, self._corpus = problem
         self._passes = settings.passes
-        self._corpus = corpus
         self._good = self._extrapolated = start
         self._momentum = Momentum(settings.extrapolate, keep=0.01)
         self._least_gain, self._waited = float("inf"), 0
-        logs = corpus.logs(*self._good)
-        value = log_likelihood(corpus, corpus.total_log(logs), self._good)
+        logs = self._corpus.logs(*self._good)
+        value = log_likelihood(self._corpus, self._corpus.total_log(logs), self._good)
         self.report = Report(value, value, float("inf"))
 
     @property
@@ -188,10 +192,10 @@ class SCDRun:
         return Snapshot(docs, words, numbers)
 
     @classmethod
-    def resumed(cls, settings: SCD, model: Model, corpus: MemoryCorpus, state: Snapshot) -> SCDRun:
+    def resumed(cls, settings: SCD, problem: FitProblem, state: Snapshot) -> SCDRun:
         """Return the run that made a snapshot."""
         good, extrapolated = (Unnormalized(state.docs[name], state.words[name]) for name in ("good", "extrapolated"))
-        run = cls(settings, model, corpus, good)
+        run = cls(settings, problem, good)
         run._extrapolated = extrapolated
         run._momentum.restore(state.numbers)
         run._least_gain, run._waited = state.numbers["least_gain"], int(state.numbers["waited"])

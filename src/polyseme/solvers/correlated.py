@@ -33,6 +33,7 @@ from polyseme.core.logistic_normal import (
 )
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Array, Floats, em_words
+from polyseme.solvers.base import Iterative
 from polyseme.solvers.variational import BoundReport
 
 _START_VARIANCE = 0.1
@@ -62,10 +63,10 @@ def prior_weights(corpus: MemoryCorpus) -> Floats:
     return np.asarray(np.where(corpus.totals > 0, weights, 0.0))
 
 
-class CorrelatedRun:
+class CorrelatedRun(Iterative):
     """A fit of the correlated topic model. The report describes `point`."""
 
-    exhausted = False
+    report: BoundReport
 
     def __init__(self, corpus: MemoryCorpus, start: CorrelatedPoint, *, diagonal: bool) -> None:
         self._corpus, self._diagonal = corpus, diagonal

@@ -7,23 +7,21 @@ would decide the score. Words that the fit does not see at all are not scored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from polyseme.core.fold_in import fold_in
 from polyseme.core.holdout import split_in_parts, split_tokens
-from polyseme.core.model import Model
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, inner
-from polyseme.solvers.auto import Auto
-from polyseme.solvers.base import Report, SolverRun
+from polyseme.solvers.base import Auto, FitProblem, Requirement, Solver, SolverRun
 
 
 @dataclass(frozen=True)
-class EarlyStopping:
+class EarlyStopping(Solver):
     """Early stopping of a fit by the probability of held-out tokens.
 
     The result is the best point, also if Ctrl-C or `max_iter` ends the fit.
@@ -50,6 +48,7 @@ class EarlyStopping:
     """
 
     name: ClassVar[str] = "early-stopping"
+    requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.IN_MEMORY})
     holds_out: ClassVar[bool] = True
     held_out: float = 0.1
     folds: int = 1
@@ -59,7 +58,25 @@ class EarlyStopping:
     seed: int = 0
     solver: Any = None
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
+    @property
+    def _label(self) -> str:
+        return "early_stopping"
+
+    @property
+    def _inner(self) -> Solver:
+        if self.solver is None:
+            return Auto()
+        if not isinstance(self.solver, Solver):
+            raise InputError(
+                "EarlyStopping: solver must be None or a solver object such as polyseme.solvers.EM(), "
+                f"got {self.solver!r}."
+            )
+        return self.solver
+
+    def choose(self, problem: FitProblem) -> Solver:
+        return replace(self, solver=self._inner.choose(problem))
+
+    def check(self) -> None:
         if not 0 < self.held_out < 1 or not 0 < self.smoothing < 1:
             raise InputError("EarlyStopping: held_out and smoothing must each be between 0 and 1.")
         if self.patience < 1 or self.folds < 1:
@@ -68,23 +85,21 @@ class EarlyStopping:
             raise InputError(f"EarlyStopping: by must be one of {', '.join(map(repr, _FOLDS))}, got {self.by!r}.")
         if self.by == "documents" and self.folds < 2:
             raise InputError("EarlyStopping: folds must be at least 2 with by='documents'.")
-        solver = Auto() if self.solver is None else self.solver
-        if getattr(solver, "holds_out", False):
-            raise UnsupportedError(
-                f"solver={solver.name!r} already stops by held-out tokens: use it without early_stopping."
-            )
+
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        solver = self._inner
         if self.folds == 1:
-            held_out = hold_out_tokens(corpus, self.held_out, self.seed, self.smoothing)
-            inner = solver.begin(model, held_out.corpus, theta, phi)
+            held_out = hold_out_tokens(problem.corpus, self.held_out, self.seed, self.smoothing)
+            inner = solver.begin(problem._replace(corpus=held_out.corpus), theta, phi)
             return EarlyStoppingRun(inner, [(held_out, inner)], self.patience)
         scored = []
-        for part in _FOLDS[self.by](corpus, self.folds, self.seed, self.smoothing):
+        for part in _FOLDS[self.by](problem.corpus, self.folds, self.seed, self.smoothing):
             start = theta if part.rows is None else np.ascontiguousarray(theta[part.rows])
-            scored.append((part, solver.begin(model, part.corpus, start, phi)))
-        return EarlyStoppingRun(solver.begin(model, corpus, theta, phi), scored, self.patience)
+            scored.append((part, solver.begin(problem._replace(corpus=part.corpus), start, phi)))
+        return EarlyStoppingRun(solver.begin(problem, theta, phi), scored, self.patience)
 
 
-class EarlyStoppingRun:
+class EarlyStoppingRun(SolverRun):
     """A fit with early stopping. `main` gives the result; the `scored` fits decide when it ends."""
 
     def __init__(self, main: SolverRun, scored: list[tuple[HeldOut, SolverRun]], patience: int) -> None:
@@ -92,34 +107,48 @@ class EarlyStoppingRun:
         self._scored = scored
         self._patience = patience
         self._waited = 0
-        self.exhausted = False
-        self.quality = self._score()
-        self.held_out = [self.quality]
+        self._best_score = self._mean_score()
+        self.held_out = [self._best_score]
         """Mean log-probability of a held-out token at the start and after every iteration."""
         self._accept()
+
+    @property
+    def theta(self) -> Array:
+        return self._best[0]
+
+    @property
+    def phi(self) -> Array:
+        return self._best[1]
+
+    @property
+    def score(self) -> float:
+        """Return the mean log-probability of a held-out token at the best point."""
+        return self._best_score
+
+    @property
+    def attributes(self) -> dict[str, Array]:
+        return {"held_out_": np.array(self.held_out)}
 
     def advance(self) -> None:
         runs = {id(run): run for run in (self._main, *(run for _, run in self._scored))}
         for run in runs.values():
             if not run.exhausted:
                 run.advance()
-        self.held_out.append(self._score())
+        self.held_out.append(self._mean_score())
         self._waited += 1
-        if self.held_out[-1] > self.quality:
-            self.quality, self._waited = self.held_out[-1], 0
+        if self.held_out[-1] > self._best_score:
+            self._best_score, self._waited = self.held_out[-1], 0
             self._accept()
-        improved = self.quality > self.held_out[0]
+        improved = self._best_score > self.held_out[0]
         self.exhausted = (improved and self._waited >= self._patience) or all(run.exhausted for run in runs.values())
 
-    def _score(self) -> float:
+    def _mean_score(self) -> float:
         return float(np.mean([part.score(run) for part, run in self._scored]))
 
     def _accept(self) -> None:
         """Set the best point to the current one."""
-        self.model: Model = self._main.model
-        self.theta: Array = self._main.theta
-        self.phi: Array = self._main.phi
-        self.report: Report = self._main.report
+        self.model, self.report = self._main.model, self._main.report
+        self._best = self._main.theta, self._main.phi
 
 
 class HeldOut(NamedTuple):

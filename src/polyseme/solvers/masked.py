@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.core.holdout import Mask
+from polyseme.core.model import Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Array, Floats, inner
 from polyseme.solvers.ascent import EvaluatedPoint, PointRun
-from polyseme.solvers.base import FitEnd, Report, advance_to_end
+from polyseme.solvers.base import FitEnd, advance_to_end
 from polyseme.solvers.coordinate import column_sums, duality_gap, from_plsa
 
 

@@ -23,11 +23,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from polyseme.core.model import Model
+from polyseme.core.model import Report
 from polyseme.data.corpus import MemoryCorpus
-from polyseme.errors import InputError, UnsupportedError
+from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
-from polyseme.solvers.base import Report, SolverRun
+from polyseme.solvers.base import FitProblem, Requirement, Solver, SolverRun
 from polyseme.solvers.coordinate import (
     Unnormalized,
     column_sums,
@@ -38,10 +38,11 @@ from polyseme.solvers.coordinate import (
 )
 
 Order = Literal["words-first", "documents-first"]
+_REQUIRES = frozenset({Requirement.PLAIN_LIKELIHOOD, Requirement.IN_MEMORY})
 
 
 @dataclass(frozen=True)
-class MultiplicativeNMF:
+class MultiplicativeNMF(Solver):
     """NMF with KL divergence and multiplicative updates (Algorithm 1).
 
     words_wk *= sum_d v r docs_dk / sum_d v docs_dk and docs_dk *= sum_w r words_wk / sum_w words_wk, with r = x / p.
@@ -53,15 +54,18 @@ class MultiplicativeNMF:
     """
 
     name: ClassVar[str] = "nmf"
+    requires: ClassVar[frozenset[Requirement]] = _REQUIRES
     order: Order = "words-first"
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        _check_plain(model, self.name)
-        return MultiplicativeRun(model, corpus, from_plsa(corpus, theta, phi), self.order, False)
+    def check(self) -> None:
+        _check_order(self.order)
+
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        return MultiplicativeRun(problem, from_plsa(problem.corpus, theta, phi), self.order, False)
 
 
 @dataclass(frozen=True)
-class NormalizedNMF:
+class NormalizedNMF(Solver):
     """NMF with normalized columns (Algorithm 3).
 
     The updates of Algorithm 1, with each factor's columns normalized after its update and the scale stored as S = P(z).
@@ -75,35 +79,35 @@ class NormalizedNMF:
     """
 
     name: ClassVar[str] = "normalized-nmf"
+    requires: ClassVar[frozenset[Requirement]] = _REQUIRES
     order: Order = "words-first"
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        _check_plain(model, self.name)
-        return MultiplicativeRun(model, corpus, from_plsa(corpus, theta, phi), self.order, True)
+    def check(self) -> None:
+        _check_order(self.order)
+
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        return MultiplicativeRun(problem, from_plsa(problem.corpus, theta, phi), self.order, True)
 
 
 @dataclass(frozen=True)
-class PLSI:
+class PLSI(Solver):
     """PLSI (Algorithm 2): P(d,w) = sum_z P(z) P(d|z) P(w|z), the factors updated in turn and always normalized."""
 
     name: ClassVar[str] = "plsi"
+    requires: ClassVar[frozenset[Requirement]] = _REQUIRES
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
-        _check_plain(model, self.name)
-        return PLSIRun(model, corpus, from_plsa(corpus, theta, phi))
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        return PLSIRun(problem, from_plsa(problem.corpus, theta, phi))
 
 
-class MultiplicativeRun:
+class MultiplicativeRun(SolverRun):
     """A fit by Algorithm 1, or with `normalize` by Algorithm 3."""
 
-    exhausted = False
+    _corpus: MemoryCorpus
     _word_gain = _doc_gain = float("inf")
 
-    def __init__(self, model: Model, corpus: MemoryCorpus, point: Unnormalized, order: Order, normalize: bool) -> None:
-        if order not in ("words-first", "documents-first"):
-            raise InputError(f"order must be 'words-first' or 'documents-first', got {order!r}.")
-        self.model = model
-        self._corpus = corpus
+    def __init__(self, problem: FitProblem, point: Unnormalized, order: Order, normalize: bool) -> None:
+        self.model, self._corpus = problem
         self._words_first = order == "words-first"
         self._normalize = normalize
         self._evaluate(point)
@@ -160,20 +164,19 @@ class MultiplicativeRun:
         return max(self._word_gain + self._doc_gain, 0.0) / self._corpus.tokens
 
 
-class PLSIRun:
+class PLSIRun(SolverRun):
     """A fit by Algorithm 2: C (words x width), S (width) and H (documents x width).
 
     A document of weight v has v copies of its row of H.
     """
 
-    exhausted = False
+    _corpus: MemoryCorpus
 
-    def __init__(self, model: Model, corpus: MemoryCorpus, start: Unnormalized) -> None:
-        self.model = model
-        self._corpus = corpus
-        scale = column_sums(start.docs, corpus.weights)
+    def __init__(self, problem: FitProblem, start: Unnormalized) -> None:
+        self.model, self._corpus = problem
+        scale = column_sums(start.docs, self._corpus.weights)
         self.C = start.words
-        self.S = scale / corpus.tokens
+        self.S = scale / self._corpus.tokens
         self.H = (start.docs / np.where(scale > 0, scale, 1)).astype(start.docs.dtype)
         self._gain = float("inf")
         self._evaluate()
@@ -219,9 +222,9 @@ class PLSIRun:
         )
 
 
-def _check_plain(model: Model, name: str) -> None:
-    if not model.is_plain:
-        raise UnsupportedError(f"solver={name!r} fits plain maximum likelihood only: use solver='auto' for this model.")
+def _check_order(order: str) -> None:
+    if order not in ("words-first", "documents-first"):
+        raise InputError(f"order must be 'words-first' or 'documents-first', got {order!r}.")
 
 
 def _scaled(factor: Array, sums: Array, u: Floats) -> Array:

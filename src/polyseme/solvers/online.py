@@ -20,28 +20,27 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polyseme.core.dirichlet import improve_documents, topic_sums, topics_term, uniform_counts, word_operands
-from polyseme.core.model import Model, m_step_docs
+from polyseme.core.model import Model, Report, m_step_docs
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import RunningMean
 from polyseme.data.corpus import Corpus, MemoryCorpus, StreamState, uniform_rows
-from polyseme.errors import InputError, UnsupportedError
+from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, inner, padded
-from polyseme.solvers.base import Report, Snapshot, SolverRun
+from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun
 from polyseme.solvers.variational import (
     BoundReport,
     Priors,
     VariationalRun,
+    VariationalSolver,
     number_of_documents,
     start_point,
 )
 
-START_VARIANCE = 0.1
-"""Variance of the noise in a random start. The first batches decide the topics, so these start more similar."""
 _MAX_BATCH, _MIN_BATCH, _BATCHES_PER_PASS = 1024, 16, 64
 
 
 @dataclass(frozen=True)
-class StepwiseEM:
+class StepwiseEM(Solver):
     """Stepwise EM on batches of documents.
 
     After each batch s_wk <- (1 - rho) s_wk + rho n_wk / n and phi ∝ s. n_wk are the expected counts of the batch and n
@@ -65,6 +64,11 @@ class StepwiseEM:
     """
 
     name: ClassVar[str] = "online"
+    requires: ClassVar[frozenset[Requirement]] = frozenset(
+        {Requirement.NO_TOPIC_PRIOR, Requirement.SEPARABLE_DOCUMENTS}
+    )
+    resumable: ClassVar[bool] = True
+    start_variance: ClassVar[float] = 0.1  # the first batches decide the topics, so these start more similar
     batch_size: int | None = None
     offset: float = 10.0
     decay: float = 0.7
@@ -80,12 +84,13 @@ class StepwiseEM:
                 "StepwiseEM: offset must be above 1, because the first batch would replace the start otherwise."
             )
 
-    def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
-        phi = corpus.topics(phi)
-        return _StepwiseRun(self, model, corpus, phi / phi.dtype.type(model.n_topics), 0)
+    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+        phi = problem.corpus.topics(phi)
+        return _StepwiseRun(self, problem, phi / phi.dtype.type(problem.model.n_topics), 0)
 
-    def resume(self, model: Model, corpus: Corpus, state: Snapshot) -> SolverRun:
-        run = _StepwiseRun(self, model, corpus, corpus.topics(state.words["joint"]), int(state.numbers["passes"]))
+    def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
+        joint = problem.corpus.topics(state.words["joint"])
+        run = _StepwiseRun(self, problem, joint, int(state.numbers["passes"]))
         run.report = Report(*(state.numbers[name] for name in Report._fields))
         return run
 
@@ -106,7 +111,7 @@ class StepwiseEM:
 
 
 @dataclass(frozen=True)
-class OnlineVariational:
+class OnlineVariational(VariationalSolver):
     """Stochastic variational Bayes for LDA.
 
     After each batch of S documents lambda <- (1 - rho) lambda + rho (eta + (D / S) n), with the expected counts n of
@@ -212,7 +217,6 @@ class Stream:
     """
 
     def __init__(self, settings: StepwiseEM, model: Model, joint: Array, seen: float, n_threads: int) -> None:
-        _check_model(model)
         self._settings, self._model, self._n_threads = settings, model, n_threads
         self._mean = RunningMean(joint, n_threads)
         self.seen = seen
@@ -318,15 +322,14 @@ class PosteriorStream:
         return _BatchStatistics((words.operand * word_sums)[: batch.words.size], bound, docs.log_sums)
 
 
-class _StepwiseRun:
+class _StepwiseRun(SolverRun):
     """A fit by stepwise EM. An iteration is a pass over the corpus."""
 
-    exhausted = False
+    _corpus: Corpus
 
-    def __init__(self, settings: StepwiseEM, model: Model, corpus: Corpus, joint: Array, passes: int) -> None:
-        self.model = model
-        _check_model(model)
-        self._settings, self._corpus, self._passes = settings, corpus, passes
+    def __init__(self, settings: StepwiseEM, problem: FitProblem, joint: Array, passes: int) -> None:
+        self.model, self._corpus = problem
+        self._settings, self._passes = settings, passes
         self._joint = joint
         self.report = Report(float("-inf"), float("-inf"), float("inf"))
 
@@ -372,26 +375,12 @@ def _read_shard(
     return StreamState(stream.joint, stream.seen, state.log_sum + log_sum, state.tokens + tokens)
 
 
-def _check_model(model: Model) -> None:
-    if model.word_prior is not None:
-        raise UnsupportedError(
-            "solver='online' does not support topic_word_prior: use solver='auto', or LDA with solver='online'."
-        )
-    if not model.is_separable:
-        raise UnsupportedError(
-            "solver='online' sees only some documents at a time: use solver='auto' for JointBackground "
-            "and for priors that couple documents."
-        )
-
-
-class _OnlineVariationalRun:
+class _OnlineVariationalRun(VariationalRun):
     """A fit by stochastic variational Bayes.
 
     The bound in the report adds up the contribution of each document when it was read. It is an estimate that needs no
     second pass.
     """
-
-    exhausted = False
 
     def __init__(
         self,

@@ -17,12 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from polyseme.core.model import Model
-from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import Array
 from polyseme.solvers.ascent import EMRun
-from polyseme.solvers.base import Snapshot, SolverRun
+from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun
 from polyseme.solvers.early_stopping import hold_out_tokens
 
 _SAME_TOPIC = 0.05
@@ -30,7 +28,7 @@ _SAME_TOPIC = 0.05
 
 
 @dataclass(frozen=True)
-class Tempered:
+class Tempered(Solver):
     """EM at one beta.
 
     Parameters
@@ -40,17 +38,21 @@ class Tempered:
     """
 
     name: ClassVar[str] = "tempered"
+    resumable: ClassVar[bool] = True
     beta: float = 0.9
 
-    def begin(self, model: Model, corpus: Corpus, theta: Any, phi: Any) -> SolverRun:
-        return EMRun(_at(model, self.beta), corpus, theta, phi)
+    def check(self) -> None:
+        _check_beta(self.beta)
 
-    def resume(self, model: Model, corpus: Corpus, state: Snapshot) -> SolverRun:
-        return EMRun(_at(model, self.beta), corpus, state.docs["theta"], state.words["phi"])
+    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+        return EMRun(_at(problem, self.beta), theta, phi)
+
+    def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
+        return EMRun(_at(problem, self.beta), state.docs["theta"], state.words["phi"])
 
 
 @dataclass(frozen=True)
-class HeldOutTempered:
+class HeldOutTempered(Solver):
     """Tempered EM with Hofmann's schedule: beta decreases when held-out tokens stop becoming more probable.
 
     EM runs at beta = 1 on the tokens that are not held out, until `patience` iterations have not made a held-out token
@@ -79,6 +81,7 @@ class HeldOutTempered:
     """
 
     name: ClassVar[str] = "held-out-tempered"
+    requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.IN_MEMORY})
     holds_out: ClassVar[bool] = True
     held_out: float = 0.1
     shrink: float = 0.9
@@ -88,18 +91,20 @@ class HeldOutTempered:
     least_gain: float = 1e-4
     tries: int = 0
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
+    def check(self) -> None:
         if not 0 < self.held_out < 1 or not 0 < self.shrink < 1 or not 0 < self.smoothing < 1:
             raise InputError("HeldOutTempered: held_out, shrink and smoothing must each be between 0 and 1.")
         if self.patience < 1 or not self.least_gain >= 0:
             raise InputError("HeldOutTempered: patience must be at least 1, and least_gain at least 0.")
         if self.tries < 0:
             raise InputError(f"HeldOutTempered: tries must be at least 0, got {self.tries!r}.")
-        return HeldOutRun(self, model, corpus, theta, phi)
+
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        return HeldOutRun(self, problem, theta, phi)
 
 
 @dataclass(frozen=True)
-class Annealed:
+class Annealed(Solver):
     """EM along a sequence of betas, then at the last one.
 
     Increasing betas are deterministic annealing: at a low beta topics become equal, and as beta increases they
@@ -123,6 +128,7 @@ class Annealed:
     """
 
     name: ClassVar[str] = "annealed"
+    requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.IN_MEMORY})
     start: float = 0.6
     stop: float = 1.0
     stages: int = 9
@@ -130,30 +136,32 @@ class Annealed:
     noise: float = 0.01
     seed: int = 0
 
-    def begin(self, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> SolverRun:
+    def check(self) -> None:
         if self.stages < 1 or self.steps < 1 or not 0 <= self.noise < 1:
             raise InputError("Annealed: stages and steps must be at least 1, and noise at least 0 and below 1.")
-        _at(model, self.stop)
-        return AnnealedRun(self, model, corpus, theta, phi)
+        _check_beta(self.start)
+        _check_beta(self.stop)
+
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        return AnnealedRun(self, problem, theta, phi)
 
 
-class _ScheduledRun:
+class _ScheduledRun(SolverRun):
     """A run whose point is that of the current EM run."""
 
-    exhausted = False
-    inner: EMRun
+    _inner: EMRun
 
-    @property
-    def model(self) -> Model:
-        return self.inner.model
+    def _set_inner(self, inner: EMRun) -> None:
+        """Set the EM run, and the model, which has its beta."""
+        self._inner, self.model = inner, inner.model
 
     @property
     def theta(self) -> Array:
-        return self.inner.theta
+        return self._inner.theta
 
     @property
     def phi(self) -> Array:
-        return self.inner.phi
+        return self._inner.phi
 
 
 class HeldOutRun(_ScheduledRun):
@@ -165,46 +173,45 @@ class HeldOutRun(_ScheduledRun):
     _improved_at_this_beta: bool
     _waited: int
 
-    def __init__(self, settings: HeldOutTempered, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> None:
+    def __init__(self, settings: HeldOutTempered, problem: FitProblem, theta: Array, phi: Array) -> None:
         self._settings = settings
-        self._model = model
-        tokens = hold_out_tokens(corpus, settings.held_out, settings.seed, settings.smoothing)
-        self._corpus, self._score = tokens.corpus, tokens.score
+        tokens = hold_out_tokens(problem.corpus, settings.held_out, settings.seed, settings.smoothing)
+        self._problem, self._token_score = problem._replace(corpus=tokens.corpus), tokens.score
         self._best: EMRun | None = None  # of the earlier descents
         self._best_score = -np.inf
         self._failures = 0
         self._lowest_beta = 1.0
         self._descend(1.0, theta, phi)
-        self.report = self.inner.report._replace(residual=float("inf"))
+        self.report = self._inner.report._replace(residual=float("inf"))
 
     @property
-    def quality(self) -> float:
+    def score(self) -> float:
         """Return the best held-out score. The free energies of different betas cannot be compared."""
         return max(self._best_score, self._descent_score)
 
     def advance(self) -> None:
-        inner = EMRun(self.inner.model, self._corpus, *self.inner.step)
-        score = self._score(inner)
+        inner = EMRun(self._problem._replace(model=self.model), *self._inner.step)
+        score = self._token_score(inner)
         self._waited += 1
         if score > self._descent_score:
             self._descent_best, self._descent_score = inner, score
         if score > self._reference + self._settings.least_gain:
             self._reference, self._improved_at_this_beta, self._waited = score, True, 0
-            self.inner = inner
+            self._set_inner(inner)
         elif self._waited < self._settings.patience:
-            self.inner = inner
+            self._set_inner(inner)
         elif self._improved_at_this_beta:
-            beta = self.inner.model.temperature * self._settings.shrink
-            self.inner = self._at_beta(beta, self._descent_best.theta, self._descent_best.phi)
+            beta = self.model.temperature * self._settings.shrink
+            self._set_inner(self._at_beta(beta, self._descent_best.theta, self._descent_best.phi))
             self._reference, self._improved_at_this_beta, self._waited = self._descent_score, False, 0
         else:
             self._end_descent()
-        self.report = self.inner.report._replace(residual=float("inf"))
+        self.report = self._inner.report._replace(residual=float("inf"))
 
     def _descend(self, beta: float, theta: Array, phi: Array) -> None:
         """Start at this beta; a lower one follows even if this one brings no gain."""
-        self.inner = self._at_beta(beta, theta, phi)
-        self._descent_best, self._descent_score = self.inner, self._score(self.inner)
+        self._set_inner(self._at_beta(beta, theta, phi))
+        self._descent_best, self._descent_score = self._inner, self._token_score(self._inner)
         self._reference = self._descent_score
         self._improved_at_this_beta = True
         self._waited = 0
@@ -216,42 +223,46 @@ class HeldOutRun(_ScheduledRun):
         else:
             self._failures += 1
         if self._failures >= self._settings.tries:
-            self.inner, self.exhausted = self._best, True
+            self._set_inner(self._best)
+            self.exhausted = True
         else:
             self._descend(self._lowest_beta * self._settings.shrink, self._best.theta, self._best.phi)
 
     def _at_beta(self, beta: float, theta: Array, phi: Array) -> EMRun:
         self._lowest_beta = min(self._lowest_beta, beta)
-        return EMRun(_at(self._model, beta), self._corpus, theta, phi)
+        return EMRun(_at(self._problem, beta), theta, phi)
 
 
 class AnnealedRun(_ScheduledRun):
     """A fit with `Annealed`."""
 
-    def __init__(self, settings: Annealed, model: Model, corpus: MemoryCorpus, theta: Array, phi: Array) -> None:
-        self._settings = settings
-        self._corpus = corpus
+    def __init__(self, settings: Annealed, problem: FitProblem, theta: Array, phi: Array) -> None:
+        self._settings, self._problem = settings, problem
         self._rng = np.random.default_rng(settings.seed)
         self._betas = [float(beta) for beta in np.linspace(settings.start, settings.stop, settings.stages)]
         self._iteration = 0
         self.stages: list[tuple[float, int]] = []
         """(beta, number of different topics) at the end of each stage."""
-        self.inner = EMRun(_at(model, self._betas[0]), corpus, theta, phi)
-        self.report = self.inner.report._replace(residual=float("inf"))
+        self._set_inner(EMRun(_at(problem, self._betas[0]), theta, phi))
+        self.report = self._inner.report._replace(residual=float("inf"))
+
+    @property
+    def attributes(self) -> dict[str, Array]:
+        return {"annealing_": np.array(self.stages, dtype=np.float64).reshape(-1, 2)}
 
     def advance(self) -> None:
         self._iteration += 1
         stage, within = divmod(self._iteration, self._settings.steps)
-        theta, phi = self.inner.step
+        theta, phi = self._inner.step
         if within == 0 and stage <= len(self._betas):
             self.stages.append((self.model.temperature, distinct_topics(phi[:, : self.model.n_topics].T)))
         if within == 0 and stage < len(self._betas):
-            self.inner = EMRun(_at(self.model, self._betas[stage]), self._corpus, theta, self._with_noise(phi))
+            self._set_inner(EMRun(_at(self._problem, self._betas[stage]), theta, self._with_noise(phi)))
         else:
-            self.inner.advance()
+            self._inner.advance()
         still_annealing = stage < len(self._betas)
-        self.report = self.inner.report._replace(
-            residual=float("inf") if still_annealing else self.inner.report.residual
+        self.report = self._inner.report._replace(
+            residual=float("inf") if still_annealing else self._inner.report.residual
         )
 
     def _with_noise(self, phi: Array) -> Array:
@@ -269,8 +280,11 @@ def distinct_topics(topics: Array) -> int:
     return len(different)
 
 
-def _at(model: Model, beta: float) -> Model:
-    """Return the model at a temperature."""
+def _check_beta(beta: float) -> None:
     if not 0 < beta < float("inf"):
         raise InputError(f"beta must be a finite number above 0, got {beta!r}.")
-    return replace(model, temperature=beta)
+
+
+def _at(problem: FitProblem, beta: float) -> FitProblem:
+    """Return the problem at a temperature."""
+    return problem._replace(model=replace(problem.model, temperature=beta))

@@ -30,13 +30,13 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 
 from polyseme.core.factors import normalize_columns, normalize_rows
 from polyseme.core.holdout import split_tokens
-from polyseme.core.model import Model, e_step
+from polyseme.core.model import Model, Report, e_step
 from polyseme.core.tree import Tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, em_words, padded, padded_width, single_threaded_blas, weighted_sum
 from polyseme.solvers.ascent import EvaluatedPoint, PointRun
-from polyseme.solvers.base import Report, advance_to_end
+from polyseme.solvers.base import advance_to_end
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.early_stopping import without_tokens
 from polyseme.solvers.initialize import named_start

@@ -16,9 +16,10 @@ D. M. Blei, A. Y. Ng and M. I. Jordan. Latent Dirichlet allocation. Journal of M
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, inner
 from polyseme.solvers.ascent import Momentum
-from polyseme.solvers.base import Iterative
+from polyseme.solvers.base import FitProblem, Iterative
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.initialize import named_start
 
@@ -47,8 +48,94 @@ _HOLD = 10
 """Iterations before priors are learned, because the first weights are nearly uniform."""
 
 
+class Priors(NamedTuple):
+    """Dirichlet priors: alpha (K numbers) of the document weights, eta (one number per word) of the topics."""
+
+    alpha: Concentration
+    eta: Concentration
+
+    @property
+    def learned(self) -> bool:
+        return self.alpha.learned or self.eta.learned
+
+
+class BoundReport(NamedTuple):
+    """Bound and gain of variational Bayes, in nats per token."""
+
+    bound: float
+    gain: float
+    """Mean increase of the bound per iteration, over the last iterations."""
+
+    @property
+    def objective(self) -> float:
+        return self.bound
+
+    @property
+    def residual(self) -> float:
+        return self.gain
+
+    def columns(self) -> dict[str, float]:
+        return {"bound": self.bound, "gain": self.gain}
+
+
+class VariationalRun(Iterative):
+    """A running fit of lambda (words x width), which the report describes."""
+
+    report: BoundReport
+
+    @property
+    @abstractmethod
+    def lambda_(self) -> Array:
+        """Return the Dirichlet parameters of the topics, words x width."""
+
+    @property
+    @abstractmethod
+    def priors(self) -> Priors:
+        """Return the priors at the point."""
+
+
+class VariationalSolver(ABC):
+    """Settings of a variational algorithm.
+
+    Attributes
+    ----------
+    name : str
+        Name that `solver=` takes.
+    start : str
+        Name of the default start.
+    """
+
+    name: ClassVar[str]
+    start: ClassVar[str]
+
+    @abstractmethod
+    def begin(
+        self, corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
+    ) -> VariationalRun:
+        """Start a fit.
+
+        Parameters
+        ----------
+        corpus : MemoryCorpus
+            Counts.
+        priors : Priors
+            Dirichlet priors of the document weights and of the topics.
+        theta : array of shape (n_documents, width)
+            P(z|d) to start from, padded.
+        phi : array of shape (n_words, width)
+            P(w|z) to start from, padded.
+        rng : Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        VariationalRun
+            The fit before its first iteration.
+        """
+
+
 @dataclass(frozen=True)
-class Variational:
+class Variational(VariationalSolver):
     """Batch variational Bayes for LDA, with extrapolation; the bound never decreases.
 
     An iteration has a few steps for every document and one for the topics. Small steps cannot bring back a topic that a
@@ -84,57 +171,6 @@ class Variational:
         return _BatchRun(self, corpus, priors, *start_point(corpus, priors, theta, phi))
 
 
-class Priors(NamedTuple):
-    """Dirichlet priors: alpha (K numbers) of the document weights, eta (one number per word) of the topics."""
-
-    alpha: Concentration
-    eta: Concentration
-
-    @property
-    def learned(self) -> bool:
-        return self.alpha.learned or self.eta.learned
-
-
-class BoundReport(NamedTuple):
-    """Bound and gain of variational Bayes, in nats per token."""
-
-    bound: float
-    gain: float
-    """Mean increase of the bound per iteration, over the last iterations."""
-
-    @property
-    def objective(self) -> float:
-        return self.bound
-
-    @property
-    def residual(self) -> float:
-        return self.gain
-
-    def columns(self) -> dict[str, float]:
-        return {"bound": self.bound, "gain": self.gain}
-
-
-class VariationalRun(Iterative, Protocol):
-    """A running fit of lambda (words x width), which the report describes."""
-
-    @property
-    def lambda_(self) -> Array: ...
-    @property
-    def priors(self) -> Priors: ...
-
-
-class VariationalSolver(Protocol):
-    """Settings of a variational algorithm."""
-
-    name: ClassVar[str]
-    start: ClassVar[str]
-    """Name of the default start."""
-
-    def begin(
-        self, corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
-    ) -> VariationalRun: ...
-
-
 def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats:
     """Return phi (words x K) near the uniform distribution: gamma noise with a standard deviation of a third.
 
@@ -151,7 +187,7 @@ def plsa_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> 
     Maximum likelihood does not have this problem. `benchmarks/lda.py --variants` measures the difference.
     """
     model = Model(n_topics)
-    run = SCD().begin(model, corpus, *named_start("random", corpus, model, rng))
+    run = SCD().begin(FitProblem(model, corpus), *named_start("random", corpus, model, rng))
     yield run.theta, run.phi
     for _ in range(_START_ITERATIONS):
         if run.exhausted:
@@ -193,10 +229,8 @@ class _EvaluatedPosterior(NamedTuple):
     next_priors: Priors
 
 
-class _BatchRun:
+class _BatchRun(VariationalRun):
     """A fit by batch variational Bayes."""
-
-    exhausted = False
 
     def __init__(
         self, settings: Variational, corpus: MemoryCorpus, priors: Priors, lambda_: Array, expected: Array
