@@ -167,17 +167,17 @@ def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.M
 
 
 def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyseme.solvers.ascent import EMRun
+    from polyseme.data.disk import DiskSource
 
-    em_step, steps = EMRun._em_step, []
+    em_step, steps = DiskSource.em_step, []
 
-    def interrupted(self: Any, *arguments: Any) -> None:
+    def interrupted(self: Any, *arguments: Any) -> Any:
         steps.append(1)
         if len(steps) == 6:
             raise KeyboardInterrupt
-        em_step(self, *arguments)
+        return em_step(self, *arguments)
 
-    monkeypatch.setattr(EMRun, "_em_step", interrupted)
+    monkeypatch.setattr(DiskSource, "em_step", interrupted)
     result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
     assert result.exit_code == 130, result.output
     found = open_run(place / "run")

@@ -56,7 +56,7 @@ main()
 PHASES = {
     "reading": "polyseme.runs.documents:TextWriter.add:200",
     "sharding": "polyseme.data.shard_writer:write_shard:2",
-    "fitting": "polyseme.solvers.ascent:EMRun._em_step:9",
+    "fitting": "polyseme.data.disk:DiskSource.em_step:9",
     "folding": "polyseme.estimators.sharded:_fill:0",
     "writing": "polyseme.runs.documents:Pieces.replace:2",
 }

@@ -14,7 +14,7 @@ from polyseme.core.factors import align
 from polyseme.core.logistic_normal import Normal, Posterior, correlation, divergence, fit_normal, improved
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
-from polyseme.solvers.correlated import CorrelatedRun, start_point
+from polyseme.solvers.correlated import begin, start_point
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -179,7 +179,7 @@ def test_a_diagonal_covariance_means_independent_topics():
     theta, phi = (np.full((len(X), 16), 0.0), np.full((X.shape[1], 16), 0.0))
     theta[:, :3], phi[:, :3] = model.doc_topic_, model.components_.T
     full, diagonal = (
-        CorrelatedRun(source, start_point(source, theta, phi, 3, diagonal=True), diagonal=diagonal)
+        begin(source, start_point(source, theta, phi, 3, diagonal=True), diagonal=diagonal)
         for diagonal in (False, True)
     )
     assert full.report.bound == diagonal.report.bound

@@ -1,5 +1,7 @@
 """EM compared with its formulas: iterates, both formulations, the bound, the likelihood, the residual."""
 
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from polyseme.core.model import Model
+from polyseme.core.model import Model, Report
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import EM
+from polyseme.solvers import EM, AcceleratedEM
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint
 from polyseme.solvers.base import FitProblem
 
 
@@ -308,3 +311,108 @@ def test_nmf_and_em_have_the_same_fixed_points():
     run.advance()
     close(factors(run)[0], theta, 1e-8)
     close(factors(run)[1], phi, 1e-8)
+
+
+# accepting and rejecting points
+
+
+class Place:
+    """A point on a line, which a test can find alive or freed."""
+
+    def __init__(self, x):
+        self.x = x
+
+
+def ascent(values, *, extrapolate=False, compare=False):
+    """Return an ascent whose objectives are `values`, and how many of its points are alive in each evaluation.
+
+    A step is one unit long.
+    """
+    seen, alive, left = [], [], iter(values)
+
+    def evaluate(place):
+        seen.append(weakref.ref(place))
+        alive.append(sum(reference() is not None for reference in seen))
+        value = next(left)
+        return EvaluatedPoint(place, Report(value, value, 1.0), Place(place.x + 1))
+
+    def jump(extrapolation, step, last):
+        (x,) = extrapolation(np.array([float(step.x)]), np.array([float(last.x)]))
+        return Place(x)
+
+    return Ascent(evaluate, Place(0), jump if extrapolate else None, compare=compare), alive
+
+
+def test_without_extrapolation_every_step_is_accepted_and_old_points_are_freed_first():
+    run, alive = ascent([1.0, 3.0, 2.0, 2.0])
+    for objective in (3.0, 2.0, 2.0):
+        run.advance()
+        assert run.report.objective == objective
+    assert run.point.x == 3
+    assert not run.exhausted
+    assert alive == [1, 1, 1, 1]
+
+
+def test_a_point_with_an_equal_objective_is_accepted_and_one_with_a_lower_objective_is_rejected():
+    run, alive = ascent([1.0, 1.0, 1.0, 0.5, 2.0], extrapolate=True)
+    positions = []
+    for _ in range(4):
+        run.advance()
+        positions.append(run.point.x)
+        assert not run.exhausted
+    assert positions == [1, 2.5, 2.5, 3.5]  # a plain step; one of size 0.5; a rejected one; a plain one
+    assert run.report.objective == 2.0
+    assert run._momentum.size == pytest.approx(0.5 * 1.1 * 0.6)
+    assert max(alive) == 2
+
+
+@pytest.mark.parametrize("options", [{"extrapolate": True}, {"compare": True}], ids=repr)
+def test_a_plain_step_that_lowers_the_objective_ends_the_ascent(options):
+    run, _ = ascent([1.0, 0.5], **options)
+    run.advance()
+    assert run.exhausted
+    assert (run.point.x, run.report.objective) == (0, 1.0)
+
+
+def live_points(solver, iterations):
+    """Return how many of the points of a fit of PLSA are alive at the end of each step of EM."""
+    theta, phi = oracles.random_factors(1, 40, 25, 4)
+    corpus = MemoryCorpus(as_counts(sp.csr_array(oracles.random_counts(0, 40, 25)), np.dtype(np.float64)))
+    em_step, arrays, alive = corpus.em_step, [], []
+
+    def counted(*arguments):
+        result = em_step(*arguments)
+        arrays.append(weakref.ref(result.next_theta))
+        alive.append(sum(reference() is not None for reference in arrays))
+        return result
+
+    corpus.em_step = counted
+    run = solver.begin(FitProblem(Model(4), corpus), padded(theta, np.float64), padded(phi.T, np.float64))
+    for _ in range(iterations):
+        run.advance()
+    return alive
+
+
+def test_em_keeps_a_point_and_its_step_only():
+    assert live_points(EM(), 5) == [1, 2, 2, 2, 2, 2]
+    assert max(live_points(AcceleratedEM(), 8)) == 3  # and the last step
+
+
+@pytest.mark.parametrize("solver", [EM(), AcceleratedEM()], ids=repr)
+def test_a_run_resumes_from_each_of_its_snapshots_to_the_same_bits(solver):
+    theta, phi = oracles.random_factors(5, 30, 20, 4)
+    corpus = MemoryCorpus(as_counts(oracles.random_counts(6, 30, 20), np.dtype(np.float64)))
+    problem = FitProblem(Model(4), corpus)
+    run = solver.begin(problem, padded(theta, np.float64), padded(phi.T, np.float64))
+    states = [run.snapshot()]
+    for _ in range(20):
+        run.advance()
+        states.append(run.snapshot())
+    assert ("last" in states[0].docs, "last" in states[-1].docs) == (False, solver == AcceleratedEM())
+    for done, state in enumerate(states):
+        resumed = solver.resume(problem, state)
+        for _ in range(20 - done):
+            resumed.advance()
+        assert resumed.report == run.report
+        assert np.array_equal(resumed.theta, run.theta)
+        assert np.array_equal(resumed.phi, run.phi)

@@ -184,11 +184,10 @@ def test_a_plain_step_never_decreases_the_bound(kinds, doc_steps, refresh, weigh
     weights = np.random.default_rng(4).integers(1, 4, len(X)).astype(np.float64) if weighted else None
     solver = Variational(doc_steps=doc_steps, refresh=refresh, extrapolate=False)
     run = begun(solver, kinds=kinds, weights=weights)
-    point, bounds = run._good, [run._good.bound]
+    step, bounds = run._ascent.step, [run._ascent.report.bound]
     for _ in range(80):
-        run._iteration += 1
-        point = run._evaluate(point.next_lambda, point.next_expected, point.next_priors)
-        bounds.append(point.bound)
+        point, report, step = run._ascent._evaluate(step)
+        bounds.append(report.bound)
     assert (np.diff(bounds) / np.abs(bounds[1:])).min() >= -1e-12
     assert bounds[-1] > bounds[0]
     learned = [prior.learned for prior in point.priors]
@@ -213,8 +212,7 @@ def test_the_bound_of_a_run_includes_weights_and_learned_priors():
     weights = np.random.default_rng(5).uniform(0.5, 2, len(X))
     run = begun(Variational(refresh=0, extrapolate=False), weights=weights, kinds=(ASYMMETRIC, SYMMETRIC))
     for _ in range(15):
-        before = run._good
-        expected = before.next_expected[:, :4].copy()
+        expected = run._ascent.step.expected[:, :4].copy()
         run.advance()
     alpha, eta = run.priors.alpha.values, run.priors.eta.values
     lambda_, gamma = run.lambda_[:, :4].T, alpha + expected

@@ -19,6 +19,7 @@ from polyseme.kernels.threads import effective_threads
 from polyseme.solvers.base import best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.correlated import CorrelatedRun, start_point
+from polyseme.solvers.correlated import begin as begin_run
 from polyseme.solvers.initialize import STARTS, given_pair, named_start
 from polyseme.solvers.variational import number_of_documents
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
@@ -247,6 +248,6 @@ class CorrelatedTopicModel(TopicEstimator):
                     theta, phi = fitted_factors(corpus, K, rng)
                 else:
                     theta, phi = named_start(self.init, corpus, Model(K), rng)
-                return CorrelatedRun(corpus, start_point(corpus, theta, phi, K, diagonal=diagonal), diagonal=diagonal)
+                return begin_run(corpus, start_point(corpus, theta, phi, K, diagonal=diagonal), diagonal=diagonal)
 
             yield begin

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from polyseme.core.model import Report
 from polyseme.kernels import Array
 from polyseme.solvers.base import FitProblem, Iterative, Progress, Requirement, Snapshot, Solver, SolverRun
 
@@ -42,7 +44,7 @@ class EM(Solver):
         return EMRun(problem, theta, phi)
 
     def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
-        return EMRun(problem, state.docs["theta"], state.words["phi"])
+        return EMRun.resumed(problem, state)
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,10 @@ class AcceleratedEM(Solver):
     resumable: ClassVar[bool] = True
 
     def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
-        return AcceleratedRun(problem, theta, phi)
+        return EMRun(problem, theta, phi, extrapolate=True)
 
     def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
-        return AcceleratedRun.resumed(problem, state)
+        return EMRun.resumed(problem, state, extrapolate=True)
 
 
 @dataclass(frozen=True)
@@ -115,137 +117,128 @@ class Momentum:
         self.size, self.plain = numbers["size"], bool(numbers["plain"])
 
 
-class EMRun(SolverRun):
-    """A fit by plain EM. `step` is the point of the next iteration: EM(theta), EM(phi)."""
+P = TypeVar("P")
 
-    step: tuple[Any, Any]
 
-    def __init__(self, problem: FitProblem, theta: Any, phi: Any) -> None:
-        self.model, self._corpus = problem
-        self._em_step(theta, phi)
+class EvaluatedPoint(NamedTuple, Generic[P]):
+    """A point, its report, and the step from it."""
+
+    point: P
+    report: Progress
+    step: P
+
+
+Extrapolate = Callable[[Extrapolation, P, P], P]
+"""Function of an extrapolation, a step and the step before it, which returns the point to evaluate."""
+
+
+def extrapolate_arrays(normalize: Callable[..., P]) -> Extrapolate[P]:
+    """Return a function that extrapolates each array of a point and calls `normalize` with the arrays.
+
+    A step that is not extrapolated is returned as it is.
+    """
+
+    def extrapolate(extrapolation: Extrapolation, step: Any, last: Any) -> P:
+        return step if extrapolation.size == 0 else normalize(*map(extrapolation, step, last))
+
+    return extrapolate
+
+
+class Ascent(Iterative, Generic[P]):
+    """A fit by steps that increase the objective, with or without extrapolation.
+
+    evaluate : returns the report at a point and the step from there.
+    extrapolate : returns the point to evaluate next. None: the step itself.
+    compare : whether a point with a lower objective is rejected; always so with `extrapolate`. Otherwise every step is
+        accepted, and the old point is freed before the evaluation of the next one allocates memory.
+    """
+
+    _current: EvaluatedPoint[P]
+
+    def __init__(
+        self,
+        evaluate: Callable[[P], EvaluatedPoint[P]],
+        start: P,
+        extrapolate: Extrapolate[P] | None = None,
+        *,
+        compare: bool = False,
+    ) -> None:
+        self._evaluate = evaluate
+        self._extrapolate = extrapolate
+        self._compare = compare or extrapolate is not None
+        self._momentum = Momentum(extrapolate is not None, keep=0.5)
+        self._accept(evaluate(start))
+        self._last_step = self.step if extrapolate is not None else None
 
     @property
-    def theta(self) -> Any:
-        return self._point[0]
+    def point(self) -> P:
+        """Return the point that the report describes."""
+        return self._current.point
 
     @property
-    def phi(self) -> Any:
-        return self._point[1]
+    def step(self) -> P:
+        """Return the step from the point."""
+        return self._current.step
 
     def advance(self) -> None:
-        self._point = self.step  # frees the old point before the sweep allocates memory
-        self._em_step(*self.step)
+        step = self.step
+        point = step
+        if self._extrapolate is not None:
+            assert self._last_step is not None
+            point = self._extrapolate(self._momentum.extrapolation, step, self._last_step)
+        if not self._compare:
+            self._current = self._current._replace(point=step)  # frees the old point
+        tried = self._evaluate(point)
+        if not self._compare or tried.report.objective >= self.report.objective:
+            self._momentum.succeeded()
+            self._accept(tried)
+            if self._extrapolate is not None:
+                self._last_step = step
+        elif self._momentum.plain:
+            self.exhausted = True  # only rounding can make a plain step decrease the objective
+        else:
+            self._momentum.failed()
 
-    def snapshot(self) -> Snapshot:
-        return Snapshot({"theta": self.theta}, {"phi": self.phi}, {})
-
-    def _em_step(self, theta: Any, phi: Any) -> None:
-        """Set the report at (theta, phi), and the step from there."""
-        result = self._corpus.em_step(self.model, theta, phi)
-        self._point, self.step = (result.theta, result.phi), (result.next_theta, result.next_phi)
-        self.report = result.report
+    def _accept(self, evaluated: EvaluatedPoint[P]) -> None:
+        self._current, self.report = evaluated, evaluated.report
 
 
-class AcceleratedRun(SolverRun):
-    """A fit by EM with extrapolation."""
+class EMRun(Ascent[tuple[Any, Any]], SolverRun):
+    """A fit of theta and phi by EM, with or without extrapolation."""
 
-    def __init__(self, problem: FitProblem, theta: Any, phi: Any) -> None:
-        self.model = problem.model
-        self._problem = problem
-        self._momentum = Momentum(keep=0.5)
-        self._good = EMRun(problem, theta, phi)
-        self._last_step = self._good.step
-        self.report = self._good.report
+    report: Report
+
+    def __init__(self, problem: FitProblem, theta: Any, phi: Any, *, extrapolate: bool = False) -> None:
+        self.model, corpus = problem
+        combine = partial(corpus.extrapolate, self.model) if extrapolate else None
+        super().__init__(partial(_em_step, problem), (theta, phi), combine)
 
     @classmethod
-    def resumed(cls, problem: FitProblem, state: Snapshot) -> AcceleratedRun:
+    def resumed(cls, problem: FitProblem, state: Snapshot, *, extrapolate: bool = False) -> EMRun:
         """Return the run that made a snapshot."""
-        run = cls(problem, state.docs["theta"], state.words["phi"])
+        run = cls(problem, state.docs["theta"], state.words["phi"], extrapolate=extrapolate)
         if "last" in state.docs:
             run._last_step = state.docs["last"], state.words["last"]
         run._momentum.restore(state.numbers)
         run.exhausted = bool(state.numbers["exhausted"])
         return run
 
-    def snapshot(self) -> Snapshot:
-        docs, words = {"theta": self.theta}, {"phi": self.phi}
-        if self._last_step is not self._good.step:
-            docs["last"], words["last"] = self._last_step
-        return Snapshot(docs, words, {**self._momentum.numbers, "exhausted": float(self.exhausted)})
-
     @property
     def theta(self) -> Any:
-        return self._good.theta
+        return self.point[0]
 
     @property
     def phi(self) -> Any:
-        return self._good.phi
+        return self.point[1]
 
-    def advance(self) -> None:
-        corpus = self._problem.corpus
-        point = corpus.extrapolate(self.model, self._momentum.extrapolation, self._good.step, self._last_step)
-        tried = EMRun(self._problem, *point)
-        if tried.report.objective >= self.report.objective:
-            self._momentum.succeeded()
-            self._last_step = self._good.step
-            self._good, self.report = tried, tried.report
-        elif self._momentum.plain:
-            self.exhausted = True
-        else:
-            self._momentum.failed()
+    def snapshot(self) -> Snapshot:
+        docs, words = {"theta": self.theta}, {"phi": self.phi}
+        if self._last_step is not None and self._last_step is not self.step:
+            docs["last"], words["last"] = self._last_step
+        return Snapshot(docs, words, {**self._momentum.numbers, "exhausted": float(self.exhausted)})
 
 
-P = TypeVar("P", bound=tuple[Any, ...])
-
-
-class EvaluatedPoint(NamedTuple):
-    """A point, its report, and the step from it."""
-
-    point: Any
-    report: Progress
-    step: Any
-
-
-class PointRun(Iterative, Generic[P]):
-    """A fit of a model whose parameters are any tuple of arrays.
-
-    evaluate : returns the report at a point and the step from there, which must not decrease the objective.
-    normalized : normalizes an extrapolated point. None: no extrapolation.
-    """
-
-    def __init__(
-        self,
-        evaluate: Callable[[P], EvaluatedPoint],
-        start: P,
-        normalized: Callable[[P], P] | None = None,
-    ) -> None:
-        self._evaluate = evaluate
-        self._normalized = normalized
-        self._momentum = Momentum(normalized is not None, keep=0.5)
-        self._good = evaluate(start)
-        self._last_step: P = self._good.step
-        self.report = self._good.report
-
-    @property
-    def point(self) -> P:
-        """Return the point that the report describes."""
-        return self._good.point
-
-    def advance(self) -> None:
-        step: P = self._good.step
-        plain = self._momentum.plain or self._normalized is None
-        tried = self._evaluate(step if plain else self._extrapolated(step))
-        if self._normalized is None or tried.report.objective >= self.report.objective:
-            self._momentum.succeeded()
-            self._last_step = step
-            self._good, self.report = tried, tried.report
-        elif self._momentum.plain:
-            self.exhausted = True
-        else:
-            self._momentum.failed()
-
-    def _extrapolated(self, step: P) -> P:
-        assert self._normalized is not None
-        arrays = (self._momentum.extrapolate(new, old) for new, old in zip(step, self._last_step, strict=True))
-        kind: Callable[..., P] = getattr(type(step), "_make", type(step))
-        return self._normalized(kind(arrays))
+def _em_step(problem: FitProblem, point: tuple[Any, Any]) -> EvaluatedPoint[tuple[Any, Any]]:
+    """Return the report at (theta, phi) and the step of EM from there."""
+    result = problem.corpus.em_step(problem.model, *point)
+    return EvaluatedPoint((result.theta, result.phi), result.report, (result.next_theta, result.next_phi))

@@ -33,7 +33,7 @@ from polyseme.core.logistic_normal import (
 )
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Array, Floats, em_words
-from polyseme.solvers.base import Iterative
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint
 from polyseme.solvers.variational import BoundReport
 
 _START_VARIANCE = 0.1
@@ -63,36 +63,35 @@ def prior_weights(corpus: MemoryCorpus) -> Floats:
     return np.asarray(np.where(corpus.totals > 0, weights, 0.0))
 
 
-class CorrelatedRun(Iterative):
-    """A fit of the correlated topic model. The report describes `point`."""
+CorrelatedRun = Ascent[CorrelatedPoint]
 
-    report: BoundReport
 
-    def __init__(self, corpus: MemoryCorpus, start: CorrelatedPoint, *, diagonal: bool) -> None:
+def begin(corpus: MemoryCorpus, start: CorrelatedPoint, *, diagonal: bool) -> CorrelatedRun:
+    """Start a fit of the correlated topic model."""
+    return Ascent(_Evaluation(corpus, diagonal), start)
+
+
+class _Evaluation:
+    """Function that evaluates the points of a fit, one after the other. It has no extrapolation."""
+
+    def __init__(self, corpus: MemoryCorpus, diagonal: bool) -> None:
         self._corpus, self._diagonal = corpus, diagonal
         self._weights = prior_weights(corpus)
-        bound, self._step = self._evaluate(start)
-        self.point = start
-        self.report = BoundReport(bound / corpus.tokens, float("inf"))
+        self._last_bound = float("-inf")
 
-    def advance(self) -> None:
-        point = self._step
-        bound, step = self._evaluate(point)
-        value = bound / self._corpus.tokens
-        self.point, self._step = point, step
-        self.report = BoundReport(value, value - self.report.bound)
-
-    def _evaluate(self, point: CorrelatedPoint) -> tuple[float, CorrelatedPoint]:
-        """Return the bound at a point, and the step from there."""
+    def __call__(self, point: CorrelatedPoint) -> EvaluatedPoint[CorrelatedPoint]:
+        """Return the bound at a point, its difference to the last bound, and the step from there."""
         corpus, (posterior, prior, phi) = self._corpus, point
         A, row_max = operand(posterior, phi.dtype, phi.shape[1])
         swept = corpus.sweep(A, phi)
         parts = swept.logs + corpus.totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
-        bound = float((parts * self._weights)[self._weights > 0].sum())
+        bound = float((parts * self._weights)[self._weights > 0].sum()) / corpus.tokens
         K = prior.mean.size
         expected = np.multiply(A[:, :K], swept.row_sums[:, :K], dtype=np.float64)
         next_posterior = improved(posterior, expected, corpus.totals, prior, n_threads=corpus.n_threads)
         ones = np.ones(phi.shape[1])
         next_phi, _ = em_words(phi, swept.word_sums, ones, corpus.word_totals, n_threads=corpus.n_threads)
         next_prior = fit_normal(next_posterior, self._weights, diagonal=self._diagonal)
-        return bound, CorrelatedPoint(next_posterior, next_prior, next_phi)
+        report = BoundReport(bound, bound - self._last_bound)
+        self._last_bound = bound
+        return EvaluatedPoint(point, report, CorrelatedPoint(next_posterior, next_prior, next_phi))

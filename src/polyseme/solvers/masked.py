@@ -18,7 +18,7 @@ from polyseme.core.holdout import Mask
 from polyseme.core.model import Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Array, Floats, inner
-from polyseme.solvers.ascent import EvaluatedPoint, PointRun
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 from polyseme.solvers.base import FitEnd, advance_to_end
 from polyseme.solvers.coordinate import column_sums, duality_gap, from_plsa
 
@@ -32,21 +32,21 @@ class MaskedPoint(NamedTuple):
 
 def fit_seen(
     corpus: MemoryCorpus, mask: Mask, theta: Array, phi: Array, *, max_iter: int, tol: float, extrapolate: bool = True
-) -> FitEnd[PointRun[MaskedPoint]] | None:
+) -> FitEnd[Ascent[MaskedPoint]] | None:
     """Fit counts without their hidden entries, from P(z|d) and P(w|z) (both padded)."""
     start = MaskedPoint(*from_plsa(corpus, theta, phi))
     return advance_to_end(
-        lambda: PointRun(_evaluator(corpus, mask), start, _normalized if extrapolate else None),
+        lambda: Ascent(_evaluator(corpus, mask), start, extrapolate_arrays(_normalized) if extrapolate else None),
         max_iter=max_iter,
         tol=tol,
         listeners=[],
     )
 
 
-def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[MaskedPoint], EvaluatedPoint]:
-    """Return the function that evaluates a point (see `PointRun`)."""
+def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[MaskedPoint], EvaluatedPoint[MaskedPoint]]:
+    """Return the function that evaluates a point (see `Ascent`)."""
 
-    def evaluate(point: MaskedPoint) -> EvaluatedPoint:
+    def evaluate(point: MaskedPoint) -> EvaluatedPoint[MaskedPoint]:
         docs, words = point
         row_sums, doc_logs = corpus.rows_and_logs(docs, words)
         over_words = column_sums(words) - mask.sums_over_words(words)
@@ -63,8 +63,7 @@ def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[MaskedPoint], Eval
             (logs - inner(corpus.totals[filled], np.log(expected[filled]))) / corpus.tokens,
             max(float(doc_gain.sum() + word_gain.sum()), 0.0) / corpus.tokens,
         )
-        step = MaskedPoint(next_docs, _improved(words, word_sums, over_docs))
-        return EvaluatedPoint(point, report, _normalized(step))
+        return EvaluatedPoint(point, report, _normalized(next_docs, _improved(words, word_sums, over_docs)))
 
     return evaluate
 
@@ -75,9 +74,8 @@ def _improved(factor: Array, sums: Array, denominators: Floats) -> Array:
     return new.astype(factor.dtype)
 
 
-def _normalized(point: tuple[Array, ...]) -> MaskedPoint:
+def _normalized(docs: Array, words: Array) -> MaskedPoint:
     """Return factors with the same product, and columns of words that sum to one."""
-    docs, words = point
     sums = column_sums(words)
     scale = np.where(sums > 0, sums, 1).astype(words.dtype)
     return MaskedPoint(docs * scale, words / scale)

@@ -48,7 +48,7 @@ class Tempered(Solver):
         return EMRun(_at(problem, self.beta), theta, phi)
 
     def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
-        return EMRun(_at(problem, self.beta), state.docs["theta"], state.words["phi"])
+        return EMRun.resumed(_at(problem, self.beta), state)
 
 
 @dataclass(frozen=True)

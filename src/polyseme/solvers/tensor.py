@@ -11,6 +11,7 @@ S. Zafeiriou and M. Petrou. Nonnegative tensor factorization as an alternative C
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -19,14 +20,14 @@ from polyseme.core.fold_in import MAX_STEPS, TOLERANCE
 from polyseme.core.model import Report
 from polyseme.data.tensor import TensorCounts, new_tuples, operand, row_max
 from polyseme.kernels import Array, Floats, SparseCounts, em_words, padded, padded_width
-from polyseme.solvers.ascent import EvaluatedPoint, PointRun
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 
 _NUMBERS_AT_ONCE = 1 << 22
 
 TensorPoint = tuple[Array, ...]
 """P(z) (width numbers, float64), then P(item|z) of every mode (items x width)."""
 
-TensorRun = PointRun[TensorPoint]
+TensorRun = Ascent[TensorPoint]
 
 
 def random_start(corpus: TensorCounts, n_topics: int, rng: np.random.Generator) -> TensorPoint:
@@ -45,7 +46,7 @@ def padded_point(weights: Floats, factors: list[Floats], dtype: np.dtype[np.floa
     return (wide, *(padded(factor, dtype) for factor in factors))
 
 
-def evaluate(corpus: TensorCounts, point: TensorPoint) -> EvaluatedPoint:
+def evaluate(corpus: TensorCounts, point: TensorPoint) -> EvaluatedPoint[TensorPoint]:
     """Run the E-step at a point and the M-step from there: P(z) ∝ n_z and P(i|z) ∝ n_iz, from the same posterior.
 
     The residual adds a bound on the gain from P(i|z) of each mode (as for words in PLSA, with u_z = N P(z); entries
@@ -70,15 +71,14 @@ def evaluate(corpus: TensorCounts, point: TensorPoint) -> EvaluatedPoint:
     return EvaluatedPoint(point, Report(value, value, residual), (by_topic / by_topic.sum(), *step))
 
 
-def normalized(point: TensorPoint) -> TensorPoint:
+def normalized(weights: Floats, *factors: Array) -> TensorPoint:
     """Return the point with distributions that sum to one."""
-    weights, *factors = point
     return (weights / weights.sum(), *(normalize_columns(factor) for factor in factors))
 
 
 def begin(corpus: TensorCounts, start: TensorPoint, *, extrapolate: bool) -> TensorRun:
     """Start a fit of a tensor."""
-    return PointRun(lambda point: evaluate(corpus, point), start, normalized if extrapolate else None)
+    return Ascent(partial(evaluate, corpus), start, extrapolate_arrays(normalized) if extrapolate else None)
 
 
 def fold_in(corpus: TensorCounts, mode: int, weights: Floats, factors: list[Array], *, n_threads: int) -> Array:

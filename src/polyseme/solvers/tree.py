@@ -22,6 +22,7 @@ E. Gaussier, C. Goutte, K. Popat and F. Chen. A hierarchical model for clusterin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from polyseme.core.tree import Tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, em_words, padded, padded_width, single_threaded_blas, weighted_sum
-from polyseme.solvers.ascent import EvaluatedPoint, PointRun
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 from polyseme.solvers.base import advance_to_end
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.early_stopping import without_tokens
@@ -94,7 +95,7 @@ class TreePoint(NamedTuple):
     """P(node|leaf), width of the leaves x width of the nodes; zero for nodes that are not on the path."""
 
 
-TreeRun = PointRun[TreePoint]
+TreeRun = Ascent[TreePoint]
 
 
 def leaf_topics(point: TreePoint) -> Array:
@@ -103,7 +104,7 @@ def leaf_topics(point: TreePoint) -> Array:
         return point.node_word @ point.leaf_node.astype(point.node_word.dtype).T
 
 
-def evaluate(corpus: MemoryCorpus, n_leaves: int, point: TreePoint) -> EvaluatedPoint:
+def evaluate(corpus: MemoryCorpus, n_leaves: int, point: TreePoint) -> EvaluatedPoint[TreePoint]:
     """Run the E-step at a point and the M-step from there.
 
     The residual adds three bounds: those of theta and P(w|v) as in PLSA, with the nodes as topics, and, by Jensen's
@@ -128,17 +129,15 @@ def evaluate(corpus: MemoryCorpus, n_leaves: int, point: TreePoint) -> Evaluated
     )
 
 
-def normalized(point: TreePoint) -> TreePoint:
+def normalized(theta: Array, node_word: Array, leaf_node: Floats) -> TreePoint:
     """Return the point with distributions that sum to one."""
-    return TreePoint(
-        *(f(factor) for f, factor in zip((normalize_rows, normalize_columns, normalize_rows), point, strict=True))
-    )
+    return TreePoint(normalize_rows(theta), normalize_columns(node_word), normalize_rows(leaf_node))
 
 
 def begin(corpus: MemoryCorpus, tree: Tree, start: TreePoint, *, extrapolate: bool) -> TreeRun:
     """Start a fit of a tree."""
-    n_leaves = len(tree.leaves)
-    return PointRun(lambda point: evaluate(corpus, n_leaves, point), start, normalized if extrapolate else None)
+    step = partial(evaluate, corpus, len(tree.leaves))
+    return Ascent(step, start, extrapolate_arrays(normalized) if extrapolate else None)
 
 
 def random_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> TreePoint:

@@ -37,7 +37,7 @@ from polyseme.core.model import Model
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, inner
-from polyseme.solvers.ascent import Momentum
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Extrapolation
 from polyseme.solvers.base import FitProblem, Iterative
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.initialize import named_start
@@ -218,15 +218,23 @@ def number_of_documents(corpus: MemoryCorpus) -> float:
     return float(corpus.counts.n_docs if corpus.weights is None else corpus.weights.sum())
 
 
-class _EvaluatedPosterior(NamedTuple):
-    """A point, its bound, and the step from it."""
+class _TopicPoint(NamedTuple):
+    """Parameters of a fit, and what their evaluation starts from."""
 
     lambda_: Array
     priors: Priors
-    bound: float
-    next_lambda: Array
-    next_expected: Array
-    next_priors: Priors
+    expected: Array | None
+    """Expected counts of the documents, from which their steps start. None after the evaluation, to free memory."""
+    bounds: tuple[float, ...]
+    """Bounds of the last accepted points before this one, at most one for each iteration of a period."""
+
+
+def _extrapolated(extrapolation: Extrapolation, step: _TopicPoint, last: _TopicPoint) -> _TopicPoint:
+    assert step.expected is not None
+    assert last.expected is not None
+    return step._replace(
+        lambda_=extrapolation(step.lambda_, last.lambda_), expected=extrapolation(step.expected, last.expected)
+    )
 
 
 class _BatchRun(VariationalRun):
@@ -235,51 +243,46 @@ class _BatchRun(VariationalRun):
     def __init__(
         self, settings: Variational, corpus: MemoryCorpus, priors: Priors, lambda_: Array, expected: Array
     ) -> None:
-        self._settings, self._corpus = settings, corpus
-        self._momentum = Momentum(settings.extrapolate, keep=0.5)
-        self._iteration = 0
-        self._good = self._evaluate(lambda_, expected, priors)
-        self._last = self._good.next_lambda, self._good.next_expected
-        self._bounds = [self._good.bound]
-        self.report = self._reported()
+        self._tokens = corpus.tokens
+        self._ascent = Ascent(
+            _BatchEvaluation(settings, corpus),
+            _TopicPoint(lambda_, priors, expected, ()),
+            _extrapolated if settings.extrapolate else None,
+            compare=True,
+        )
+        self._set_report()
 
     @property
     def lambda_(self) -> Array:
-        return self._good.lambda_
+        return self._ascent.point.lambda_
 
     @property
     def priors(self) -> Priors:
-        return self._good.priors
+        return self._ascent.point.priors
 
     def advance(self) -> None:
-        self._iteration += 1
-        good = self._good
-        tried = self._evaluate(
-            self._momentum.extrapolate(good.next_lambda, self._last[0]),
-            self._momentum.extrapolate(good.next_expected, self._last[1]),
-            good.next_priors,
-        )
-        if tried.bound >= good.bound:
-            self._momentum.succeeded()
-            self._last, self._good = (good.next_lambda, good.next_expected), tried
-            if self.priors.learned and self._iteration <= _HOLD:
-                self._bounds.clear()
-            self._bounds.append(tried.bound)
-            self.report = self._reported()
-        elif self._momentum.plain:
-            self.exhausted = True  # only rounding can make a plain step decrease the bound
-        else:
-            self._momentum.failed()
+        self._ascent.advance()
+        self.exhausted = self._ascent.exhausted
+        self._set_report()
 
-    def _reported(self) -> BoundReport:
-        """Return the report. The gain is the mean over the iterations since the last start from uniform weights."""
-        period = max(1, self._settings.refresh)
-        gain = (self._bounds[-1] - self._bounds[-1 - period]) / period if len(self._bounds) > period else float("inf")
-        return BoundReport(self._bounds[-1] / self._corpus.tokens, gain / self._corpus.tokens)
+    def _set_report(self) -> None:
+        """Set the report per token. The ascent compares sums, because a division can round two sums to one number."""
+        total = self._ascent.report
+        self.report = BoundReport(total.objective / self._tokens, total.residual / self._tokens)
 
-    def _evaluate(self, lambda_: Array, expected: Array, priors: Priors) -> _EvaluatedPosterior:
+
+class _BatchEvaluation:
+    """Function that evaluates the points of a fit, one in each iteration."""
+
+    def __init__(self, settings: Variational, corpus: MemoryCorpus) -> None:
+        self._settings, self._corpus = settings, corpus
+        self._iteration = -1
+
+    def __call__(self, point: _TopicPoint) -> EvaluatedPoint[_TopicPoint]:
         """Improve the documents (in place, in `expected`), and evaluate the point with them."""
-        corpus = self._corpus
+        self._iteration += 1
+        corpus, (lambda_, priors, expected, bounds) = self._corpus, point
+        assert expected is not None
         alpha, eta = priors.alpha.values, priors.eta.values
         sums = topic_sums(lambda_, alpha.size)
         words = word_operands(lambda_, eta, sums, n_threads=corpus.n_threads)
@@ -301,9 +304,20 @@ class _BatchRun(VariationalRun):
         next_lambda = np.multiply(words.operand, swept.word_sums, out=swept.word_sums)
         next_lambda += next_priors.eta.values[:, np.newaxis]
         next_expected = np.multiply(docs.operand, swept.row_sums, out=swept.row_sums)
-        return _EvaluatedPosterior(
-            lambda_, priors, bound, next_lambda.astype(lambda_.dtype), next_expected, next_priors
-        )
+        bounds = (*(() if priors.learned and self._iteration <= _HOLD else bounds), bound)
+        step = _TopicPoint(next_lambda.astype(lambda_.dtype), next_priors, next_expected, bounds[-self._period :])
+        return EvaluatedPoint(point._replace(expected=None), BoundReport(bound, self._gain(bounds)), step)
+
+    @property
+    def _period(self) -> int:
+        """Return the number of iterations between two starts of the documents from uniform weights."""
+        return max(1, self._settings.refresh)
+
+    def _gain(self, bounds: tuple[float, ...]) -> float:
+        """Return the mean increase of the bound over the last period; infinity before its end."""
+        if len(bounds) <= self._period:
+            return float("inf")
+        return (bounds[-1] - bounds[-1 - self._period]) / self._period
 
     def _improved(
         self, words: TopicPosteriors, alpha: Floats, expected: Array, steps: int, tol: float
