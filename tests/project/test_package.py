@@ -46,7 +46,7 @@ def test_every_dependency_has_a_lowest_version_that_can_be_tested():
 
 @pytest.mark.slow
 def test_the_wheel_works_alone(tmp_path):
-    pytest.importorskip("build", reason="the package check needs the dependency group package")
+    pytest.importorskip("build", minversion="1.0", reason="the package check needs the dependency group package")
     command = [sys.executable, str(ROOT / "tools" / "check_package.py"), "--output", str(tmp_path), sys.executable]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -254,11 +254,11 @@ def test_the_tokens_of_a_topic_that_is_split_are_expected_counts(six, settings, 
 def test_the_planted_number_is_found(kind, monkeypatch):
     """The table of benchmarks/planted_topics.py: within 20% in at least 80% of the runs."""
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
-    from planted_topics import judged
+    from planted_topics import select
 
     cases = (
         [(1, seed) for seed in range(5)] if kind == "unigram" else [(k, s) for k in (5, 10, 20, 40) for s in range(5)]
     )
-    chosen = [judged(kind, k, seed)[0].chosen for k, seed in cases]
+    chosen = [select(kind, k, seed)[0].chosen for k, seed in cases]
     good = [abs(number - k) <= 0.2 * k for number, (k, _) in zip(chosen, cases, strict=True)]
     assert np.mean(good) >= (1.0 if kind == "unigram" else 0.8), chosen
