@@ -25,10 +25,10 @@ from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
-from polyseme.kernels.threads import effective_threads
 from polyseme.selection.cross_validation import scores_of_probabilities
 from polyseme.solvers import EM, FitProblem, HeldOutTempered
 from polyseme.solvers.initialize import named_start
+from polyseme.utils import effective_threads
 
 DATA = {"ap": ("Associated Press", AP), "newsgroups": ("20 Newsgroups", NEWSGROUPS)}
 SMOOTHING, TOL = 0.01, 1e-2

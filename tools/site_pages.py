@@ -56,7 +56,8 @@ def reexported(module: str) -> list[str]:
     path = ROOT / "src" / Path(*module.split(".")) / "__init__.py"
     body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
     names: list[str] = []
-    for node in [inner for node in body for inner in (node.body if isinstance(node, ast.If) else [node])]:
+    statements = [inner for node in body for inner in (node.body if isinstance(node, ast.If) else [node])]
+    for node in statements:
         if isinstance(node, ast.ImportFrom):
             names += [alias.name for alias in node.names if alias.name == alias.asname]
             names += reexported(node.module or "") if node.names[0].name == "*" else []

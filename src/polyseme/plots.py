@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polyseme.core.factors import normalize_rows
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.estimators.tables import column_words, words_of_model
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics import distances, shown_words
 from polyseme.metrics.distances import classical_scaling
 from polyseme.simplex import SimplexDecomposition, lower

@@ -1,4 +1,4 @@
-"""Checks of parameters that estimators, solvers and functions share.
+"""Checks of parameters that estimators, solvers and functions share, and the number of threads.
 
 Every `check_*` function takes the name of the parameter and its value, returns the value in its final type, and raises
 InputError with the name, the condition and the value if the condition does not hold.
@@ -6,11 +6,15 @@ InputError with the name, the condition and the value if the condition does not 
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.utils import check_random_state
+from threadpoolctl import ThreadpoolController
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array
@@ -109,3 +113,48 @@ def check_range(name: str, values: Array, dtype: np.dtype[Any]) -> None:
 
 def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def effective_threads(n_jobs: int | None) -> int:
+    """Return the number of threads for `n_jobs`.
+
+    None gives the number of cores of this process (affinity and cgroup limits, as counted by joblib), but no more than
+    OpenMP would use (OMP_NUM_THREADS, `threadpool_limits`, `inner_max_num_threads` of joblib). A negative number counts
+    back from there, as in scikit-learn. A positive number is used as given, up to four times the number of cores: more
+    threads cost memory without a gain, and results do not depend on their number.
+    """
+    if n_jobs == 1:
+        return 1
+    cores = usable_cores()
+    if n_jobs is not None and n_jobs > 0:
+        return min(n_jobs, 4 * cores)
+    usable = min(cores, openmp_threads() or cores)
+    return usable if n_jobs is None else max(1, usable + 1 + n_jobs)
+
+
+def usable_cores() -> int:
+    """Return the number of cores this process may use (affinity, cgroup and LOKY_MAX_CPU_COUNT)."""
+    affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return _count_cores(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+def openmp_threads() -> int | None:
+    """Return the number of threads OpenMP would use, or None if scikit-learn was built without OpenMP.
+
+    The number reflects OMP_NUM_THREADS, `threadpool_limits` of threadpoolctl and `inner_max_num_threads` of joblib.
+    """
+    import sklearn  # noqa: F401, loads the OpenMP library whose limits are read
+
+    return min((library.get_num_threads() for library in _openmp_libraries()), default=None)
+
+
+@cache
+def _openmp_libraries() -> list[Any]:
+    """Return the loaded OpenMP libraries. Cached, because the search takes milliseconds."""
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "openmp"]
+
+
+@cache
+def _count_cores(affinity: frozenset[int] | None, limit: str | None) -> int:
+    """Return the count of joblib, cached because it opens files, which is slow compared with a small fit."""
+    return int(joblib.cpu_count())

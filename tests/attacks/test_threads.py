@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from polyseme import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, TensorPLSA, _kernels
 from polyseme.kernels import map_in_threads, single_threaded_blas
-from polyseme.kernels.threads import effective_threads
 from polyseme.text import Vectorizer, _counting
+from polyseme.utils import effective_threads
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -121,8 +121,8 @@ def test_any_number_of_jobs_is_safe(n_jobs):
 
 @pytest.fixture
 def four_cores(monkeypatch):
-    monkeypatch.setattr("polyseme.kernels.threads.usable_cores", lambda: 4)
-    monkeypatch.setattr("polyseme.kernels.threads.openmp_threads", lambda: 4)
+    monkeypatch.setattr("polyseme.utils.usable_cores", lambda: 4)
+    monkeypatch.setattr("polyseme.utils.openmp_threads", lambda: 4)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_limits_of_threadpoolctl_are_respected():
 
 
 def test_omp_num_threads_is_respected():
-    code = "from polyseme.kernels.threads import effective_threads; print(effective_threads(None))"
+    code = "from polyseme.utils import effective_threads; print(effective_threads(None))"
     assert python(code, OMP_NUM_THREADS="1") == "1"
 
 
@@ -203,7 +203,7 @@ def test_limits_of_cgroups_are_respected():
             not str(path).startswith("/sys/fs/cgroup") and real_exists(path))
         os.cpu_count = lambda: 8
         os.sched_getaffinity = lambda pid: set(range(8))
-        from polyseme.kernels.threads import effective_threads
+        from polyseme.utils import effective_threads
         print(effective_threads(None), effective_threads(-1), effective_threads(100))
         os.sched_getaffinity = lambda pid: set(range(7))  # the number of cores is read again if this changes
         files.clear()

@@ -19,9 +19,9 @@ from polyseme import (
     JointBackground,
     load,
 )
-from polyseme.core.factors import normalize_rows
 from polyseme.core.fitted import fold_in_training
 from polyseme.core.shard import Shard, as_counts
+from polyseme.kernels import normalize_rows
 from polyseme.metrics import relevance, shown_words, top_words
 from polyseme.metrics.words import token_amounts, word_amounts
 from polyseme.scale import open_shards, write_shards

@@ -1,4 +1,4 @@
-"""The factors theta = P(z|d) and phi = P(w|z): normalization, symmetric form, conversion to NMF, topic matching.
+"""The factors theta = P(z|d) and phi = P(w|z): symmetric form, conversion to NMF, topic matching.
 
 Solvers store phi word-major (words x K, columns sum to one), so that the K values of a word are contiguous.
 
@@ -15,18 +15,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from polyseme.kernels import Array, Floats
-
-
-def normalize_rows(factor: Array) -> Array:
-    """Return the rows divided by their sums. Rows of zeros are unchanged."""
-    sums = factor.sum(axis=1, dtype=np.float64, keepdims=True)
-    return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
-
-
-def normalize_columns(factor: Array) -> Array:
-    """Return the columns divided by their sums. Columns of zeros are unchanged."""
-    sums = factor.sum(axis=0, dtype=np.float64)
-    return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
 
 
 class SymmetricView(NamedTuple):

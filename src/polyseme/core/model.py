@@ -24,11 +24,21 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from polyseme.core.factors import normalize_rows
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import SufficientStatistics
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, Sums, em_rows, em_words, inner, padded, weighted_sum, without_negligible
+from polyseme.kernels import (
+    Array,
+    Floats,
+    Sums,
+    em_rows,
+    em_words,
+    inner,
+    normalize_rows,
+    padded,
+    weighted_sum,
+    without_negligible,
+)
 from polyseme.priors import Prior
 
 _RESTORED_SHARE = 1e-3

@@ -7,10 +7,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from polyseme.core.factors import normalize_columns
 from polyseme.core.model import EMStepResult, Model, background_sums, em_step
 from polyseme.core.shard import Shard, as_counts
-from polyseme.kernels import Array, Floats, padded
+from polyseme.kernels import Array, Floats, normalize_columns, padded
 
 Extrapolate = Callable[[Array, Array], Array]
 """Function of a new and an old factor; see `solvers.ascent.Extrapolation`."""

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.core.factors import normalize_columns
 from polyseme.core.model import EMStepResult, Model, Report, background_sums, e_step, m_step
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.core.statistics import FAN_IN, SufficientStatistics, merged
@@ -41,7 +40,7 @@ from polyseme.data.shard_writer import checked_counts, complete, dtype_of
 from polyseme.errors import InputError, MissingExtraError, ShardError
 from polyseme.io.files import only_writer, write_atomically
 from polyseme.io.tensors import bytes_of, map_npy, npy_header
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, normalize_columns
 
 WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": 0, "MALLOC_TRIM_THRESHOLD_": 1 << 46, "MALLOC_ARENA_MAX": 1}
 """Settings of the C library on Linux that keep freed memory in the process. A worker allocates arrays of the same sizes

@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from polyseme.core.factors import normalize_columns
 from polyseme.core.model import EMStepResult, Model, background_sums, e_step, m_step
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import ReductionTree, SufficientStatistics
@@ -41,7 +40,7 @@ from polyseme.errors import ShardError
 from polyseme.io.checks import TEXT, list_of, parse_json
 from polyseme.io.files import flush_to_disk, only_writer, write_atomically
 from polyseme.io.tensors import bytes_of, map_npy, npy_header
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, normalize_columns
 
 FIT_FOLDER = "fit"
 """Folder beside the shards for the files of fits."""

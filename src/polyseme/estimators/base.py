@@ -32,14 +32,13 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.io import models
 from polyseme.kernels import Array, Floats, check_sparse
-from polyseme.kernels.threads import effective_threads
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.perplexity import perplexity_of, score_tokens
 from polyseme.metrics.words import RELEVANCE, word_amounts
 from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
 from polyseme.solvers.base import FitEnd, SolverRun
-from polyseme.utils import check_integer, check_range, check_share, word_names
+from polyseme.utils import check_integer, check_range, check_share, effective_threads, word_names
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
@@ -712,7 +711,8 @@ def check_prior_factor(name: str, prior: Prior, factor: str) -> None:
 def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus, vocabulary: Array | None) -> Model:
     """Return the model that the parameters of a PLSA describe, its priors checked against the shape of the data."""
     background = as_background(estimator.background)
-    doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
+    given = estimator.doc_topic_prior, estimator.topic_word_prior
+    doc_prior, word_prior = (None if prior is None else as_prior(prior) for prior in given)
     if word_prior is not None and vocabulary is not None:
         word_prior = word_prior.resolve(list(vocabulary))
     sides = (

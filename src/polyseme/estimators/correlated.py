@@ -15,14 +15,13 @@ from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, factor_dtype, training_data
 from polyseme.kernels import Array, Floats
-from polyseme.kernels.threads import effective_threads
 from polyseme.solvers.base import best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.correlated import CorrelatedRun, start_point
 from polyseme.solvers.correlated import begin as begin_run
 from polyseme.solvers.initialize import STARTS, given_pair, named_start
 from polyseme.solvers.variational import number_of_documents
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
+from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
 COVARIANCES = ("full", "diagonal")
 INITS = ("plsa", *STARTS)

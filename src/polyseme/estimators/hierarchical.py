@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.factors import normalize_rows
 from polyseme.core.fitted import document_sums, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import row_batches
@@ -17,13 +16,12 @@ from polyseme.data.corpus import MemoryCorpus, training_corpora
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, TrainingData, factor_dtype, training_data
 from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
-from polyseme.kernels import Array, Floats, padded, single_threaded_blas
-from polyseme.kernels.threads import effective_threads
+from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts
 from polyseme.solvers.base import best_fit, finish_fit, generators
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreePoint, TreeRun, begin, grow, leaf_topics
 from polyseme.solvers.variational import number_of_documents
-from polyseme.utils import check_integer, check_n_jobs, check_nonnegative
+from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, effective_threads
 
 SOLVERS = ("accelerated-em", "em")
 

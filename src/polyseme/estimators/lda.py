@@ -36,7 +36,6 @@ from polyseme.estimators.base import (
 )
 from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents
 from polyseme.kernels import Array, Floats, padded
-from polyseme.kernels.threads import effective_threads
 from polyseme.priors import Dirichlet
 from polyseme.solvers.base import best_fit, finish_fit, generators
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start
@@ -56,7 +55,7 @@ from polyseme.solvers.variational import (
     number_of_documents,
     plsa_factors,
 )
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
+from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
 MAP = "map"
 VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {

@@ -20,10 +20,16 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import FittedDecomposition, clear_fit, count_data, factor_dtype, training_data
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
-from polyseme.kernels.threads import effective_threads
 from polyseme.solvers.base import finish_fit
 from polyseme.solvers.initialize import pair_of_factors
-from polyseme.utils import as_random_state, check_integer, check_n_jobs, check_n_topics, check_nonnegative
+from polyseme.utils import (
+    as_random_state,
+    check_integer,
+    check_n_jobs,
+    check_n_topics,
+    check_nonnegative,
+    effective_threads,
+)
 
 KULLBACK_LEIBLER, FROBENIUS = LOSSES = ("kullback-leibler", "frobenius")
 

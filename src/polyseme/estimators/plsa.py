@@ -15,7 +15,6 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.factors import normalize_columns, normalize_rows
 from polyseme.core.fitted import FittedTopics, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood, fold_in_shard
 from polyseme.core.model import Model, as_background
@@ -38,8 +37,7 @@ from polyseme.estimators.base import (
     with_early_stopping,
 )
 from polyseme.estimators.sharded import check_shards, fit_shards, fold_in_shards, transform_shards
-from polyseme.kernels import Array, Floats, padded
-from polyseme.kernels.threads import effective_threads
+from polyseme.kernels import Array, Floats, normalize_columns, normalize_rows, padded
 from polyseme.priors import Prior, as_prior
 from polyseme.progress import fit_progress
 from polyseme.solvers.base import (
@@ -55,7 +53,7 @@ from polyseme.solvers.checkpoints import FileCheckpointStore, as_checkpoint, fit
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start, random_topics
 from polyseme.solvers.online import StepwiseEM, Stream
 from polyseme.solvers.variational import number_of_documents
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative
+from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
 MIN_BATCH = 16
 """Smallest mini-batch of `partial_fit`, unless the solver gives the size."""

@@ -10,11 +10,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from polyseme.core.factors import normalize_rows
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition, check_not_shards, clear_fit, factor_dtype
 from polyseme.estimators.plsa import PLSA
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners, project_to_simplex
 from polyseme.utils import MAX_COUNT, check_n_topics, check_nonnegative, check_range, check_share
 

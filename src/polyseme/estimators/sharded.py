@@ -39,10 +39,10 @@ from polyseme.estimators.base import (
 from polyseme.io.files import umask
 from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import Array, Floats, weighted_sum
-from polyseme.kernels.threads import effective_threads
 from polyseme.progress import fit_progress
 from polyseme.solvers.base import FitProblem, FitResult, advance_to_end, best_of, check_solver, resume_run
 from polyseme.solvers.checkpoints import ShardCheckpointStore, ShardSettings, as_checkpoint, shard_fit_digest
+from polyseme.utils import effective_threads
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA

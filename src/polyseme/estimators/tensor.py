@@ -13,16 +13,22 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.factors import normalize_columns
 from polyseme.data.tensor import TensorCounts, new_tuples, operand
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, working_dtype
 from polyseme.estimators.tables import largest_items
-from polyseme.kernels import Array, check_sparse, inner, padded
-from polyseme.kernels.threads import effective_threads
+from polyseme.kernels import Array, check_sparse, inner, normalize_columns, padded
 from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
 from polyseme.solvers.tensor import TensorPoint, TensorRun, begin, fold_in, padded_point, random_start
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, check_range, check_share
+from polyseme.utils import (
+    check_integer,
+    check_n_jobs,
+    check_n_topics,
+    check_nonnegative,
+    check_range,
+    check_share,
+    effective_threads,
+)
 
 SOLVERS = ("accelerated-em", "em")
 _BLOCK_NUMBERS = 1 << 20

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.factors import normalize_rows, symmetric_view
+from polyseme.core.factors import symmetric_view
 from polyseme.core.model import FixedBackground, Model
 from polyseme.core.shard import sparse_counts
 from polyseme.core.statistics import document_sums
 from polyseme.errors import InputError
 from polyseme.estimators.tables import column_words
-from polyseme.kernels import Array, Floats
-from polyseme.kernels.threads import effective_threads
+from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics.words import WordAmounts, shown_words, tempered, topic_words, word_amounts
 from polyseme.retrieval.queries import checked_counts
 from polyseme.runs import Run
 from polyseme.runs.topic_documents import TopicDocuments, TopicModel, topic_documents
+from polyseme.utils import effective_threads
 
 _NODE_WORDS = 12
 """Words of each node of a topic tree."""

@@ -27,13 +27,15 @@ from polyseme.kernels.counts import (
     em_words,
     find_counts_error,
     inner,
+    normalize_columns,
+    normalize_rows,
     padded,
     padded_width,
     take_rows,
     weighted_sum,
     without_negligible,
 )
-from polyseme.kernels.threads import map_in_threads, openmp_threads, single_threaded_blas
+from polyseme.kernels.threads import map_in_threads, single_threaded_blas
 
 __all__ = [
     "Array",
@@ -52,7 +54,8 @@ __all__ = [
     "find_counts_error",
     "inner",
     "map_in_threads",
-    "openmp_threads",
+    "normalize_columns",
+    "normalize_rows",
     "padded",
     "padded_width",
     "single_threaded_blas",

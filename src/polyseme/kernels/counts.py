@@ -470,6 +470,18 @@ def weighted_sum(weights: Floats, rows: Array, *, n_threads: int = 1) -> Floats:
     return total
 
 
+def normalize_rows(factor: Array) -> Array:
+    """Return the rows divided by their sums. Rows of zeros are unchanged."""
+    sums = factor.sum(axis=1, dtype=np.float64, keepdims=True)
+    return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
+
+
+def normalize_columns(factor: Array) -> Array:
+    """Return the columns divided by their sums. Columns of zeros are unchanged."""
+    sums = factor.sum(axis=0, dtype=np.float64)
+    return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
+
+
 def em_rows(A: Array, row_sums: Array, totals: Floats, *, n_threads: int) -> tuple[Array, Floats]:
     """Return theta = A * row_sums with normalized rows, and n_d log max_k(row_sums_dk / n_d). Overwrites `row_sums`."""
     gains = np.empty(A.shape[0])

@@ -1,4 +1,4 @@
-"""Number of threads, Python threads over blocks of work, and limits of the thread pools of BLAS libraries."""
+"""Python threads over blocks of work, and limits of the thread pools of BLAS libraries."""
 
 from __future__ import annotations
 
@@ -11,44 +11,10 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-import joblib
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def effective_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for `n_jobs`.
-
-    None gives the number of cores of this process (affinity and cgroup limits, as counted by joblib), but no more than
-    OpenMP would use (OMP_NUM_THREADS, `threadpool_limits`, `inner_max_num_threads` of joblib). A negative number counts
-    back from there, as in scikit-learn. A positive number is used as given, up to four times the number of cores: more
-    threads cost memory without a gain, and results do not depend on their number.
-    """
-    if n_jobs == 1:
-        return 1
-    cores = usable_cores()
-    if n_jobs is not None and n_jobs > 0:
-        return min(n_jobs, 4 * cores)
-    usable = min(cores, openmp_threads() or cores)
-    return usable if n_jobs is None else max(1, usable + 1 + n_jobs)
-
-
-def usable_cores() -> int:
-    """Return the number of cores this process may use (affinity, cgroup and LOKY_MAX_CPU_COUNT)."""
-    affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return _count_cores(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
-
-
-def openmp_threads() -> int | None:
-    """Return the number of threads OpenMP would use, or None if scikit-learn was built without OpenMP.
-
-    The number reflects OMP_NUM_THREADS, `threadpool_limits` of threadpoolctl and `inner_max_num_threads` of joblib.
-    """
-    import sklearn  # noqa: F401, loads the OpenMP library whose limits are read
-
-    return min((library.get_num_threads() for library in _libraries("openmp")), default=None)
 
 
 @contextmanager
@@ -120,9 +86,9 @@ class _BlasLimit:
         """Set the limit. Returns what `leave` has to restore for this thread."""
         with self._lock:
             if self._users == 0:
-                self._before = _limit(library for library in _libraries("blas") if _is_shared(library))
+                self._before = _limit(library for library in _blas_libraries() if _is_shared(library))
             self._users += 1
-        return _limit(library for library in _libraries("blas") if not _is_shared(library))
+        return _limit(library for library in _blas_libraries() if not _is_shared(library))
 
     def leave(self, own: list[tuple[Any, int]]) -> None:
         """Remove the limit of this caller."""
@@ -173,15 +139,9 @@ def _restore(before: list[tuple[Any, int]]) -> None:
 
 
 @cache
-def _libraries(kind: str) -> list[Any]:
-    """Return the loaded libraries of a kind ("blas" or "openmp"). Cached, because the search takes milliseconds."""
-    return [library for library in ThreadpoolController().lib_controllers if library.user_api == kind]
-
-
-@cache
-def _count_cores(affinity: frozenset[int] | None, limit: str | None) -> int:
-    """Return the count of joblib, cached because it opens files, which is slow compared with a small fit."""
-    return int(joblib.cpu_count())
+def _blas_libraries() -> list[Any]:
+    """Return the loaded BLAS libraries. Cached, because the search takes milliseconds."""
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
 def _start_threads(work: Callable[[], None], n_threads: int) -> list[Thread]:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.factors import normalize_rows
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, check_sparse
+from polyseme.kernels import Array, Floats, check_sparse, normalize_rows
 
 METRICS = ("symmetric-kl", "hellinger", "cosine")
 

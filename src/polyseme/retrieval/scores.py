@@ -64,11 +64,10 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators import PLSA
 from polyseme.estimators.lsa import LSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded, single_threaded_blas
-from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import fitted_topics
 from polyseme.retrieval.queries import SparseRow, sparse_row, used_columns
 from polyseme.solvers import HeldOutTempered
-from polyseme.utils import check_integer, check_n_jobs, check_range, check_share
+from polyseme.utils import check_integer, check_n_jobs, check_range, check_share, effective_threads
 
 WEIGHTINGS = ("tf", "tfidf", "bm25")
 K1, B = 1.2, 0.75

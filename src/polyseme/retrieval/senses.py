@@ -17,11 +17,10 @@ from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Background
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import Array, Floats
-from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.words import WordAmounts, shown_words
 from polyseme.retrieval.queries import SparseRow, best_rows
 from polyseme.retrieval.scores import TopicSpace
-from polyseme.utils import check_integer, check_share
+from polyseme.utils import check_integer, check_share, effective_threads
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.core.factors import align, normalize_rows
+from polyseme.core.factors import align
 from polyseme.errors import InputError
 from polyseme.estimators.tables import words_of_model
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.runs.run import Run
 
 

@@ -32,12 +32,11 @@ from polyseme.estimators.base import count_data, factor_dtype
 from polyseme.estimators.nmf import FROBENIUS, KULLBACK_LEIBLER, NMF
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded
-from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.perplexity import perplexity_of
 from polyseme.metrics.words import fitted_topics
 from polyseme.solvers.initialize import named_start
 from polyseme.solvers.masked import fit_seen
-from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check_share
+from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check_share, effective_threads
 
 COMPLETION, FOLDED_IN, MASKED = "completion", "folded in", "masked entries"
 KINDS = (COMPLETION, FOLDED_IN)

@@ -27,13 +27,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.core.factors import normalize_rows
 from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError
 from polyseme.estimators.base import count_data
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.tables import frame
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics import coherence, shown_words, stability, top_words
 from polyseme.selection.cross_validation import (
     COMPLETION,

@@ -12,10 +12,9 @@ from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data
 from polyseme.kernels import Array, Floats, SparseCounts
-from polyseme.kernels.threads import effective_threads
 from polyseme.selection.cross_validation import scored_topics
 from polyseme.selection.n_topics import Selection, merge_costs, select_n_topics, topic_counts
-from polyseme.utils import MAX_COUNT, check_nonnegative
+from polyseme.utils import MAX_COUNT, check_nonnegative, effective_threads
 
 _MIN_TOKENS = 2.0
 """Documents with fewer tokens of a topic are not used to split it."""

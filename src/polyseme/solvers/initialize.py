@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from polyseme.core.factors import normalize_columns
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array, Floats, padded
+from polyseme.kernels import Array, Floats, normalize_columns, padded
 
 _UNIGRAM_SHARE = 0.1
 """Weight of a random topic around the unigram in the starts from singular vectors. EM cannot increase a zero."""

@@ -15,11 +15,10 @@ from functools import partial
 
 import numpy as np
 
-from polyseme.core.factors import normalize_columns
 from polyseme.core.fold_in import MAX_STEPS, TOLERANCE
 from polyseme.core.model import Report
 from polyseme.data.tensor import TensorCounts, new_tuples, operand, row_max
-from polyseme.kernels import Array, Floats, SparseCounts, em_words, padded, padded_width
+from polyseme.kernels import Array, Floats, SparseCounts, em_words, normalize_columns, padded, padded_width
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 
 _NUMBERS_AT_ONCE = 1 << 22

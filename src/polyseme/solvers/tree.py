@@ -29,13 +29,22 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from polyseme.core.factors import normalize_columns, normalize_rows
 from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model, Report, e_step
 from polyseme.core.tree import Tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array, Floats, em_words, padded, padded_width, single_threaded_blas, weighted_sum
+from polyseme.kernels import (
+    Array,
+    Floats,
+    em_words,
+    normalize_columns,
+    normalize_rows,
+    padded,
+    padded_width,
+    single_threaded_blas,
+    weighted_sum,
+)
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 from polyseme.solvers.base import advance_to_end
 from polyseme.solvers.coordinate import fitted_factors

@@ -26,7 +26,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import Interval, RealNotInt
 
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels.threads import effective_threads
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.text import saving
 from polyseme.text.languages import (
@@ -55,7 +54,7 @@ from polyseme.text.tokens import (
     batches,
     check_not_one_string,
 )
-from polyseme.utils import check_n_jobs
+from polyseme.utils import check_n_jobs, effective_threads
 
 _YEARS = range(1000, 2100)
 _DEFAULT_PATTERN = CountVectorizer().token_pattern
