@@ -4,6 +4,7 @@ import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from cli_runner import here
 from polyseme import cli
 from polyseme.cli import fitting, topic_table
 from polyseme.cli.commands import demo
+from polyseme.core.fitted import FittedTopics, TrainingDocuments
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.datasets import TextCorpus
 from polyseme.runs.topic_documents import Labels
 
@@ -172,18 +175,17 @@ def test_main_runs_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 
 def test_topic_rows_summarize_the_model() -> None:
-    class Fitted:
-        components_ = np.array([[0.1, 0.7, 0.2], [0.6, 0.1, 0.3]])
-        topic_weights_ = np.array([0.25, 0.75])
-        doc_weights_ = np.array([0.125, 0.375, 0.5])  # P(d|z): 0.5, 0.3, 0.2 and 0, 0.4, 0.6
-        doc_topic_ = np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]])
-        unigram_ = np.array([0.475, 0.25, 0.275])
-        n_tokens_ = 16.0
-
+    fitted = FittedTopics(
+        np.array([[0.1, 0.7, 0.2], [0.6, 0.1, 0.3]]), np.array([0.25, 0.75]), np.array([0.475, 0.25, 0.275]),
+        np.ones(2, dtype=bool), 16.0, 3.0, MaximumLikelihood(),
+    )  # fmt: skip
+    doc_weights = np.array([0.125, 0.375, 0.5])  # P(d|z): 0.5, 0.3, 0.2 and 0, 0.4, 0.6
+    documents = TrainingDocuments(doc_weights, np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]]), np.zeros(3))
+    model = SimpleNamespace(fitted_=fitted, documents_=documents)
     labels = Labels.of(["x", "y", "y"])
     counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
     rows = topic_table.topic_rows(
-        Fitted(), [counts], ["ant", "bee", "cow"], ["one", "two", "three"], labels, n_words=2, n_documents=2
+        model, [counts], ["ant", "bee", "cow"], ["one", "two", "three"], labels, n_words=2, n_documents=2
     )
     assert [row.topic for row in rows] == [1, 0]
     assert [row.weight for row in rows] == [0.75, 0.25]

@@ -7,8 +7,10 @@ import scipy.sparse as sp
 import oracles
 from polyseme import PLSA
 from polyseme.core.factors import symmetric_view
+from polyseme.core.fitted import FittedTopics, TrainingDocuments
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.metrics import topic_fit
-from polyseme.runs.topic_documents import Labels, TopicModel, row_hashes, topic_documents
+from polyseme.runs.topic_documents import Labels, row_hashes, topic_documents
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -44,6 +46,16 @@ def naive(model, X, n, ranked=10, most_topics=3):
     return [rows[:n] for rows in lists], scores
 
 
+def made_by_hand(topic_word, unigram, doc_topic, lengths):
+    """Return a fitted model without a background, and documents of these lengths."""
+    doc_weights = lengths / lengths.sum()
+    fitted = FittedTopics(
+        topic_word, doc_weights @ doc_topic, unigram, np.ones(len(topic_word), dtype=bool), float(lengths.sum()),
+        float(len(lengths)), MaximumLikelihood(),
+    )  # fmt: skip
+    return fitted, TrainingDocuments(doc_weights, doc_topic, np.zeros(len(lengths)))
+
+
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 @pytest.mark.parametrize("background", [0.0, 0.3])
 def test_the_documents_of_a_topic_are_those_it_explains_best(at_once, background, monkeypatch):
@@ -51,7 +63,7 @@ def test_the_documents_of_a_topic_are_those_it_explains_best(at_once, background
     X = corpus()
     model = PLSA(K, background=background, random_state=0, dtype="float64", max_iter=50).fit(X)
     parts = [sp.csr_array(X[:70]), sp.csr_array(X[70:])]
-    found = topic_documents(TopicModel.of(model), parts, 4)
+    found = topic_documents(model.fitted_, model.documents_, parts, 4)
     expected, scores = naive(model, X, 4)
     assert found.documents == expected
     for topic, rows in enumerate(expected):
@@ -62,9 +74,11 @@ def test_the_documents_of_a_topic_are_those_it_explains_best(at_once, background
 def test_a_shorter_list_is_the_beginning_of_a_longer_one():
     X = corpus()
     model = PLSA(K, random_state=0).fit(X)
-    longer, shorter = (topic_documents(TopicModel.of(model), [sp.csr_array(X)], n).documents for n in (10, 2))
+    longer, shorter = (
+        topic_documents(model.fitted_, model.documents_, [sp.csr_array(X)], n).documents for n in (10, 2)
+    )
     assert [rows[:2] for rows in longer] == shorter
-    assert topic_documents(TopicModel.of(model), [sp.csr_array(X)], 0).documents == [[]] * K
+    assert topic_documents(model.fitted_, model.documents_, [sp.csr_array(X)], 0).documents == [[]] * K
 
 
 def test_a_document_is_listed_for_at_most_three_topics_and_a_copy_for_none():
@@ -74,18 +88,28 @@ def test_a_document_is_listed_for_at_most_three_topics_and_a_copy_for_none():
     phi = rng.dirichlet(np.ones(40), K)
     X = np.tile(rng.integers(1, 5, 40), (n_docs, 1)).astype(float)
     X[:5] += np.eye(40)[:5]  # five documents and 25 copies of one more
-    model = TopicModel(phi, X.sum(axis=0) / X.sum(), theta, X.sum(axis=1))
-    found = topic_documents(model, [sp.csr_array(X)], 10)
+    found = topic_documents(*made_by_hand(phi, X.sum(axis=0) / X.sum(), theta, X.sum(axis=1)), [sp.csr_array(X)], 10)
     rows = [row for documents in found.documents for row in documents]
     assert set(rows) <= set(range(6))
     assert max(rows.count(row) for row in rows) == 3
+
+
+def test_a_document_of_exactly_half_the_median_length_is_listed():
+    """The lengths are stored as P(d), whose rounding must not decide."""
+    for n_docs in range(5, 60):
+        lengths = np.array([2, *[3] * n_docs, *[5] * (n_docs + 1)])  # the median is 4
+        X = np.zeros((len(lengths), 2))
+        X[0, 0], X[1:, 1] = lengths[0], lengths[1:]
+        doc_topic = np.where(np.arange(len(lengths))[:, np.newaxis] == 0, [1.0, 0.0], [0.0, 1.0])
+        fitted = made_by_hand(np.array([[0.9, 0.1], [0.1, 0.9]]), np.full(2, 0.5), doc_topic, lengths)
+        assert topic_documents(*fitted, [sp.csr_array(X)], 3).documents[0] == [0]
 
 
 def test_a_topic_without_documents_has_none():
     X = corpus()
     model = PLSA(K, random_state=0).fit(X)
     model.doc_topic_[:, 2] = 0
-    found = topic_documents(TopicModel.of(model), [sp.csr_array(X)], 3)
+    found = topic_documents(model.fitted_, model.documents_, [sp.csr_array(X)], 3)
     assert found.documents[2] == []
     assert found.fit[2] == 0
 
@@ -99,8 +123,8 @@ def test_fit_and_labels_block_by_block(at_once, monkeypatch):
     theta /= theta.sum(axis=1, keepdims=True)
     lengths = rng.integers(1, 50, 300).astype(float)
     labels = [str(value) if value else None for value in rng.integers(0, 3, 300)]
-    model = TopicModel(rng.dirichlet(np.ones(9), 4), np.full(9, 1 / 9), theta, lengths)
-    found = topic_documents(model, [], 0, Labels.of(labels))
+    model = made_by_hand(rng.dirichlet(np.ones(9), 4), np.full(9, 1 / 9), theta, lengths)
+    found = topic_documents(*model, [], 0, Labels.of(labels))
     view = symmetric_view(theta, lengths / lengths.sum())
     np.testing.assert_allclose(found.fit, topic_fit(theta, view.topic_doc) * (view.topic_weights > 0), atol=1e-15)
     for topic in range(4):

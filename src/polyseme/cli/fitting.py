@@ -32,11 +32,12 @@ from polyseme.cli.topic_table import TopicRow, more_topics, short_topic_table, t
 from polyseme.data.shard_files import MANIFEST, read_manifest
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
+from polyseme.metrics.words import fitted_topics
 from polyseme.runs import Counted, Run, atomic_folder, open_run, write_fitted
 from polyseme.runs.documents import DocumentWriter, Texts, TextWriter, read_json, read_vectorizer, write_vectorizer
 from polyseme.runs.fields import CHOICE, FITTED
 from polyseme.runs.folder import FITTED_FILE, SHARDS_FOLDER, flush_all
-from polyseme.runs.run import MODEL_FILE, sample_rows, take_counts, with_document_arrays
+from polyseme.runs.run import MODEL_FILE, sample_rows, take_counts, with_documents
 from polyseme.runs.topic_documents import Labels
 from polyseme.runs.write import save_model, write_files, write_fitted_shards
 from polyseme.scale import DiskCorpus, open_shards, write_shards
@@ -169,7 +170,7 @@ def fit_with_bar(model: Any, counts: Any, notes: Console, *, quiet: bool = False
         try:
             model.fit(counts)
         except KeyboardInterrupt:
-            if not hasattr(model, "components_"):
+            if fitted_topics(model) is None:
                 raise
             interrupted = True
         finally:
@@ -385,4 +386,4 @@ def _fit_once(
         result = {"interrupted": interrupted, "seconds": round(seconds, 3)}
         write_atomically(work / FITTED_FILE, json.dumps(result).encode())
     stored = read_json(work / FITTED_FILE, FITTED, required=tuple(FITTED))
-    return with_document_arrays(load(work / MODEL_FILE), shards), bool(stored["interrupted"]), float(stored["seconds"])
+    return with_documents(load(work / MODEL_FILE), shards), bool(stored["interrupted"]), float(stored["seconds"])

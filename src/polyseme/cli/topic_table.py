@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.estimators.tables import largest, words_of_model
-from polyseme.runs.topic_documents import Labels, TopicModel, topic_documents
+from polyseme.runs.topic_documents import Labels, topic_documents
 
 MIN_SHARE_SHOWN = 0.1
 """Labels with a smaller share of a topic are not shown."""
@@ -61,16 +61,16 @@ def topic_rows(
     counts : counts of the documents, in one or more parts. The share of a label is the sum of P(d|z) over its
     documents; documents without a label have the label "".
     """
-    found = topic_documents(TopicModel.of(model), counts, n_documents, labels)
+    found = topic_documents(model.fitted_, model.documents_, counts, n_documents, labels)
     shown = words_of_model(model, vocabulary, n_words)
-    rows = []
-    for topic in np.argsort(-model.topic_weights_, kind="stable"):
+    weights, rows = model.fitted_.topic_weights, []
+    for topic in np.argsort(-weights, kind="stable"):
         shares = found.shares[topic]
         rows.append(
             TopicRow(
                 topic=int(topic),
                 name=(topic_names or {}).get(int(topic), ""),
-                weight=float(model.topic_weights_[topic]),
+                weight=float(weights[topic]),
                 fit=float(found.fit[topic]),
                 words=shown[topic],
                 shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],

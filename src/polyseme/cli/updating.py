@@ -30,7 +30,7 @@ from polyseme.runs.documents import (
     read_texts,
 )
 from polyseme.runs.folder import SHARDS_FOLDER
-from polyseme.runs.run import ShardedRun, with_document_arrays
+from polyseme.runs.run import ShardedRun, with_documents
 from polyseme.runs.write import save_model, write_fitted_shards
 from polyseme.text import Document, Reader
 
@@ -142,7 +142,7 @@ def _append_shards(
         about = {name: value for name, value in run.about.items() if name not in ("format_version", "stability")}
         updates = [*about.get("updates", []), {**entry, "documents": documents.n_added}]
         about = {**about, **sizes, "updates": updates}
-        write_fitted_shards(work, with_document_arrays(model, shards), shards, about, run.vocabulary)
+        write_fitted_shards(work, with_documents(model, shards), shards, about, run.vocabulary)
         if has_page:
             new = open_run(work, trust_pattern=run.trust_pattern)
             write_explorer(new, work / PAGE_FILE, about.get("page_text", "excerpt"), notes, quiet=quiet)

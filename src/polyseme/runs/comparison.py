@@ -55,22 +55,22 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
     if not shared:
         raise InputError("The two runs have no word in common, so their topics cannot be compared.")
     a_columns, b_columns = (list(columns) for columns in zip(*shared, strict=True))
-    a, b = first.model, second.model
+    a, b = first.model.fitted_, second.model.fitted_
     order, distance = align(
-        normalize_rows(a.components_[:, a_columns].astype(np.float64)),
-        normalize_rows(b.components_[:, b_columns].astype(np.float64)),
+        normalize_rows(a.topic_word[:, a_columns].astype(np.float64)),
+        normalize_rows(b.topic_word[:, b_columns].astype(np.float64)),
     )
     a_tops, b_tops = (words_of_model(run.model, run.vocabulary, n_words) for run in (first, second))
     pairs = []
     for topic, match in enumerate(order.tolist()):
         if match < 0:
-            pairs.append(Pair(topic, None, 0.0, float(a.topic_weights_[topic]), 0.0, [], a_tops[topic], []))
+            pairs.append(Pair(topic, None, 0.0, float(a.topic_weights[topic]), 0.0, [], a_tops[topic], []))
         else:
             overlap = 1 - float(distance[topic])
-            weights = float(a.topic_weights_[topic]), float(b.topic_weights_[match])
+            weights = float(a.topic_weights[topic]), float(b.topic_weights[match])
             pairs.append(Pair(topic, match, overlap, *weights, *_words(a_tops[topic], b_tops[match])))
     for topic in sorted(set(range(len(b_tops))) - set(order.tolist())):
-        pairs.append(Pair(None, topic, 0.0, 0.0, float(b.topic_weights_[topic]), [], [], b_tops[topic]))
+        pairs.append(Pair(None, topic, 0.0, 0.0, float(b.topic_weights[topic]), [], [], b_tops[topic]))
     pairs.sort(key=lambda pair: -max(pair.first_weight, pair.second_weight))
     shared_documents, moved = _moved(first, second, order)
     return Comparison(pairs, len(shared), len(first.vocabulary), len(second.vocabulary), shared_documents, moved)
@@ -91,7 +91,7 @@ def _moved(first: Run, second: Run, order: Array) -> tuple[int, list[dict[str, A
     other_row = {name: row for row, name in enumerate(others)}
     if len(other_row) < len(others) or len(set(ids)) < len(ids):
         return 0, []  # repeated ids do not identify documents
-    a_main, b_main = (_main_topics(run.model.doc_topic_) for run in (first, second))
+    a_main, b_main = (_main_topics(run.model.documents_.doc_topic) for run in (first, second))
     rows = [(row, other_row[name]) for row, name in enumerate(ids) if name in other_row]
     moved = [
         {"id": ids[row], "first": int(a_main[row]), "second": int(b_main[other])}

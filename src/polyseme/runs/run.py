@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-import polyseme
+from polyseme import PLSA, load
+from polyseme.core.fitted import TrainingDocuments
 from polyseme.errors import InputError, ModelFileError
+from polyseme.estimators.base import FittedDecomposition
 from polyseme.io.tensors import map_npy
 from polyseme.kernels import Array
 from polyseme.runs.documents import (
@@ -69,11 +71,11 @@ class Run:
     @cached_property
     def model(self) -> Any:
         """Fitted estimator."""
-        model = polyseme.load(self.path / MODEL_FILE)
-        self._check_words(model)
-        for name in ("doc_topic_", "doc_weights_"):
-            self._require(hasattr(model, name), f"its model has no {name}")
-        self._require(len(model.doc_topic_) == len(self.documents), "its model has a different number of documents")
+        model = load(self.path / MODEL_FILE)
+        self._check_model(model)
+        documents = vars(model).get("documents_")
+        self._require(documents is not None, "its model has no training documents")
+        self._require(len(documents.doc_topic) == len(self.documents), "its model has a different number of documents")
         return model
 
     @cached_property
@@ -147,10 +149,14 @@ class Run:
         """Names given to topics with polyseme edit."""
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
 
-    def _check_words(self, model: Any) -> None:
-        for name in ("components_", "topic_weights_", *(("log_likelihood_",) if type(model) is polyseme.PLSA else ())):
-            self._require(hasattr(model, name), f"its model has no {name}")
-        self._require(model.components_.shape[1] == len(self.vocabulary), "its model has a different number of words")
+    def _check_model(self, model: Any) -> None:
+        """Check that the model has topics over the words of the run and, if it is a PLSA, its log-likelihood."""
+        has_topics = isinstance(model, FittedDecomposition)
+        self._require(has_topics, f"its model is of the class {type(model).__name__}, which has no topics")
+        if isinstance(model, PLSA):
+            self._require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
+        n_words = model.fitted_.topic_word.shape[1]
+        self._require(n_words == len(self.vocabulary), "its model has a different number of words")
 
     def _require(self, condition: bool, problem: str) -> None:
         if not condition:
@@ -174,9 +180,9 @@ class ShardedRun(Run):
     @cached_property
     def model(self) -> Any:
         """Fitted estimator; its arrays with a row per document are memory-mapped."""
-        model = polyseme.load(self.path / MODEL_FILE)
-        self._check_words(model)
-        return with_document_arrays(model, self.shards)
+        model = load(self.path / MODEL_FILE)
+        self._check_model(model)
+        return with_documents(model, self.shards)
 
     @cached_property
     def documents(self) -> Any:
@@ -229,7 +235,7 @@ class ShardedRun(Run):
     def _fits_in_memory(self) -> bool:
         manifest = self.shards.manifest
         nonzeros = sum(entry.nonzeros for entry in manifest.shards)
-        return nonzeros + manifest.documents * len(self.model.components_) <= MAX_NUMBERS_IN_MEMORY
+        return nonzeros + manifest.documents * self.model.fitted_.n_topics <= MAX_NUMBERS_IN_MEMORY
 
     def _check_fits_in_memory(self) -> None:
         if not self._fits_in_memory:
@@ -250,10 +256,13 @@ class SampledRun(Run):
     @cached_property
     def model(self) -> Any:
         model = copy(self.whole.model)
-        weights = np.asarray(model.doc_weights_[self.rows])
-        model.doc_topic_ = np.asarray(model.doc_topic_[self.rows])
-        model.doc_weights_ = weights / weights.sum() if weights.sum() > 0 else weights
-        model.doc_background_ = np.asarray(model.doc_background_[self.rows])
+        documents = model.documents_
+        weights = np.asarray(documents.doc_weights[self.rows])
+        model.documents_ = TrainingDocuments(
+            weights / weights.sum() if weights.sum() > 0 else weights,
+            np.asarray(documents.doc_topic[self.rows]),
+            np.asarray(documents.background[self.rows]),
+        )
         return model
 
     @cached_property
@@ -287,20 +296,26 @@ def take_counts(shards: DiskCorpus, rows: Array) -> Any:
     return sp.csr_array(sp.vstack(parts, format="csr"))
 
 
-def without_document_arrays(model: Any) -> Any:
+def without_documents(model: PLSA) -> PLSA:
     """Return a copy of the model without the arrays that have a row per document."""
     small = copy(model)
-    for name in ("doc_topic_", "doc_weights_", "doc_background_"):
-        delattr(small, name)
+    small.documents_ = None
     return small
 
 
-def with_document_arrays(model: Any, shards: DiskCorpus) -> Any:
+def with_documents(model: Any, shards: DiskCorpus) -> PLSA:
     """Attach the memory-mapped arrays with a row per document to the model and return it."""
-    documents, K = shards.shape[0], len(model.components_)
-    model.doc_topic_ = _map_array(shards.folder / DOC_TOPIC, (documents, K))
-    model.doc_weights_ = _map_array(shards.folder / DOC_WEIGHTS, (documents,))
-    model.doc_background_ = np.broadcast_to(np.float64(model.background_weight_), (documents,))
+    if not isinstance(model, PLSA):
+        raise ModelFileError(
+            f"{shards.folder} belongs to a PLSA, not to a model of the class {type(model).__name__}: restore the model "
+            "of the run, or fit again."
+        )
+    n_documents = shards.shape[0]
+    model.documents_ = TrainingDocuments(
+        _map_array(shards.folder / DOC_WEIGHTS, (n_documents,)),
+        _map_array(shards.folder / DOC_TOPIC, (n_documents, model.fitted_.n_topics)),
+        np.broadcast_to(np.float64(model.background_weight_), (n_documents,)),
+    )
     return model
 
 

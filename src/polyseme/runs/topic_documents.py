@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.model import FixedBackground, Model
+from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments
 from polyseme.core.shard import sparse_counts
 from polyseme.estimators.tables import largest
-from polyseme.kernels import Array, Floats
-from polyseme.utils import effective_threads
+from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels.threads import effective_threads
 
 MAX_TOPICS = 3
 """Number of topics for which a document may be listed."""
@@ -31,6 +31,8 @@ N_RANKED = 10
 _NUMBERS_PER_BLOCK = 1 << 20
 _COPIES = 8
 """Number of temporary arrays as large as the counts of a block."""
+_ROUNDING = 1e-12
+"""Relative rounding error of a length, so that a document of exactly the minimum length is listed."""
 
 
 class Labels(NamedTuple):
@@ -65,47 +67,24 @@ class TopicDocuments(NamedTuple):
     """Topics x labels: the sum of P(d|z) over the documents of each label."""
 
 
-class TopicModel(NamedTuple):
-    """Arrays of a fitted model and of its documents."""
-
-    topic_word: Array
-    """P(w|z), K x words."""
-    unigram: Floats
-    """P(w)."""
-    doc_topic: Array
-    """P(z|d), documents x K."""
-    lengths: Floats
-    """n_d, or values proportional to it."""
-    temperature: float = 1.0
-    background: Floats | None = None
-    """Background distribution P(w|B)."""
-    background_shares: Array | None = None
-    """Weight of the background in each document; None without a background."""
-
-    @classmethod
-    def of(cls, model: Any) -> TopicModel:
-        """Return the arrays of a fitted model; all sample weights must be equal."""
-        background = getattr(model, "background_", None)
-        return cls(
-            model.components_, model.unigram_, model.doc_topic_, model.doc_weights_,
-            float(getattr(model, "temperature_", 1.0)), background,
-            None if background is None else model.doc_background_,
-        )  # fmt: skip
-
-
 def topic_documents(
-    model: TopicModel, counts: Iterable[Any], n_documents: int, labels: Labels | None = None
+    fitted: FittedTopics,
+    documents: TrainingDocuments,
+    counts: Iterable[Any],
+    n_documents: int,
+    labels: Labels | None = None,
 ) -> TopicDocuments:
     """Return the fit, the documents and the label shares of each topic.
 
+    documents : P(d) must be proportional to the number of tokens, so all sample weights must be equal.
     counts : documents x words, CSR, in one or more parts, in the order of the documents.
     """
-    K = model.doc_topic.shape[1]
-    doc_weights = model.lengths / model.lengths.sum()
+    K = fitted.n_topics
+    doc_weights = documents.doc_weights / documents.doc_weights.sum()
     weights, fit = np.zeros(K), np.zeros(K)
     by_label = np.zeros((K + 1, 0 if labels is None else len(labels.names)))
-    for part in _blocks(len(model.doc_topic), K):
-        theta = np.asarray(model.doc_topic[part], dtype=np.float64)
+    for part in _blocks(len(documents.doc_topic), K):
+        theta = np.asarray(documents.doc_topic[part], dtype=np.float64)
         joint = np.column_stack([theta * doc_weights[part, np.newaxis], doc_weights[part]])
         weights += joint[:, :K].sum(axis=0)
         fit += (joint[:, :K] * theta).sum(axis=0)
@@ -114,28 +93,29 @@ def topic_documents(
                 by_label[topic] += np.bincount(labels.numbers[part], joint[:, topic], by_label.shape[1])
     used = weights > 0
     scale = np.where(used, weights, 1.0)
-    documents, scores = _best_documents(model, counts, n_documents)
+    rows, scores = _best_documents(fitted, documents, counts, n_documents)
     return TopicDocuments(
         np.where(used, fit / scale, 0.0),
-        documents,
+        rows,
         scores,
         np.where(used[:, np.newaxis], by_label[:K] / scale[:, np.newaxis], by_label[K]),
     )
 
 
 def _best_documents(
-    model: TopicModel, counts: Iterable[Any], n_documents: int
+    fitted: FittedTopics, documents: TrainingDocuments, counts: Iterable[Any], n_documents: int
 ) -> tuple[list[list[int]], list[list[float]]]:
     """Return the best documents of each topic, and the nats per token that it explains in them."""
-    K = model.doc_topic.shape[1]
+    K = fitted.n_topics
     if n_documents == 0:
         return [[] for _ in range(K)], [[] for _ in range(K)]
     ranked = max(n_documents, N_RANKED)
     # Other topics take at most ranked * K / MAX_TOPICS documents, so this many more leave enough for each topic.
     best = [_TopRows(ranked + ranked * K // MAX_TOPICS) for _ in range(K)]
-    lengths = np.asarray(model.lengths)
+    lengths = np.asarray(documents.doc_weights)
     min_length = MIN_RELATIVE_LENGTH * float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 0.0
-    start, scorer = 0, DocumentScorer(model)
+    min_length *= 1 - _ROUNDING
+    start, scorer = 0, DocumentScorer(fitted, documents)
     for part in counts:
         for block in _blocks(part.shape[0], max(K, _COPIES * part.nnz // max(part.shape[0], 1))):
             counted = sp.csr_array(part[block])
@@ -151,32 +131,35 @@ def _best_documents(
 class DocumentScorer:
     """Computes the nats per token that each topic explains in documents."""
 
-    def __init__(self, model: TopicModel) -> None:
-        self._model = model
-        self._dtype = np.dtype(np.float64 if model.topic_word.dtype == np.float64 else np.float32)
-        self._topic_word = np.asarray(model.topic_word, dtype=self._dtype)
-        self._gains: Floats = np.empty(model.topic_word.T.shape)
-        """P(w|z)^beta log[P(w|z) / P(w)], words x K."""
-        for words in _blocks(len(self._gains), len(model.topic_word)):
-            phi = model.topic_word[:, words].T.astype(np.float64)
-            p = model.unigram[words, np.newaxis]
+    def __init__(self, fitted: FittedTopics, documents: TrainingDocuments) -> None:
+        self._documents, self._inference = documents, fitted.inference
+        self._dtype = np.dtype(np.float64 if fitted.topic_word.dtype == np.float64 else np.float32)
+        self._topic_word = np.asarray(fitted.topic_word, dtype=self._dtype)
+        n_topics, n_words = fitted.topic_word.shape
+        _, B = self._operands(slice(0, 0), sparse_counts(sp.csr_array((0, n_words)), self._dtype))
+        self._gains: Floats = np.empty((n_words, n_topics))
+        """B_wz log[P(w|z) / P(w)], words x K, with the word operand B of P(z|d,w)."""
+        for words in _blocks(n_words, n_topics):
+            phi = fitted.topic_word[:, words].T.astype(np.float64)
+            p = fitted.unigram[words, np.newaxis]
             ratio = np.divide(phi, p, out=np.ones_like(phi), where=(phi > 0) & (p > 0))
-            self._gains[words] = phi**model.temperature * np.log(ratio)
+            self._gains[words] = B[words, :n_topics] * np.log(ratio)
 
     def scores(self, counts: Any, rows: slice) -> Floats:
         """Return the scores, documents x K, of these rows with their counts (CSR); zeros for empty documents."""
-        model, sparse = self._model, sparse_counts(counts, self._dtype)
-        doc_topic = np.asarray(model.doc_topic[rows])
-        shares = np.zeros(len(doc_topic)) if model.background_shares is None else model.background_shares[rows]
-        fixed = None if model.background is None else FixedBackground(0.0, model.background, False)
-        A, B = Model(doc_topic.shape[1], background=fixed).token_operands(doc_topic, self._topic_word, shares)
-        if model.temperature != 1.0:
-            A, B = A**model.temperature, B**model.temperature
+        sparse = sparse_counts(counts, self._dtype)
+        A, B = self._operands(rows, sparse)
         q = sparse.products(A, B, n_threads=effective_threads(None)).astype(np.float64)
         ratio = np.divide(sparse.values, q, out=np.zeros_like(q), where=q > 0)
         sums = sp.csr_array((ratio, sparse.indices, sparse.indptr), counts.shape) @ self._gains
         totals = np.maximum(sparse.totals, np.finfo(np.float64).tiny)
-        return np.asarray(A[:, : doc_topic.shape[1]] * sums / totals[:, np.newaxis])
+        return np.asarray(A[:, : sums.shape[1]] * sums / totals[:, np.newaxis])
+
+    def _operands(self, rows: slice, counts: SparseCounts) -> tuple[Array, Array]:
+        """Return the operands of P(z|d,w) for these documents."""
+        doc_topic = np.asarray(self._documents.doc_topic[rows])
+        weights = DocumentWeights(doc_topic, self._documents.background[rows], counts)
+        return self._inference.posterior_operands(weights, self._topic_word)
 
 
 def row_hashes(counts: Any) -> Array:

@@ -28,8 +28,8 @@ from polyseme.kernels import Array, Floats
 from polyseme.runs.documents import COLUMNS, DOCUMENTS_FILE, Counted, DocumentNames, Pieces, TextWriter, column_frame
 from polyseme.runs.fields import RUN
 from polyseme.runs.folder import RUN_FILE, atomic_folder, run_lock
-from polyseme.runs.run import DOC_WEIGHTS, FORMAT_VERSION, MODEL_FILE, Run, open_run, without_document_arrays
-from polyseme.runs.topic_documents import TopicDocuments, TopicModel, topic_documents
+from polyseme.runs.run import DOC_WEIGHTS, FORMAT_VERSION, MODEL_FILE, Run, open_run, without_documents
+from polyseme.runs.topic_documents import TopicDocuments, topic_documents
 from polyseme.scale import DiskCorpus
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -53,7 +53,7 @@ def topics_csv(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
-    weights, shown = model.topic_weights_, words_of_model(model, vocabulary, WORDS_SHOWN)
+    weights, shown = model.fitted_.topic_weights, words_of_model(model, vocabulary, WORDS_SHOWN)
     for topic in largest(weights, len(weights)):
         words = " ".join(shown[topic])
         best = "; ".join(documents[document] for document in found.documents[topic])
@@ -115,7 +115,7 @@ def write_fitted(folder: Path, model: Any, counted: Counted, about: dict[str, An
     """Write the files of a fit next to those of the counted documents; run.json, which makes it a run, is last."""
     model.set_vocabulary(counted.vocabulary).save(folder / MODEL_FILE)
     write_topics(folder, model, [counted.counts], counted.vocabulary, counted.names, about)
-    documents = add_topic_columns(column_frame(counted.columns), counted.tokens, model.doc_topic_)
+    documents = add_topic_columns(column_frame(counted.columns), counted.tokens, model.documents_.doc_topic)
     write_frame(folder / DOCUMENTS_FILE, documents)
     write_about(folder, about)
 
@@ -129,7 +129,7 @@ def write_topics(
     about: dict[str, Any],
 ) -> None:
     """Write topics.csv. `counts` are those of the documents, in one or more parts."""
-    found = topic_documents(TopicModel.of(model), counts, DOCUMENTS_SHOWN)
+    found = topic_documents(model.fitted_, model.documents_, counts, DOCUMENTS_SHOWN)
     topics = topics_csv(model, found, vocabulary, names, about.get("topic_names", {}))
     (folder / "topics.csv").write_text(topics, encoding="utf-8")
 
@@ -154,9 +154,9 @@ def update_about(run: Run, changes: dict[str, Any]) -> Run:
 
 def save_model(folder: Path, model: Any, shards: DiskCorpus) -> None:
     """Write the model, and P(d) to a file beside the shards, where the fit has written P(z|d)."""
-    weights = model.doc_weights_
+    weights = model.documents_.doc_weights
     write_atomically(shards.folder / DOC_WEIGHTS, [npy_header(weights), bytes_of(weights)])
-    without_document_arrays(model).save(folder / MODEL_FILE)
+    without_documents(model).save(folder / MODEL_FILE)
 
 
 def write_fitted_shards(
@@ -170,9 +170,8 @@ def write_fitted_shards(
         rows = slice(start, start + len(frame))
         if rows.stop > len(tokens):
             break
-        pieces.replace(
-            number, add_topic_columns(frame.select(COLUMNS), tokens[rows], np.asarray(model.doc_topic_[rows]))
-        )
+        doc_topic = np.asarray(model.documents_.doc_topic[rows])
+        pieces.replace(number, add_topic_columns(frame.select(COLUMNS), tokens[rows], doc_topic))
         start = rows.stop
     if start != len(tokens):
         raise ModelFileError(
