@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_convergence_shows_the_objective_of_the_fit(model):
 REFUSED = {
     "numbers from 0 to 3, got 4": lambda model: plot_topics(model, WORDS, topics=[4]),
     "at least one topic": lambda model: plot_topics(model, WORDS, topics=[]),
-    "PLSA is not fitted: call fit first": lambda model: plot_map(PLSA(2), WORDS),
+    "no topics yet: call fit first": lambda model: plot_map(PLSA(2), WORDS),
     "LSA has no history_ to plot: give": lambda model: plot_convergence(LSA(2).fit(X)),
 }
 
@@ -78,7 +79,8 @@ def test_wrong_models_and_topics_raise(model, message):
 def test_topics_that_would_overlap_are_moved():
     """Two topics that always go together have no distance of their own."""
     model = CorrelatedTopicModel(3, random_state=0, max_iter=5).fit(X)
-    model.covariance_ = np.array([[2.0, 2.0, -2], [2, 2.0001, -2], [-2, -2, 3]])
+    covariance = np.array([[2.0, 2.0, -2], [2, 2.0001, -2], [-2, -2, 3]])
+    model.fitted_ = replace(model.fitted_, inference=replace(model.fitted_.inference, covariance=covariance))
     places = np.asarray(plot_topic_graph(model).collections[0].get_offsets())
     gaps = [np.linalg.norm(places[i] - places[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
     assert min(gaps) > 0.1 * np.ptp(places, axis=0).max()

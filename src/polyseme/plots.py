@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
+from polyseme.estimators import CorrelatedTopicModel, HierarchicalPLSA
 from polyseme.estimators.tables import column_words, words_of_model
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics import distances, shown_words
 from polyseme.metrics.distances import classical_scaling
+from polyseme.metrics.words import fitted_topics, topic_rows
 from polyseme.simplex import SimplexDecomposition, lower
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def plot_topics(
     matplotlib.figure.Figure
         The figure.
     """
-    words, phi, weights = column_words(model, vocabulary, None), _topics_of(model), _weights_of(model)
+    words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
     shown = shown_words(model, n_words)
     chosen = (
         list(np.argsort(-weights, kind="stable")[:24]) if topics is None else [_checked_topic(t, phi) for t in topics]
@@ -115,7 +117,7 @@ def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = N
     matplotlib.axes.Axes
         The axes.
     """
-    words, phi, weights = column_words(model, vocabulary, None), _topics_of(model), _weights_of(model)
+    words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
     places, shown = classical_scaling(distances(phi)), shown_words(model, 2)
     ax = _pyplot().subplots()[1] if ax is None else ax
     ax.scatter(*places.T, s=4000 * weights / max(weights.max() * len(weights) ** 0.5, 1e-12), alpha=0.45)
@@ -223,7 +225,7 @@ def plot_tree(model: Any, vocabulary: Any = None, *, n_words: int = 5, ax: Any =
     matplotlib.axes.Axes
         The axes.
     """
-    if not hasattr(model, "nodes") or not hasattr(model, "tree_"):
+    if not isinstance(model, HierarchicalPLSA) or fitted_topics(model) is None:
         raise InputError("plot_tree draws a fitted HierarchicalPLSA.")
     tree, weights = model.tree_, model.node_weights_
     words = list(model.nodes(vocabulary, n_words=n_words)["words"])
@@ -280,7 +282,7 @@ def plot_topic_graph(
     matplotlib.axes.Axes
         The axes.
     """
-    if not hasattr(model, "correlation_"):
+    if not isinstance(model, CorrelatedTopicModel) or fitted_topics(model) is None:
         raise InputError("plot_topic_graph draws a fitted CorrelatedTopicModel.")
     correlations = model.correlation_
     words = words_of_model(model, vocabulary, n_words)
@@ -367,17 +369,12 @@ def _pyplot() -> Any:
     return plt
 
 
-def _topics_of(model: Any) -> Floats:
-    if not hasattr(model, "components_"):
-        raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
-    return np.asarray(normalize_rows(np.asarray(model.components_, dtype=np.float64)))
-
-
-def _weights_of(model: Any) -> Floats:
-    """Return P(z), or equal weights if the model has none."""
-    weights = getattr(model, "topic_weights_", None)
-    K = len(model.components_)
-    return np.full(K, 1 / K) if weights is None else np.asarray(weights, dtype=np.float64)
+def _topics_and_weights(model: Any) -> tuple[Floats, Floats]:
+    """Return P(w|z) and P(z); equal weights for a model that has none, such as one of another library."""
+    topics = np.asarray(normalize_rows(np.asarray(topic_rows(model), dtype=np.float64)))
+    fitted = fitted_topics(model)
+    weights = np.full(len(topics), 1 / len(topics)) if fitted is None else fitted.topic_weights
+    return topics, np.asarray(weights, dtype=np.float64)
 
 
 def _checked_topic(topic: int, phi: Floats) -> int:

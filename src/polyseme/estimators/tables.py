@@ -13,7 +13,7 @@ import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.kernels import Array
-from polyseme.metrics.words import RELEVANCE, WordAmounts, shown_words, word_amounts
+from polyseme.metrics.words import RELEVANCE, WordAmounts, fitted_topics, shown_words, topic_rows, word_amounts
 from polyseme.utils import word_names
 
 WIDTH = 80
@@ -139,9 +139,9 @@ def words_of_amounts(
 
 def names_of_words(model: Any, vocabulary: Any = None) -> list[str]:
     """Return the word of each column: as given, as the model knows them, or x0, x1, ..."""
-    size = int(model.components_.shape[1])
+    size = int(topic_rows(model).shape[1])
     if vocabulary is None:
-        vocabulary = getattr(model, "vocabulary_", None)
+        vocabulary = _known_words(model)
     if vocabulary is None:
         return [f"x{word}" for word in range(size)]
     return list(word_names("vocabulary", vocabulary, size))
@@ -149,16 +149,22 @@ def names_of_words(model: Any, vocabulary: Any = None) -> list[str]:
 
 def column_words(model: Any, vocabulary: Sequence[str] | None, vectorizer: Any) -> list[str]:
     """Return the word of each column: from the vocabulary, the vectorizer or the model."""
-    if vocabulary is None and vectorizer is not None:
-        vocabulary = vectorizer.get_feature_names_out()
-    for name in ("vocabulary_", "feature_names_in_"):  # scikit-learn's own models have the latter
-        if vocabulary is None:
-            vocabulary = getattr(model, name, None)
+    if vocabulary is None:
+        vocabulary = _known_words(model) if vectorizer is None else vectorizer.get_feature_names_out()
     if vocabulary is None:
         raise InputError(
             "The word of each column is needed: give vocabulary or vectorizer, or call the model's set_vocabulary."
         )
     return [str(word) for word in vocabulary]
+
+
+def _known_words(model: Any) -> Any:
+    """Return the words that a model knows; None if it knows none."""
+    fitted = fitted_topics(model)
+    if fitted is not None:
+        return fitted.vocabulary
+    words = getattr(model, "vocabulary_", None)  # LSA
+    return getattr(model, "feature_names_in_", None) if words is None else words  # models of scikit-learn
 
 
 def largest_items(rows: Array, names: Sequence[str] | None, count: int) -> list[list[str]]:
