@@ -1,12 +1,14 @@
 """Search and pasted texts: the page computes the same numbers as Python."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
 from explorer_corpora import themed_page_data, themed_texts
-from polyseme import LDA, PLSA
+from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA
 from polyseme.explore import from_sklearn, page_data, write_page
 from polyseme.retrieval import SearchIndex
 from polyseme.solvers import Tempered
@@ -38,6 +40,8 @@ MODELS = {
     "background": lambda: PLSA(4, random_state=0, background=0.3),
     "tempered": lambda: PLSA(4, random_state=0, solver=Tempered(0.8), max_iter=1000),
     "variational": lambda: LDA(4, random_state=0),
+    "logistic-normal": lambda: CorrelatedTopicModel(4, random_state=0),
+    "tree": lambda: HierarchicalPLSA(branching=2, random_state=0),
 }
 
 
@@ -60,9 +64,21 @@ def test_pasted_texts_have_the_topics_that_transform_gives(case):
         np.testing.assert_allclose(topics, expected, atol=CLOSE)
 
 
-@pytest.mark.parametrize("case", [name for name in MODELS if name != "variational"], indirect=True)
+@pytest.mark.parametrize("background", [0.0, 0.3])
+def test_topics_that_are_off_get_no_weight(opened, tmp_path, background):
+    parts = themed_page_data(model := PLSA(4, random_state=0, background=background))
+    model.fitted_ = replace(model.fitted_, active=np.array([True, False, True, True]))
+    path = tmp_path / "page.html"
+    write_page(page_data(model, parts.counts, vectorizer=parts.vectorizer), path, text="none")
+    page = opened(path)
+    texts = themed_texts(12, seed=5)[0]
+    for text in (" ".join(texts[:6]), " ".join(texts[6:])):  # without a known word a text would get P(z)
+        expected = model.transform(parts.vectorizer.transform([text]))[0]
+        assert expected[1] == 0
+        np.testing.assert_allclose(counted(page, text)[1], expected, atol=CLOSE)
+
+
 def test_search_gives_the_scores_and_reasons_of_the_index(case):
-    """SearchIndex folds in queries for PLSA only."""
     model, parts, page = case
     index = SearchIndex(parts.counts, parts.vocabulary, vectorizer=parts.vectorizer).set_model(model)
     for query in QUERIES:

@@ -2,7 +2,6 @@
 
 from polyseme.explore.page import render_page, show_page, write_page
 from polyseme.explore.page_data import (
-    Inference,
     PageData,
     from_gensim,
     from_sklearn,
@@ -11,7 +10,6 @@ from polyseme.explore.page_data import (
 )
 
 __all__ = [
-    "Inference",
     "PageData",
     "from_gensim",
     "from_sklearn",

@@ -10,74 +10,49 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.factors import symmetric_view
-from polyseme.core.model import FixedBackground, Model
-from polyseme.core.shard import sparse_counts
-from polyseme.core.statistics import document_sums
+from polyseme.core.dirichlet import DirichletPosterior
+from polyseme.core.factors import normalize_rows, symmetric_view
+from polyseme.core.fitted import DocumentWeights, FittedTopics, Inference, TrainingDocuments, document_sums
+from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.shard import row_batches, sparse_counts
 from polyseme.errors import InputError
+from polyseme.estimators import NMF, HierarchicalPLSA
+from polyseme.estimators.base import FittedDecomposition
+from polyseme.estimators.nmf import FROBENIUS
 from polyseme.estimators.tables import column_words
-from polyseme.kernels import Array, Floats, normalize_rows
-from polyseme.metrics.words import WordAmounts, shown_words, tempered, topic_words, word_amounts
+from polyseme.kernels import Array, Floats
+from polyseme.kernels.threads import effective_threads
+from polyseme.metrics.words import WordAmounts, fitted_topics, shown_words, word_amounts
 from polyseme.retrieval.queries import checked_counts
 from polyseme.runs import Run
-from polyseme.runs.topic_documents import TopicDocuments, TopicModel, topic_documents
-from polyseme.utils import effective_threads
+from polyseme.runs.topic_documents import TopicDocuments, topic_documents
+from polyseme.utils import check_range
 
 _NODE_WORDS = 12
 """Words of each node of a topic tree."""
 
 
 @dataclass(frozen=True)
-class Inference:
-    """How the page computes P(z|d) of a new text, with the topics fixed.
-
-    Parameters
-    ----------
-    kind : {"likelihood", "variational"}, default="likelihood"
-        "likelihood" folds in as PLSA does; "variational" updates a Dirichlet posterior as LDA does.
-    temperature : float, default=1.0
-        Exponent of tempered EM.
-    background_share : float, default=0.0
-        Weight of the background distribution.
-    background : ndarray of shape (n_words,) or None, default=None
-        Background distribution P(w|B).
-    alpha : ndarray of shape (n_topics,) or None, default=None
-        Parameters of the Dirichlet prior on the topics of a document.
-    totals : ndarray of shape (n_topics,) or None, default=None
-        Sums over the words of the Dirichlet parameters of the topics.
-    note : str, default=""
-        How the page differs from the model's own ``transform``.
-    """
-
-    kind: str = "likelihood"
-    temperature: float = 1.0
-    background_share: float = 0.0
-    background: Floats | None = None
-    alpha: Floats | None = None
-    totals: Floats | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class PageData:
     """Topics and documents that a page shows, with consistent shapes.
 
+    `PageData.from_arrays` builds it from the arrays of any topic model.
+
     Parameters
     ----------
-    topic_word : ndarray of shape (n_topics, n_words)
-        P(w|z).
-    doc_topic : ndarray of shape (n_documents, n_topics)
-        P(z|d).
+    fitted : FittedTopics
+        The topics with their vocabulary, and how the page computes P(z|d) of a new text.
+    documents : TrainingDocuments
+        P(d), P(z|d) and the share of the background in each document.
     counts : sparse array of shape (n_documents, n_words)
         Word counts, CSR.
-    vocabulary : list of str
-        Word of each column.
     model_name : str, default="topics"
         Name of the model's class.
     title : str, default="Topics"
         Title of the page.
-    inference : Inference
-        How the page computes P(z|d) of a new text.
+    folding_note : str, default=""
+        How folding in on the page differs from the model's own ``transform``. If empty, the page says what it leaves
+        out of the inference of the fitted model.
     vectorizer : CountVectorizer or None, default=None
         Vectorizer of the counts; the page counts new texts with its rules.
     ids : list of str or None, default=None
@@ -108,17 +83,14 @@ class PageData:
         More measures of the topics, such as stability.
     tree : sequence of mapping, default=()
         Nodes of a topic tree: name, parent (-1 for the root), topic (of a leaf), weight and columns of words.
-    amounts : WordAmounts or None, default=None
-        Expected numbers of documents per topic and word, by which words are ranked; computed from `counts` if None.
     """
 
-    topic_word: Floats
-    doc_topic: Array
+    fitted: FittedTopics
+    documents: TrainingDocuments
     counts: Any
-    vocabulary: list[str]
     model_name: str = "topics"
     title: str = "Topics"
-    inference: Inference = field(default_factory=Inference)
+    folding_note: str = ""
     vectorizer: Any = None
     ids: list[str] | None = None
     titles: list[str] | None = None
@@ -134,33 +106,88 @@ class PageData:
     chosen_size: int | None = None
     measures: Mapping[str, Floats] = field(default_factory=dict)
     tree: Sequence[Mapping[str, Any]] = ()
-    amounts: WordAmounts | None = None
 
     def __post_init__(self) -> None:
-        n_topics, n_words = self.topic_word.shape
+        n_topics, n_words = self.fitted.topic_word.shape
         n_docs = self.counts.shape[0]
-        if self.doc_topic.shape != (n_docs, n_topics):
-            raise InputError(
-                f"doc_topic has shape {self.doc_topic.shape}, but there are {n_docs} documents and {n_topics} topics: "
-                "give the counts that the model was fitted to."
-            )
-        if len(self.vocabulary) != n_words:
-            raise InputError(f"vocabulary must have one name for each of the {n_words} words.")
+        _check_shape(self.doc_topic, n_docs, n_topics)
+        _check_vocabulary(self.fitted.vocabulary, n_words)
         for name in ("ids", "titles", "labels", "times", "texts", "excerpts"):
             values = getattr(self, name)
             if values is not None and len(values) != n_docs:
                 raise InputError(f"{name} must have one entry for each of the {n_docs} documents, got {len(values)}.")
 
+    @classmethod
+    def from_arrays(
+        cls,
+        topic_word: Any,
+        doc_topic: Any,
+        counts: Any,
+        vocabulary: Sequence[str],
+        *,
+        inference: Inference | None = None,
+        **fields: Any,
+    ) -> PageData:
+        """Return the data of a page from the arrays of a topic model.
+
+        Parameters
+        ----------
+        topic_word : array-like of shape (n_topics, n_words)
+            P(w|z), or weights of words; the rows are divided by their sums.
+        doc_topic : array-like of shape (n_documents, n_topics)
+            P(z|d).
+        counts : array-like or sparse matrix of shape (n_documents, n_words)
+            Word counts.
+        vocabulary : sequence of str
+            Word of each column.
+        inference : Inference or None, default=None
+            How the page computes P(z|d) of a new text. None: by maximum likelihood, as PLSA does.
+        **fields : object
+            Other fields of PageData.
+
+        Returns
+        -------
+        PageData
+            Data of the page.
+        """
+        topics, doc_topic = normalize_rows(np.asarray(topic_word, dtype=np.float64)), np.asarray(doc_topic)
+        matrix = checked_counts(counts, topics.shape[1], "counts")
+        _check_shape(doc_topic, matrix.shape[0], len(topics))
+        doc_weights = _doc_weights(matrix)
+        fitted = FittedTopics(
+            topics, symmetric_view(doc_topic, doc_weights).topic_weights, _unigram(matrix),
+            np.ones(len(topics), dtype=bool), float(matrix.sum()), float(matrix.shape[0]),
+            MaximumLikelihood() if inference is None else inference, np.asarray(vocabulary, dtype=object),
+        )  # fmt: skip
+        background = fitted.inference.background
+        shares = np.full(len(doc_topic), 0.0 if background is None else background.share)
+        return cls(fitted, TrainingDocuments(doc_weights, doc_topic, shares), matrix, **fields)
+
     @property
-    def tokens(self) -> Floats:
-        """Number of tokens n_d of each document."""
-        return np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
+    def topic_word(self) -> Array:
+        """P(w|z), topics x words."""
+        return self.fitted.topic_word
+
+    @property
+    def doc_topic(self) -> Array:
+        """P(z|d), documents x topics."""
+        return self.documents.doc_topic
 
     @property
     def doc_weights(self) -> Floats:
         """P(d), proportional to the number of tokens."""
-        tokens = self.tokens
-        return tokens / tokens.sum() if tokens.sum() > 0 else np.full(tokens.size, 1 / max(tokens.size, 1))
+        return self.documents.doc_weights
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """Word of each column."""
+        assert self.fitted.vocabulary is not None
+        return [str(word) for word in self.fitted.vocabulary]
+
+    @property
+    def tokens(self) -> Floats:
+        """Number of tokens n_d of each document."""
+        return _tokens(self.counts)
 
     @property
     def topic_weights(self) -> Floats:
@@ -170,17 +197,13 @@ class PageData:
     @cached_property
     def word_documents(self) -> WordAmounts:
         """Expected numbers of documents per topic and word: those of the model, or computed from `counts`."""
-        if self.amounts is not None:
-            return self.amounts
-        counts = sparse_counts(self.counts, np.dtype(np.float64))
-        model = Model(self.topic_word.shape[0], background=self._background)
-        shares = np.full(counts.n_docs, self.inference.background_share)
-        operands = model.token_operands(np.asarray(self.doc_topic), self.topic_word, shares)
-        operands = tempered(operands, self.inference.temperature)
-        sums = document_sums(counts, operands, np.asarray(self.doc_topic), n_threads=effective_threads(None))
-        return WordAmounts(
-            "documents", topic_words(sums, len(self.topic_word)), sums.topics, sums.words, self.topic_word
-        )  # fmt: skip
+        if self.fitted.word_documents is not None:
+            return word_amounts(self.fitted)
+        counts = sparse_counts(self.counts, self.topic_word.dtype)
+        weights = DocumentWeights(np.asarray(self.doc_topic), self.documents.background, counts)
+        operands = self.fitted.inference.posterior_operands(weights, self.topic_word)
+        sums = document_sums(counts, operands, weights.doc_topic, n_threads=effective_threads(None))
+        return word_amounts(replace(self.fitted, word_documents=sums.by_topic()))
 
     def topic_documents(self, n_documents: int) -> TopicDocuments:
         """Return the fit and the most typical documents of each topic.
@@ -195,18 +218,8 @@ class PageData:
         TopicDocuments
             Result of `polyseme.runs.topic_documents.topic_documents`.
         """
-        background = self.inference.background
-        model = TopicModel(
-            self.topic_word, np.asarray(self.counts.sum(axis=0)).ravel() / max(self.tokens.sum(), 1.0), self.doc_topic,
-            self.tokens, self.inference.temperature, background,
-            None if background is None else np.full(len(self.doc_topic), self.inference.background_share),
-        )  # fmt: skip
-        return topic_documents(model, [self.counts], n_documents)
-
-    @property
-    def _background(self) -> FixedBackground | None:
-        found = self.inference.background
-        return None if found is None else FixedBackground(self.inference.background_share, found, False)
+        fitted = replace(self.fitted, unigram=_unigram(self.counts))
+        return topic_documents(fitted, self.documents, [self.counts], n_documents)
 
 
 def page_data(
@@ -272,15 +285,26 @@ def page_data(
         return run_page_data(model) if isinstance(model, Run) else model
     if counts is None:
         raise InputError("A page of a fitted model needs documents: give counts=, and vocabulary= or vectorizer=.")
+    fitted = fitted_topics(model)
+    if fitted is None or not isinstance(model, FittedDecomposition):
+        raise InputError(
+            f"{type(model).__name__} has no fitted topics: call fit first, and give a PLSA, NMF, LDA, HierarchicalPLSA "
+            "or CorrelatedTopicModel."
+        )
     words = column_words(model, vocabulary, vectorizer)
+    _check_vocabulary(words, fitted.topic_word.shape[1])
     matrix = checked_counts(counts, len(words), "counts")
-    topics, doc_topic, inference = _fitted_arrays(model, matrix)
+    # float64, because the places of the topics depend on small differences
+    topics = normalize_rows(np.asarray(fitted.topic_word, dtype=np.float64))
+    least_squares = isinstance(model, NMF) and model.loss_ == FROBENIUS
     return PageData(
-        topics, doc_topic, matrix, words, type(model).__name__, "Topics" if title is None else title, inference,
-        vectorizer, ids=_as_strings(ids), titles=_as_strings(titles), labels=_as_label_lists(labels),
+        replace(fitted, topic_word=topics, vocabulary=np.asarray(words, dtype=object)), _documents_of(model, matrix),
+        matrix, type(model).__name__, "Topics" if title is None else title,
+        "New texts are folded in by likelihood (KL)." if least_squares else "", vectorizer,
+        ids=_as_strings(ids), titles=_as_strings(titles), labels=_as_label_lists(labels),
         times=None if times is None else list(times), texts=_as_strings(texts),
-        history=getattr(model, "history_", {}), facts=_model_facts(model), tree=_tree_nodes(model),
-        amounts=_document_amounts(model), **fields,
+        history=vars(model).get("history_", {}), facts=_model_facts(model, fitted),
+        tree=_tree_nodes(model) if isinstance(model, HierarchicalPLSA) else (), **fields,
     )  # fmt: skip
 
 
@@ -295,7 +319,7 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
         title=str(about.get("title") or run.path.resolve().name),
     )  # fmt: skip
     selection = about.get("selection") or {}
-    K = data.topic_word.shape[0]
+    K = data.fitted.n_topics
     rows = _selection_rows(selection)
     held_out = next((row["perplexity"] for row in rows if row["k"] == K), None)
     stability = about.get("stability")
@@ -357,26 +381,26 @@ def from_sklearn(
     ----------
     - Gaussier, E. and Goutte, C. (2005). Relation between PLSA and NMF and implications. Proceedings of SIGIR, 601-602.
     """
-    if not hasattr(model, "components_"):
+    found = vars(model)
+    if "components_" not in found:
         raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
     words = column_words(model, vocabulary, vectorizer)
     matrix = checked_counts(counts, len(words), "counts")
-    weights = np.asarray(model.transform(counts))
-    if hasattr(model, "doc_topic_prior_"):  # LatentDirichletAllocation
-        lambda_ = np.asarray(model.components_, dtype=np.float64)
-        alpha = np.full(len(lambda_), float(model.doc_topic_prior_))
-        inference = Inference("variational", alpha=alpha, totals=lambda_.sum(axis=1))
-        topics, doc_topic = normalize_rows(lambda_), normalize_rows(weights)
-    elif np.min(model.components_) >= 0:
+    weights, topics = np.asarray(model.transform(counts)), np.asarray(model.components_, dtype=np.float64)
+    inference, note = None, ""
+    if "doc_topic_prior_" in found:  # LatentDirichletAllocation
+        alpha, eta = np.full(len(topics), model.doc_topic_prior_), np.full(len(words), model.topic_word_prior_)
+        inference, doc_topic = DirichletPosterior(topics, alpha, eta), normalize_rows(weights)
+    elif topics.min() >= 0:
         note = "New texts are folded in by likelihood (KL), not by this NMF's own transform."
-        topics, doc_topic, inference = _normalize_factors(weights, model.components_, note)
+        topics, doc_topic = _normalize_factors(weights, topics)
     else:
         raise InputError(f"{type(model).__name__} has negative weights of words: the page is for topic models.")
-    facts = {"iterations": int(model.n_iter_)} if hasattr(model, "n_iter_") else {}
-    return PageData(
-        topics, doc_topic, matrix, words, type(model).__name__, title, inference, vectorizer,
-        titles=_as_strings(titles), labels=_as_label_lists(labels), times=None if times is None else list(times),
-        texts=_as_strings(texts), facts=facts,
+    return PageData.from_arrays(
+        topics, doc_topic, matrix, words, inference=inference, model_name=type(model).__name__, title=title,
+        folding_note=note, vectorizer=vectorizer, titles=_as_strings(titles), labels=_as_label_lists(labels),
+        times=None if times is None else list(times), texts=_as_strings(texts),
+        facts={"iterations": int(model.n_iter_)} if "n_iter_" in found else {},
     )  # fmt: skip
 
 
@@ -419,12 +443,12 @@ def from_gensim(
     documents = [list(document) for document in corpus]
     matrix = checked_counts(_gensim_counts(documents, len(words)), len(words), "corpus")
     gamma, _ = model.inference(documents)
-    inference = Inference("variational", alpha=np.asarray(model.alpha, dtype=np.float64), totals=lambda_.sum(axis=1))
-    return PageData(
-        normalize_rows(lambda_), normalize_rows(np.asarray(gamma)), matrix, words, type(model).__name__, title,
-        inference,
-        titles=_as_strings(titles), labels=_as_label_lists(labels), times=None if times is None else list(times),
-        texts=_as_strings(texts),
+    eta = np.broadcast_to(model.eta, lambda_.shape).mean(axis=0)  # may differ between topics; the page does not use it
+    return PageData.from_arrays(
+        lambda_, normalize_rows(np.asarray(gamma)), matrix, words,
+        inference=DirichletPosterior(lambda_, np.asarray(model.alpha, dtype=np.float64), eta),
+        model_name=type(model).__name__, title=title, titles=_as_strings(titles), labels=_as_label_lists(labels),
+        times=None if times is None else list(times), texts=_as_strings(texts),
     )  # fmt: skip
 
 
@@ -494,52 +518,63 @@ def _selection_rows(selection: Any) -> list[dict[str, float]]:
     return sorted(found, key=lambda row: row["k"])
 
 
-def _fitted_arrays(model: Any, counts: Any) -> tuple[Floats, Array, Inference]:
-    """Return P(w|z), P(z|d) of the counts, and how the page infers P(z|d) of new texts."""
-    if not hasattr(model, "components_"):
-        raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
-    if hasattr(model, "doc_factor_"):  # NMF
-        if hasattr(model, "history_"):
-            model = model.to_plsa()
-        else:
-            W = model.transform(counts)
-            return _normalize_factors(W, model.components_, "New texts are folded in by likelihood (KL).")
-    if not hasattr(model, "doc_topic_") or not hasattr(model, "topic_weights_"):
-        raise InputError(f"{type(model).__name__} has no distributions over words: the page is for PLSA, NMF and LDA.")
-    doc_topic = model.doc_topic_ if len(model.doc_topic_) == counts.shape[0] else model.transform(counts)
-    topics = normalize_rows(np.asarray(model.components_, dtype=np.float64))
-    if hasattr(model, "topic_word_dirichlet_"):
-        totals = np.asarray(model.topic_word_dirichlet_.sum(axis=1, dtype=np.float64))
-        return topics, doc_topic, Inference("variational", alpha=np.asarray(model.doc_topic_prior_), totals=totals)
-    background = getattr(model, "background_", None)
-    prior = getattr(model, "doc_topic_prior_", None)
-    flat = prior is None or (isinstance(prior, np.ndarray) and bool((prior == 1).all()))
-    note = "" if flat else "New texts are folded in without the model's prior on documents."
-    if not hasattr(model, "temperature_"):
-        note = "New texts are folded in by likelihood, not by this model's own transform."
-    return topics, doc_topic, Inference(
-        temperature=float(getattr(model, "temperature_", 1.0)),
-        background_share=0.0 if background is None else float(model.background_weight_),
-        background=None if background is None else np.asarray(background, dtype=np.float64),
-        note=note,
-    )  # fmt: skip
+def _check_shape(doc_topic: Array, n_docs: int, n_topics: int) -> None:
+    if doc_topic.shape != (n_docs, n_topics):
+        raise InputError(
+            f"doc_topic has shape {doc_topic.shape}, but there are {n_docs} documents and {n_topics} topics: give the "
+            "counts that the model was fitted to."
+        )
 
 
-def _normalize_factors(W: Array, H: Array, note: str) -> tuple[Floats, Floats, Inference]:
+def _check_vocabulary(vocabulary: Any, n_words: int) -> None:
+    if vocabulary is None or len(vocabulary) != n_words:
+        raise InputError(f"vocabulary must have one name for each of the {n_words} words.")
+
+
+def _tokens(counts: Any) -> Floats:
+    """Return n_d of each document."""
+    return np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+
+
+def _doc_weights(counts: Any) -> Floats:
+    """Return P(d), proportional to the number of tokens."""
+    tokens = _tokens(counts)
+    return tokens / tokens.sum() if tokens.sum() > 0 else np.full(tokens.size, 1 / max(tokens.size, 1))
+
+
+def _unigram(counts: Any) -> Floats:
+    """Return P(w) of documents."""
+    totals = np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
+    return np.asarray(totals / max(totals.sum(), 1.0))
+
+
+def _documents_of(model: Any, counts: Any) -> TrainingDocuments:
+    """Return the training documents if `counts` has as many rows, else the documents of `counts`, folded in."""
+    documents, fitted, doc_weights = model.documents_, model.fitted_, _doc_weights(counts)
+    if documents is not None and len(documents.doc_topic) == counts.shape[0]:
+        return TrainingDocuments(doc_weights, documents.doc_topic, documents.background)
+    dtype, n_threads = fitted.topic_word.dtype, effective_threads(None)
+    check_range("Every count", counts.data, dtype)
+    folded = [fitted.fold_in(part, n_threads=n_threads) for part in row_batches(counts, dtype)]
+    return TrainingDocuments(
+        doc_weights,
+        np.concatenate([weights.doc_topic for weights in folded]),
+        np.concatenate([weights.background for weights in folded]),
+    )
+
+
+def _normalize_factors(W: Array, H: Floats) -> tuple[Floats, Floats]:
     """Return P(w|z) and P(z|d) of W (documents x K) and H (K x words): rows of H sum to one, W takes their sums."""
-    H = np.asarray(H, dtype=np.float64)
     sums = H.sum(axis=1)
     H = np.where(sums[:, np.newaxis] > 0, H, 1.0)
     mass = np.asarray(W, dtype=np.float64) * sums
     empty = mass.sum(axis=1) == 0
     mass[empty] = mass.sum(axis=0) if mass.sum() > 0 else 1.0
-    return normalize_rows(H), normalize_rows(mass), Inference(note=note)
+    return normalize_rows(H), normalize_rows(mass)
 
 
-def _tree_nodes(model: Any) -> list[dict[str, Any]]:
-    """Return the nodes of a topic tree; an empty list for other models."""
-    if not hasattr(model, "node_word_"):
-        return []
+def _tree_nodes(model: HierarchicalPLSA) -> list[dict[str, Any]]:
+    """Return the nodes of a topic tree."""
     tree = model.tree_
     shown = shown_words(model._node_amounts(), _NODE_WORDS)
     topic_of = {leaf: topic for topic, leaf in enumerate(tree.leaves)}
@@ -555,25 +590,18 @@ def _tree_nodes(model: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _document_amounts(model: Any) -> WordAmounts | None:
-    """Return the expected numbers of documents per topic and word that the model stores; None if it has none."""
-    found = word_amounts(model)
-    return found if found.unit == "documents" else None
-
-
-def _model_facts(model: Any) -> dict[str, Any]:
+def _model_facts(model: Any, fitted: FittedTopics) -> dict[str, Any]:
+    """Return the facts of a fit. A stream of documents has no iterations, and least squares no likelihood."""
+    results = vars(model)
     facts: dict[str, Any] = {}
-    if hasattr(model, "n_iter_"):
+    if "n_iter_" in results:
         facts["iterations"] = int(model.n_iter_)
-    if hasattr(model, "converged_"):
         facts["converged"] = bool(model.converged_)
-    if hasattr(model, "log_likelihood_"):
+    if "log_likelihood_" in results:
         facts["training perplexity"] = float(np.exp(-model.log_likelihood_))
-    unigram = getattr(model, "unigram_", None)
-    if unigram is not None:
-        p = np.asarray(unigram, dtype=np.float64)
-        p = p[p > 0]
-        facts["perplexity without topics"] = float(np.exp(-(p * np.log(p)).sum()))
+    p = np.asarray(fitted.unigram, dtype=np.float64)
+    p = p[p > 0]
+    facts["perplexity without topics"] = float(np.exp(-(p * np.log(p)).sum()))
     return facts
 
 

@@ -104,7 +104,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
     with single_threaded_blas():
         between = distances(data.topic_word)
     measures = {"coherence": coherence(shown_words(data.word_documents), data.counts).topics, **data.measures}
-    inference = data.inference
+    inference, inference_arrays = _inference(data)
     n_docs, n_words = data.counts.shape
     values = {
         "format": FORMAT_VERSION,
@@ -112,7 +112,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "model": data.model_name,
         "n_documents": n_docs,
         "n_words": n_words,
-        "n_topics": data.topic_word.shape[0],
+        "n_topics": data.fitted.n_topics,
         "n_tokens": float(data.tokens.sum()),
         "log_step": LOG_STEP,
         "shares": SHARE_STEPS,
@@ -129,12 +129,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "selection_reason": data.selection_reason,
         "chosen": data.chosen_size,
         "tree": [dict(node) for node in data.tree],
-        "inference": {
-            "kind": inference.kind,
-            "temperature": inference.temperature,
-            "background": inference.background_share,
-            "note": inference.note,
-        },
+        "inference": inference,
     }
     arrays = {
         "weights": view.topic_weights,
@@ -144,12 +139,50 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "word_totals": np.asarray(data.counts.sum(axis=0), dtype=np.float64).ravel(),
         **pack_topics(data.topic_word),
         **_candidates(data.word_documents),
+        **inference_arrays,
     }
-    for name in ("background", "alpha", "totals"):
-        array = getattr(inference, name)
-        if array is not None:
-            arrays[name] = np.asarray(array, dtype=np.float64)
     return Section(values, {name: np.ascontiguousarray(array).ravel() for name, array in arrays.items()})
+
+
+def _inference(data: PageData) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return how the page folds in new texts (folding.js): JSON values and arrays."""
+    inference, background = data.fitted.inference, data.fitted.inference.background
+    note, arrays = _INFERENCES[inference.kind](inference)
+    if background is not None:
+        arrays["background"] = np.asarray(background.word_probabilities, dtype=np.float64)
+    inactive = np.flatnonzero(~data.fitted.active)
+    if inactive.size:
+        arrays["inactive"] = inactive.astype(np.uint32)
+    values = {
+        "kind": inference.kind,
+        "temperature": inference.temperature,
+        "background": 0.0 if background is None else background.share,
+        "note": data.folding_note or note,
+    }
+    return values, arrays
+
+
+def _likelihood(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return what the page leaves out when it folds in by likelihood."""
+    if inference.prior is not None:
+        return "New texts are folded in without the model's prior on documents.", {}
+    joint = inference.background is not None and inference.background.joint
+    return "New texts are folded in with the same share of the background for every text." if joint else "", {}
+
+
+def _dirichlet(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return alpha, and the sums of lambda over the words."""
+    totals = np.asarray(inference.topic_word.sum(axis=1, dtype=np.float64))
+    return "", {"alpha": np.asarray(inference.alpha, dtype=np.float64), "totals": totals}
+
+
+def _logistic_normal(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return mean and precision of the prior of eta."""
+    return "", {"mean": inference.prior.mean, "precision": inference.prior.precision}
+
+
+_INFERENCES = {"likelihood": _likelihood, "dirichlet": _dirichlet, "logistic-normal": _logistic_normal}
+"""By the kind of an inference: how the page differs from it, and the arrays that the page needs."""
 
 
 def _candidates(amounts: WordAmounts) -> dict[str, Array]:

@@ -10,7 +10,8 @@
 //              arrays: weights P(z), fit, places (topics x 2), distances (topics x topics), word_totals, and P(w|z) word
 //              by word: topics_of_word (varints), word_topics, word_logs (-log P(w|z) in steps of log_step);
 //              topic_documents (D_z), and topic by topic the words that may be shown: candidates_of_topic (varints),
-//              candidate_words, candidate_documents (n_zw), candidate_frequency (df_w)
+//              candidate_words, candidate_documents (n_zw), candidate_frequency (df_w); numbers of topics that are off
+//              (inactive); and what folding.js needs: background, alpha and totals, mean and precision
 //   documents  values: titles, and ids, labels, periods, times where there are any
 //              arrays: P(z|d) document by document: topics_of_document (varints), document_topics, document_shares (in
 //              steps of 1/shares); topic by topic typical_of_topic (varints), typical_documents, typical_nats;

@@ -1,30 +1,40 @@
 // Folding in: the topic weights of counts, with the topics fixed. The same steps and stops as in Python
-// (_native/foldin.hpp, coordinate.hpp; solvers/variational.py).
+// (_native/foldin.hpp, coordinate.hpp; core/dirichlet.py; core/logistic_normal.py).
 
 const TOLERANCE = 1e-4; // nats per token that better weights could gain, at most
 const MOST_ROUNDS = 1000;
 
-// P(w|z) of some words as one matrix, words x topics, and the words that any topic has.
-function wordRows(topics, counts, K) {
+// P(w|z) of some words as one matrix, words x topics, and the words that any topic has. Topics that are off are zeros.
+function wordRows({ byWord, K, inactive = [] }, counts) {
+  const off = new Set(inactive);
+  const used = (word) => byWord.columns.subarray(byWord.starts[word], byWord.starts[word + 1]).some((k) => !off.has(k));
   const known = [];
   counts.words.forEach((word, i) => {
-    if (topics.starts[word + 1] > topics.starts[word]) known.push(i);
+    if (used(word)) known.push(i);
   });
   const rows = new Float64Array(known.length * K);
   known.forEach((place, row) => {
     const word = counts.words[place];
-    for (let i = topics.starts[word]; i < topics.starts[word + 1]; i++) rows[row * K + topics.columns[i]] = topics.values[i];
+    for (let i = byWord.starts[word]; i < byWord.starts[word + 1]; i++) {
+      if (!off.has(byWord.columns[i])) rows[row * K + byWord.columns[i]] = byWord.values[i];
+    }
   });
   const words = Uint32Array.from(known, (place) => counts.words[place]);
   const x = Float64Array.from(known, (place) => counts.values[place]);
   return { rows, words, x, total: x.reduce((sum, value) => sum + value, 0) };
 }
 
+// How the weights of a text are found, by the kind of the model's inference.
+const INFERENCES = { likelihood: foldByLikelihood, dirichlet: foldDirichlet, "logistic-normal": foldLogisticNormal };
+
 // Weights of counts {words, values}: K numbers of sum one, or zeros if no topic has any of the words.
 function foldIn(model, counts) {
+  return INFERENCES[model.inference.kind](model, counts);
+}
+
+function foldByLikelihood(model, counts) {
   const { K, inference } = model;
-  if (inference.kind === "variational") return foldVariationally(model, counts);
-  const matrix = wordRows(model.byWord, counts, K);
+  const matrix = wordRows(model, counts);
   if (inference.background > 0 || inference.temperature !== 1) return foldByEM(model, counts, matrix);
   if (matrix.total === 0) return new Float64Array(K);
   return foldByCoordinates(matrix, K);
@@ -152,8 +162,9 @@ function withBackground(known, counts, background, K) {
 }
 
 // Variational Bayes: n_k <- a_k sum_w x b_wk / (a . b_w), a = exp psi(alpha + n), b = exp psi(lambda), scaled.
-function foldVariationally({ K, byWord, alpha, totals }, counts) {
-  const { rows, x, total } = wordRows(byWord, counts, K);
+function foldDirichlet(model, counts) {
+  const { K, alpha, totals } = model;
+  const { rows, x, total } = wordRows(model, counts);
   const shift = Array.from(totals, digamma);
   for (let w = 0; w < x.length; w++) {
     let largest = -Infinity;
@@ -189,6 +200,120 @@ function foldVariationally({ K, byWord, alpha, totals }, counts) {
     if (moved <= TOLERANCE * total) break;
   }
   return toOne(n.map((value, k) => value + alpha[k]));
+}
+
+// Logistic normal: theta = softmax(lambda), q(eta) = N(lambda, diag(v)), prior N(mean, inverse of precision). Each round
+// finds the expected counts n, the best v, and takes a Newton step of lambda.
+function foldLogisticNormal(model, counts) {
+  const { K, mean, precision } = model;
+  const { rows, x, total } = wordRows(model, counts);
+  let lambda = Float64Array.from(mean);
+  const diagonal = Float64Array.from(mean, (_, k) => precision[k * K + k]);
+  let v = diagonal.map((value) => 1 / value);
+  const n = new Float64Array(K);
+  for (let round = 0; round < 500 && total > 0; round++) {
+    const largest = Math.max(...lambda);
+    const a = lambda.map((value) => Math.max(Math.exp(value - largest), 1e-200));
+    n.fill(0);
+    for (let w = 0; w < x.length; w++) {
+      let q = 0;
+      for (let k = 0; k < K; k++) q += a[k] * rows[w * K + k];
+      const r = q > 0 ? x[w] / q : 0;
+      for (let k = 0; k < K; k++) n[k] += r * a[k] * rows[w * K + k];
+    }
+    const before = softmax(lambda);
+    v = bestVariance(lambda, v, total, diagonal);
+    lambda = newtonStep(lambda, v, n, total, mean, precision);
+    const after = softmax(lambda);
+    const moved = after.reduce((sum, value, k) => sum + Math.abs(value - before[k]), 0) / 2;
+    if (moved <= 1e-5) break;
+  }
+  return softmax(lambda);
+}
+
+function softmax(values) {
+  const largest = Math.max(...values);
+  return toOne(values.map((value) => Math.exp(value - largest)));
+}
+
+function dotProduct(a, b) {
+  let sum = 0;
+  for (let k = 0; k < a.length; k++) sum += a[k] * b[k];
+  return sum;
+}
+
+// The product of a symmetric matrix (K x K numbers in one array) and a vector.
+function product(matrix, vector) {
+  const K = vector.length;
+  return vector.map((_, k) => dotProduct(matrix.subarray(k * K, (k + 1) * K), vector));
+}
+
+// log sum_k exp(lambda_k + v_k / 2).
+function logNormalizer(lambda, v) {
+  const values = lambda.map((value, k) => value + v[k] / 2);
+  const largest = Math.max(...values);
+  return largest + Math.log(values.reduce((sum, value) => sum + Math.exp(value - largest), 0));
+}
+
+// The root v of P_kk v + c v exp(v / 2) = 1 with c = N exp(lambda_k) / zeta, by Newton's method from its right.
+function bestVariance(lambda, v, total, diagonal) {
+  const zeta = logNormalizer(lambda, v);
+  return lambda.map((value, k) => {
+    const c = Math.max(total * Math.exp(value - zeta), 1e-300);
+    let root = Math.min(1 / Math.max(diagonal[k], c), Math.max(1, -2 * Math.log(c)));
+    for (let step = 0; step < 8; step++) {
+      const grown = c * Math.exp(root / 2);
+      root -= (diagonal[k] * root + grown * root - 1) / (diagonal[k] + grown * (1 + root / 2));
+    }
+    return root;
+  });
+}
+
+// A Newton step of lambda, halved until it does not lower the bound.
+function newtonStep(lambda, v, n, total, mean, precision) {
+  const away = (point) => point.map((value, k) => value - mean[k]);
+  const bound = (point) => {
+    const d = away(point);
+    return dotProduct(n, point) - total * logNormalizer(point, v) - dotProduct(product(precision, d), d) / 2;
+  };
+  const p = softmax(lambda.map((value, k) => value + v[k] / 2));
+  const pull = product(precision, away(lambda));
+  const step = solveNewton(n.map((value, k) => value - total * p[k] - pull[k]), p, total, precision);
+  const now = bound(lambda);
+  let size = 1;
+  for (let half = 0; half < 12; half++) {
+    const tried = lambda.map((value, k) => value + size * step[k]);
+    if (bound(tried) >= now - 1e-14 * Math.abs(now)) return tried;
+    size /= 2;
+  }
+  return lambda;
+}
+
+// (P + N (diag(p) - p p'))^-1 gradient by preconditioned conjugate gradients.
+function solveNewton(gradient, p, total, precision) {
+  const K = gradient.length;
+  const scale = p.map((value, k) => precision[k * K + k] + total * value);
+  const x = new Float64Array(K);
+  const residual = gradient.slice();
+  let direction = residual.map((value, k) => value / scale[k]);
+  let rz = dotProduct(residual, direction);
+  const small = 1e-16 * rz;
+  for (let step = 0; step < 12; step++) {
+    const mean = dotProduct(p, direction);
+    const image = product(precision, direction).map((value, k) => value + total * p[k] * (direction[k] - mean));
+    const curvature = dotProduct(direction, image);
+    if (!(rz > small && curvature > 0)) break;
+    const length = rz / curvature;
+    for (let k = 0; k < K; k++) {
+      x[k] += length * direction[k];
+      residual[k] -= length * image[k];
+    }
+    const z = residual.map((value, k) => value / scale[k]);
+    const next = dotProduct(residual, z);
+    direction = z.map((value, k) => value + (next / rz) * direction[k]);
+    rz = next;
+  }
+  return x;
 }
 
 // psi(x) for x > 0: up to 6 by recurrence, then the asymptotic series.

@@ -1,5 +1,6 @@
 // Search, as polyseme.retrieval.SearchIndex does it with method "plsi-q":
-// score = (1 - t) cos(P(z|q), P(z|d)) + t cos(q idf, x_d idf), the query folded in; t = 1/2.
+// score = (1 - t) cos(P(z|q), P(z|d)) + t cos(q idf, x_d idf), the query folded in by likelihood for every model: it has
+// so few words that a prior would dominate; t = 1/2.
 
 const TERM_WEIGHT = 0.5;
 
@@ -14,7 +15,7 @@ function scoresOf(query, termWeight = TERM_WEIGHT) {
     const weight = length > 0 ? (query.values[i] * corpus.idf[word] ** 2) / length : 0;
     for (let j = starts[word]; j < starts[word + 1]; j++) term[columns[j]] += weight * values[j];
   });
-  const theta = foldIn(model, query);
+  const theta = foldByLikelihood(model, query);
   const unit = unitOf(theta);
   const topics = corpus.byTopic;
   unit.forEach((weight, k) => {

@@ -17,7 +17,8 @@ viewPaste.needs = () => Promise.all([loadCorpus(), loadRules()]);
 function pasted(text) {
   const counts = rules.counts(text);
   if (!counts.words.length) return [empty("The model knows none of these words.")];
-  const { hits, theta } = search(counts, 10);
+  const { hits } = search(counts, 10);
+  const theta = foldIn(model, counts);
   return [h("div.columns.wide-left", {},
     h("div.stack", {},
       card("Topics", topicShares(theta, "Topics of the text"), { save: { name: "topics of the text", chart: true, rows: () => topicRows(theta) } }),
