@@ -284,6 +284,24 @@ def test_a_vocabulary_of_another_run(place, command, says):
     assert says in fails(place, *command)
 
 
+def test_models_of_other_kinds(place):
+    counts, path = open_run(place / "run").counts, place / "run" / "model.safetensors"
+    polyseme.LSA(2).fit(counts).save(path)
+    assert "its model is of the class LSA, which has no topics" in fails(place, "topics", "run")
+    model = PLSA(2, random_state=0).fit(counts)
+    model.documents_ = None
+    model.save(path)
+    assert "its model has no training documents" in fails(place, "topics", "run")
+    rewrite(path, without("log_likelihood_"))
+    assert "its model has no log_likelihood_" in fails(place, "topics", "run")
+
+
+def test_a_model_of_another_kind_beside_shards(sharded):
+    counts = open_run(sharded / "run").counts
+    polyseme.LDA(2, random_state=0).fit(counts).save(sharded / "run" / "model.safetensors")
+    assert "belongs to a PLSA, not to a model of the class LDA" in fails(sharded, "topics", "run")
+
+
 def test_documents_of_another_run(place):
     path = place / "run" / "documents.parquet"
     pl.read_parquet(path)[:-1].write_parquet(path)
@@ -547,6 +565,34 @@ def array(**values):
     return lambda header, tensors: tensors.update(values)
 
 
+def fitted(**values):
+    """Change fields of the fitted model that are not arrays."""
+    return lambda header, tensors: header["attributes"]["fitted_"].update(values)
+
+
+def inference(**values):
+    """Change fields of the inference that are not arrays."""
+    return lambda header, tensors: header["attributes"]["fitted_"]["inference"].update(values)
+
+
+def fitted_array(**values):
+    return array(**{f"fitted_.{name}": value for name, value in values.items()})
+
+
+def document_array(**values):
+    return array(**{f"documents_.{name}": value for name, value in values.items()})
+
+
+def without(*names):
+    """Remove attributes or arrays."""
+
+    def change(header, tensors):
+        for name in names:
+            assert (header["attributes"] if name in header["attributes"] else tensors).pop(name) is not None
+
+    return change
+
+
 def head(**values):
     return lambda header, tensors: header.update(values)
 
@@ -559,8 +605,26 @@ def nested(depth: int):
 
 
 def no_components(header, tensors):
-    del tensors["components_"]
-    header["attributes"]["components_"] = "abc"
+    del tensors["fitted_.topic_word"]
+    header["attributes"]["fitted_.topic_word"] = "abc"
+
+
+def other_kind(kind: str, **arrays: np.ndarray):
+    """Give a PLSA the inference of another model, complete and of the right shapes."""
+
+    def change(header, tensors):
+        header["attributes"]["fitted_"]["inference"] = {"kind": kind}
+        tensors.update({f"fitted_.inference.{name}": array for name, array in arrays.items()})
+
+    return change
+
+
+def background(share: float):
+    def change(header, tensors):
+        inference(background={"share": share, "joint": False})(header, tensors)
+        tensors["fitted_.inference.background"] = np.full(4, 0.25)
+
+    return change
 
 
 WRONG_MODELS = {
@@ -581,7 +645,27 @@ WRONG_MODELS = {
     "iterations are a list": parameter(max_iter=[]),
     "tolerance is a text": parameter(tol="0"),
     "topics are a number with a point": parameter(n_components=2.5),
-    "prior is a list": attribute(doc_topic_prior_=[]),
+    "prior is a list": inference(prior=[]),
+    "prior with other settings": inference(prior={"object": "Dirichlet", "settings": {"evil": 1}}),
+    "temperature is a text": inference(temperature="1"),
+    "inference is a list": fitted(inference=[]),
+    "inference of no kind": inference(kind="other"),
+    "inference with a list as kind": inference(kind=[]),
+    "inference of another kind": inference(kind="dirichlet"),
+    "unknown field of the inference": inference(evil=1),
+    "fitted model is a list": attribute(fitted_=[]),
+    "fitted model is a text": attribute(fitted_="x"),
+    "no fitted model": without("fitted_"),
+    "unknown array of the fitted model": fitted_array(evil=np.ones(4)),
+    "tokens are a text": fitted(n_tokens="9"),
+    "documents are a list": attribute(documents_=[]),
+    "documents without their arrays": without("documents_.doc_topic"),
+    "arrays of documents that are not there": attribute(documents_=None),
+    "unknown array of the documents": document_array(evil=np.ones(4)),
+    "unknown parameters of the documents": document_array(**{"parameters.evil": np.ones((4, 2))}),
+    "components as an attribute": attribute(components_=[[1.0]]),
+    "active topics are numbers": fitted_array(active=np.ones(2)),
+    "half of the document numbers": without("fitted_.word_documents.words"),
     "deep parameter": parameter(solver=nested(500)),
     "mapping with a list as key": parameter(init={"mapping": [[[], 1]]}),
     "mapping of numbers": parameter(init={"mapping": 5}),
@@ -595,16 +679,20 @@ WRONG_MODELS = {
     "number of words is a text": attribute(n_features_in_="4"),
     "number of words is wrong": attribute(n_features_in_=7),
     "iterations are negative": attribute(n_iter_=-1),
-    "background above one": attribute(background_weight_=7.0),
+    "background above one": background(7.0),
+    "background is one": background(1.0),
+    "background without its words": inference(background={"share": 0.5, "joint": False}),
     "words are numbers": attribute(feature_names_in_=[1, 2, 3, 4]),
-    "no weights": lambda header, tensors: tensors.pop("topic_weights_") is None,
-    "components of integers": array(components_=np.ones((2, 4), dtype=np.int64)),
-    "components of half floats": array(components_=np.ones((2, 4), dtype=np.float16)),
-    "components of one axis": array(components_=np.ones(4)),
-    "components of other words": array(components_=np.ones((2, 9))),
-    "documents of other topics": array(doc_topic_=np.ones((4, 7))),
-    "components not finite": array(components_=np.full((2, 4), np.nan)),
-    "weights of other documents": array(doc_weights_=np.ones(9)),
+    "words of the fitted model are numbers": fitted(vocabulary=[1, 2, 3, 4]),
+    "words of the fitted model are too few": fitted(vocabulary=["a", "b"]),
+    "no weights": without("fitted_.topic_weights"),
+    "components of integers": fitted_array(topic_word=np.ones((2, 4), dtype=np.int64)),
+    "components of half floats": fitted_array(topic_word=np.ones((2, 4), dtype=np.float16)),
+    "components of one axis": fitted_array(topic_word=np.ones(4)),
+    "components of other words": fitted_array(topic_word=np.ones((2, 9))),
+    "documents of other topics": document_array(doc_topic=np.ones((4, 7))),
+    "components not finite": fitted_array(topic_word=np.full((2, 4), np.nan)),
+    "weights of other documents": document_array(doc_weights=np.ones(9)),
     "history of two axes": array(**{"history_.objective": np.ones((2, 2))}),
     "not an object": lambda header, tensors: "[]",
     "deep": lambda header, tensors: "[" * 100_000 + "]" * 100_000,
@@ -619,6 +707,24 @@ def test_a_model_file_with_a_right_digest_and_a_wrong_content(model_file, change
     with pytest.raises(ModelFileError) as refused:
         polyseme.load(model_file)
     assert "\n" not in str(refused.value)
+
+
+ACCEPTED_MODELS = {
+    "prior is not a prior": inference(prior={"object": "EM", "settings": {}}),
+    "inference of LDA": other_kind("dirichlet", topic_word=np.ones((2, 4)), alpha=np.ones(2), eta=np.ones(4)),
+    "inference of a correlated model": other_kind("logistic-normal", mean=np.zeros(2), covariance=np.eye(2)),
+    "unknown field of the fitted model": fitted(evil=1),
+    "no documents": without("documents_", "documents_.doc_topic", "documents_.doc_weights", "documents_.background"),
+}
+"""Wrong models that `load` does not refuse yet."""
+
+
+@pytest.mark.xfail(strict=True, reason="polyseme.io.models does not check this yet")
+@pytest.mark.parametrize("change", ACCEPTED_MODELS.values(), ids=ACCEPTED_MODELS.keys())
+def test_a_model_file_that_should_be_refused(model_file, change):
+    rewrite(model_file, change)
+    with pytest.raises(ModelFileError):
+        polyseme.load(model_file)
 
 
 def test_a_tree_with_a_cycle(tmp_path):
