@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme import PLSA, InputError, JointBackground, UnsupportedError
-from polyseme.core.model import FixedBackground, Model
+from polyseme.core.model import Background, JointBackground, Model
 from polyseme.kernels import padded
 from polyseme.priors import Decorrelation, TopicSelection, as_prior
 from polyseme.scale import write_shards
@@ -162,9 +162,9 @@ def test_solvers_are_hashable_and_immutable(name):
 UNIGRAM = X.sum(axis=0) / X.sum()
 PROBLEMS = {
     "plain": (Model(K), {}),
-    "background": (Model(K, background=FixedBackground(0.2, UNIGRAM, False)), {"background": 0.2}),
+    "background": (Model(K, background=Background(0.2, UNIGRAM)), {"background": 0.2}),
     "joint background": (
-        Model(K, background=FixedBackground(0.2, UNIGRAM, True)),
+        Model(K, background=JointBackground(0.2, UNIGRAM)),
         {"background": JointBackground(0.2)},
     ),
     "temperature": (Model(K, 0.8), None),

@@ -98,7 +98,7 @@ def test_a_fit_that_cannot_be_repeated_cannot_have_a_checkpoint(wrong, X, tmp_pa
 
 
 def test_a_solver_that_cannot_be_resumed_refuses_a_checkpoint(X, tmp_path):
-    able = "auto, scd, em, accelerated-em, tempered, online"
+    able = "auto, em, accelerated-em, scd, online, tempered"
     for settings, message in (
         ({"solver": "plsi"}, f"checkpoint: solver='plsi' cannot be resumed. Solvers that can: {able}."),
         (

@@ -195,8 +195,8 @@ def test_nmf_stops_early_too():
             EarlyStopping(solver=HeldOutTempered()),
             UnsupportedError,
             "solver='held-out-tempered' already stops by held-out tokens: use it without early_stopping. Solvers that "
-            "early_stopping can stop: auto, scd, em, accelerated-em, nmf, normalized-nmf, plsi, tempered, annealed, "
-            "online.",
+            "early_stopping can stop: auto, em, accelerated-em, scd, plsi, nmf, normalized-nmf, online, annealed, "
+            "tempered.",
         ),
         (EarlyStopping(solver=EarlyStopping()), UnsupportedError, "early_stopping already stops by held-out tokens"),
         (EarlyStopping(solver=Tempered(0)), InputError, "beta must be a finite number above 0, got 0."),

@@ -14,6 +14,7 @@ from polyseme.core.dirichlet import (
     GIVEN,
     SYMMETRIC,
     Concentration,
+    DirichletPosterior,
     improve_documents,
     topic_sums,
     topics_term,
@@ -22,7 +23,7 @@ from polyseme.core.dirichlet import (
 from polyseme.kernels import padded
 from polyseme.solvers.base import advance_to_end
 from polyseme.solvers.online import OnlineVariational
-from polyseme.solvers.variational import Priors, Variational, infer
+from polyseme.solvers.variational import Priors, Variational
 from solver_problems import make_corpus
 
 ISAS = ("baseline", "avx2", "avx512")
@@ -164,15 +165,18 @@ def test_document_steps_are_naive_ones():
 def test_inference_is_a_fixed_point_and_reports_the_bound():
     rng = np.random.default_rng(3)
     lambda_, alpha = rng.gamma(2, 3, (4, X.shape[1])), np.array([0.5, 0.2, 0.4, 0.8])
-    wide = padded(lambda_.T, np.float64)
-    wide[:, 4:] = 1
-    inferred = infer(make_corpus(X).by_doc, wide, alpha, n_threads=2)
-    again, _ = naive_step(X, inferred.gamma, lambda_, alpha, 1.0)
-    assert (np.abs(again - inferred.gamma).sum(axis=1) <= 1e-4 * X.sum(axis=1)).all()
     eta = np.full(X.shape[1], 0.7)
-    total = inferred.bounds.sum() - divergence(lambda_, eta, expected_logs(lambda_)).sum()
-    np.testing.assert_allclose(total, naive_bound(X, inferred.gamma, lambda_, alpha, eta), rtol=1e-12)
-    np.testing.assert_allclose(inferred.gamma[3], alpha)
+    posterior = DirichletPosterior(lambda_, alpha, eta)
+    inferred = posterior.weights(make_corpus(X).by_doc, oracles.normalized(lambda_), None, n_threads=2)
+    gamma = inferred.parameters["gamma"]
+    again, _ = naive_step(X, gamma, lambda_, alpha, 1.0)
+    assert (np.abs(again - gamma).sum(axis=1) <= 1e-4 * X.sum(axis=1)).all()
+    topics = -divergence(lambda_, eta, expected_logs(lambda_)).sum()
+    np.testing.assert_allclose(posterior.topics_term(n_threads=1), topics, rtol=1e-12)
+    total = inferred.bounds.sum() + topics
+    np.testing.assert_allclose(total, naive_bound(X, gamma, lambda_, alpha, eta), rtol=1e-12)
+    np.testing.assert_allclose(gamma[3], alpha)
+    np.testing.assert_allclose(inferred.doc_topic, oracles.normalized(gamma), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kinds", [(GIVEN, GIVEN), (ASYMMETRIC, SYMMETRIC), (SYMMETRIC, ASYMMETRIC)])

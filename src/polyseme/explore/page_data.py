@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.core.dirichlet import DirichletPosterior
-from polyseme.core.factors import normalize_rows, symmetric_view
+from polyseme.core.factors import symmetric_view
 from polyseme.core.fitted import DocumentWeights, FittedTopics, Inference, TrainingDocuments, document_sums
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import row_batches, sparse_counts
@@ -20,13 +20,12 @@ from polyseme.estimators import NMF, HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.estimators.nmf import FROBENIUS
 from polyseme.estimators.tables import column_words
-from polyseme.kernels import Array, Floats
-from polyseme.kernels.threads import effective_threads
+from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics.words import WordAmounts, fitted_topics, shown_words, word_amounts
 from polyseme.retrieval.queries import checked_counts
 from polyseme.runs import Run
 from polyseme.runs.topic_documents import TopicDocuments, topic_documents
-from polyseme.utils import check_range
+from polyseme.utils import check_range, effective_threads
 
 _NODE_WORDS = 12
 """Words of each node of a topic tree."""

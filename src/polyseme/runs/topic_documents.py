@@ -20,7 +20,7 @@ from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocument
 from polyseme.core.shard import sparse_counts
 from polyseme.estimators.tables import largest
 from polyseme.kernels import Array, Floats, SparseCounts
-from polyseme.kernels.threads import effective_threads
+from polyseme.utils import effective_threads
 
 MAX_TOPICS = 3
 """Number of topics for which a document may be listed."""
