@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme import PLSA, InputError, JointBackground, UnsupportedError
-from polyseme.core.model import Background, JointBackground, Model
+from polyseme.core.model import Background, Model
 from polyseme.kernels import padded
 from polyseme.priors import Decorrelation, TopicSelection, as_prior
 from polyseme.scale import write_shards

@@ -201,7 +201,7 @@ class TestMonotone:
         model = model_of(doc_prior, word_prior)
         assert not model.is_monotone
         assert type(begin(Auto(), model)) is type(begin(EM(), model))
-        with pytest.raises(Exception, match="Solvers that fit this model: auto, em, .*tempered") as error:
+        with pytest.raises(Exception, match=r"Solvers that fit this model: auto, em, .*tempered") as error:
             begin(AcceleratedEM(), model)
         assert type(error.value).__name__ == "UnsupportedError"
 
