@@ -86,8 +86,9 @@ def fitted_attributes(estimator: Any) -> list[tuple[str, Any]]:
     properties = {name for name in dir(type(estimator)) if isinstance(getattr(type(estimator), name, None), property)}
     found = {*vars(estimator), *properties} - {"fitted_", "documents_"}  # their fields are properties
     names = sorted(name for name in found if name.endswith("_") and not name.startswith("_"))
-    # A property raises AttributeError where this kind of fit does not set it.
-    return [(name, getattr(estimator, name)) for name in names if hasattr(estimator, name)]
+    # A property raises AttributeError where this kind of fit does not set it. None and absent are the same.
+    values = [(name, getattr(estimator, name, None)) for name in names]
+    return [(name, value) for name, value in values if value is not None]
 
 
 def outcome_of(value: Any) -> Outcome:
