@@ -136,9 +136,11 @@ class FittedDecomposition(CountDecomposition):
     """
 
     file_attributes: ClassVar[tuple[str, ...]] = ("fitted_", "n_features_in_")
+    inferences: ClassVar[tuple[str, ...]] = (MaximumLikelihood.kind,)
+    """Kinds of inference that the fitted model can have."""
     fitted_: FittedTopics
     """The fitted model."""
-    documents_: TrainingDocuments | None
+    documents_: TrainingDocuments | None = None
     """The training documents; None after `partial_fit`."""
     log_likelihood_: float
     history_: dict[str, Array]

@@ -128,6 +128,8 @@ class CorrelatedTopicModel(TopicEstimator):
     ((2, 2), (4, 2))
     """
 
+    inferences = (LogisticNormalPosterior.kind,)
+
     def __init__(
         self,
         n_components: int = 10,

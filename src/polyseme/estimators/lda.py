@@ -22,6 +22,7 @@ from polyseme.core.dirichlet import (
     padded_parameters,
 )
 from polyseme.core.fitted import FittedTopics, fold_in_training
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.core.shard import row_batches
 from polyseme.data.corpus import MemoryCorpus, training_corpora
@@ -193,6 +194,7 @@ class LDA(TopicEstimator):
     """
 
     file_attributes = (*TopicEstimator.file_attributes, "doc_topic_prior_", "topic_word_prior_")
+    inferences = (DirichletPosterior.kind, MaximumLikelihood.kind)
 
     def __init__(
         self,

@@ -44,6 +44,7 @@ from polyseme.io.checks import (
 )
 from polyseme.io.tensors import digest_of, read_safetensors, write_safetensors
 from polyseme.kernels import Array
+from polyseme.priors import Prior
 
 FORMAT_VERSION = 2
 """Version of the model files that this version of polyseme writes."""
@@ -164,6 +165,7 @@ def _build(
             raise ValueError(f"{name!r} is not an attribute of a fitted {contents.class_name}")
         if name == _FITTED:
             model.fitted_ = _fitted_of(contents.attributes, objects, path)
+            one_of(*type(model).inferences).require("kind", model.fitted_.inference.kind)
         elif name == _DOCUMENTS:
             model.documents_ = None if value is None else _documents_of(contents.attributes)
         elif isinstance(value, ModelContents):
@@ -247,6 +249,8 @@ def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[...
     given = plain["inference"]
     settings = {name: value for name, value in given.items() if name not in ("kind", "background")}
     inference: dict[str, Any] = {name: _restored(value, objects, path) for name, value in settings.items()}
+    if not isinstance(inference.get("prior"), Prior | None):
+        raise ValueError("prior is not a prior")
     inference |= _part(arrays, "inference")
     if given.get("background") is not None:
         kind = JointBackground if given["background"]["joint"] else Background
@@ -411,7 +415,7 @@ _PLAIN_FIELDS = {
     "n_features_in_": COUNT, "n_components_": COUNT, "n_iter_": COUNT, "converged_": FLAG, "n_tokens_": _NUMBER,
     "loss_": TEXT, "log_likelihood_": either(_NUMBER, NOT_A_NUMBER), "bound_": either(_NUMBER, NOT_A_NUMBER),
     "reconstruction_err_": either(_NUMBER, NOT_A_NUMBER),
-    _FITTED: object_with(_FITTED_FIELDS, required=tuple(_FITTED_FIELDS)), _DOCUMENTS: either(NULL, OBJECT),
+    _FITTED: OBJECT, _DOCUMENTS: either(NULL, OBJECT),
 }  # fmt: skip
 
 
@@ -424,6 +428,9 @@ def _check_fitted(attributes: Mapping[str, Any]) -> None:
     given = {name for name in attributes if name.startswith((f"{_FITTED}.", f"{_DOCUMENTS}."))}
     required: set[str] = set()
     if attributes.get(_FITTED) is not None:
+        check_fields(attributes[_FITTED], _FITTED_FIELDS, required=tuple(_FITTED_FIELDS))
+        if _DOCUMENTS not in attributes:
+            raise ValueError(f"{_DOCUMENTS} is missing")
         inference = attributes[_FITTED]["inference"]
         kind = inference.get("kind")
         one_of(*_INFERENCE).require("kind", kind)

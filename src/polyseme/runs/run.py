@@ -73,7 +73,7 @@ class Run:
         """Fitted estimator."""
         model = load(self.path / MODEL_FILE)
         self._check_model(model)
-        documents = vars(model).get("documents_")
+        documents = model.documents_
         self._require(documents is not None, "its model has no training documents")
         self._require(len(documents.doc_topic) == len(self.documents), "its model has a different number of documents")
         return model
