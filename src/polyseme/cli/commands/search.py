@@ -82,7 +82,7 @@ def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
     if method == "plsi*" and saved.is_file():
         return _saved_index(saved, run)
     index = SearchIndex(run.counts, run.vocabulary, ids=run.ids, titles=run.names, vectorizer=run.vectorizer)
-    index.set_model(run.model)
+    index.set_model(run.model, run.model.doc_topic_)
     if method == "lsi":
         index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(run.counts.shape) - 1)))
     if method == "plsi*":
@@ -103,7 +103,7 @@ def _saved_index(path: Path, run: Run) -> SearchIndex:
     index = SearchIndex.load(path, vectorizer=run.vectorizer)
     if index.vocabulary != run.vocabulary or len(index.ids) != len(run.documents):
         raise ModelFileError(f"{path} belongs to another run: remove it, and the next search writes a new one.")
-    return index.set_model(run.model)
+    return index.set_model(run.model, run.model.doc_topic_)
 
 
 def _hit_table(results: Results, run: Run) -> Table:
