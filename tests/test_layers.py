@@ -108,3 +108,11 @@ def test_class_names_are_unique() -> None:
             if isinstance(node, ast.ClassDef):
                 files.setdefault(node.name, []).append(str(path.relative_to(SOURCES)))
     assert not {name: where for name, where in files.items() if len(where) > 1}
+
+
+def test_solvers_declare_what_they_can_and_are_not_probed():
+    """A solver or a run is asked for what it declares; whether an attribute exists says nothing."""
+    files = [*(SOURCES / "solvers").glob("*.py"), *(SOURCES / "core").glob("*.py")]
+    called = [node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    assert len(called) > 1000
+    assert not {node.func.id for node in called if isinstance(node.func, ast.Name)} & {"hasattr", "getattr"}
