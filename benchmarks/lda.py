@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import LatentDirichletAllocation
 
 from common import NEWSGROUPS, THREADS, describe_machine, load_counts, report_figure, report_ratio
-from polyseme.core.dirichlet import Concentration, topic_sums, topics_term, word_operands
+from polyseme.core.dirichlet import Concentration, DirichletPosterior, dirichlet_means
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
@@ -33,8 +33,6 @@ from polyseme.solvers.variational import (
     Priors,
     Variational,
     flat_topics,
-    infer,
-    padded_parameters,
     plsa_path,
     start_point,
 )
@@ -65,11 +63,11 @@ class Evaluator:
         self._alpha, self._eta = np.full(K, 1 / K), np.full(X.shape[1], 1 / K)
 
     def bound(self, topic_word: np.ndarray) -> float:
-        lambda_ = padded_parameters(topic_word.astype(np.float64))
-        documents = infer(self._corpus.by_doc, lambda_, self._alpha, n_threads=THREADS).bounds
-        sums = topic_sums(lambda_, len(topic_word))
-        words = word_operands(lambda_, self._eta, sums, n_threads=THREADS)
-        return (documents.sum() + topics_term(words, self._eta, sums)) / self._corpus.tokens
+        lambda_ = topic_word.astype(np.float64)
+        posterior = DirichletPosterior(lambda_, self._alpha, self._eta)
+        documents = posterior.weights(self._corpus.by_doc, dirichlet_means(lambda_), None, n_threads=THREADS).bounds
+        assert documents is not None
+        return (documents.sum() + posterior.topics_term(n_threads=THREADS)) / self._corpus.tokens
 
 
 class RecordingLDA(LatentDirichletAllocation):

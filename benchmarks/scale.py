@@ -39,6 +39,8 @@ from common import (
     time_call,
 )
 from polyseme import PLSA
+from polyseme.core.fitted import FittedTopics
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
@@ -191,10 +193,18 @@ def report_required(arguments: argparse.Namespace, what: str, value: str, requir
 
 def completion_perplexity(test: sp.csr_array, unigram: np.ndarray, topic_word: np.ndarray) -> float:
     """Return the completion perplexity of held-out documents for any topics (K x words)."""
-    model = PLSA(len(topic_word), random_state=SEED)
-    model.components_ = np.ascontiguousarray(topic_word, dtype=np.float32)
-    model.n_features_in_, model.unigram_, model.temperature_ = test.shape[1], unigram, 1.0
-    model.topic_weights_ = np.full(len(topic_word), 1 / len(topic_word))
+    K = len(topic_word)
+    model = PLSA(K, random_state=SEED)
+    model.n_features_in_ = test.shape[1]
+    model.fitted_ = FittedTopics(
+        np.ascontiguousarray(topic_word, dtype=np.float32),
+        np.full(K, 1 / K),
+        unigram,
+        active=np.ones(K, dtype=bool),
+        n_tokens=1.0,
+        n_documents=1.0,
+        inference=MaximumLikelihood(),
+    )
     return model.completion_perplexity(test)
 
 

@@ -28,7 +28,7 @@ from polyseme import PLSA
 from polyseme.metrics import coherence, shown_words, top_words, topic_diversity
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.metrics.words import token_amounts
-from polyseme.runs.topic_documents import TopicModel, topic_documents
+from polyseme.runs.topic_documents import topic_documents
 from polyseme.text import Vectorizer
 
 WORDS, DOCUMENTS = 10, 3
@@ -88,7 +88,7 @@ def document_figures(data: Data, models: list[PLSA]) -> dict[str, tuple[float, f
     found: dict[str, list[tuple[float, float]]] = {"largest P(d|z)": [], "typical documents": []}
     for model in models:
         largest = [list(np.argsort(-row, kind="stable")[:DOCUMENTS]) for row in model.topic_doc_]
-        typical = topic_documents(TopicModel.of(model), [data.counts], DOCUMENTS).documents
+        typical = topic_documents(model.fitted_, model.documents_, [data.counts], DOCUMENTS).documents
         for name, chosen in zip(found, (largest, typical), strict=True):
             rows = [row for documents in chosen for row in documents]
             found[name].append((float(np.median(lengths[rows]) / median), _with_main_label(data, model, chosen)))
