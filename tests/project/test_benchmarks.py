@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-HELPERS = {"cluster_plan", "common", "report", "run_all", "scale_peers", "solver_peers"}
+HELPERS = {"builds", "cluster_plan", "common", "report", "run_all", "scale_peers", "solver_peers"}
 
 PRINTED = """machine: processor X, cores 2
 versions: polyseme 0.1.0
