@@ -177,11 +177,9 @@ class LDA(TopicEstimator):
     References
     ----------
     - Blei, D. M., Ng, A. Y., and Jordan, M. I. (2003). Latent Dirichlet allocation. Journal of Machine Learning
-      Research
-      3, 993-1022.
+      Research 3, 993-1022.
     - Hoffman, M. D., Blei, D. M., Wang, C., and Paisley, J. (2013). Stochastic variational inference. Journal of
-      Machine
-      Learning Research 14, 1303-1347.
+      Machine Learning Research 14, 1303-1347.
 
     Examples
     --------

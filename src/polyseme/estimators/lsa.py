@@ -112,8 +112,7 @@ class LSA(CountDecomposition):
     References
     ----------
     - Deerwester, S., Dumais, S. T., Furnas, G. W., Landauer, T. K., and Harshman, R. (1990). Indexing by latent
-      semantic
-      analysis. Journal of the American Society for Information Science 41, 391-407.
+      semantic analysis. Journal of the American Society for Information Science 41, 391-407.
 
     Examples
     --------

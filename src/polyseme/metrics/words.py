@@ -212,8 +212,7 @@ def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple
     References
     ----------
     - Monroe, B. L., Colaresi, M. P., and Quinn, K. M. (2008). Fightin' words: lexical feature selection and evaluation
-      for
-      identifying the content of political conflict. Political Analysis 16, 372-403.
+      for identifying the content of political conflict. Political Analysis 16, 372-403.
     """
     if not prior > 0:
         raise InputError(f"prior must be above 0, got {prior}.")
