@@ -267,7 +267,9 @@ def test_writing_continues_after_a_full_disk(shards, tmp_path, monkeypatch):
     assert not list(folder.glob("*.part"))
     with pytest.raises(ShardError, match="is not complete"):
         open_shards(folder)
-    again = write_shards([X[:50], X[50:]], folder, shard_nonzeros=400)
+    with pytest.raises(InputError, match="the interrupted call wrote shards of 400 non-zeros"):
+        write_shards([X], folder, shard_nonzeros=500)
+    again = write_shards([X[:50], X[50:]], folder)
     assert again.manifest == shards.manifest
 
 

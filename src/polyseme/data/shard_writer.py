@@ -66,7 +66,7 @@ def write_shards(
     shard_nonzeros : int or None, default=None
         Most non-zeros per shard. None: 64 per word and at least 4 million, so that adding up the statistics of the
         shards is a small part of the work. The same value gives the same shards, for any chunks of documents, and only
-        the same shards give the same bits.
+        the same shards give the same bits. A call that continues uses the value of the interrupted one.
     checkpoint_every : int, default=5
         Iterations between two checkpoints of a fit, as in `open_shards`.
 
@@ -81,6 +81,11 @@ def write_shards(
         done = read_manifest(folder) if (folder / MANIFEST).exists() else None
         if done is not None and done.complete:
             raise InputError(f"{folder} has shards already: choose another folder, or remove it.")
+        if done is not None and shard_nonzeros not in (None, done.shard_nonzeros):
+            raise InputError(
+                f"shard_nonzeros: the interrupted call wrote shards of {done.shard_nonzeros} non-zeros. Leave "
+                f"shard_nonzeros out to continue, or remove {folder}."
+            )
         if vectorizer is not None:
             chunks, vocabulary = _counted(documents, vectorizer, 0 if done is None else done.documents)
         else:

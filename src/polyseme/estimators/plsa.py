@@ -77,6 +77,8 @@ def _has_partial_fit(estimator: PLSA) -> bool:
             "partial_fit sees some documents at a time: it takes no topic_word_prior, no JointBackground, and no "
             "doc_topic_prior that needs all documents at once."
         )
+    if vars(estimator).get("fitted_") is None and isinstance(estimator.init, str) and estimator.init != "random":
+        raise UnsupportedError("partial_fit starts at random: init must be 'random' or a pair.")
     return True
 
 
