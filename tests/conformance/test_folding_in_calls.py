@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from estimator_cases import MEMBERS, X_WITH_GAPS
-from polyseme import PLSA
+from polyseme import PLSA, UnsupportedError
 from polyseme.core.dirichlet import DirichletPosterior
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.logistic_normal import LogisticNormalPosterior
@@ -110,3 +110,9 @@ def test_dense_counts_are_folded_in_by_blocks_of_rows(calls, monkeypatch):
     calls.clear()
     model.transform(X_WITH_GAPS)
     assert calls == [25, 25, 10]
+
+
+@pytest.mark.parametrize("name", sorted({*HOLDERS} - {*TOPIC_MODELS}))
+def test_evaluate_names_the_models_that_have_a_perplexity(name):
+    with pytest.raises(UnsupportedError, match=r"NMF has no perplexity: .* or the result of NMF.to_plsa"):
+        evaluate(MEMBERS[name].make(random_state=0).fit(X), X)

@@ -237,6 +237,8 @@ def test_unsupported_models_and_wrong_settings_are_refused():
         assert not hasattr(PLSA(**SETTINGS, **settings), "partial_fit")
     with pytest.raises(UnsupportedError, match="priors that couple documents"):
         PLSA(**SETTINGS, solver="online", doc_topic_prior=TopicSelection(0.1)).fit(TRAIN)
+    with pytest.raises(UnsupportedError, match="to_nmf needs the training documents"):
+        PLSA(**SETTINGS).partial_fit(TRAIN).to_nmf()
     assert not hasattr(PLSA(**SETTINGS, init="nndsvd"), "partial_fit")
     assert hasattr(PLSA(**SETTINGS, init="nndsvd").fit(TRAIN), "partial_fit")  # continues, so no start is needed
     for wrong in ({"batch_size": 0}, {"doc_steps": 0}, {"decay": 0.5}, {"offset": 1.0}):

@@ -381,6 +381,8 @@ class PLSA(TopicEstimator):
         from polyseme.estimators.nmf import NMF
 
         check_is_fitted(self)
+        if self.documents_ is None:
+            raise UnsupportedError("to_nmf needs the training documents, not known after partial_fit: use fit.")
         if self.background_ is not None:
             raise UnsupportedError(
                 "A model with a background is not a product of two factors: fit it without background to use to_nmf."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.errors import InputError
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, check_sparse
 from polyseme.metrics.clustering import Agreement, label_agreement
 from polyseme.metrics.coherence import WINDOWS, CoherenceReport, TokenSequences, coherence
@@ -157,6 +157,11 @@ def evaluate(
     unknown = [measure for measure in measures if measure not in WINDOWS]
     if unknown:
         raise InputError(f"measures must be among {', '.join(WINDOWS)}, got {unknown[0]!r}.")
+    if not hasattr(model, "perplexity_report"):  # NMF, LSA, and models of other libraries
+        raise UnsupportedError(
+            f"{type(model).__name__} has no perplexity: evaluate PLSA, LDA, HierarchicalPLSA or CorrelatedTopicModel, "
+            "or the result of NMF.to_plsa()."
+        )
     counts = sp.csr_array(check_sparse(X))
     tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     if not tokens.sum() > 0:
