@@ -231,9 +231,6 @@ class DirichletPosterior:
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         return mean_operands(weights, topic_word)
 
-    def posterior_operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
-        return mean_operands(weights, topic_word)
-
     def topics_term(self, *, n_threads: int) -> float:
         """Return the term of the topics in the bound."""
         lambda_ = padded_parameters(self.topic_word)

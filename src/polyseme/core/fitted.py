@@ -63,13 +63,16 @@ class Inference(Protocol):
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         """Return operands (documents x width, words x width) whose products are P(w|d)."""
 
-    def posterior_operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
-        """Return operands for which A_dz B_wz / (A_d . B_w) is P(z|d,w)."""
-
 
 def mean_operands(weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
     """Return the operands of P(w|d) = sum_z P(z|d) P(w|z)."""
     return padded(weights.doc_topic, topic_word.dtype), padded(topic_word.T, topic_word.dtype)
+
+
+def posterior_operands(operands: tuple[Array, Array], temperature: float) -> tuple[Array, Array]:
+    """Return operands for which A_dz B_wz / (A_d . B_w) is P(z|d,w), from those whose products are P(w|d)."""
+    A, B = operands
+    return (A, B) if temperature == 1.0 else (A**temperature, B**temperature)
 
 
 @dataclass(frozen=True)
@@ -237,18 +240,19 @@ def fold_in_training(
     for counts in batches:
         weights = inference.weights(counts, topics, None, n_threads=shard.n_threads)
         stop = start + counts.n_docs
+        operands = inference.operands(weights, topic_word)
         added = document_sums(
-            weights.counts, inference.posterior_operands(weights, topic_word), weights.doc_topic,
+            weights.counts, posterior_operands(operands, inference.temperature), weights.doc_topic,
             None if shard.weights is None else shard.weights[start:stop], n_threads=shard.n_threads,
         )  # fmt: skip
         sums = added if sums is None else sums.merge_into(sums.word_sums, added)
         parts.append(_FoldedPart(
             weights.doc_topic, weights.background,
-            weights.counts.logs(*inference.operands(weights, topic_word), n_threads=shard.n_threads),
+            weights.counts.logs(*operands, n_threads=shard.n_threads),
             np.diff(weights.counts.indptr) == 0, weights.bounds, weights.parameters,
         ))  # fmt: skip
         start = stop
-        del weights, added
+        del weights, operands, added
     assert sums is not None
     doc_topic, background, logs, unknown = (
         np.concatenate(column) for column in zip(*(part[:4] for part in parts), strict=True)

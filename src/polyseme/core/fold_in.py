@@ -56,10 +56,6 @@ class MaximumLikelihood:
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         return self.model(len(topic_word)).token_operands(weights.doc_topic, topic_word, weights.background)
 
-    def posterior_operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
-        A, B = self.operands(weights, topic_word)
-        return (A, B) if self.temperature == 1.0 else (A**self.temperature, B**self.temperature)
-
 
 def fold_in(
     model: Model,

@@ -237,9 +237,6 @@ class LogisticNormalPosterior:
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         return mean_operands(weights, topic_word)
 
-    def posterior_operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
-        return mean_operands(weights, topic_word)
-
 
 def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Floats:
     """Return the optimal v for the current zeta.

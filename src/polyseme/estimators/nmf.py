@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.factors import nmf_to_plsa
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, document_sums, mean_operands
-from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.fold_in import MaximumLikelihood, select_known_words
 from polyseme.core.shard import Shard, as_counts, row_batches, sparse_counts
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, UnsupportedError
@@ -383,7 +383,7 @@ def _known_totals(counts: SparseCounts, H: Array) -> Floats:
     """Return the tokens of each document whose words have a probability in H; no W can produce the others."""
     word_sums = H.sum(axis=0)
     check_topics(word_sums)
-    return counts.with_values(np.where((word_sums > 0)[counts.indices], counts.values, 0)).totals
+    return select_known_words(counts, word_sums > 0)[0].totals
 
 
 def _kl_divergence(

@@ -22,6 +22,7 @@ from polyseme.core.fitted import (
     TrainingDocuments,
     active_rows,
     document_sums,
+    posterior_operands,
 )
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.data.disk import DiskCorpus, remove_unused
@@ -245,8 +246,9 @@ def count_shard(number: int, shard: MappedShard, job: _FoldJob, memory: Floats |
         job.out, dtype=topic_word.dtype, mode="r", shape=(shard.n_docs, len(topic_word)),
         offset=job.offset + job.first_rows[number] * len(topic_word) * topic_word.itemsize,
     ).view(np.ndarray)  # fmt: skip
-    shares = np.full(len(theta), 0.0 if job.inference.background is None else job.inference.background.share)
-    operands = job.inference.posterior_operands(DocumentWeights(theta, shares, shard.by_doc), topic_word)
+    shares = job.inference.model(len(topic_word)).background_shares(theta)  # no JointBackground with shards
+    operands = job.inference.operands(DocumentWeights(theta, shares, shard.by_doc), topic_word)
+    operands = posterior_operands(operands, job.inference.temperature)
     return document_sums(shard.by_doc, operands, theta, n_threads=shard.n_threads, memory=memory)
 
 

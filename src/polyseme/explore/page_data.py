@@ -12,7 +12,14 @@ import scipy.sparse as sp
 
 from polyseme.core.dirichlet import DirichletPosterior
 from polyseme.core.factors import symmetric_view
-from polyseme.core.fitted import DocumentWeights, FittedTopics, Inference, TrainingDocuments, document_sums
+from polyseme.core.fitted import (
+    DocumentWeights,
+    FittedTopics,
+    Inference,
+    TrainingDocuments,
+    document_sums,
+    posterior_operands,
+)
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import row_batches, sparse_counts
 from polyseme.errors import InputError
@@ -200,7 +207,8 @@ class PageData:
             return word_amounts(self.fitted)
         counts = sparse_counts(self.counts, self.topic_word.dtype)
         weights = DocumentWeights(np.asarray(self.doc_topic), self.documents.background, counts)
-        operands = self.fitted.inference.posterior_operands(weights, self.topic_word)
+        inference = self.fitted.inference
+        operands = posterior_operands(inference.operands(weights, self.topic_word), inference.temperature)
         sums = document_sums(counts, operands, weights.doc_topic, n_threads=effective_threads(None))
         return word_amounts(replace(self.fitted, word_documents=sums.by_topic()))
 

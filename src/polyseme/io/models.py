@@ -76,6 +76,8 @@ _HISTORY = "history_."
 
 
 _FITTED, _DOCUMENTS = "fitted_", "documents_"
+_FITTED_ARRAYS = ("topic_word", "topic_weights", "unigram", "active")
+_DOCUMENT_ARRAYS = ("doc_weights", "doc_topic", "background")
 _INFERENCES: dict[str, type[Any]] = {
     kind.kind: kind for kind in (MaximumLikelihood, DirichletPosterior, LogisticNormalPosterior)
 }
@@ -215,7 +217,7 @@ def _describe_fitted(fitted: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "vocabulary": None if fitted.vocabulary is None else [str(word) for word in fitted.vocabulary],
         "inference": inference,
     }
-    arrays |= {name: getattr(fitted, name) for name in ("topic_word", "topic_weights", "unigram", "active")}
+    arrays |= {name: getattr(fitted, name) for name in _FITTED_ARRAYS}
     if fitted.word_documents is not None:
         arrays |= {f"word_documents.{name}": array for name, array in fitted.word_documents._asdict().items()}
     return plain, arrays
@@ -239,7 +241,7 @@ def _describe_inference(inference: Any) -> tuple[dict[str, Any], dict[str, Array
 
 def _describe_documents(documents: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the fields of training documents: arrays by name only."""
-    arrays = {name: getattr(documents, name) for name in ("doc_weights", "doc_topic", "background")}
+    arrays = {name: getattr(documents, name) for name in _DOCUMENT_ARRAYS}
     return {}, arrays | {f"parameters.{name}": array for name, array in documents.parameters.items()}
 
 
@@ -257,7 +259,7 @@ def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[...
         inference["background"] = kind(given["background"]["share"], inference["background"])
     sums = _part(arrays, "word_documents")
     return FittedTopics(
-        **{name: arrays[name] for name in ("topic_word", "topic_weights", "unigram", "active")},
+        **{name: arrays[name] for name in _FITTED_ARRAYS},
         n_tokens=plain["n_tokens"],
         n_documents=plain["n_documents"],
         inference=_INFERENCES[given["kind"]](**inference),
@@ -269,7 +271,7 @@ def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[...
 def _documents_of(attributes: Mapping[str, Any]) -> TrainingDocuments:
     """Inverse of `_describe_documents`, from the attributes of an estimator."""
     arrays = _part(attributes, _DOCUMENTS)
-    own = {name: arrays[name] for name in ("doc_weights", "doc_topic", "background")}
+    own = {name: arrays[name] for name in _DOCUMENT_ARRAYS}
     return TrainingDocuments(**own, parameters=_part(arrays, "parameters"))
 
 
@@ -435,14 +437,14 @@ def _check_fitted(attributes: Mapping[str, Any]) -> None:
         kind = inference.get("kind")
         one_of(*_INFERENCE).require("kind", kind)
         check_fields(inference, _INFERENCE[kind], required=tuple(_INFERENCE[kind]))
-        required |= {f"{_FITTED}.{name}" for name in ("topic_word", "topic_weights", "unigram", "active")}
+        required |= {f"{_FITTED}.{name}" for name in _FITTED_ARRAYS}
         required |= {f"{_FITTED}.inference.{name}" for name in _INFERENCE_ARRAYS[kind]}
         if inference.get("background") is not None:
             required.add(f"{_FITTED}.inference.background")
         sums = {f"{_FITTED}.word_documents.{name}" for name in WordDocuments._fields}
         required |= sums if sums & given else set()
     if attributes.get(_DOCUMENTS) is not None:
-        required |= {f"{_DOCUMENTS}.{name}" for name in ("doc_weights", "doc_topic", "background")}
+        required |= {f"{_DOCUMENTS}.{name}" for name in _DOCUMENT_ARRAYS}
         given -= {name for name in _SHAPES if name.startswith(f"{_DOCUMENTS}.parameters.")}
     if given != required:
         raise ValueError(f"{sorted(given ^ required)[0]} is missing or unknown")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, document_sums
+from polyseme.core.fitted import DocumentWeights, document_sums, posterior_operands
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Background
 from polyseme.core.shard import sparse_counts
@@ -78,7 +78,8 @@ def word_documents(space: TopicSpace, counts: Any) -> WordAmounts:
     share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word.T)
     background = Background(share, space.background_word[:, 0].astype(np.float64)) if share > 0 else None
     weights = DocumentWeights(theta, np.full(len(theta), share), sparse_counts(counts, theta.dtype))
-    operands = MaximumLikelihood(space.temperatures[0], background).posterior_operands(weights, topic_word)
+    operands = MaximumLikelihood(background=background).operands(weights, topic_word)
+    operands = posterior_operands(operands, space.temperatures[0])
     sums = document_sums(weights.counts, operands, theta, n_threads=effective_threads(None))
     return WordAmounts("documents", *sums.by_topic(), topic_word)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments
+from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.estimators.tables import largest
 from polyseme.kernels import Array, Floats, SparseCounts
@@ -159,7 +159,8 @@ class DocumentScorer:
         """Return the operands of P(z|d,w) for these documents."""
         doc_topic = np.asarray(self._documents.doc_topic[rows])
         weights = DocumentWeights(doc_topic, self._documents.background[rows], counts)
-        return self._inference.posterior_operands(weights, self._topic_word)
+        operands = self._inference.operands(weights, self._topic_word)
+        return posterior_operands(operands, self._inference.temperature)
 
 
 def row_hashes(counts: Any) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, TrainingDocuments
+from polyseme.core.fitted import DocumentWeights, TrainingDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data
@@ -135,7 +135,8 @@ def suggest_splits(
     if counts.n_docs != len(documents.doc_topic):
         raise InputError(f"X must be the {len(documents.doc_topic)} documents of the fit, got {counts.n_docs}.")
     weights = DocumentWeights(documents.doc_topic, documents.background, counts)
-    A, B = fitted.inference.posterior_operands(weights, fitted.topic_word)
+    operands = fitted.inference.operands(weights, fitted.topic_word)
+    A, B = posterior_operands(operands, fitted.inference.temperature)
     q = counts.products(A, B, n_threads=effective_threads(n_jobs))
     found = []
     for topic in range(fitted.n_topics):
