@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.text.languages import LANGUAGES
-    from polyseme.text.pipeline import TopicPipeline, make_pipeline
     from polyseme.text.readers import Document, Limits, Problem, Problems, Reader, read
-    from polyseme.text.vectorizer import Vectorizer
+    from polyseme.text.vectorizer import TopicPipeline, Vectorizer, make_pipeline
 
 _MODULES = {
     "Vectorizer": "vectorizer",
     "LANGUAGES": "languages",
-    "TopicPipeline": "pipeline",
-    "make_pipeline": "pipeline",
+    "TopicPipeline": "vectorizer",
+    "make_pipeline": "vectorizer",
 }
 
 __all__ = [

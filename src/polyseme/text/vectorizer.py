@@ -1,6 +1,7 @@
-"""`Vectorizer`: scikit-learn's CountVectorizer with compiled counting, languages and phrases.
+"""Texts in scikit-learn: `Vectorizer` counts their words, `make_pipeline` passes counts and words to a model.
 
-`fit` and `transform` take one of three ways:
+`Vectorizer` is CountVectorizer with compiled counting, languages and phrases. Its `fit` and `transform` take one of
+three ways:
 
 - Without a language and phrases, the compiled `WordCounter` counts the tokens that scikit-learn would find.
 - With a language, tokens are counted first, and the counts of all forms of a stem are added.
@@ -21,8 +22,10 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import pipeline
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, RealNotInt
 
 from polyseme.errors import InputError, UnsupportedError
@@ -582,6 +585,92 @@ class Vectorizer(CountVectorizer):
                 "These entries will not be matched with any documents",
                 stacklevel=5,
             )
+
+
+class TopicPipeline(Pipeline):
+    """Pipeline of scikit-learn that also passes the words of the columns to its last step.
+
+    A Pipeline passes counts from step to step, but not the words of their columns. After a fit, this class calls
+    `set_vocabulary` of the last step with the result of `get_feature_names_out` of the steps before it. Then
+    `pipeline[-1].topics()` shows words, and they are saved with the model.
+
+    The parameters are those of Pipeline.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.text import Vectorizer, make_pipeline
+    >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+    >>> pipe = make_pipeline(Vectorizer(), PLSA(2, random_state=0)).fit(texts)
+    >>> list(pipe[-1].vocabulary_)
+    ['and', 'bass', 'bread', 'cheese', 'drums', 'guitar', 'red', 'wine']
+    """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit all steps, and pass the words to the last one.
+
+        Parameters
+        ----------
+        X : iterable
+            Input of the first step, such as texts.
+        y : array-like, default=None
+            Target of all steps.
+        **params : dict
+            Parameters of the steps, as in Pipeline.
+
+        Returns
+        -------
+        TopicPipeline
+            This object.
+        """
+        super().fit(X, y, **params)
+        self._set_vocabulary()
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit all steps, pass the words to the last one, and return its result.
+
+        Parameters
+        ----------
+        X : iterable
+            Input of the first step, such as texts.
+        y : array-like, default=None
+            Target of all steps.
+        **params : dict
+            Parameters of the steps, as in Pipeline.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            Result of the last step.
+        """
+        transformed = super().fit_transform(X, y, **params)
+        self._set_vocabulary()
+        return transformed
+
+    def _set_vocabulary(self) -> None:
+        if len(self.steps) > 1 and hasattr(self[-1], "set_vocabulary"):
+            self[-1].set_vocabulary(self[:-1].get_feature_names_out())
+
+
+def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> TopicPipeline:
+    """Construct a TopicPipeline whose steps are named after their types.
+
+    Parameters
+    ----------
+    *steps : estimators
+        The steps.
+    memory : str or object with the joblib.Memory interface, default=None
+        Cache of fitted transformers.
+    verbose : bool, default=False
+        Whether to print the time of each step.
+
+    Returns
+    -------
+    TopicPipeline
+        The pipeline.
+    """
+    return TopicPipeline(pipeline.make_pipeline(*steps).steps, memory=memory, verbose=verbose)
 
 
 def _is_number(word: str) -> bool:
