@@ -22,7 +22,7 @@ from polyseme.runs.documents import COLUMNS, TextWriter, damage_error, excerpt, 
 from polyseme.runs.fields import COUNTED, FACTS
 from polyseme.runs.folder import UNFINISHED_FILE
 from polyseme.text import Document, Reader, Vectorizer, read
-from polyseme.text.readers.documents import REMARKS
+from polyseme.text.readers.inputs import REMARKS
 
 FEW_DOCUMENTS = 20
 """With fewer documents, `min_df` and `max_df` are not applied and no documents are held out to choose K."""

@@ -16,8 +16,8 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.text import Limits, read
 from polyseme.text.readers import compressed, inputs
 from polyseme.text.readers import text as plain
-from polyseme.text.readers.documents import MAX_EXAMPLES, Problems
 from polyseme.text.readers.encodings import detect, line_blocks
+from polyseme.text.readers.inputs import MAX_EXAMPLES, Problems
 
 FINNISH = "Hän näki tämän pöydän äärellä työtä tekevän miehen, jonka ääni häiritsi yötä. " * 3
 RUSSIAN = "Латентный семантический анализ текста помогает находить темы в документах. " * 3

@@ -13,8 +13,16 @@ from threading import Thread
 from typing import IO, Any
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.text.readers.documents import ColumnNames, Document, Limits, Problems
-from polyseme.text.readers.inputs import File, Input, ReadProgress, Settings
+from polyseme.text.readers.inputs import (
+    ColumnNames,
+    Document,
+    File,
+    Input,
+    Limits,
+    Problems,
+    ReadProgress,
+    Settings,
+)
 from polyseme.text.readers.isolation import (
     MISSING_EXTRA,
     NO_MEMORY,

@@ -10,10 +10,12 @@ from functools import partial
 from importlib import import_module
 from queue import Full, Queue
 from threading import Event, Thread
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from polyseme.errors import MissingExtraError
-from polyseme.text.readers.documents import Limits
+
+if TYPE_CHECKING:
+    from polyseme.text.readers.inputs import Limits
 
 SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.text.readers.documents import Document
 from polyseme.text.readers.encodings import check_encoding, decode_all, has_mark
-from polyseme.text.readers.inputs import Input
+from polyseme.text.readers.inputs import Document, Input
 from polyseme.text.readers.text import file_document
 
 _DECLARED = re.compile(rb"<meta[^<>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._-]{1,40})", re.IGNORECASE)

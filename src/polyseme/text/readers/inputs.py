@@ -1,4 +1,8 @@
-"""The input of readers: paths, folders and standard input, and one file as a reader sees it (`Input`)."""
+"""What readers get and what they yield.
+
+A reader gets an `Input`, one file with the settings of the user, and yields each `Document`. `places` and `files_of`
+find the files of paths, folders and standard input.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,232 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from polyseme.errors import InputError
 from polyseme.text.readers.compressed import SUFFIXES, Bomb, DamagedStream, decompressor_of, expand, prefetch
-from polyseme.text.readers.documents import ColumnNames, Limits, Problems
 from polyseme.text.readers.encodings import SAMPLE, decode, detect, line_blocks, with_byte_order
 
 STANDARD_INPUT = "-"
 
+MAX_EXAMPLES = 10
+"""Number of problems of one kind that are stored with their descriptions; further ones are only counted."""
+
+REMARKS = frozenset({"guessed encoding", "undecodable bytes"})
+"""Kinds of problems of files that were read nevertheless."""
+
+_MAX_DESCRIPTION_LENGTH = 300
 _CHUNK = 2**16
 _WORTH_A_THREAD = 2**20
 """Compressed files of at least this many bytes are decompressed in a separate thread."""
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+class Document(NamedTuple):
+    """One document of a corpus.
+
+    Attributes
+    ----------
+    id : str
+        Identifier that is unique within its file: the id column, the number of the page or line, or the relative path.
+    text : str
+        The text.
+    title : str or None
+        The title.
+    labels : tuple of str
+        Categories of a wiki page, values of a label column, or the subfolder of a file.
+    time : str or None
+        The time as written in the file; dates of a typed table in ISO format.
+    source : str
+        Name of the file.
+    """
+
+    id: str
+    text: str
+    title: str | None = None
+    labels: tuple[str, ...] = ()
+    time: str | None = None
+    source: str = ""
+
+    @property
+    def label(self) -> str | None:
+        """The first label, or None."""
+        return self.labels[0] if self.labels else None
+
+
+class Problem(NamedTuple):
+    """One thing that could not be read.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the problem, such as "damaged row".
+    where : str
+        Name of the file, with the number of the line if it is known.
+    what : str
+        Description.
+    """
+
+    kind: str
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+class Problems:
+    """Problems of one pass over the input: counts by kind, and the first few of each kind with descriptions.
+
+    `len(problems)` is the number of all problems. Iterating yields those that are stored with a description.
+
+    Attributes
+    ----------
+    counts : Counter
+        Number of problems of each kind.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._examples: dict[str, list[Problem]] = {}
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], examples: Iterable[Problem]) -> Problems:
+        """Construct the object from counts and examples.
+
+        Parameters
+        ----------
+        counts : mapping
+            Number of problems of each kind.
+        examples : iterable of Problem
+            Problems with descriptions.
+
+        Returns
+        -------
+        Problems
+            The problems.
+        """
+        problems = cls()
+        for problem in examples:
+            problems.add(*problem, times=0)
+        problems.counts = Counter(counts)
+        return problems
+
+    def add(self, kind: str, where: str, what: str, times: int = 1) -> None:
+        """Add a problem.
+
+        Parameters
+        ----------
+        kind : str
+            Kind of the problem, such as "damaged row".
+        where : str
+            Name of the file, with the number of the line if it is known.
+        what : str
+            Description.
+        times : int, default=1
+            How often it occurred.
+        """
+        self.counts[kind] += times
+        examples = self._examples.setdefault(kind, [])
+        if len(examples) < MAX_EXAMPLES:
+            examples.append(Problem(kind, where, what[:_MAX_DESCRIPTION_LENGTH]))
+
+    def merge(self, other: Problems) -> None:
+        """Add the problems of another object.
+
+        Parameters
+        ----------
+        other : Problems
+            The problems to add.
+        """
+        for problem in other:
+            self.add(*problem, times=0)
+        self.counts.update(other.counts)
+
+    def __len__(self) -> int:
+        return self.counts.total()
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (problem for examples in self._examples.values() for problem in examples)
+
+    def __str__(self) -> str:
+        lines = []
+        for kind, count in self.counts.items():
+            examples = self._examples.get(kind, [])
+            more = " ..." if count > len(examples) else ""
+            lines.append(f"{kind} ({count}): " + "; ".join(map(str, examples)) + more)
+        return "\n".join(lines) or "no problems"
+
+    def __repr__(self) -> str:
+        return f"<Problems {dict(self.counts)}>"
+
+
+@dataclass
+class ReadProgress:
+    """State of one pass over the input: problems, dropped documents by reason, documents and bytes read."""
+
+    problems: Problems = field(default_factory=Problems)
+    dropped: Counter[str] = field(default_factory=Counter)
+    documents: int = 0
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits for damaged and hostile files. What exceeds a limit is reported among the problems of the reader.
+
+    Parameters
+    ----------
+    document : int, default=2**26
+        Largest size of one document, row or page, in bytes or, after decoding, characters.
+    ratio : float, default=250.0
+        Largest ratio between the decompressed and the compressed size of a file, once 64 MiB are decompressed.
+    expanded : int, default=2**40
+        Largest decompressed size of a file, in bytes.
+    memory : int, default=2**31
+        Memory, in bytes, that the child process may use for one PDF, Word, HTML or Parquet file. There is no limit on
+        Windows.
+    seconds : float, default=300.0
+        Time that the child process may use for one document, or for the next rows of a table.
+    """
+
+    document: int = 64 * 2**20
+    ratio: float = 250.0
+    expanded: int = 2**40
+    memory: int = 2 * 2**30
+    seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name in ("document", "ratio", "expanded", "memory", "seconds"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"Limits: {name} must be above 0, not {getattr(self, name)!r}.")
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """The columns that the user named. None means that a well-known name is used."""
+
+    text: tuple[str, ...] | None = None
+    id: str | None = None
+    title: str | None = None
+    label: str | None = None
+    time: str | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of the user for all readers."""
+
+    columns: ColumnNames = field(default_factory=ColumnNames)
+    encoding: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    uncategorized: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,26 +340,6 @@ def _walk(folder: Path, on_problem: Callable[[str, str, str], None], prefix: str
                 yield File(path, shown, label, status.st_size)
             else:
                 on_problem("unreadable file", shown, "it is not a regular file")
-
-
-@dataclass
-class ReadProgress:
-    """State of one pass over the input: problems, dropped documents by reason, documents and bytes read."""
-
-    problems: Problems = field(default_factory=Problems)
-    dropped: Counter[str] = field(default_factory=Counter)
-    documents: int = 0
-    bytes_read: int = 0
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Options of the user for all readers."""
-
-    columns: ColumnNames = field(default_factory=ColumnNames)
-    encoding: str | None = None
-    limits: Limits = field(default_factory=Limits)
-    uncategorized: bool = False
 
 
 @dataclass(frozen=True)

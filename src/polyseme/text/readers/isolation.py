@@ -26,8 +26,7 @@ from threading import Event, Lock, Thread, Timer
 from typing import IO, Any
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.text.readers.documents import Document, Limits, Problem, Problems
-from polyseme.text.readers.inputs import Input
+from polyseme.text.readers.inputs import Document, Input, Limits, Problem, Problems
 
 ISOLATED = {"parquet", "pdf", "docx", "html"}
 """Formats that are read in a child process."""

@@ -17,8 +17,7 @@ from xml.parsers import expat
 
 from polyseme.errors import MissingExtraError
 from polyseme.text.readers.compressed import PIECE, Bomb, check_expansion
-from polyseme.text.readers.documents import Document
-from polyseme.text.readers.inputs import Input
+from polyseme.text.readers.inputs import Document, Input
 from polyseme.text.readers.text import file_document
 from polyseme.text.readers.xml_parser import RefusedXml, XmlParser
 

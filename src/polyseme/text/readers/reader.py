@@ -1,15 +1,29 @@
-"""`read` and `Reader`: detect the format of each input file, and yield the documents."""
+"""`read` and `Reader`: detect the format of each input file, and yield the documents, all or a random sample."""
 
 from __future__ import annotations
 
+import random
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from polyseme.errors import InputError
-from polyseme.text.readers.documents import ColumnNames, Document, Limits, Problems, sample_documents
 from polyseme.text.readers.encodings import check_encoding
 from polyseme.text.readers.html import read_html
-from polyseme.text.readers.inputs import File, Input, InputPath, Paths, ReadProgress, Settings, files_of, places
+from polyseme.text.readers.inputs import (
+    ColumnNames,
+    Document,
+    File,
+    Input,
+    InputPath,
+    Limits,
+    Paths,
+    Problems,
+    ReadProgress,
+    Settings,
+    files_of,
+    places,
+)
 from polyseme.text.readers.isolation import ISOLATED, read_isolated
 from polyseme.text.readers.office import read_docx, read_pdf
 from polyseme.text.readers.tables import read_csv, read_jsonl, read_parquet, read_tsv
@@ -129,7 +143,7 @@ def read(
     )
 
     def choose(documents: Iterator[Document], on_drop: Callable[[str], None]) -> Iterator[Document]:
-        return sample_documents(documents, sample, categories, noise, seed, on_drop)
+        return _sample_documents(documents, sample, categories, noise, seed, on_drop)
 
     return Reader(places(paths), settings, format, choose)
 
@@ -238,6 +252,66 @@ class Reader:
     def _input_name(self) -> str:
         names = [path.name for path in self._paths]
         return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _sample_documents(
+    documents: Iterable[Document],
+    size: int | None,
+    categories: Sequence[str] | None,
+    noise: int,
+    seed: int,
+    on_drop: Callable[[str], None],
+) -> Iterator[Document]:
+    """Yield `size` random documents of the categories, and `noise` random other documents, in the order of the input.
+
+    `categories=None` means all documents. `on_drop` is called with the reason for each document that is not chosen.
+    """
+    if size is None and categories is None:
+        yield from documents
+        return
+    belongs = _category_filter(categories)
+    chosen, others = _Reservoir(size, f"chosen {seed}"), _Reservoir(noise, f"noise {seed}")
+    for order, document in enumerate(documents):
+        if belongs(document):
+            if not chosen.add(order, document):
+                on_drop("not in the sample")
+        elif not others.add(order, document):
+            on_drop("not of the categories")
+    for _, document in sorted([*chosen, *others]):
+        yield document
+
+
+class _Reservoir:
+    """A uniform sample of `size` of the added documents, by Vitter's Algorithm R. None stores all of them."""
+
+    def __init__(self, size: int | None, seed: str) -> None:
+        self._size = size
+        self._random = random.Random(seed)
+        self._n_added = 0
+        self._sample: list[tuple[int, Document]] = []
+
+    def add(self, order: int, document: Document) -> bool:
+        """Add a document, and return whether the sample grew. If not, this document or an older one was dropped."""
+        self._n_added += 1
+        if self._size is None or len(self._sample) < self._size:
+            self._sample.append((order, document))
+            return True
+        place = self._random.randrange(self._n_added)
+        if place < self._size:
+            self._sample[place] = (order, document)
+        return False
+
+    def __iter__(self) -> Iterator[tuple[int, Document]]:
+        return iter(self._sample)
+
+
+def _category_filter(categories: Sequence[str] | None) -> Callable[[Document], bool]:
+    """Return whether a label of a document contains one of the names as whole words, ignoring case."""
+    if categories is None:
+        return lambda document: True
+    names = "|".join(re.escape(name) for name in categories)
+    pattern = re.compile(rf"(?<!\w)(?:{names})(?!\w)", re.IGNORECASE)
+    return lambda document: any(map(pattern.search, document.labels))
 
 
 def _why_empty(progress: ReadProgress) -> str:

@@ -2,7 +2,8 @@
 
 CSV and TSV files have a header and are read with Python's csv module, line by line, so that a damaged row does not
 affect the rows after it. JSON Lines files have one object per line; a small JSON array is read as well. Parquet files
-are read with polars, some thousand rows at a time.
+are read with polars, some thousand rows at a time. `_choose_columns` finds the columns of text, ids, titles, labels and
+times in all of them.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from polyseme.errors import MissingExtraError
+from polyseme.errors import InputError, MissingExtraError
 from polyseme.text.readers.compressed import Bomb, check_expansion
-from polyseme.text.readers.documents import SAMPLE_ROWS, Document, TableColumns, choose_columns
-from polyseme.text.readers.inputs import Input
+from polyseme.text.readers.inputs import ColumnNames, Document, Input
 
 _SEPARATORS = ",;\t|"
 _MAX_FIELD = 2**31 - 1
@@ -38,6 +39,20 @@ _MAX_ROWS = 50_000
 _ROWS_AS_PYTHON = 512
 _COST_OF_A_ROW = 8
 """Bytes that count for the limits in addition to the text, because a small file may declare a billion empty rows."""
+
+_SAMPLE_ROWS = 100
+"""Number of rows that the choice of a text column uses."""
+
+# Well-known column names, the preferred ones first.
+_TEXT = ("text", "body", "content", "contents", "document", "abstract", "article", "message", "review", "comment")
+_ID = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
+_TITLE = ("title", "headline", "subject")
+_LABEL = ("label", "labels", "category", "categories", "class")
+_TIME = ("time", "date", "datetime", "timestamp", "created_at", "published", "year")
+
+_MIN_TEXT_LENGTH = 20
+_MIN_LENGTH_RATIO = 2.0
+"""The text column must be at least this many times as long as the second longest column."""
 
 
 def read_csv(source: Input) -> Iterator[Document]:
@@ -58,8 +73,8 @@ def _read_rows(source: Input, separator: str | None) -> Iterator[Document]:
     names = [name.strip() for name in names]
     parser.width = len(names)
     rows = ((number, dict(zip(names, row, strict=True))) for number, row in parser)
-    sample = list(islice(rows, SAMPLE_ROWS))
-    columns = choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
+    sample = list(islice(rows, _SAMPLE_ROWS))
+    columns = _choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
     for number, row in chain(sample, rows):
         yield columns.document(row, number, source.name)
 
@@ -205,11 +220,11 @@ class _Block(NamedTuple):
 def read_jsonl(source: Input) -> Iterator[Document]:
     """Yield each object as a document. A line that is not a JSON object, or has no text, is a problem."""
     rows = _json_objects(source)
-    sample = list(islice(rows, SAMPLE_ROWS))
+    sample = list(islice(rows, _SAMPLE_ROWS))
     if not sample:
         return
     names = list(dict.fromkeys(name for _, row in sample for name in row))
-    columns = choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
+    columns = _choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
     for number, row in chain(sample, rows):
         document = _json_document(source, columns, number, row)
         if document is not None:
@@ -274,7 +289,7 @@ def _replace_lone_surrogates(value: Any) -> Any:
     return [_replace_lone_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
-def _json_document(source: Input, columns: TableColumns, number: int, row: dict[str, Any]) -> Document | None:
+def _json_document(source: Input, columns: _TableColumns, number: int, row: dict[str, Any]) -> Document | None:
     """Return an object as a document, or None and report a problem."""
     try:
         return columns.document(row, number, source.name)
@@ -306,11 +321,11 @@ def read_parquet(source: Input) -> Iterator[Document]:
             table = polars.scan_parquet(_scannable(source, stream), glob=False)
             names = table.collect_schema().names()
             total = table.select(polars.len()).collect().item()
-            sample = [row for _, row in _python_rows(source, table.head(SAMPLE_ROWS).collect(), 1, report=False)]
+            sample = [row for _, row in _python_rows(source, table.head(_SAMPLE_ROWS).collect(), 1, report=False)]
         except damage as error:
             source.problem("damaged file", _first_line(error))
             return
-        columns = choose_columns(source.settings.columns, sample, names, source.name)
+        columns = _choose_columns(source.settings.columns, sample, names, source.name)
         table = table.select(columns.names)
         limits = source.settings.limits
         start, size, expanded = 0, _FIRST_ROWS, 0
@@ -373,3 +388,101 @@ def _scannable(source: Input, stream: Any) -> Any:
 
 def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class _TableColumns:
+    """The columns of one table that are read. Several text columns are joined."""
+
+    text: tuple[str, ...]
+    id: str | None
+    title: str | None
+    label: str | None
+    time: str | None
+
+    def document(self, row: Mapping[str, Any], number: int, source: str) -> Document:
+        """Return a row as a document. Raises KeyError if a text column is missing."""
+        texts = [_as_text(row[name]) for name in self.text]
+        return Document(
+            id=(_as_text(row.get(self.id)) if self.id else "") or str(number),
+            text=texts[0] if len(texts) == 1 else "\n\n".join(filter(None, texts)),
+            title=(_as_text(row.get(self.title)) or None) if self.title else None,
+            labels=_as_labels(row.get(self.label)) if self.label else (),
+            time=(_as_text(row.get(self.time)) or None) if self.time else None,
+            source=source,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns, without repetitions. A name may be empty."""
+        used = (*self.text, self.id, self.title, self.label, self.time)
+        return list(dict.fromkeys(name for name in used if name is not None))
+
+
+def _choose_columns(
+    wanted: ColumnNames, rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str
+) -> _TableColumns:
+    """Return the columns to read: those that the user named, or those with well-known names.
+
+    If no name of a text column is known, the sample of rows must have one column with clearly the longest values.
+    """
+    by_folded = {name.strip().casefold(): name for name in reversed(names)}
+
+    def find(given: str | None, known: Sequence[str]) -> str | None:
+        if given is not None:
+            if given not in names:
+                raise InputError(f"{where} has no column {given!r}: it has {_listed(names)}.")
+            return given
+        return next((by_folded[name] for name in known if name in by_folded), None)
+
+    if wanted.text is not None:
+        text = tuple(name for given in wanted.text if (name := find(given, ())))
+    else:
+        text = (find(None, _TEXT) or _longest_column(rows, names, where),)
+    return _TableColumns(
+        text=text,
+        id=find(wanted.id, _ID),
+        title=find(wanted.title, _TITLE),
+        label=find(wanted.label, _LABEL),
+        time=find(wanted.time, _TIME),
+    )
+
+
+def _longest_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str) -> str:
+    """Return the column whose values are clearly longer than those of all others."""
+    if len(names) == 1:
+        return names[0]
+    lengths = {
+        name: sum(len(value) for row in rows if isinstance(value := row.get(name), str)) / max(len(rows), 1)
+        for name in names
+    }
+    ranked = sorted(names, key=lengths.__getitem__, reverse=True)
+    if (
+        not ranked
+        or lengths[ranked[0]] < _MIN_TEXT_LENGTH
+        or lengths[ranked[0]] < _MIN_LENGTH_RATIO * lengths[ranked[1]]
+    ):
+        raise InputError(
+            f"It is not clear which column of {where} holds the text: name it with text=; it has {_listed(names)}."
+        )
+    return ranked[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:50]) for name in names[:20])
+    return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "no columns"
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "\n".join(map(_as_text, value))
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _as_labels(value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    return tuple(filter(None, map(_as_text, values)))

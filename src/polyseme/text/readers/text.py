@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from polyseme.text.readers.documents import Document
 from polyseme.text.readers.encodings import decode_all
-from polyseme.text.readers.inputs import Input
+from polyseme.text.readers.inputs import Document, Input
 
 _GENERIC_NAMES = frozenset({
     "article", "case", "comment", "doc", "document", "email", "entry", "file", "item", "letter", "line", "mail",

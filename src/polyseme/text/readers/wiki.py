@@ -9,9 +9,8 @@ from itertools import chain
 from xml.parsers import expat
 
 from polyseme.errors import InputError
-from polyseme.text.readers.documents import Document
 from polyseme.text.readers.encodings import check_encoding, decode, with_byte_order
-from polyseme.text.readers.inputs import Input
+from polyseme.text.readers.inputs import Document, Input
 from polyseme.text.readers.wikitext import Wikitext
 from polyseme.text.readers.xml_parser import RefusedXml, XmlParser
 
