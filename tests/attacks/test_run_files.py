@@ -22,8 +22,9 @@ from polyseme.io import checks as untrusted
 from polyseme.io import parquet
 from polyseme.io.tensors import digest_of, map_npy
 from polyseme.retrieval import SearchIndex
-from polyseme.runs import fields, open_run
+from polyseme.runs import open_run
 from polyseme.runs.documents import VECTORIZER_FILE
+from polyseme.runs.folder import RUN_FIELDS
 from polyseme.runs.write import write_about
 from polyseme.scale import open_shards, write_shards
 from polyseme.solvers.checkpoints import Checkpoint, CheckpointContent, read_checkpoint, write_checkpoint
@@ -225,7 +226,7 @@ def test_a_wrong_field_of_the_run_is_named(place, name, value):
 
 
 def test_every_field_of_the_run_is_checked():
-    assert {name for name, _ in WRONG_FIELDS} == set(fields.RUN)
+    assert {name for name, _ in WRONG_FIELDS} == set(RUN_FIELDS)
 
 
 def test_a_field_that_cannot_be_read_again_is_not_written(tmp_path):

@@ -35,8 +35,7 @@ from polyseme.io.files import write_atomically
 from polyseme.metrics.words import fitted_topics
 from polyseme.runs import Counted, Run, atomic_folder, open_run, write_fitted
 from polyseme.runs.documents import DocumentWriter, Texts, TextWriter, read_json, read_vectorizer, write_vectorizer
-from polyseme.runs.fields import CHOICE, FITTED
-from polyseme.runs.folder import FITTED_FILE, SHARDS_FOLDER, flush_all
+from polyseme.runs.folder import CHOICE_FIELDS, FITTED_FIELDS, FITTED_FILE, SHARDS_FOLDER, flush_all
 from polyseme.runs.run import MODEL_FILE, sample_rows, take_counts, with_documents
 from polyseme.runs.topic_documents import Labels
 from polyseme.runs.write import save_model, write_files, write_fitted_shards
@@ -191,7 +190,7 @@ def choose_once(
     """Choose the number of topics, or load the stored choice; return it with the fields of run.json about it."""
     path = work / _CHOICE_FILE
     if resume and path.is_file():
-        choice = read_json(path, CHOICE, required=("n_topics", "reason"))
+        choice = read_json(path, CHOICE_FIELDS, required=("n_topics", "reason"))
     else:
         choice = _choose(counts, notes, seed=seed, quiet=quiet)
         write_atomically(path, json.dumps(choice).encode())
@@ -385,5 +384,5 @@ def _fit_once(
         save_model(work, model, shards)
         result = {"interrupted": interrupted, "seconds": round(seconds, 3)}
         write_atomically(work / FITTED_FILE, json.dumps(result).encode())
-    stored = read_json(work / FITTED_FILE, FITTED, required=tuple(FITTED))
+    stored = read_json(work / FITTED_FILE, FITTED_FIELDS, required=tuple(FITTED_FIELDS))
     return with_documents(load(work / MODEL_FILE), shards), bool(stored["interrupted"]), float(stored["seconds"])

@@ -19,8 +19,7 @@ from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.runs import Counted
 from polyseme.runs.documents import COLUMNS, TextWriter, damage_error, excerpt, read_json
-from polyseme.runs.fields import COUNTED, FACTS
-from polyseme.runs.folder import UNFINISHED_FILE
+from polyseme.runs.folder import COUNTED_FIELDS, FACT_FIELDS, UNFINISHED_FILE
 from polyseme.text import Document, Reader, Vectorizer, read
 from polyseme.text.readers.inputs import REMARKS
 
@@ -81,7 +80,7 @@ class FitSettings:
         """Return what `store_facts` wrote, None if there is nothing; raise InputError if the settings differ."""
         if not (work / UNFINISHED_FILE).is_file():
             return None
-        found = read_json(work / UNFINISHED_FILE, COUNTED, required=tuple(COUNTED))
+        found = read_json(work / UNFINISHED_FILE, COUNTED_FIELDS, required=tuple(COUNTED_FIELDS))
         _check_facts(found["facts"], work / UNFINISHED_FILE)
         if found["settings"] != self._as_json():
             difference = _first_difference(found["settings"], self._as_json())
@@ -240,6 +239,6 @@ def _first_difference(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 def _check_facts(facts: dict[str, Any], path: Path) -> None:
     """Raise ModelFileError if a field is missing that the rest of the fit needs."""
-    missing = [name for name in FACTS if name not in facts]
+    missing = [name for name in FACT_FIELDS if name not in facts]
     if missing or "language" not in facts["counting"]:
         raise damage_error(path, ValueError(f"{(missing or ['language'])[0]} is missing"))

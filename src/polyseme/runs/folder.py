@@ -1,4 +1,8 @@
-"""Folders of runs: which folders are runs, and how a run is written as a whole or not at all."""
+"""Folders of runs: their files and fields, which folders are runs, and how a run is written as a whole or not at all.
+
+Each JSON file of a run has a table of its fields with the check of each value. Fields that are not listed are read by
+no code.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,24 @@ import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from polyseme.errors import InputError
+from polyseme.io.checks import (
+    COUNT,
+    FLAG,
+    NULL,
+    OBJECT,
+    TEXT,
+    Check,
+    either,
+    list_of,
+    mapping_to,
+    number,
+    object_with,
+    one_of,
+    whole_number,
+)
 from polyseme.io.files import flush_to_disk, locked, recover_folder, replace_folder, umask
 
 RUN_FILE = "run.json"
@@ -21,6 +41,54 @@ SHARDS_FOLDER = "shards"
 """Folder with the counts of a run that is not held in memory."""
 FITTED_FILE = "fitted.json"
 """File of a work folder whose fit from shards is finished, but not all files are written."""
+
+_NUMBER = number(-1e300, 1e300)
+_PLAIN = either(NULL, FLAG, TEXT, _NUMBER)
+_TOPICS = whole_number(1, 2**31 - 1)
+_ROW = mapping_to(_PLAIN)
+RUN_FIELDS = {
+    "format_version": whole_number(0, 2**31 - 1),
+    "written": TEXT,
+    "versions": mapping_to(TEXT),
+    "command": list_of(TEXT),
+    "inputs": list_of(TEXT),
+    "reading": OBJECT,
+    "counting": object_with({"language": either(NULL, TEXT)}),
+    "documents": COUNT,
+    "words": COUNT,
+    "tokens": COUNT,
+    "shards": COUNT,
+    "left_out": mapping_to(COUNT),
+    "problems": mapping_to(COUNT),
+    "seconds": mapping_to(_NUMBER),
+    "title": either(NULL, TEXT),
+    "page_text": one_of("excerpt", "full", "none"),
+    "model": object_with({"class": TEXT, "n_components": either(NULL, _TOPICS), "seed": either(NULL, COUNT)}),
+    "selection": object_with({"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS}),
+    "iterations": COUNT,
+    "converged": FLAG,
+    "interrupted": FLAG,
+    "topic_names": Check(
+        lambda value: mapping_to(TEXT).holds(value) and all(map(_is_topic, value)), "an object from topics to names"
+    ),
+    "stability": list_of(_NUMBER),
+    "edits": list_of(OBJECT),
+    "updates": list_of(OBJECT),
+}
+"""Fields of run.json."""
+COUNTED_FIELDS = {
+    "settings": object_with(
+        {"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}, required=("reading", "counting", "fitting")
+    ),
+    "facts": object_with(RUN_FIELDS),
+}
+"""Fields of counted.json, of a fit that is not finished."""
+FACT_FIELDS = ("inputs", "reading", "counting", "documents", "words", "seconds")
+"""Fields that counted.json must have about the documents."""
+CHOICE_FIELDS = {"n_topics": _TOPICS, "reason": TEXT, "rows": list_of(_ROW)}
+"""Fields of choice.json: the number of topics that was chosen."""
+FITTED_FIELDS = {"interrupted": FLAG, "seconds": number(0, 1e12)}
+"""Fields of fitted.json."""
 
 
 def check_is_run(path: Path) -> None:
@@ -92,3 +160,7 @@ def flush_all(folder: Path) -> None:
     for file in folder.rglob("*"):
         if file.is_file():
             flush_to_disk(file)
+
+
+def _is_topic(name: Any) -> bool:
+    return isinstance(name, str) and name.isdecimal() and len(name) < 10

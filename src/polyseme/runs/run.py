@@ -40,8 +40,7 @@ from polyseme.runs.documents import (
     split_rows,
     unique_ids,
 )
-from polyseme.runs.fields import RUN
-from polyseme.runs.folder import RUN_FILE, SHARDS_FOLDER, check_is_run
+from polyseme.runs.folder import RUN_FIELDS, RUN_FILE, SHARDS_FOLDER, check_is_run
 from polyseme.runs.topic_documents import Labels
 from polyseme.scale import DiskCorpus, open_shards
 from polyseme.text import Vectorizer
@@ -359,9 +358,9 @@ def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
     """
     path = Path(path)
     check_is_run(path)
-    newer = read_json(path / RUN_FILE, {"format_version": RUN["format_version"]}, required=("format_version",))
+    newer = read_json(path / RUN_FILE, {"format_version": RUN_FIELDS["format_version"]}, required=("format_version",))
     if newer["format_version"] > FORMAT_VERSION:
         raise ModelFileError(f"{path} was written by a newer polyseme: update polyseme to read it.")
-    about = read_json(path / RUN_FILE, RUN)
+    about = read_json(path / RUN_FILE, RUN_FIELDS)
     kind = ShardedRun if (path / SHARDS_FOLDER).is_dir() else Run
     return kind(path, about, trust_pattern=trust_pattern)

@@ -26,8 +26,7 @@ from polyseme.io.parquet import write_frame
 from polyseme.io.tensors import bytes_of, npy_header
 from polyseme.kernels import Array, Floats
 from polyseme.runs.documents import COLUMNS, DOCUMENTS_FILE, Counted, DocumentNames, Pieces, TextWriter, column_frame
-from polyseme.runs.fields import RUN
-from polyseme.runs.folder import RUN_FILE, atomic_folder, run_lock
+from polyseme.runs.folder import RUN_FIELDS, RUN_FILE, atomic_folder, run_lock
 from polyseme.runs.run import DOC_WEIGHTS, FORMAT_VERSION, MODEL_FILE, Run, open_run, without_documents
 from polyseme.runs.topic_documents import TopicDocuments, topic_documents
 from polyseme.scale import DiskCorpus
@@ -137,7 +136,7 @@ def write_topics(
 def write_about(folder: Path, about: dict[str, Any]) -> None:
     """Write run.json, which makes the folder a run."""
     try:
-        check_fields(about, RUN, others=True)
+        check_fields(about, RUN_FIELDS, others=True)
     except ValueError as error:
         raise InputError(f"about cannot be written to {RUN_FILE}: {error}.") from None
     text = json.dumps({**about, "format_version": FORMAT_VERSION}, indent=2, ensure_ascii=False) + "\n"
