@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import polyseme
 from cli_runner import here
 from polyseme import cli
-from polyseme.cli import fitting, topic_table
+from polyseme.cli import console, fitting
 from polyseme.cli.commands import demo
 from polyseme.core.fitted import FittedTopics, TrainingDocuments
 from polyseme.core.fold_in import MaximumLikelihood
@@ -184,7 +184,7 @@ def test_topic_rows_summarize_the_model() -> None:
     model = SimpleNamespace(fitted_=fitted, documents_=documents)
     labels = Labels.of(["x", "y", "y"])
     counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
-    rows = topic_table.topic_rows(
+    rows = console.topic_rows(
         model, [counts], ["ant", "bee", "cow"], ["one", "two", "three"], labels, n_words=2, n_documents=2
     )
     assert [row.topic for row in rows] == [1, 0]

@@ -160,7 +160,7 @@ def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.M
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("polyseme.cli.updating.write_fitted_shards", full)
+    monkeypatch.setattr("polyseme.cli.fitting.write_fitted_shards", full)
     assert "No space left" in run("update", "run", "new.txt", cwd=place).stderr
     same_files(place / "run", place / "wanted")
     assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run", "wanted"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli.commands.explore import PAGE_FILE, write_explorer
-from polyseme.cli.console import Console, progress_bar, version_info
+from polyseme.cli.console import Console, print_topics, progress_bar, topic_rows, version_info
 from polyseme.runs.folder import check_target
 
 if TYPE_CHECKING:
@@ -31,15 +31,7 @@ def demo(
     ] = Path("polyseme-demo"),
 ) -> None:
     """Fit topics to the docstrings of Python, numpy, scipy and scikit-learn and show them."""
-    from polyseme.cli.fitting import (
-        check_n_topics,
-        exit_if_interrupted,
-        fit_summary,
-        fit_with_bar,
-        not_converged,
-        print_topics,
-    )
-    from polyseme.cli.topic_table import topic_rows
+    from polyseme.cli.fitting import check_n_topics, exit_if_interrupted, fit_summary, fit_with_bar, not_converged
     from polyseme.estimators import PLSA
     from polyseme.runs import Counted, atomic_folder, open_run
     from polyseme.runs.topic_documents import Labels

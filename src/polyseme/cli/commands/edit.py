@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, timestamp
+from polyseme.cli.console import Console, print_topics, timestamp, topic_rows
 from polyseme.errors import InputError
 
 
@@ -45,8 +45,7 @@ def edit(
     """
     from sklearn.base import clone
 
-    from polyseme.cli.fitting import exit_if_interrupted, fit_with_bar, print_topics, rewrite_run
-    from polyseme.cli.topic_table import topic_rows
+    from polyseme.cli.fitting import exit_if_interrupted, fit_with_bar, rewrite_run
     from polyseme.runs import open_run
     from polyseme.runs.edits import Edits, apply_edits
 

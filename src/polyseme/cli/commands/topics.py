@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, print_json
+from polyseme.cli.console import Console, print_json, topic_rows, topic_table
 
 if TYPE_CHECKING:
     from polyseme.kernels import Array
@@ -33,7 +33,6 @@ def topics(
 
       polyseme topics letters-run --words 20 --json
     """
-    from polyseme.cli.topic_table import topic_rows, topic_table
     from polyseme.metrics import shown_words
     from polyseme.metrics.coherence import coherence_of
     from polyseme.runs import open_run

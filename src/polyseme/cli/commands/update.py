@@ -41,8 +41,7 @@ def update(
     """
     options.check_inputs(inputs)
 
-    from polyseme.cli.fitting import exit_if_interrupted
-    from polyseme.cli.updating import update_in_memory, update_shards
+    from polyseme.cli.fitting import exit_if_interrupted, update_in_memory, update_shards
     from polyseme.runs import open_run
     from polyseme.runs.run import ShardedRun
     from polyseme.text import read
