@@ -12,7 +12,8 @@ BENCH_VENV := .venv-bench
 LOWEST_VENV := .venv-lowest
 LOWEST_PYTHON ?= python3.11
 LOWEST_TESTS := tests/attacks tests/test_import.py tests/test_plots.py $(patsubst %,tests/estimators/test_%.py,plsa \
-	plsa_results lda lda_stream nmf lsa) tests/io/test_models.py tests/data/test_dask.py tests/text/test_vectorizer.py \
+	plsa_results lda lda_stream nmf lsa) tests/io/test_models.py tests/data/test_dask.py \
+	tests/data/test_shard_writer.py tests/text/test_vectorizer.py \
 	$(patsubst %,tests/text/readers/test_%.py,tables text office) tests/retrieval/test_index.py \
 	$(patsubst %,tests/cli/test_%.py,app fit search)
 

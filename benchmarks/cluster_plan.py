@@ -98,21 +98,21 @@ def iteration(size: Size, workers: int, rates: Rates, network: float, speeds: An
 
 def measure_rates(shards: DiskCorpus, topics: int, seed: int) -> Rates:
     """Return medians over some shards, with one thread."""
-    corpus, model = shards.corpus(FLOAT32, 1), Model(topics)
-    theta, phi = named_start("random", corpus, model, np.random.default_rng(seed))
-    each, stats = [], []
-    for number in range(min(MOST_SHARDS, corpus.n_shards)):
-        shard = corpus.shard(number)
-        rows = e_step(model, shard, theta.of(number, shard), phi).next_theta  # also reads the file of the shard
-        started = time.perf_counter()
-        stats.append(e_step(model, shard, rows, phi).stats)
-        each.append(1e9 * (time.perf_counter() - started) / shards.manifest.shards[number].nonzeros)
-        stats = stats[-2:]
-    two = stats if len(stats) == 2 else stats * 2
-    total = merged(two)
-    size = total.word_sums.nbytes
-    adding = np.median([time_call(lambda: total.merge_into(total.word_sums, two[1])) for _ in range(5)])
-    ending = np.median([time_call(lambda: m_step(model, corpus, phi, total)) for _ in range(3)])
+    model, each, stats = Model(topics), [], []
+    with shards.session(FLOAT32, 1) as corpus:
+        theta, phi = named_start("random", corpus, model, np.random.default_rng(seed))
+        for number in range(min(MOST_SHARDS, corpus.n_shards)):
+            shard = corpus.shard(number)
+            rows = e_step(model, shard, theta.of(number, shard), phi).next_rows  # also reads the file of the shard
+            started = time.perf_counter()
+            stats.append(e_step(model, shard, rows, phi).stats)
+            each.append(1e9 * (time.perf_counter() - started) / shards.manifest.shards[number].nonzeros)
+            stats = stats[-2:]
+        two = stats if len(stats) == 2 else stats * 2
+        total = merged(two)
+        size = total.word_sums.nbytes
+        adding = np.median([time_call(lambda: total.merge_into(total.word_sums, two[1])) for _ in range(5)])
+        ending = np.median([time_call(lambda: m_step(model, corpus, phi, total)) for _ in range(3)])
     return Rates(float(np.median(each)), size / float(adding), size / float(ending), transfer_rate(size))
 
 

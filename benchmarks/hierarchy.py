@@ -25,7 +25,7 @@ from polyseme.core.tree import as_tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.plots import plot_tree
 from polyseme.solvers import EM, FitProblem
-from polyseme.solvers.tree import begin, leaf_topics, random_start
+from polyseme.solvers.tree import TreeRun, leaf_topics, random_start
 
 warnings.filterwarnings("ignore")
 
@@ -51,8 +51,8 @@ def measure_speed(X: sp.csr_array, branching: tuple[int, ...], rounds: int = 25)
     tree = as_tree(None, len(branching), branching, ())
     K = len(tree.leaves)
     start = random_start(corpus, tree, np.random.default_rng(0))
-    nested = begin(corpus, tree, start, extrapolate=False)
-    plain = EM().begin(FitProblem(Model(K), corpus), start.theta, leaf_topics(start))
+    nested = TreeRun(corpus, tree, start, extrapolate=False)
+    plain = EM().begin(FitProblem(Model(K), corpus), start.theta, leaf_topics(*start[1:]))
     seconds: dict[str, list[float]] = {"plain": [], "tree": []}
     for _ in range(rounds):
         for name, run in (("plain", plain), ("tree", nested)):

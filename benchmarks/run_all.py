@@ -94,10 +94,14 @@ BENCHMARKS = {
             ("corpus", "Writing a corpus to disk", "--documents 2000000", ""),
             ("disk", "A fit from disk", "--documents 2000000", ""),
             ("online", "One online pass", "--documents 100000", " --peers"),
+            ("lda", "One pass of online LDA", "--documents 1000000 --peer-documents 100000", " --peers"),
             ("dask", "Workers of a cluster", "--documents 1000000", ""),
             ("plan", "Simulation of larger clusters", "--documents 1000000", ""),
         )
     },
+    "dask_overhead": Benchmark(
+        "Time of an iteration on workers", SMALL_SCALE, f"--documents 20000 1000000 {FULL_SCALE}"
+    ),
     "explorer": Benchmark("Explorer page", "--corpus synthetic --documents 2000 --iterations 5", ""),
 }
 

@@ -3,10 +3,12 @@
     python benchmarks/scale.py corpus            write the shards, which the other parts use
     python benchmarks/scale.py disk              speed per non-zero against memory, anonymous memory, growth
     python benchmarks/scale.py online            one pass against 20 sweeps; --peers adds BigARTM and gensim
+    python benchmarks/scale.py lda               one pass of online LDA over shards; --peers adds gensim
     python benchmarks/scale.py dask              one worker, two workers, memory with two threads
     python benchmarks/scale.py plan              the rates of this machine, and a simulation of larger clusters
 
-Sizes are small by default; the full ones: --documents 2000000 (dask and plan: 1000000; online: 100000).
+Sizes are small by default; the full ones: --documents 2000000 (lda, dask and plan: 1000000; online: 100000).
+gensim needs half an hour for a million documents: --peer-documents gives it fewer.
 Documents have about 100 tokens of 100,000 words, drawn from 100 topics whose words follow Zipf's law.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,13 +41,14 @@ from common import (
     report_ratio,
     time_call,
 )
-from polyseme import PLSA
+from polyseme import LDA, PLSA
 from polyseme.core.fitted import FittedTopics
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
-from polyseme.data.dask import DaskSource, connected
+from polyseme.data.dask import DaskShards, connected, kernel_threads
+from polyseme.data.disk import LocalShards
 from polyseme.datasets.synthetic import sample_chunks
 from polyseme.scale import DiskCorpus, open_shards, write_shards
 from polyseme.solvers import EM, FitProblem, StepwiseEM
@@ -54,7 +58,7 @@ from scale_peers import run_bigartm, run_gensim
 warnings.filterwarnings("ignore")
 
 FLOAT32 = np.dtype(np.float32)
-FULL = {"disk": 2_000_000, "online": 100_000, "dask": 1_000_000, "plan": 1_000_000}
+FULL = {"disk": 2_000_000, "online": 100_000, "lda": 1_000_000, "dask": 1_000_000, "plan": 1_000_000}
 """Numbers of documents for which the required values hold."""
 HELD_OUT = 1000
 PEERS = (("BigARTM", "artm", run_bigartm, 3), ("gensim LdaMulticore", "gensim", run_gensim, 20))
@@ -73,14 +77,14 @@ def open_corpus(arguments: argparse.Namespace, documents: int) -> DiskCorpus:
     """Return the first documents of the corpus as shards; write them on first use."""
     folder = arguments.folder / f"{documents}"
     if (folder / "manifest.json").exists() and json.loads((folder / "manifest.json").read_text())["complete"]:
-        return open_shards(folder, checkpoint_every=1000)
+        return open_shards(folder)
     started = time.perf_counter()
     larger = sorted(int(path.name) for path in arguments.folder.glob("*") if path.name.isdigit())
     larger = [size for size in larger if size > documents]
     stream = (
         _first(open_shards(arguments.folder / f"{larger[0]}"), documents) if larger else chunks(arguments, documents)
     )
-    shards = write_shards(stream, folder, checkpoint_every=1000)
+    shards = write_shards(stream, folder)
     entries = shards.manifest.shards
     print(
         f"wrote {documents:,} documents in {len(entries)} shards, {sum(e.size for e in entries) / 1e9:.2f} GB, "
@@ -105,7 +109,7 @@ def start_run(corpus: Any, K: int) -> Any:
     """Return a run of EM after its first iteration."""
     model = Model(K)
     theta, phi = named_start("random", corpus, model, np.random.default_rng(SEED))
-    return EM().begin(FitProblem(model, corpus), theta, corpus.resident(phi) if hasattr(corpus, "resident") else phi)
+    return EM().begin(FitProblem(model, corpus), theta, phi)
 
 
 def seconds_per_sweep(corpus: Any, K: int, sweeps: int) -> float:
@@ -138,10 +142,10 @@ def measure_one(arguments: argparse.Namespace) -> None:
             as_counts(load_matrix(arguments, arguments.documents), FLOAT32), None, arguments.threads
         )
     else:
-        corpus = shards.corpus(FLOAT32, arguments.threads).with_work_folder("benchmark")
+        corpus = LocalShards(shards, FLOAT32, arguments.threads, Path(tempfile.mkdtemp(dir=arguments.folder)))
     seconds = seconds_per_sweep(corpus, arguments.topics, arguments.sweeps)
     if arguments.part == "_disk":
-        corpus.forget()
+        shutil.rmtree(corpus.work)
     print(json.dumps({"seconds": seconds, "nonzeros": nonzeros, "anonymous": monitor.peak}))
 
 
@@ -173,13 +177,13 @@ def disk(arguments: argparse.Namespace) -> None:
     speeds = [run["nonzeros"] / run["seconds"] for run in (in_memory, found[-1])]
     growth = np.log(found[-1]["seconds"] / found[0]["seconds"]) / np.log(sizes[-1] / sizes[0])
     report_required(
-        arguments, "from disk, of the speed of memory per non-zero", f"{speeds[1] / speeds[0]:.0%}", "at least 60%"
+        arguments, "from disk, of the speed of memory per non-zero", f"{speeds[1] / speeds[0]:.0%}", "at least 75%"
     )
     report_required(
         arguments,
         f"anonymous memory, {sizes[-1]:,} documents",
         f"{found[-1]['anonymous'] / 1e9:.2f} GB",
-        "at most 2 GB",
+        "at most 1 GB",
     )
     report_required(
         arguments, f"exponent of the time, {sizes[0]:,} to {sizes[-1]:,} documents", f"{growth:.2f}", "at most 1.1"
@@ -252,20 +256,68 @@ def online(arguments: argparse.Namespace) -> None:
             report_required(arguments, f"perplexity, ours over {name}'s", f"{ours[1] / theirs[1]:.3f}", "at most 1")
 
 
+def lda(arguments: argparse.Namespace) -> None:
+    """Compare one pass of online LDA over shards with one pass of gensim over a list of documents in memory."""
+    K, every = arguments.topics, arguments.documents + HELD_OUT
+    shards = open_corpus(arguments, every)
+    test = next(iter(shards))[:HELD_OUT]
+    folder = arguments.folder / f"{arguments.documents}-without-test"
+    train = open_shards(folder) if (folder / "manifest.json").exists() else write_shards(_rest(shards), folder)
+    perplexities = {}
+
+    def report(name: str, documents: int, seconds: float, perplexity: float) -> float:
+        speed, perplexities[name] = documents / seconds, perplexity
+        print(
+            f"{name:24} {documents:>10,} documents {seconds:8.1f} s {speed:>10,.0f} documents/s  "
+            f"held-out perplexity {perplexity:8.1f}",
+            flush=True,
+        )
+        return speed
+
+    started = time.perf_counter()
+    model = LDA(K, solver="online", max_iter=1, tol=0, random_state=SEED, n_jobs=arguments.threads).fit(train)
+    total = time.perf_counter() - started
+    perplexity = model.completion_perplexity(test)
+    ours = report("online LDA from shards", arguments.documents, model.history_["seconds"][-1], perplexity)
+    speed = arguments.documents / total
+    print(f"with the weights of all documents after the pass: {total:.1f} s, {speed:,.0f} documents/s")
+    unigram = model.unigram_
+    if arguments.peers and can_import("gensim", "gensim LdaMulticore"):
+        documents = arguments.peer_documents or arguments.documents
+        X = sp.csr_array(sp.vstack(list(_first(train, documents)), format="csr"))
+        seconds, topic_word = run_gensim(X, K)
+        name = f"gensim {installed_version('gensim')} LdaMulticore"
+        theirs = report(name, documents, seconds, completion_perplexity(test, unigram, topic_word))
+        by_means = completion_perplexity(test, unigram, model.components_)
+        report_ratio(f"one pass of online LDA, {documents:,} documents", name, ours, theirs, "documents/s")
+        report_required(arguments, "documents per second, ours over gensim's", f"{ours / theirs:.1f}", "at least 10")
+        report_required(
+            arguments, "held-out perplexity by the same measure, ours over gensim's",
+            f"{by_means / perplexities[name]:.3f}", "at most 1",
+        )  # fmt: skip
+
+
+def _rest(shards: DiskCorpus) -> Iterator[sp.csr_array]:
+    """Yield the counts of all documents but the first ones, which are held out."""
+    skip = HELD_OUT
+    for matrix in shards:
+        yield matrix[skip:]
+        skip = 0
+
+
 def dask(arguments: argparse.Namespace) -> None:
     """Compare medians of sweeps that alternate, so that a slow phase of the machine affects all of them."""
     shards, K = open_corpus(arguments, arguments.documents), arguments.topics
     counts = as_counts(load_matrix(arguments, arguments.documents), FLOAT32)
-    with connected(1) as one, connected(2) as two:
+    with connected(1) as one, connected(2) as two, tempfile.TemporaryDirectory(dir=arguments.folder) as work:
         corpora: dict[str, Any] = {
-            "dask, 1 worker": dask_corpus(shards, one),
-            "dask, 2 workers": dask_corpus(shards, two),
+            "dask, 1 worker": dask_corpus(shards, one, Path(work) / "one"),
+            "dask, 2 workers": dask_corpus(shards, two, Path(work) / "two"),
             "memory, 1 thread": MemoryCorpus(counts, None, 1),
             "memory, 2 threads": MemoryCorpus(counts, None, 2),
         }
         runs = {name: start_run(corpus, K) for name, corpus in corpora.items()}
         rounds = [{name: time_call(run.advance) for name, run in runs.items()} for _ in range(arguments.sweeps)]
-        corpora["dask, 1 worker"].forget()
     found = {name: float(np.median([seconds[name] for seconds in rounds])) for name in runs}
     for name, seconds in found.items():
         each = " ".join(f"{seconds[name]:.2f}" for seconds in rounds)
@@ -279,12 +331,15 @@ def dask(arguments: argparse.Namespace) -> None:
         arguments,
         "two workers against memory with two threads",
         f"{two_workers / two_threads - 1:+.0%}",
-        "at most +40%",
+        "at most +25%" if arguments.documents >= FULL["dask"] else "",
     )
 
 
-def dask_corpus(shards: DiskCorpus, client: Any) -> DaskSource:
-    return DaskSource(shards, FLOAT32, 1, client=client).with_work_folder("benchmark")
+def dask_corpus(shards: DiskCorpus, client: Any, work: Path) -> DaskShards:
+    work.mkdir(exist_ok=True)
+    return DaskShards(
+        shards, FLOAT32, 1, work, client=client, threads=kernel_threads(client, len(shards.manifest.shards), here=True)
+    )
 
 
 def plan(arguments: argparse.Namespace) -> None:
@@ -294,15 +349,23 @@ def plan(arguments: argparse.Namespace) -> None:
     print(rates.summary())
     entries = shards.manifest.shards
     for workers in (1, 2):
-        with connected(workers) as client:
-            found = seconds_per_sweep(dask_corpus(shards, client), arguments.topics, arguments.sweeps)
+        with connected(workers) as client, tempfile.TemporaryDirectory(dir=arguments.folder) as work:
+            found = seconds_per_sweep(dask_corpus(shards, client, Path(work)), arguments.topics, arguments.sweeps)
         size = cluster_plan.Size(arguments.topics, arguments.words, arguments.documents, [e.nonzeros for e in entries])
         predicted = cluster_plan.iteration(size, workers, rates, rates.transfer).seconds
         report_figure(f"{workers} worker(s) here, predicted over measured", f"{predicted / found:.2f}")
     cluster_plan.print_plan(arguments, rates)
 
 
-PARTS = {"disk": disk, "online": online, "dask": dask, "plan": plan, "_disk": measure_one, "_memory": measure_one}
+PARTS = {
+    "disk": disk,
+    "online": online,
+    "lda": lda,
+    "dask": dask,
+    "plan": plan,
+    "_disk": measure_one,
+    "_memory": measure_one,
+}
 
 
 def main() -> None:
@@ -315,6 +378,7 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, default=5)
     parser.add_argument("--memory-documents", type=int, default=1_000_000, help="maximum for the fit in memory")
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--peer-documents", type=int, help="documents of gensim in the part lda (default: all)")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "polyseme-scale")
     group = parser.add_argument_group("plan")
     group.add_argument("--plan-documents", type=int, default=10**9)

@@ -8,8 +8,9 @@ Builds use the packages of this environment and stay in build/compare, so a seco
 tools/comparison; `names.py` there lists the public names that differ between two commits.
 
 The report has one line for each group of equal cases and one for each case that differs, with its values below. Two
-texts for people that differ, such as error messages, are listed and do not count. The exit code is 1 if anything
-differs. POLYSEME_ISA selects the instruction set, as everywhere.
+texts for people that differ, such as error messages, and values that only the new build has, such as a new attribute,
+are listed and do not count. The exit code is 1 if anything differs. POLYSEME_ISA selects the instruction set, as
+everywhere.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ def report(comparisons: Mapping[str, Comparison]) -> int:
                 print(f"{name}  DIFFERS")
                 print("".join(f"    {line}\n" for line in comparisons[name].differences), end="")
     _list_messages(comparisons)
+    _list_added(comparisons)
     differing = sum(bool(found.differences) for found in comparisons.values())
     n_values = sum(found.n_values for found in comparisons.values())
     n_differences = sum(len(found.differences) for found in comparisons.values())
@@ -142,6 +144,15 @@ def _list_messages(comparisons: Mapping[str, Comparison]) -> None:
         print(f"messages: {len(pairs)} texts differ (this does not count)")
     for (old, new), times in pairs.most_common():
         print(f"    in {times} cases\n      old: {old}\n      new: {new}")
+
+
+def _list_added(comparisons: Mapping[str, Comparison]) -> None:
+    """Print the names of the values that only the new build has."""
+    names = Counter(name for found in comparisons.values() for name in found.added)
+    if names:
+        print(f"added: {len(names)} values are in the new build only (this does not count)")
+    for name, times in names.most_common():
+        print(f"    {name} in {times} cases")
 
 
 def selected(patterns: Sequence[str]) -> list[str]:

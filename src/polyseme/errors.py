@@ -14,7 +14,7 @@ class ModelFileError(Exception):
 
 
 class ShardError(Exception):
-    """Shard file, or manifest of a folder of shards, that is damaged or missing."""
+    """Shard file or manifest that is damaged or missing, or a cluster that was lost during a fit to shards."""
 
 
 class MissingExtraError(ImportError):
@@ -31,3 +31,7 @@ class MissingExtraError(ImportError):
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
         super().__init__(f"{what} needs the extra '{extra}': pip install 'polyseme[{extra}]'.")
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        """Pickle the arguments and not the message, so that a worker can send the error."""
+        return MissingExtraError, (self.what, self.extra)

@@ -1,5 +1,6 @@
 """The cleanup of a fit from shards must not suppress Ctrl-C."""
 
+import itertools
 import os
 import random
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import scipy.sparse as sp
@@ -17,6 +19,7 @@ from polyseme.data import disk
 from polyseme.data.disk import FIT_FOLDER, Generation, remove_unused
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.scale import write_shards
+from polyseme.solvers import Checkpoint, checkpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -81,19 +84,41 @@ def test_no_python_code_runs_when_a_generation_is_deleted(tmp_path):
     assert not folder.exists()
 
 
-def test_a_fit_leaves_only_the_folders_of_its_checkpoint(shards):
-    numbers = []
+@pytest.mark.parametrize("solver", ["em", "accelerated-em"])
+def test_a_fit_leaves_only_the_folders_of_its_checkpoint(shards, solver, tmp_path):
+    numbers, states = [], tmp_path / "states"
 
     def callback(entry):
-        numbers.append(len(generations(shards)))
+        numbers.append(len([*generations(shards), *states.glob("*/theta-*")]))
         if entry["iteration"] == 7:
             raise KeyboardInterrupt
 
+    settings = {"solver": solver, "random_state": 0, "tol": 0, "checkpoint": Checkpoint(states, 0)}
     with pytest.raises(KeyboardInterrupt):
-        PLSA(4, solver="em", random_state=0, tol=0, max_iter=60, callback=callback).fit(shards)
-    assert max(numbers) <= 4
+        PLSA(4, max_iter=60, callback=callback, **settings).fit(shards)
+    assert max(numbers) <= 4 + 2 * (solver == "accelerated-em")
+    assert not (shards.folder / FIT_FOLDER).exists()
+    in_checkpoint = 1 + (solver == "accelerated-em")
+    assert len(list(states.glob("*/theta-*"))) == in_checkpoint
+    resumed = PLSA(4, max_iter=60, **settings).fit(shards)
+    whole = PLSA(4, max_iter=60, **{**settings, "checkpoint": None}).fit(shards)
+    assert resumed.log_likelihood_ == whole.log_likelihood_
+    assert len(list(states.glob("*/theta-*"))) == in_checkpoint
+    assert not (shards.folder / FIT_FOLDER).exists()
+
+
+def test_an_interrupted_fit_in_the_default_place_keeps_its_state(shards, monkeypatch):
+    monkeypatch.setattr(checkpoints, "time", SimpleNamespace(monotonic=itertools.count(0, 20).__next__))
+    settings = {"solver": "em", "random_state": 0, "tol": 0, "max_iter": 60}
+
+    def callback(entry):
+        if entry["iteration"] == 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        PLSA(4, callback=callback, **settings).fit(shards)
     assert len(generations(shards)) == 1
-    PLSA(4, solver="em", random_state=0, tol=0, max_iter=12).fit(shards)
+    PLSA(4, **settings).fit(shards)
     assert not (shards.folder / FIT_FOLDER).exists()
 
 

@@ -24,9 +24,9 @@ from polyseme.io.tensors import digest_of, map_npy
 from polyseme.retrieval import SearchIndex
 from polyseme.runs import open_run
 from polyseme.runs.documents import VECTORIZER_FILE
-from polyseme.runs.folder import RUN_FIELDS
+from polyseme.runs.folder import CHECKPOINT_FOLDER, RUN_FIELDS
 from polyseme.runs.write import write_about
-from polyseme.scale import open_shards, write_shards
+from polyseme.scale import ParquetFiles, open_shards, write_shards
 from polyseme.solvers.checkpoints import Checkpoint, CheckpointContent, read_checkpoint, write_checkpoint
 from polyseme.text import Vectorizer
 
@@ -214,7 +214,7 @@ WRONG_FIELDS = [
     ("selection", {"reason": 3}), ("counting", 1), ("counting", {"language": 3}), ("documents", -1), ("tokens", 0.5),
     ("seconds", {"reading": "x"}), ("versions", {"python": 3}), ("command", "x"), ("inputs", [1]), ("written", 3),
     ("reading", []), ("left_out", {"a": "b"}), ("problems", []), ("iterations", "x"), ("converged", 1),
-    ("interrupted", "no"), ("words", None), ("shards", "x"),
+    ("interrupted", "no"), ("words", None), ("shards", "x"), ("solver", 3),
 ]  # fmt: skip
 
 
@@ -255,7 +255,9 @@ def test_files_of_an_unfinished_fit(tmp_path, monkeypatch, name, content):
     command = ("fit", "docs", "-o", "run", "-q", "--no-page", "--checkpoint", "0")
 
     def cut(self, counts):
-        (tmp_path / ".run.part" / "checkpoint.safetensors").write_bytes(b"")
+        state = tmp_path / ".run.part" / CHECKPOINT_FOLDER / "0123456789abcdef"
+        state.mkdir(parents=True)
+        (state / "checkpoint.safetensors").write_bytes(b"")
         raise OSError("cut")
 
     with monkeypatch.context() as patch:
@@ -499,6 +501,23 @@ def test_a_small_file_with_huge_texts_is_refused(tmp_path):
     assert (tmp_path / "x.parquet").stat().st_size < 2**20
     with pytest.raises(ValueError, match=r"too large|too much memory"):
         parquet.read_frame(tmp_path / "x.parquet")
+
+
+def test_a_small_file_of_endless_empty_documents(tmp_path, monkeypatch):
+    pytest.importorskip("fsspec", reason="needs polyseme[dask]")
+    pl.select(pl.repeat(None, 300_000, dtype=pl.String).alias("text")).write_parquet(tmp_path / "x.parquet")
+    monkeypatch.setattr(parquet, "_MAX_BYTES", 2**20)
+    with pytest.raises(InputError, match=r"x\.parquet cannot be read .*too large for the size of the file"):
+        list(ParquetFiles(tmp_path / "x.parquet", text="text"))
+
+
+def test_a_small_file_with_huge_lists_of_counts(tmp_path):
+    pytest.importorskip("fsspec", reason="needs polyseme[dask]")
+    frame = pl.select(pl.repeat([0] * 2**18, 600).alias("indices"), values=pl.repeat([1.0], 600))
+    frame.write_parquet(tmp_path / "x.parquet")
+    assert (tmp_path / "x.parquet").stat().st_size < 2**20
+    with pytest.raises(InputError, match=r"x\.parquet cannot be read .*(too large for the size|too much memory)"):
+        list(ParquetFiles(tmp_path / "x.parquet", indices="indices", values="values", n_words=1))
 
 
 # a full disk
@@ -763,7 +782,7 @@ def test_an_invalid_safetensors_file(tmp_path, place, content):
 # checkpoints
 
 
-def interrupted(path: Path, X, stop_at: int = 3) -> PLSA:
+def interrupted(folder: Path, X, stop_at: int = 3) -> PLSA:
     """Return the estimator of an interrupted fit that has a checkpoint."""
 
     class Stopped(Exception):
@@ -773,26 +792,26 @@ def interrupted(path: Path, X, stop_at: int = 3) -> PLSA:
         if entry["iteration"] == stop_at:
             raise Stopped
 
-    model = PLSA(2, solver="em", random_state=0, max_iter=20, tol=0.0, checkpoint=Checkpoint(path, 0.0))
+    model = PLSA(2, solver="em", random_state=0, max_iter=20, tol=0.0, checkpoint=Checkpoint(folder, 0.0))
     with pytest.raises(Stopped):
         model.set_params(callback=stop).fit(X)
     return model.set_params(callback=None)
 
 
 def _other_shape(arrays):
-    arrays["docs"]["theta"] = arrays["docs"]["theta"][:-1].copy()
+    arrays["docs"]["point"] = arrays["docs"]["point"][:-1].copy()
 
 
 def _other_type(arrays):
-    arrays["words"]["phi"] = arrays["words"]["phi"].astype(np.int64)
+    arrays["words"]["point0"] = arrays["words"]["point0"].astype(np.int64)
 
 
 def _not_finite(arrays):
-    arrays["words"]["phi"] = np.full_like(arrays["words"]["phi"], np.nan)
+    arrays["words"]["point0"] = np.full_like(arrays["words"]["point0"], np.nan)
 
 
 def _no_theta(arrays):
-    del arrays["docs"]["theta"]
+    del arrays["docs"]["point"]
 
 
 def _no_history(arrays):
@@ -809,11 +828,10 @@ def _uneven_history(arrays):
     ids=lambda f: f.__name__,
 )
 def test_a_checkpoint_with_a_right_digest_and_a_wrong_content(tmp_path, change):
-    path, X = tmp_path / "checkpoint", np.eye(5) + 1
-    model = interrupted(path, X)
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        fit = json.loads(file.read(size))["__metadata__"]["polyseme_fit"]
+    X = np.eye(5) + 1
+    model = interrupted(tmp_path, X)
+    (path,) = tmp_path.glob("*/checkpoint.safetensors")
+    fit = path.parent.name
     found = read_checkpoint(path, fit)
     change(found.arrays)
     write_checkpoint(path, fit, found)

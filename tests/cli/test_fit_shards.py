@@ -14,12 +14,13 @@ from cli_runner import TEXTS, run, write_folder, write_texts
 from polyseme import PLSA, ModelFileError
 from polyseme.cli import fitting
 from polyseme.data import shard_writer as writing
+from polyseme.data.disk import LocalShards
 from polyseme.runs import documents as pieces
 from polyseme.runs import open_run
 from polyseme.runs import run as sharded
 from polyseme.runs.folder import SHARDS_FOLDER
 from polyseme.scale import open_shards
-from shard_runs import MODEL, fitted, make_small, same_files
+from shard_runs import MODEL, fitted, make_loading_small, make_small, same_files
 
 
 @pytest.fixture
@@ -63,9 +64,25 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
     }
 
 
-def test_topics_are_those_of_the_same_solver_in_memory(place: Path) -> None:
+def test_a_small_corpus_is_loaded_and_has_the_topics_of_a_fit_in_memory(place: Path) -> None:
     found = fitted(place)
     assert len(found.shards.manifest.shards) > 3
+    assert found.model.solver_ == "scd"
+    result = run("fit", "lines.txt", *MODEL, "-o", "plain", cwd=place)
+    assert result.exit_code == 0, result.output
+    plain = open_run(place / "plain")
+    assert plain.vocabulary == found.vocabulary
+    np.testing.assert_array_equal(found.model.components_, plain.model.components_)
+    np.testing.assert_array_equal(found.model.history_["objective"], plain.model.history_["objective"])
+    np.testing.assert_allclose(found.model.doc_topic_, plain.model.doc_topic_, atol=1e-6)
+    np.testing.assert_allclose(found.model.topic_weights_, plain.model.topic_weights_, rtol=1e-6)
+
+
+def test_topics_are_those_of_the_same_solver_in_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_loading_small(monkeypatch)
+    found = fitted(place)
+    assert len(found.shards.manifest.shards) > 3
+    assert found.model.solver_ == "accelerated-em"
     in_memory = PLSA(3, solver="accelerated-em", random_state=0, max_iter=12)
     with pytest.warns(match="max_iter"):
         in_memory.fit(found.counts)
@@ -167,17 +184,16 @@ def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.M
 
 
 def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyseme.data.disk import DiskSource
-
-    em_step, steps = DiskSource.em_step, []
+    make_loading_small(monkeypatch)
+    run_step, steps = LocalShards.run, []
 
     def interrupted(self: Any, *arguments: Any) -> Any:
         steps.append(1)
         if len(steps) == 6:
             raise KeyboardInterrupt
-        return em_step(self, *arguments)
+        return run_step(self, *arguments)
 
-    monkeypatch.setattr(DiskSource, "em_step", interrupted)
+    monkeypatch.setattr(LocalShards, "run", interrupted)
     result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
     assert result.exit_code == 130, result.output
     found = open_run(place / "run")

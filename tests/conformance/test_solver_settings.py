@@ -12,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyseme import PLSA, InputError, JointBackground, UnsupportedError
 from polyseme.core.model import Background, Model
+from polyseme.data.corpus import LOADED_NONZEROS
+from polyseme.data.disk import LocalShards
 from polyseme.kernels import padded
 from polyseme.priors import Decorrelation, TopicSelection, as_prior
 from polyseme.scale import write_shards
@@ -182,8 +184,20 @@ PROBLEMS = {
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory):
+    """Yield corpora in memory, on disk, and on disk with more non-zeros than are loaded."""
     shards = write_shards([sp.csr_array(X)], tmp_path_factory.mktemp("shards") / "s", shard_nonzeros=200)
-    return {"memory": make_corpus(X), "disk": shards.corpus(np.dtype(np.float64), 1)}
+    with shards.session(np.dtype(np.float64), 1) as corpus:
+        yield {
+            "memory": make_corpus(X),
+            "disk": corpus,
+            "large": LargeCorpus(corpus.shards, corpus.dtype, 1, corpus.work),
+        }
+
+
+class LargeCorpus(LocalShards):
+    """Shards with more non-zeros than are loaded."""
+
+    n_nonzeros = LOADED_NONZEROS + 1
 
 
 def listed(message):
@@ -203,17 +217,18 @@ def refusal(solver, problem, **options):
 
 
 @pytest.mark.parametrize("checkpoint", [False, True], ids=["", "checkpoint"])
-@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("place", ["memory", "disk", "large"])
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_a_solver_is_refused_exactly_as_it_declares(kind, place, checkpoint, corpora):
     problem = FitProblem(PROBLEMS[kind][0], corpora[place])
-    stored = checkpoint or place == "disk"
+    assert Requirement.IN_MEMORY.holds(problem) == (place != "large")
     able = [
         name
         for name, solver in SOLVERS.items()
-        if all(requirement.holds(problem) for requirement in solver.requires) and (solver.resumable or not stored)
+        if all(requirement.holds(problem) for requirement in solver.requires) and (solver.resumable or not checkpoint)
     ]
     assert {"auto", "em", "tempered"} <= set(able)
+    assert ("scd" in able) == (kind == "plain" and place != "large")
     for name, solver in SOLVERS.items():
         message = refusal(solver(), problem, checkpoint=checkpoint)
         assert (message is None) == (name in able)
@@ -257,10 +272,12 @@ def test_early_stopping_stops_the_solvers_that_it_names(kind, corpora):
         assert message is None or listed(message) == able
         stopping = EarlyStopping(solver=solver()).choose(problem)
         assert stopping.solver == solver().choose(problem)
-    on_disk = problem._replace(corpus=corpora["disk"])
-    message = refusal(EarlyStopping(), on_disk, checkpoint=False)
-    assert message.startswith("early_stopping needs all counts in memory. Solvers that read shards, without early_")
-    assert all(refusal(SOLVERS[name](), on_disk, checkpoint=False) is None for name in listed(message))
+    on_disk, large = (problem._replace(corpus=corpora[place]) for place in ("disk", "large"))
+    assert refusal(EarlyStopping(), on_disk, checkpoint=False) is None
+    message = refusal(EarlyStopping(), large, checkpoint=False)
+    assert message.startswith("early_stopping needs all counts in memory, where shards of at most 67,108,864 non-zeros")
+    assert "are loaded. Solvers that read shards, without early_stopping: auto, em, " in message
+    assert all(refusal(SOLVERS[name](), large, checkpoint=False) is None for name in listed(message))
 
 
 @dataclass(frozen=True)
@@ -283,8 +300,10 @@ def test_a_solver_of_a_user_is_checked_as_well(corpora, tmp_path):
         PLSA(K, solver=OwnSolver(), background=0.1).fit(X)
     with pytest.raises(UnsupportedError, match="checkpoint: solver='own' cannot be resumed"):
         PLSA(K, solver=OwnSolver(), checkpoint=tmp_path / "c", **settings).fit(X)
-    message = refusal(OwnSolver(), FitProblem(Model(K), corpora["disk"]), checkpoint=False)
-    assert message.startswith("shards: solver='own' cannot be resumed. Solvers that can: auto, em, ")
+    on_disk = FitProblem(Model(K), corpora["disk"])
+    assert refusal(OwnSolver(), on_disk, checkpoint=False) is None  # shards alone ask for no checkpoint
+    message = refusal(OwnSolver(), on_disk, checkpoint=True)
+    assert message.startswith("checkpoint: solver='own' cannot be resumed. Solvers that can: auto, em, ")
     with pytest.raises(UnsupportedError, match="cannot be resumed"):
         OwnSolver().resume(FitProblem(Model(K), corpora["memory"]), None)
 

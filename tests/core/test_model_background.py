@@ -12,6 +12,7 @@ from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
+from polyseme.scale import write_shards
 from polyseme.solvers import EM, AcceleratedEM, FitProblem, HeldOutTempered
 from solver_problems import advanced, begin_problem, factors, make_corpus
 
@@ -181,6 +182,22 @@ class TestJointBackground:
 
 
 class TestFittedModel:
+    @MODELS
+    def test_shards_are_folded_in_as_arrays_are(self, kind, tmp_path):
+        model = fitted(kind(LAMBDA))
+        shards = write_shards([sp.csr_array(X)], tmp_path, shard_nonzeros=60)
+        assert len(shards.manifest.shards) > 3
+        np.testing.assert_array_equal(model.transform(shards), model.transform(X))
+        if kind is JointBackground:
+            with pytest.raises(UnsupportedError, match="with_topics takes no shards"):
+                model.with_topics(model.components_, shards)
+        else:
+            again, whole = (model.with_topics(model.components_, data) for data in (shards, X))
+            filled = X.sum(axis=1) > 0  # an empty document gets P(z), a sum over shards
+            np.testing.assert_array_equal(again.doc_topic_[filled], whole.doc_topic_[filled])
+            np.testing.assert_allclose(again.doc_topic_, whole.doc_topic_, rtol=1e-12)
+            np.testing.assert_array_equal(again.doc_background_, whole.doc_background_)
+
     @MODELS
     def test_p_of_w_given_d_sums_to_one(self, kind):
         model = fitted(kind(LAMBDA))

@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,27 +17,23 @@ from sklearn.base import clone
 import oracles
 from polyseme import (
     LDA,
-    LSA,
-    NMF,
     PLSA,
-    CorrelatedTopicModel,
     HierarchicalPLSA,
     InputError,
     JointBackground,
-    RealTopicModel,
-    TensorPLSA,
+    ModelFileError,
     UnsupportedError,
 )
 from polyseme.core.statistics import FAN_IN, ReductionTree
 from polyseme.data.corpus import MemoryCorpus, as_counts
-from polyseme.data.disk import FIT_FOLDER
+from polyseme.data.disk import FIT_FOLDER, LocalShards
 from polyseme.data.shard_files import read_manifest
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.io import files
 from polyseme.priors import TopicSelection
 from polyseme.scale import ShardError, open_shards, write_shards
 from polyseme.selection import select_n_topics
-from polyseme.solvers.checkpoints import Checkpoint
+from polyseme.solvers import Checkpoint, base, checkpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -66,16 +62,19 @@ def test_shards_hold_the_counts(shards):
     assert shards.shape == X.shape
     assert len(shards.manifest.shards) > FAN_IN + 1
     assert (sp.vstack(list(shards)) != X).nnz == 0
-    corpus = shards.corpus(np.dtype(np.float64), 1)
-    np.testing.assert_array_equal(corpus.totals, X.sum(axis=1))
-    np.testing.assert_array_equal(corpus.word_totals, X.sum(axis=0))
-    for number in range(corpus.n_shards):
-        counts = corpus.shard(number).by_doc
-        known = counts.transposed(None)
-        counts.release()
-        again = counts.transposed(None)
-        for name in ("indptr", "indices", "values"):
-            assert np.array_equal(getattr(known, name), getattr(again, name))
+    with shards.session(np.dtype(np.float64), 1) as corpus:
+        np.testing.assert_array_equal(corpus.totals, X.sum(axis=1))
+        np.testing.assert_array_equal(corpus.word_totals, X.sum(axis=0))
+        loaded, whole = corpus.load()
+        assert whole
+        assert (loaded.counts.matrix() != X).nnz == 0
+        for number in range(corpus.n_shards):
+            counts = corpus.shard(number).by_doc
+            known = counts.transposed(None)
+            counts.release()
+            again = counts.transposed(None)
+            for name in ("indptr", "indices", "values"):
+                assert np.array_equal(getattr(known, name), getattr(again, name))
 
 
 @pytest.mark.parametrize("cuts", [[], [1, 2, 150], list(range(0, 300, 7))])
@@ -134,8 +133,8 @@ def test_a_finished_folder_is_not_written_again(shards):
 
 @pytest.mark.parametrize("solver", ["em", "accelerated-em", "auto", "tempered"])
 def test_a_fit_from_disk_equals_a_fit_in_memory(shards, solver):
-    from_disk = PLSA(**SETTINGS, solver=solver).fit(shards)
-    in_memory = PLSA(**SETTINGS, solver="accelerated-em" if solver == "auto" else solver).fit(X)
+    from_disk, in_memory = (PLSA(**SETTINGS, solver=solver).fit(data) for data in (shards, X))
+    assert from_disk.solver_ == in_memory.solver_ == ("scd" if solver == "auto" else solver)
     for name in ("components_", "doc_topic_", "topic_weights_", "doc_weights_", "unigram_", "log_likelihood_"):
         np.testing.assert_allclose(getattr(from_disk, name), getattr(in_memory, name), rtol=1e-11, atol=1e-12)
     for column in ("objective", "log_likelihood", "residual"):
@@ -160,33 +159,45 @@ def test_statistics_equal_those_in_memory(shards):
     theta, phi = oracles.random_factors(1, X.shape[0], 60, 4)
     theta, phi = padded(theta, np.float64), padded(phi.T, np.float64)
     whole = e_step(model, MemoryCorpus(as_counts(X, np.dtype(np.float64))), theta, phi).stats
-    corpus, tree, start = shards.corpus(np.dtype(np.float64), 2), ReductionTree(), 0
-    for number in range(corpus.n_shards):
-        shard = corpus.shard(number)
-        tree.add(e_step(model, shard, theta[start : start + shard.n_docs], phi).stats)
-        start += shard.n_docs
+    tree, start = ReductionTree(), 0
+    with shards.session(np.dtype(np.float64), 2) as corpus:
+        for number in range(corpus.n_shards):
+            shard = corpus.shard(number)
+            tree.add(e_step(model, shard, theta[start : start + shard.n_docs], phi).stats)
+            start += shard.n_docs
     total = tree.total()
     for name in ("word_sums", "log_operands", "log_likelihood", "tokens", "topic_mass", "doc_gain"):
         np.testing.assert_allclose(getattr(total, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("solver", ["auto", "accelerated-em"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_change_no_bit(tmp_path, dtype):
+def test_threads_change_no_bit(tmp_path, dtype, solver):
     shards = write_shards([X.astype(dtype)], tmp_path / "s", shard_nonzeros=1500)
-    fits = [PLSA(**SETTINGS, n_jobs=n_jobs).fit(shards) for n_jobs in (1, 3)]
+    fits = [PLSA(**SETTINGS, solver=solver, n_jobs=n_jobs).fit(shards) for n_jobs in (1, 3)]
     assert fits[0].components_.dtype == dtype
     same_bits(*fits)
 
 
-def test_models_and_solvers_that_need_all_documents_are_refused(shards):
+def test_solvers_that_need_all_documents_are_refused_if_these_are_too_many(shards, monkeypatch):
+    monkeypatch.setattr(base, "LOADED_NONZEROS", 1000)
     refused = [
-        ({"solver": "scd"}, "needs all counts in memory. Solvers that read shards: auto, em"),
+        ({"solver": "scd"}, "needs all counts in memory, where .* are loaded. Solvers that read shards: auto, em"),
         ({"solver": "annealed"}, "needs all counts in memory"),
-        ({"early_stopping": True}, "in memory. Solvers that read shards, without early_stopping: auto, em"),
-        ({"checkpoint": "file"}, "Leave checkpoint out"),
+        ({"early_stopping": True}, "are loaded. Solvers that read shards, without early_stopping: auto, em"),
+        ({"init": "lsa"}, "init='random'"),
+        ({"init": (np.ones((300, 4)), np.ones((4, 60)))}, "takes a name"),
+    ]
+    for settings, message in refused:
+        with pytest.raises(UnsupportedError, match=message):
+            PLSA(**{**SETTINGS, **settings}).fit(shards)
+    assert PLSA(**SETTINGS).fit(shards).solver_ == "accelerated-em"
+
+
+def test_models_that_compare_documents_are_refused(shards):
+    refused = [
         ({"background": JointBackground(0.1)}, "no JointBackground"),
         ({"doc_topic_prior": TopicSelection(0.1)}, "compares documents"),
-        ({"init": "lsa"}, "init='random'"),
     ]
     for settings, message in refused:
         with pytest.raises(UnsupportedError, match=message):
@@ -273,17 +284,20 @@ def test_writing_continues_after_a_full_disk(shards, tmp_path, monkeypatch):
     assert again.manifest == shards.manifest
 
 
-@pytest.mark.parametrize("solver", ["em", "accelerated-em"])
-@pytest.mark.parametrize("every", [1, 5])
-def test_a_fit_resumes_after_a_full_disk(shards, solver, every, monkeypatch):
+@pytest.mark.parametrize("solver", ["em", "accelerated-em", "scd"])
+@pytest.mark.parametrize("seconds", [0, 10])
+def test_a_fit_resumes_after_a_full_disk(shards, solver, seconds, monkeypatch, tmp_path):
     whole = PLSA(**SETTINGS, solver=solver).fit(shards)
+    settings = {**SETTINGS, "solver": solver, "checkpoint": Checkpoint(tmp_path / "states", seconds)}
+    n_writes = 1 if solver == "scd" else len(shards.manifest.shards) + 2
     with monkeypatch.context() as patch:
-        full_disk_after(patch, 9 * (len(shards.manifest.shards) + 2))
+        full_disk_after(patch, 6 * n_writes if seconds == 0 or solver != "scd" else 0)
         with pytest.raises(OSError, match="No space"):
-            PLSA(**SETTINGS, solver=solver).fit(open_shards(shards.folder, checkpoint_every=every))
-    entries = []
-    again = PLSA(**SETTINGS, solver=solver, callback=entries.append)
-    same_bits(again.fit(open_shards(shards.folder, checkpoint_every=every)), whole)
+            PLSA(**settings).fit(shards)
+    iterations = []
+    again = PLSA(**settings, callback=lambda entry: iterations.append(entry["iteration"])).fit(shards)
+    same_bits(again, whole)
+    assert (iterations[0] > 0) == (seconds == 0)
     assert not (shards.folder / FIT_FOLDER).exists()
 
 
@@ -291,68 +305,143 @@ class Stop(Exception):
     pass
 
 
+def stop_at(iteration):
+    """Return a callback that ends a fit."""
+
+    def callback(entry):
+        if entry["iteration"] == iteration:
+            raise Stop
+
+    return callback
+
+
+def stopped(settings, shards, iteration):
+    """Run a fit that ends in an iteration, before its state is stored."""
+    with pytest.raises(Stop):
+        PLSA(**settings, callback=stop_at(iteration)).fit(shards)
+
+
+def states(shards):
+    """Return the checkpoints in the default place."""
+    return list((shards.folder / FIT_FOLDER).glob("*/checkpoint.safetensors"))
+
+
+def set_clock(monkeypatch, seconds=11.0):
+    """Let an iteration of every fit take some seconds on the clock of checkpoints. Return a callback of a fit."""
+    now = [0.0]
+
+    def callback(entry):
+        now[0] += seconds
+
+    monkeypatch.setattr(checkpoints, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return callback
+
+
 @pytest.mark.parametrize("solver", ["em", "accelerated-em", "tempered"])
 @pytest.mark.parametrize("stops", [(3,), (2, 7, 11)])
-def test_an_interrupted_fit_resumes_with_the_same_bits(shards, solver, stops, monkeypatch):
+def test_an_interrupted_fit_resumes_with_the_same_bits(shards, solver, stops, monkeypatch, tmp_path):
     whole = PLSA(**SETTINGS, solver=solver).fit(shards)
-    shards = open_shards(shards.folder, checkpoint_every=2)
-    em_steps = count_em_steps(monkeypatch)
+    settings = {**SETTINGS, "solver": solver, "checkpoint": Checkpoint(tmp_path / "states", 0)}
+    steps = count_steps(monkeypatch)
     for stop in stops:
-
-        def callback(entry, stop=stop):
-            if entry["iteration"] == stop:
-                raise Stop
-
-        with pytest.raises(Stop):
-            PLSA(**SETTINGS, solver=solver, callback=callback).fit(shards)
-    before = len(em_steps)
-    same_bits(PLSA(**SETTINGS, solver=solver).fit(shards), whole)
-    done = stops[-1] // 2 * 2
-    assert len(em_steps) - before == 1 + SETTINGS["max_iter"] - done
+        stopped(settings, shards, stop)
+    before = len(steps)
+    same_bits(PLSA(**settings).fit(shards), whole)
+    assert len(steps) - before == 1 + SETTINGS["max_iter"] - (stops[-1] - 1)
+    assert list((tmp_path / "states").glob("*/checkpoint.safetensors"))  # the states of an explicit folder stay
+    assert not (shards.folder / FIT_FOLDER).exists()
 
 
-def test_a_checkpoint_is_written_after_the_given_time(shards, monkeypatch):
-    whole = PLSA(**SETTINGS).fit(shards)
-    shards = open_shards(shards.folder, checkpoint_every=100)
+def test_a_checkpoint_is_written_after_the_given_time(shards, monkeypatch, tmp_path):
+    settings = {**SETTINGS, "solver": "em"}
+    whole = PLSA(**settings).fit(shards)
+    settings["checkpoint"] = Checkpoint(tmp_path / "states", 30)
+    take_time = set_clock(monkeypatch)
 
     def callback(entry):
-        if entry["iteration"] == 4:
-            raise Stop
+        take_time(entry)
+        stop_at(8)(entry)
 
-    seen = []
     with pytest.raises(Stop):
-        PLSA(**SETTINGS, checkpoint=Checkpoint(None, 0), callback=callback).fit(shards)
-    em_steps = count_em_steps(monkeypatch)
-    again = PLSA(**SETTINGS, callback=lambda entry: seen.append(entry["iteration"])).fit(shards)
-    same_bits(again, whole)
-    assert len(em_steps) == 1 + 12 - 3
-    assert seen == list(range(4, 13))
-    with pytest.raises(InputError, match="needs a path"):
-        PLSA(**SETTINGS, checkpoint=Checkpoint(None)).fit(X)
+        PLSA(**settings, callback=callback).fit(shards)
+    steps, seen = count_steps(monkeypatch), []
+    same_bits(PLSA(**settings, callback=lambda entry: seen.append(entry["iteration"])).fit(shards), whole)
+    # The callback of the start and of each iteration takes 11 s: 33 s have passed after iteration 2, then after 5.
+    assert len(steps) == 1 + 12 - 5
+    assert seen == list(range(6, 13))
 
 
-def count_em_steps(monkeypatch):
-    from polyseme.data.disk import DiskSource
+def test_a_fit_in_the_default_place_resumes_and_removes_its_state(shards, monkeypatch):
+    settings = {**SETTINGS, "solver": "em"}
+    whole = PLSA(**settings).fit(shards)
+    take_time = set_clock(monkeypatch)
 
-    em_steps, em_step = [], DiskSource.em_step
+    def callback(entry):
+        take_time(entry)
+        stop_at(6)(entry)
+
+    with pytest.raises(Stop):
+        PLSA(**settings, callback=callback).fit(shards)
+    assert len(states(shards)) == 1
+    steps = count_steps(monkeypatch)
+    same_bits(PLSA(**settings).fit(shards), whole)
+    assert len(steps) == 1 + 12 - 5
+    assert not (shards.folder / FIT_FOLDER).exists()
+
+
+@pytest.mark.parametrize("checkpoint", [3, True, ["folder"]])
+def test_a_checkpoint_is_a_folder(shards, checkpoint):
+    with pytest.raises(InputError, match="checkpoint must be None, a folder or"):
+        PLSA(**SETTINGS, checkpoint=checkpoint).fit(shards)
+
+
+def test_a_checkpoint_needs_a_seed(shards, tmp_path):
+    for random_state in (None, np.random.RandomState(0)):
+        with pytest.raises(InputError, match="set random_state to an int"):
+            PLSA(**{**SETTINGS, "random_state": random_state}, checkpoint=tmp_path / "states").fit(shards)
+
+
+def count_steps(monkeypatch):
+    """Return a list that grows with each step over all shards."""
+    steps, run = [], LocalShards.run
 
     def counted(self, *arguments):
-        em_steps.append(1)
-        return em_step(self, *arguments)
+        steps.append(1)
+        return run(self, *arguments)
 
-    monkeypatch.setattr(DiskSource, "em_step", counted)
-    return em_steps
+    monkeypatch.setattr(LocalShards, "run", counted)
+    return steps
 
 
-def test_another_fit_does_not_resume_from_the_checkpoint(shards):
+@pytest.mark.parametrize("change", [{"random_state": 1}, {"dtype": np.float32}, {"tol": 1e-9}, {"background": 0.1}])
+def test_another_fit_does_not_resume_from_the_checkpoint(shards, tmp_path, change):
+    settings = {**SETTINGS, "solver": "em", "checkpoint": Checkpoint(tmp_path / "states", 0)}
+    stopped(settings, shards, 6)
+    other, seen = {**settings, **change}, []
+    found = PLSA(**other, callback=lambda entry: seen.append(entry["iteration"])).fit(shards)
+    assert seen[0] == 0
+    same_bits(found, PLSA(**{**other, "checkpoint": None}).fit(shards))
+    same_bits(PLSA(**settings).fit(shards), PLSA(**{**settings, "checkpoint": None}).fit(shards))
+    assert len(list((tmp_path / "states").iterdir())) == 2
+
+
+def test_every_start_has_its_own_state(shards, tmp_path, monkeypatch):
+    settings = {**SETTINGS, "solver": "em", "n_init": 3}
+    whole = PLSA(**settings).fit(shards)
+    settings["checkpoint"] = Checkpoint(tmp_path / "states", 0)
+    seen = []
+
     def callback(entry):
-        if entry["iteration"] == 6:
+        seen.append(entry["iteration"])
+        if len(seen) == 13 + 5:
             raise Stop
 
     with pytest.raises(Stop):
-        PLSA(**SETTINGS, callback=callback).fit(shards)
-    other = {**SETTINGS, "random_state": 1}
-    same_bits(PLSA(**other).fit(shards), PLSA(**other).fit(shards))
+        PLSA(**settings, callback=callback).fit(shards)
+    seen.clear()
+    same_bits(PLSA(**settings, callback=lambda entry: seen.append(entry["iteration"])).fit(shards), whole)
+    assert seen == [*range(4, 13), *range(13)]  # the first start is done, the second one resumes
+    assert len(list((tmp_path / "states").iterdir())) == 3
 
 
 def test_two_fits_in_one_folder_are_refused(shards):
@@ -369,61 +458,104 @@ def test_two_fits_in_one_folder_are_refused(shards):
 KILLED = """
 import os, signal, sys, warnings
 warnings.simplefilter("ignore")
-from polyseme import PLSA
+from polyseme import HierarchicalPLSA, LDA, PLSA
 from polyseme.scale import open_shards
+from polyseme.solvers import checkpoints
+# Every iteration is stored, beside the shards.
+checkpoints.FitFolder.of = classmethod(lambda cls, checkpoint, default: cls(default, 0.0, keep=False))
 def callback(entry):
-    if entry["iteration"] == 7:
+    if entry["iteration"] == int(sys.argv[3]):
         os.kill(os.getpid(), signal.SIGKILL)
-PLSA(4, random_state=0, tol=0.0, max_iter=12, callback=callback).fit(open_shards(sys.argv[1]))
+model = eval(sys.argv[2])
+model.set_params(callback=callback).fit(open_shards(sys.argv[1]))
 """
 
 
+def kill_in(iteration, model, shards):
+    """Fit a model in another process, which is killed in an iteration before its state is stored."""
+    command = [sys.executable, "-c", KILLED, str(shards.folder), repr(model), str(iteration)]
+    assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
+
+
 def test_a_killed_fit_resumes_with_the_same_bits(shards, monkeypatch):
-    whole = PLSA(**SETTINGS).fit(shards)
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(shards.folder)], check=False)
-    assert ended.returncode == -signal.SIGKILL
-    em_steps = count_em_steps(monkeypatch)
-    same_bits(PLSA(**SETTINGS).fit(shards), whole)
-    assert len(em_steps) == 1 + 12 - 5
+    model = PLSA(**SETTINGS, solver="accelerated-em")
+    whole = clone(model).fit(shards)
+    kill_in(7, model, shards)
+    steps = count_steps(monkeypatch)
+    same_bits(model.fit(shards), whole)
+    assert len(steps) == 1 + 12 - 6
+    assert not (shards.folder / FIT_FOLDER).exists()
 
 
-def test_a_damaged_checkpoint_raises_an_error_with_the_file(shards):
-    def callback(entry):
-        if entry["iteration"] == 6:
-            raise Stop
+TREE = {"depth": 1, "branching": 3, "random_state": 0, "tol": 0.0, "max_iter": 12}
+KILLED_MODELS = {
+    "em": PLSA(**SETTINGS, solver="em"),
+    "accelerated-em": PLSA(**SETTINGS, solver="accelerated-em"),
+    "online": PLSA(**SETTINGS, solver="online"),
+    "coordinate ascent": PLSA(**SETTINGS),
+    "variational": LDA(**{**SETTINGS, "max_iter": 24}),
+    "learned priors": LDA(
+        **{**SETTINGS, "max_iter": 24}, doc_topic_prior="asymmetric-learned", topic_word_prior="symmetric-learned"
+    ),
+    "online variational": LDA(**SETTINGS, solver="online"),
+    "online, learned priors": LDA(**SETTINGS, solver="online", doc_topic_prior="asymmetric-learned"),
+    "tree": HierarchicalPLSA(**TREE),
+    "tree by EM": HierarchicalPLSA(**TREE, solver="em"),
+    "grown tree": HierarchicalPLSA(**{**TREE, "branching": 2}, growth=4),
+}
 
-    with pytest.raises(Stop):
-        PLSA(**SETTINGS, callback=callback).fit(shards)
-    (state,) = (shards.folder / FIT_FOLDER).glob("*/checkpoint.safetensors")
+
+def every_number(model):
+    """Return the arrays and numbers of a fitted model by name, except the times of its iterations."""
+    shown = ("components_", "doc_topic_", "topic_weights_", "log_likelihood_", "word_documents_", "bound_", "n_iter_")
+    shown += ("node_word_", "leaf_node_", "parents_", "node_word_documents_", "held_out_", "topic_word_dirichlet_")
+    shown += ("doc_topic_prior_", "topic_word_prior_", "doc_topic_dirichlet_")
+    found = {name: getattr(model, name) for name in shown if hasattr(model, name)}
+    return found | {name: column for name, column in model.history_.items() if name != "seconds"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", KILLED_MODELS.values(), ids=KILLED_MODELS)
+def test_a_fit_that_is_killed_again_and_again_ends_with_the_same_bits(shards, model):
+    whole = every_number(clone(model).fit(shards))
+    last = whole["n_iter_"]  # the bound of an online pass may decrease, which ends the fit
+    for iteration in sorted({1, 2, 5, 8, 9, last - 1, last}):
+        kill_in(iteration, model, shards)
+        assert len(states(shards)) == (iteration > 1)
+    seen = []
+    found = every_number(clone(model).set_params(callback=lambda entry: seen.append(entry["iteration"])).fit(shards))
+    assert seen == [last]
+    assert found.keys() == whole.keys()
+    for name, value in whole.items():
+        assert value is None or np.array_equal(found[name], value), name
+    assert not (shards.folder / FIT_FOLDER).exists()
+
+
+def test_a_damaged_checkpoint_raises_an_error_with_the_file(shards, tmp_path):
+    settings = {**SETTINGS, "solver": "em", "checkpoint": Checkpoint(tmp_path / "states", 0)}
+    stopped(settings, shards, 6)
+    (state,) = (tmp_path / "states").glob("*/checkpoint.safetensors")
     content = state.read_bytes()
     for damaged in (b"{", content[:-9], content[:-1] + bytes([content[-1] ^ 1])):
         state.write_bytes(damaged)
-        with pytest.raises(ShardError, match=r"checkpoint.safetensors is damaged"):
-            PLSA(**SETTINGS).fit(shards)
+        with pytest.raises(ModelFileError, match=r"checkpoint.safetensors is damaged"):
+            PLSA(**settings).fit(shards)
+    state.write_bytes(content)
+    rows = next(state.parent.glob("theta-*/000003.npy"))
+    rows.write_bytes(rows.read_bytes()[:-1])
+    with pytest.raises(ShardError, match=r"000003.npy is missing or damaged .* remove the folder"):
+        PLSA(**settings).fit(shards)
 
 
-# estimators and functions that do not support shards
-
-OTHERS = [LDA(2), LSA(2), HierarchicalPLSA(), CorrelatedTopicModel(2), TensorPLSA(2), RealTopicModel()]
-
-
-@pytest.mark.parametrize("estimator", OTHERS, ids=lambda estimator: type(estimator).__name__)
-def test_other_estimators_refuse_shards(estimator, shards):
-    sentence = f"{type(estimator).__name__} takes no shards, which are for PLSA's fit and transform: give the counts of"
-    with pytest.raises(UnsupportedError, match=sentence):
-        clone(estimator).fit(shards)
+# functions that do not support shards (for estimators see tests/conformance/test_corpora.py)
 
 
 def test_functions_without_support_for_shards_refuse_them_before_any_work(shards, monkeypatch):
-    em_steps = count_em_steps(monkeypatch)
-    with pytest.raises(UnsupportedError, match=r"fit PLSA to them, and take its to_nmf\(\)"):
-        NMF(2).fit(shards)
-    with pytest.raises(UnsupportedError, match="NMF takes no shards"):
-        NMF(2, loss="frobenius").fit(shards)
+    steps = count_steps(monkeypatch)
     model = PLSA(2, random_state=0, max_iter=2).fit(X)
     for method in (model.partial_fit, model.perplexity, model.score, select_n_topics):
         with pytest.raises(UnsupportedError, match="one shard after the other"):
             method(shards)
-    assert not em_steps
+    assert not steps
     nmf = PLSA(**SETTINGS).fit(shards).to_nmf()
     np.testing.assert_allclose(nmf.doc_factor_.sum(axis=1), X.sum(axis=1), rtol=1e-9)

@@ -79,7 +79,7 @@ def _documents() -> list[dict[str, Any]]:
 
 def reuse_the_reading_process() -> None:
     """Let all cases of a batch read Parquet files in one process, because starting it takes most of the time."""
-    start = parquet._ParquetProcess.__enter__
+    start = parquet.ParquetReader.__enter__
     running: list[Any] = []
 
     def enter(self: Any) -> Any:
@@ -90,8 +90,8 @@ def reuse_the_reading_process() -> None:
             running[:] = [self._process]
         return self
 
-    parquet._ParquetProcess.__enter__ = enter  # type: ignore[method-assign]
-    parquet._ParquetProcess.__exit__ = lambda self, *_: None  # type: ignore[method-assign]
+    parquet.ParquetReader.__enter__ = enter  # type: ignore[method-assign]
+    parquet.ParquetReader.__exit__ = lambda self, *_: None  # type: ignore[method-assign]
 
 
 class Runs:

@@ -10,6 +10,7 @@ from cli_runner import run
 from polyseme.data import shard_writer as writing
 from polyseme.runs import documents as pieces
 from polyseme.runs import open_run
+from polyseme.solvers import base
 
 MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "12")
 
@@ -19,6 +20,11 @@ def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "_MIN_NONZEROS", 4000)
     monkeypatch.setattr(writing, "_NONZEROS_PER_WORD", 1)
     monkeypatch.setattr(pieces, "DOCUMENTS_PER_PIECE", 70)
+
+
+def make_loading_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every corpus too large to be loaded, so that it is fitted from its shards by accelerated EM."""
+    monkeypatch.setattr(base, "LOADED_NONZEROS", 1000)
 
 
 def fitted(place: Path, *more: str) -> Any:

@@ -286,7 +286,7 @@ def test_statistics_of_two_shards_add_up_to_those_of_the_whole(layout, weighted)
     merged = results[0].stats.merge(results[1].stats)
     for name in ("word_sums", "log_operands", "log_likelihood", "tokens", "topic_mass", "doc_gain"):
         close(getattr(merged, name), getattr(whole, name))
-    close(np.concatenate([result.next_theta for result in results]), next_theta)
+    close(np.concatenate([result.next_rows for result in results]), next_theta)
     for actual, wanted in zip(
         m_step_words(model, shard(slice(None)), phi, merged),
         m_step_words(model, shard(slice(None)), phi, whole),

@@ -20,7 +20,8 @@ from polyseme import (
     load,
 )
 from polyseme.core.fitted import fold_in_training
-from polyseme.core.shard import Shard, as_counts
+from polyseme.core.shard import as_counts
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import normalize_rows
 from polyseme.metrics import relevance, shown_words, top_words
 from polyseme.metrics.words import token_amounts, word_amounts
@@ -101,10 +102,10 @@ def test_empty_documents_change_nothing():
 
 def test_a_topic_without_documents_shows_the_words_it_has():
     before = PLSA(2, **SETTINGS).fit(X).fitted_
-    shard = Shard(as_counts(X, np.dtype(np.float64)))
+    corpus = MemoryCorpus(as_counts(X, np.dtype(np.float64)))
     fitted = fold_in_training(
-        [shard.by_doc], shard, np.vstack([before.topic_word, before.unigram]), before.inference,
-        active=np.array([True, True, False]), unigram=before.unigram, n_tokens=shard.tokens, n_documents=60.0,
+        corpus, np.vstack([before.topic_word, before.unigram]), before.inference,
+        active=np.array([True, True, False]), unigram=before.unigram, n_tokens=corpus.tokens, n_documents=60.0,
     ).fitted  # fmt: skip
     assert not fitted.word_documents.amounts[2].any()
     assert shown_words(fitted, 5)[2].tolist() == top_words(before.unigram[np.newaxis], 5)[0].tolist()

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.append(str(TOOLS))
 
+from compare_builds import report  # noqa: E402
 from comparison.compare import Outcome, compare_outcomes, compare_value, compare_values  # noqa: E402
 from comparison.values import Message, outcome_of, read_outcomes, write_outcomes  # noqa: E402
 
@@ -57,11 +58,24 @@ def test_differences_are_described(old, new, words):
     assert words in compare_value(old, new)
 
 
-def test_missing_values_are_differences():
-    assert compare_values({"a": NUMBERS, "b": "x"}, {"a": NUMBERS, "c": "x"}) == [
-        "b: only in the old build",
-        "c: only in the new build",
-    ]
+def test_missing_values_are_differences_and_new_values_are_added():
+    old, new = {"a": NUMBERS, "b": "x"}, {"a": NUMBERS, "c": "x"}
+    assert compare_values(old, new) == ["b: only in the old build"]
+    found = compare_outcomes(outcome_of(old), outcome_of(new))
+    assert found.differences == ["b: only in the old build"]
+    assert found.added == ["c"]
+    found = compare_outcomes(outcome_of({"a": NUMBERS}), outcome_of({"a": NUMBERS + 1, "c": "x"}))
+    assert (len(found.differences), found.added) == (1, ["c"])
+
+
+def test_the_report_lists_added_values_and_counts_only_differences(capsys):
+    old, new = outcome_of({"a": NUMBERS}), outcome_of({"a": NUMBERS, "solver_": "em"})
+    assert report({"plsa/em/one": compare_outcomes(old, new), "plsa/em/two": compare_outcomes(old, new)}) == 0
+    printed = capsys.readouterr().out
+    assert "added: 1 values are in the new build only (this does not count)\n    solver_ in 2 cases\n" in printed
+    assert printed.endswith("2 cases, 2 values: all equal\n")
+    assert report({"plsa/em/one": compare_outcomes(new, old)}) == 1
+    assert "solver_: only in the old build" in capsys.readouterr().out
 
 
 def test_outcomes_are_compared_by_values_and_types_of_errors():

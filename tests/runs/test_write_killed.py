@@ -16,7 +16,7 @@ from polyseme import InputError
 from polyseme.io import files
 from polyseme.io.files import locked
 from polyseme.runs import atomic_folder, open_run
-from polyseme.runs.folder import CHECKPOINT_FILE, UNFINISHED_FILE, work_folder
+from polyseme.runs.folder import CHECKPOINT_FOLDER, UNFINISHED_FILE, work_folder
 
 
 def command(*arguments: str) -> list[str]:
@@ -26,6 +26,11 @@ def command(*arguments: str) -> list[str]:
 def fingerprint(run: Path) -> str:
     model = open_run(run).model
     return hashlib.sha256(model.components_.tobytes() + model.doc_topic_.tobytes()).hexdigest()
+
+
+def states(run: Path) -> list[Path]:
+    """Return the checkpoints of the unfinished fit of a run."""
+    return list((work_folder(run) / CHECKPOINT_FOLDER).glob("*/checkpoint.safetensors"))
 
 
 FIT = ("fit", "lines.txt", "-k", "12", "-o", "run", "--checkpoint", "0", "-q", "--max-iter", "60")
@@ -50,7 +55,7 @@ def test_a_fit_killed_at_random_moments_resumes_to_the_same_model(tmp_path):
         assert {path.name for path in (tmp_path / "run").iterdir()} == names
         assert fingerprint(tmp_path / "run") in (old, wanted)
         finished += fingerprint(tmp_path / "run") == wanted
-        checkpoints += (work_folder(tmp_path / "run") / CHECKPOINT_FILE).exists()
+        checkpoints += len(states(tmp_path / "run")) == 1
     assert checkpoints, "no kill met a fit at work"
     subprocess.run(command(*FIT, "--overwrite", "--resume"), cwd=tmp_path, check=True)
     assert fingerprint(tmp_path / "run") == wanted
@@ -62,9 +67,8 @@ def test_a_fit_killed_once_resumes_from_its_checkpoint(tmp_path):
     subprocess.run(command(*FIT), cwd=tmp_path, check=True)
     wanted = fingerprint(tmp_path / "run")
     process = subprocess.Popen(command(*FIT, "--overwrite"), cwd=tmp_path)
-    checkpoint = work_folder(tmp_path / "run") / CHECKPOINT_FILE
     deadline = time.monotonic() + 60
-    while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline:
+    while not states(tmp_path / "run") and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -140,14 +144,20 @@ def test_a_replacement_killed_between_two_renames_is_completed(tmp_path, monkeyp
 
 
 def test_a_full_disk_keeps_a_fit_that_has_a_checkpoint(tmp_path):
-    def fail() -> None:
+    def fail(*, stored: bool) -> None:
         with atomic_folder(tmp_path / "run") as work:
             (work / UNFINISHED_FILE).write_text("{}", encoding="utf-8")
-            (work / CHECKPOINT_FILE).write_bytes(b"fit")
+            (work / CHECKPOINT_FOLDER / "fit-1").mkdir(parents=True)
+            if stored:
+                (work / CHECKPOINT_FOLDER / "fit-1" / "checkpoint.safetensors").write_bytes(b"fit")
             raise OSError(28, "No space left on device")
 
+    with pytest.raises(OSError, match=r"No space left on device$"):
+        fail(stored=False)
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(OSError, match="No space left on device; the work so far is stored"):
-        fail()
+        fail(stored=True)
     with atomic_folder(tmp_path / "run", resume=True) as work:
-        assert (work / CHECKPOINT_FILE).read_bytes() == b"fit"
-    assert not (tmp_path / "run" / CHECKPOINT_FILE).exists()
+        assert [path.read_bytes() for path in states(tmp_path / "run")] == [b"fit"]
+        assert work == work_folder(tmp_path / "run")
+    assert not (tmp_path / "run" / CHECKPOINT_FOLDER).exists()

@@ -378,15 +378,15 @@ def live_points(solver, iterations):
     """Return how many of the points of a fit of PLSA are alive at the end of each step of EM."""
     theta, phi = oracles.random_factors(1, 40, 25, 4)
     corpus = MemoryCorpus(as_counts(sp.csr_array(oracles.random_counts(0, 40, 25)), np.dtype(np.float64)))
-    em_step, arrays, alive = corpus.em_step, [], []
+    run_step, arrays, alive = corpus.run, [], []
 
     def counted(*arguments):
-        result = em_step(*arguments)
-        arrays.append(weakref.ref(result.next_theta))
+        result = run_step(*arguments)
+        arrays.append(weakref.ref(result.next_rows))
         alive.append(sum(reference() is not None for reference in arrays))
         return result
 
-    corpus.em_step = counted
+    corpus.run = counted
     run = solver.begin(FitProblem(Model(4), corpus), padded(theta, np.float64), padded(phi.T, np.float64))
     for _ in range(iterations):
         run.advance()

@@ -9,12 +9,12 @@ from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedE
 from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import as_counts
 from polyseme.core.statistics import RunningMean
-from polyseme.data.corpus import MemoryCorpus
+from polyseme.data.corpus import MemoryCorpus, uniform_rows
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.kernels import add_rows, padded, take_rows
 from polyseme.priors import TopicSelection
 from polyseme.scale import write_shards
-from polyseme.solvers import EM, StepwiseEM
+from polyseme.solvers import EM, Checkpoint, StepwiseEM
 from polyseme.solvers.online import Stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -104,7 +104,7 @@ def test_em_steps_per_row_equal_em_steps_by_sweeps(share, temperature):
     model = Model(3, temperature=temperature, background=background)
     corpus = MemoryCorpus(as_counts(sp.csr_array(data), np.dtype(np.float64)))
     B = model.word_operand(padded(phi, np.float64, model.n_columns))
-    theta = corpus.uniform(model)
+    theta = uniform_rows(model, corpus)
     for _ in range(6):
         A = model.doc_operand(theta)
         row_sums = corpus.row_sums(A, B)
@@ -148,8 +148,10 @@ def test_shards_give_the_same_stream(tmp_path):
 
 
 def test_an_interrupted_pass_starts_again(tmp_path):
-    shards = write_shards([TRAIN], tmp_path / "s", shard_nonzeros=5000, checkpoint_every=1)
-    whole = PLSA(**SETTINGS, solver="online", max_iter=4, tol=0).fit(shards)
+    shards = write_shards([TRAIN], tmp_path / "s", shard_nonzeros=5000)
+    settings = {**SETTINGS, "solver": "online", "max_iter": 4, "tol": 0}
+    whole = PLSA(**settings).fit(shards)
+    stored = Checkpoint(tmp_path / "states", 0)
 
     class Stop(Exception):
         pass
@@ -159,8 +161,10 @@ def test_an_interrupted_pass_starts_again(tmp_path):
             raise Stop
 
     with pytest.raises(Stop):
-        PLSA(**SETTINGS, solver="online", max_iter=4, tol=0, callback=callback).fit(shards)
-    again = PLSA(**SETTINGS, solver="online", max_iter=4, tol=0).fit(shards)
+        PLSA(**settings, checkpoint=stored, callback=callback).fit(shards)
+    seen = []
+    again = PLSA(**settings, checkpoint=stored, callback=lambda entry: seen.append(entry["iteration"])).fit(shards)
+    assert seen == [2, 3, 4]
     assert np.array_equal(whole.components_, again.components_)
     assert np.array_equal(whole.history_["log_likelihood"], again.history_["log_likelihood"])
 

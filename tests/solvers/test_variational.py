@@ -23,7 +23,7 @@ from polyseme.core.dirichlet import (
 from polyseme.kernels import padded
 from polyseme.solvers.base import advance_to_end
 from polyseme.solvers.online import OnlineVariational
-from polyseme.solvers.variational import Priors, Variational
+from polyseme.solvers.variational import Priors, Variational, expected_counts
 from solver_problems import make_corpus
 
 ISAS = ("baseline", "avx2", "avx512")
@@ -66,7 +66,8 @@ def begun(solver, *, K=4, dtype=np.float64, kinds=(GIVEN, GIVEN), weights=None, 
     corpus = make_corpus(X, dtype=dtype, layout=layout, weights=weights, n_threads=n_threads)
     priors = Priors(Concentration(np.full(K, 0.3), kinds[0]), Concentration(np.full(X.shape[1], 0.2), kinds[1]))
     theta, phi = oracles.random_factors(1, *X.shape, K)
-    return solver.begin(corpus, priors, padded(theta, dtype), padded(phi.T, dtype), np.random.default_rng(0))
+    expected = expected_counts(padded(theta, dtype), corpus.totals)
+    return solver.begin(corpus, priors, lambda: expected, padded(phi.T, dtype), np.random.default_rng(0))
 
 
 # special functions
@@ -194,8 +195,8 @@ def test_a_plain_step_never_decreases_the_bound(kinds, doc_steps, refresh, weigh
         bounds.append(report.bound)
     assert (np.diff(bounds) / np.abs(bounds[1:])).min() >= -1e-12
     assert bounds[-1] > bounds[0]
-    learned = [prior.learned for prior in point.priors]
-    changed = [not np.allclose(new.values, old.values) for new, old in zip(point.priors, run.priors, strict=True)]
+    learned = [prior.learned for prior in run.priors]
+    changed = [not np.allclose(new, old.values) for new, old in zip(point.shared[1:], run.priors, strict=True)]
     assert changed == learned
 
 
@@ -239,7 +240,10 @@ def test_starting_documents_from_uniform_weights_only_improves_them():
     phi = padded(oracles.random_factors(1, *X.shape, 4)[1].T, np.float64)
     ends = {}
     for refresh in (0, 4):
-        run = Variational(refresh=refresh).begin(corpus, priors, theta.copy(), phi, np.random.default_rng(0))
+        expected = expected_counts(theta, corpus.totals)
+        run = Variational(refresh=refresh).begin(
+            corpus, priors, lambda expected=expected: expected, phi, np.random.default_rng(0)
+        )
         for _ in range(40):
             run.advance()
         ends[refresh] = run.report.bound
@@ -250,11 +254,12 @@ def test_starting_documents_from_uniform_weights_only_improves_them():
 
 
 def test_online_steps_follow_the_formula():
-    """Two batches of known documents, computed naively."""
-    run = begun(OnlineVariational(batch_size=25, doc_steps=400, doc_tol=0.0))
+    """Two batches of known documents, computed naively. The order follows from a seed, the pass and the shard."""
+    run = begun(OnlineVariational(batch_size=25, offset=10.0, doc_steps=400, doc_tol=0.0))
     alpha, eta = np.full(4, 0.3), np.full(X.shape[1], 0.2)
     lambda_ = run.lambda_[:, :4].T.copy()
-    order = np.random.default_rng(0).permutation(len(X))
+    seed = np.random.default_rng(0).integers(1 << 31)
+    order = np.random.default_rng((seed, 0, 0)).permutation(len(X))
     run.advance()
     for batch in range(2):
         rows = X[order[25 * batch : 25 * batch + 25]]

@@ -36,6 +36,8 @@ class Comparison:
     """pairs of an old and a new text"""
     skipped: str = ""
     error: str = ""
+    added: list[str] = field(default_factory=list)
+    """names of values that only the new build has, such as a new attribute: they are listed and do not count"""
 
 
 def compare_outcomes(old: Outcome | None, new: Outcome | None) -> Comparison:
@@ -64,15 +66,16 @@ def compare_outcomes(old: Outcome | None, new: Outcome | None) -> Comparison:
         return Comparison(1, [difference], messages)
     if old.error:
         return Comparison(1, [], messages, error=old.error)
-    return Comparison(len({**old.values, **new.values}), compare_values(old.values, new.values), messages)
+    added = [name for name in new.values if name not in old.values]
+    return Comparison(len(old.values), compare_values(old.values, new.values), messages, added=added)
 
 
 def compare_values(old: Mapping[str, Value], new: Mapping[str, Value]) -> list[str]:
-    """Return one line for each value that differs."""
+    """Return one line for each value of the old build that differs."""
     found = []
-    for name in {**old, **new}:
-        if name not in old or name not in new:
-            found.append(f"{name}: only in the {'new' if name not in old else 'old'} build")
+    for name in old:
+        if name not in new:
+            found.append(f"{name}: only in the old build")
         elif difference := compare_value(old[name], new[name]):
             found.append(f"{name}: {difference}")
     return found

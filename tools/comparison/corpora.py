@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import itertools
 import json
 import zipfile
 from collections.abc import Iterator
@@ -13,13 +12,12 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from comparison import data
 from comparison.estimators import DTYPES, settings
-from comparison.names import polyseme, priors, scale, solvers, text
+from comparison.names import checkpoint, polyseme, priors, scale, solvers, text
 from comparison.registry import Skip, add, case
 
 # shards on disk
@@ -35,8 +33,8 @@ SHARD_FITS = {
     "joint-background": lambda: {"background": polyseme.JointBackground(0.2)},
     "priors": lambda: {"doc_topic_prior": priors.Entropic(1.0), "topic_word_prior": priors.Decorrelation(0.3)},
     "selection": lambda: {"doc_topic_prior": priors.TopicSelection(0.1)},
-    "n_init": lambda: {"n_init": 2},
-    "threads": lambda: {"n_jobs": 2},
+    "n_init": lambda: {"solver": "accelerated-em", "n_init": 2},
+    "threads": lambda: {"solver": "accelerated-em", "n_jobs": 2},
 }
 
 
@@ -58,6 +56,24 @@ def fit_shards(folder: Path, make: Any, dtype: str, **parameters: Any) -> Any:
 for (name, make), dtype in product(SHARD_FITS.items(), DTYPES):
     add(f"shards/fit/{name}/{dtype}", partial(fit_shards, make=make, dtype=dtype))
 
+SHARD_MODELS = {
+    "nmf": lambda: polyseme.NMF(**settings(solver="accelerated-em", max_iter=9)),
+    "lda": lambda: polyseme.LDA(**settings(max_iter=9)),
+    "lda-online": lambda: polyseme.LDA(**settings(solver="online", max_iter=3)),
+    "lda-map": lambda: polyseme.LDA(**settings(solver="map", max_iter=9)),
+    "tree": lambda: polyseme.HierarchicalPLSA(branching=2, random_state=0, max_iter=9, tol=0.0, n_jobs=1),
+}
+
+
+def fit_model_to_shards(folder: Path, make: Any) -> Any:
+    corpus = shards(folder)
+    model = make().fit(corpus)
+    return model, model.transform(corpus)
+
+
+for name, make in SHARD_MODELS.items():
+    add(f"shards/models/{name}", partial(fit_model_to_shards, make=make))
+
 
 @case("shards/text")
 def shards_of_texts(folder: Path) -> Any:
@@ -66,7 +82,7 @@ def shards_of_texts(folder: Path) -> Any:
         texts, folder / "shards", vectorizer=text.Vectorizer(language="english"), shard_nonzeros=100
     )
     opened = scale.open_shards(folder / "shards")
-    model = polyseme.PLSA(**settings(n_components=3, max_iter=9)).fit(opened)
+    model = polyseme.PLSA(**settings(n_components=3, solver="accelerated-em", max_iter=9)).fit(opened)
     return np.array(corpus.shape), model, model.components_.shape[1]
 
 
@@ -94,22 +110,10 @@ def killed_at(iteration: int) -> Any:
     return callback
 
 
-@contextmanager
-def fast_clock() -> Iterator[None]:
-    """Let a minute pass between two looks at the clock, so that a checkpoint is written at every iteration."""
-    times = itertools.count(0.0, 60.0)
-    with mock.patch("time.monotonic", side_effect=times):
-        yield
-
-
 def resume(folder: Path, **parameters: Any) -> Any:
-    path = folder / "fit.safetensors"
-    model = polyseme.PLSA(**settings(checkpoint=path, callback=killed_at(9), **parameters))
-    try:
-        with fast_clock():
-            model.fit(data.counts())
-    except Killed:
-        assert path.exists()
+    model = polyseme.PLSA(**settings(checkpoint=checkpoint(folder), callback=killed_at(9), **parameters))
+    with suppress(Killed):
+        model.fit(data.counts())
     seen: list[int] = []
     model.set_params(callback=lambda entry: seen.append(entry["iteration"])).fit(data.counts())
     return {"model": model, "iterations": seen}
@@ -131,7 +135,8 @@ for name, parameters in CHECKPOINTS.items():
 
 def resume_shards(folder: Path, **parameters: Any) -> Any:
     corpus = shards(folder)
-    model = polyseme.PLSA(**settings(callback=killed_at(12), **parameters))
+    stored = checkpoint(folder, shards=True)
+    model = polyseme.PLSA(**settings(checkpoint=stored, callback=killed_at(12), **parameters))
     with suppress(Killed):
         model.fit(corpus)
     seen: list[int] = []
@@ -140,7 +145,7 @@ def resume_shards(folder: Path, **parameters: Any) -> Any:
     return {"model": model, "iterations": seen}
 
 
-for name in ("auto", "em", "online"):
+for name in ("accelerated-em", "em", "online"):
     add(f"checkpoints/shards/{name}", partial(resume_shards, solver=name, max_iter=15))
 
 
@@ -170,10 +175,11 @@ def fit_on_dask(folder: Path, *, processes: bool = False, **parameters: Any) -> 
 
 DASK_FITS: dict[str, dict[str, Any]] = {
     "auto": {},
+    "accelerated-em": {"solver": "accelerated-em"},
     "em": {"solver": "em", "dtype": "float32"},
     "background": {"background": 0.2, "doc_topic_prior": 1.1},
     "online": {"solver": "online", "max_iter": 2},
-    "processes": {"processes": True},
+    "processes": {"processes": True, "solver": "accelerated-em"},
 }
 for name, parameters in DASK_FITS.items():
     add(f"dask/fit/{name}", partial(fit_on_dask, **parameters))
@@ -186,7 +192,7 @@ def dask_shards(folder: Path) -> Any:
 
         blocks = dask.array.from_array(shard_counts().toarray(), chunks=(50, -1))
         corpus = scale.write_dask_shards(blocks, (folder / "shards").resolve(), cluster=cluster)
-        return polyseme.PLSA(**settings(max_iter=4)).fit(corpus)
+        return polyseme.PLSA(**settings(solver="accelerated-em", max_iter=4)).fit(corpus)
 
 
 # text counting

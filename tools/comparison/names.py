@@ -7,6 +7,7 @@ of these tables can be removed once both commits of every comparison are past th
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 # new name: old name. The module of the old name is given where it is another one.
@@ -75,6 +76,17 @@ scale = Public("polyseme.scale")
 selection = Public("polyseme.selection")
 solvers = Public("polyseme.solvers")
 text = Public("polyseme.text")
+
+
+def checkpoint(folder: Path, *, shards: bool = False) -> Any:
+    """Return a checkpoint that is written after every iteration.
+
+    A checkpoint is a folder. In earlier builds it is a file, or None beside shards.
+    """
+    kind = import_module("polyseme.solvers").Checkpoint
+    if "path" not in kind.__dataclass_fields__:
+        return kind(folder, 0.0)
+    return kind(None if shards else folder / "fit.safetensors", 0.0)
 
 
 def look_further(**settings: Any) -> Any:

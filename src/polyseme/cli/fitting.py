@@ -76,7 +76,7 @@ from polyseme.runs.write import save_model, write_files, write_fitted_shards
 from polyseme.scale import DiskCorpus, open_shards, write_shards
 from polyseme.selection import select_n_topics
 from polyseme.selection.n_topics import default_estimator
-from polyseme.solvers.checkpoints import Checkpoint
+from polyseme.solvers import Checkpoint
 from polyseme.text import Document, Reader, Vectorizer
 
 SELECTION_SAMPLE = 10_000
@@ -372,6 +372,7 @@ def _run_fields(
         "page_text": page_text,
         "model": {"class": "PLSA", **settings.fitting, "n_components": model.n_components},
         **({"selection": choice} if choice else {}),
+        "solver": model.solver_,
         "iterations": model.n_iter_,
         "converged": model.converged_,
         "interrupted": interrupted,
@@ -461,6 +462,7 @@ def _fit_once(
         save_model(work, model, shards)
         result = {"interrupted": interrupted, "seconds": round(seconds, 3)}
         write_atomically(work / FITTED_FILE, json.dumps(result).encode())
+        shutil.rmtree(checkpoint.folder, ignore_errors=True)
     stored = read_json(work / FITTED_FILE, FITTED_FIELDS, required=tuple(FITTED_FIELDS))
     return with_documents(load(work / MODEL_FILE), shards), bool(stored["interrupted"]), float(stored["seconds"])
 

@@ -188,6 +188,7 @@ class DirichletPosterior:
 
     kind: ClassVar[str] = "dirichlet"
     weighs_unknown: ClassVar[bool] = True
+    parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
     topic_word: Array
@@ -230,6 +231,16 @@ class DirichletPosterior:
 
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         return mean_operands(weights, topic_word)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return (self.topic_word,)
+
+    def without_arrays(self) -> DirichletPosterior:
+        return replace(self, topic_word=np.empty((0, 0)))
+
+    def with_arrays(self, arrays: tuple[Array, ...]) -> DirichletPosterior:
+        return replace(self, topic_word=arrays[0])
 
     def topics_term(self, *, n_threads: int) -> float:
         """Return the term of the topics in the bound."""

@@ -9,9 +9,9 @@ training documents that contain a word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class Inference(Protocol):
     """Name in files and pages."""
     weighs_unknown: ClassVar[bool]
     """Whether a document without known words gets weights from the inference itself, and not P(z)."""
+    parameter_names: ClassVar[tuple[str, ...]]
+    """Names of the parameters of the posterior of a document, in the order of `DocumentWeights.parameters`."""
 
     @property
     def temperature(self) -> float:
@@ -62,6 +64,30 @@ class Inference(Protocol):
 
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         """Return operands (documents x width, words x width) whose products are P(w|d)."""
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """Return the arrays of words x topics, which are too large to be sent to a worker with every task."""
+
+    def without_arrays(self) -> Self:
+        """Return the inference without these arrays."""
+
+    def with_arrays(self, arrays: tuple[Array, ...]) -> Self:
+        """Return the inference with these arrays again."""
+
+
+class NoLargeArrays:
+    """Methods of an inference without arrays of words x topics."""
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return ()
+
+    def without_arrays(self) -> Self:
+        return self
+
+    def with_arrays(self, arrays: tuple[Array, ...]) -> Self:
+        return self
 
 
 def mean_operands(weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
@@ -212,73 +238,132 @@ class FoldedTraining(NamedTuple):
     documents: TrainingDocuments
     log_likelihood: float
     """Mean log P(w|d) of a training token."""
-    bound: float | None
-    """Sum of the documents' contributions to the variational bound; None if the weights maximize the likelihood."""
+    bound: float
+    """Sum of the documents' contributions to the variational bound; 0 if the weights maximize the likelihood."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoldIn:
+    """The task of folding in the documents of a shard: small, because it may be sent to a worker.
+
+    The large arrays, (P(w|z), *inference.arrays), are passed beside it. If `topic_weights` is None, the documents are
+    the training documents: P(z) follows from them, and their expected numbers per topic and word are counted.
+    """
+
+    inference: Inference
+    """Inference without its arrays."""
+    active: Array
+    """Which topics are used, shape (K,)."""
+    tokens: float
+    """Number of tokens of the corpus, weighted."""
+    topic_weights: Floats | None = None
+
+    @property
+    def training(self) -> bool:
+        """Return whether the documents are the training documents."""
+        return self.topic_weights is None
+
+    def __call__(
+        self, counts: SparseCounts, weights: Floats | None, totals: Floats, arrays: tuple[Array, ...], n_threads: int
+    ) -> tuple[FoldedPart, DocumentSums | None]:
+        """Fold in some documents. `weights` are those of the documents (None: one), `totals` their weighted lengths."""
+        topic_word, *others = arrays
+        inference = self.inference.with_arrays(tuple(others))
+        topics = active_rows(topic_word, self.active)
+        folded = inference.weights(counts, topics, self.topic_weights, n_threads=n_threads)
+        rows = {"doc_topic": folded.doc_topic}
+        if not self.training:
+            return FoldedPart(rows, np.empty(0, dtype=np.intp)), None
+        background = inference.background
+        if background is not None and background.joint:
+            rows["background"] = folded.background
+        operands = inference.operands(folded, topic_word)
+        sums = document_sums(
+            folded.counts, posterior_operands(operands, inference.temperature), folded.doc_topic, weights,
+            n_threads=n_threads,
+        )  # fmt: skip
+        logs = folded.counts.logs(*operands, n_threads=n_threads)
+        documents = Shard(counts, weights, n_threads)
+        unknown = np.diff(folded.counts.indptr) == 0
+        part = FoldedPart(
+            {**rows, **folded.parameters},
+            np.flatnonzero(unknown & (not inference.weighs_unknown)),
+            documents.total_log(logs),
+            0.0 if folded.bounds is None else documents.total_log(folded.bounds),
+            weighted_sum(totals / self.tokens, folded.doc_topic),
+        )
+        return part, sums
+
+
+class FoldedPart(NamedTuple):
+    """What is known of some documents after folding in."""
+
+    rows: dict[str, Array]
+    """Arrays with one row per document, by name; empty after they were written to files."""
+    unknown: Array
+    """Documents without known words, which get P(z)."""
+    log_sum: float = 0.0
+    """sum x log P(w|d), weighted."""
+    bound: float = 0.0
+    """Contribution of the documents to the variational bound; 0 if the weights maximize the likelihood."""
+    topic_weights: Floats | float = 0.0
+    """sum_d P(d) P(z|d)."""
+
+
+class Foldable(Protocol):
+    """The part of a corpus (`data.corpus.Corpus`) that folding in uses."""
+
+    @property
+    def n_docs(self) -> int: ...
+    @property
+    def tokens(self) -> float: ...
+    @property
+    def doc_weights(self) -> Floats: ...
+    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments: ...
+
+
+@dataclass
+class FoldedDocuments:
+    """All documents of a corpus after folding in."""
+
+    parts: list[FoldedPart]
+    """What is known of each shard, without the rows."""
+    sums: DocumentSums | None
+    """Expected numbers of documents; None unless these are the training documents."""
+    arrays: dict[str, Array]
+    """Arrays with one row per document, in memory or mapped, by name."""
+
+    @classmethod
+    def topic_weights(cls, parts: Sequence[FoldedPart]) -> Floats:
+        """Return P(z) of all documents."""
+        return np.asarray(sum(part.topic_weights for part in parts))
 
 
 def fold_in_training(
-    batches: Iterable[SparseCounts],
-    shard: Shard,
-    topic_word: Array,
-    inference: Inference,
-    *,
-    active: Array | None = None,
-    **fields: Any,
+    corpus: Foldable, topic_word: Array, inference: Inference, *, active: Array | None = None, **fields: Any
 ) -> FoldedTraining:
     """Fold in the training documents, and return the fitted model with the P(z) that follows.
 
-    `batches` are the documents of `shard` as CSR, a part at a time; the counts of a part are freed with it. `active`
-    are the topics that are used (None: all), `fields` the other fields of FittedTopics that the documents do not
-    determine.
+    `active` are the topics that are used (None: all), `fields` the other fields of FittedTopics that the documents do
+    not determine.
     """
-    doc_weights = shard.weighted_totals / shard.tokens
     active = np.ones(len(topic_word), dtype=bool) if active is None else active
-    topics = active_rows(topic_word, active)
-    parts: list[_FoldedPart] = []
-    sums: DocumentSums | None = None
-    start = 0
-    for counts in batches:
-        weights = inference.weights(counts, topics, None, n_threads=shard.n_threads)
-        stop = start + counts.n_docs
-        operands = inference.operands(weights, topic_word)
-        added = document_sums(
-            weights.counts, posterior_operands(operands, inference.temperature), weights.doc_topic,
-            None if shard.weights is None else shard.weights[start:stop], n_threads=shard.n_threads,
-        )  # fmt: skip
-        sums = added if sums is None else sums.merge_into(sums.word_sums, added)
-        parts.append(_FoldedPart(
-            weights.doc_topic, weights.background,
-            weights.counts.logs(*operands, n_threads=shard.n_threads),
-            np.diff(weights.counts.indptr) == 0, weights.bounds, weights.parameters,
-        ))  # fmt: skip
-        start = stop
-        del weights, operands, added
-    assert sums is not None
-    doc_topic, background, logs, unknown = (
-        np.concatenate(column) for column in zip(*(part[:4] for part in parts), strict=True)
-    )
-    topic_weights = weighted_sum(doc_weights, doc_topic)
-    if not inference.weighs_unknown:
-        doc_topic[unknown] = topic_weights
-    bounds = [part.bounds for part in parts if part.bounds is not None]
-    parameters = {name: np.concatenate([part.parameters[name] for part in parts]) for name in parts[0].parameters}
+    job = FoldIn(inference.without_arrays(), active, corpus.tokens)
+    folded = corpus.fold_in(job, (topic_word, *inference.arrays))
+    assert folded.sums is not None
+    background = inference.background
+    arrays = dict(folded.arrays)
+    doc_topic = arrays.pop("doc_topic")
+    shares = arrays.pop("background", None)
+    if shares is None:
+        shares = np.broadcast_to(np.float64(0.0 if background is None else background.share), (corpus.n_docs,))
     fitted = FittedTopics(
-        topic_word, topic_weights, active=active, inference=inference, word_documents=sums.by_topic(), **fields
-    )
+        topic_word, FoldedDocuments.topic_weights(folded.parts), active=active, inference=inference,
+        word_documents=folded.sums.by_topic(), **fields,
+    )  # fmt: skip
     return FoldedTraining(
         fitted,
-        TrainingDocuments(doc_weights, doc_topic, background, parameters),
-        shard.total_log(logs) / shard.tokens,
-        shard.total_log(np.concatenate(bounds)) if bounds else None,
+        TrainingDocuments(corpus.doc_weights, doc_topic, shares, arrays),
+        sum(part.log_sum for part in folded.parts) / corpus.tokens,
+        sum(part.bound for part in folded.parts),
     )
-
-
-class _FoldedPart(NamedTuple):
-    """What is kept of a batch of training documents."""
-
-    doc_topic: Array
-    background: Floats
-    logs: Floats
-    unknown: Array
-    bounds: Floats | None
-    parameters: Mapping[str, Array]

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights
+from polyseme.core.fitted import DocumentWeights, NoLargeArrays
 from polyseme.core.model import Background, Model, m_step_docs, restore_support
 from polyseme.core.shard import Shard
 from polyseme.errors import UnsupportedError
@@ -30,11 +30,12 @@ MAX_STEPS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class MaximumLikelihood:
+class MaximumLikelihood(NoLargeArrays):
     """Inference of PLSA, by maximum likelihood or, with a prior, by the maximum of the posterior density."""
 
     kind: ClassVar[str] = "likelihood"
     weighs_unknown: ClassVar[bool] = False
+    parameter_names: ClassVar[tuple[str, ...]] = ()
     temperature: float = 1.0
     """Exponent beta of tempered EM."""
     background: Background | None = None
@@ -98,7 +99,7 @@ def fold_in(
     return DocumentWeights(np.ascontiguousarray(theta), background, known_counts, unseen_tokens)
 
 
-def fold_in_shard(model: Model, phi: Array, shard: Shard) -> Array:
+def fold_in_shard(model: Model, shard: Shard, phi: Array) -> Array:
     """Return theta (documents x width) of a shard for fixed phi (words x width), as a start of a fit."""
     if model.background is not None and model.background.joint:
         raise UnsupportedError("JointBackground cannot start from topics alone: give init=(doc_topic, topic_word).")

@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, mean_operands
+from polyseme.core.fitted import DocumentWeights, NoLargeArrays, mean_operands
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import (
     Array,
@@ -169,11 +169,12 @@ def operand(posterior: Posterior, dtype: np.dtype[np.floating], width: int) -> t
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticNormalPosterior:
+class LogisticNormalPosterior(NoLargeArrays):
     """Inference of the correlated topic model: q(eta_d) = N(lambda_d, diag(v_d)), with topics and prior fixed."""
 
     kind: ClassVar[str] = "logistic-normal"
     weighs_unknown: ClassVar[bool] = True
+    parameter_names: ClassVar[tuple[str, ...]] = ("mean", "variance")
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
     mean: Floats

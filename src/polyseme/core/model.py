@@ -17,7 +17,7 @@ L. Hong (2012). Probabilistic latent semantic analysis. Tutorial, Lehigh Univers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -34,6 +34,7 @@ from polyseme.kernels import (
     em_rows,
     em_words,
     inner,
+    normalize_columns,
     normalize_rows,
     padded,
     weighted_sum,
@@ -41,6 +42,8 @@ from polyseme.kernels import (
 )
 from polyseme.priors import Prior
 
+Extrapolate = Callable[[Array, Array], Array]
+"""Function of a new and an old factor; see `solvers.ascent.Extrapolation`."""
 _RESTORED_SHARE = 1e-3
 """Total weight of all topics that a document gets if a prior made one of its words impossible."""
 
@@ -283,14 +286,14 @@ class WordTotals(Protocol):
 
 
 class EStepResult(NamedTuple):
-    """Document weights and statistics of one shard after an E-step."""
+    """Parameters of the documents of one shard after an E-step, and their statistics."""
 
-    theta: Array
-    """Document weights that the statistics belong to: those passed in, repaired where a word was impossible."""
-    next_theta: Array
-    """Document weights after their M-step."""
-    stats: SufficientStatistics
-    """Sums over the documents of the shard."""
+    rows: Array
+    """Parameters that the statistics belong to: those passed in, repaired where a word was impossible."""
+    next_rows: Array
+    """Parameters after the M-step of the documents."""
+    stats: Any
+    """Sums over the documents of the shard (`core.statistics.Additive`)."""
 
 
 class Report(NamedTuple):
@@ -306,16 +309,6 @@ class Report(NamedTuple):
     def columns(self) -> dict[str, float]:
         """Return the columns of the history."""
         return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
-
-
-class EMStepResult(NamedTuple):
-    """Point (theta, phi), its report, and the next point. The corpus decides how factors are stored."""
-
-    theta: Any
-    phi: Any
-    next_theta: Any
-    next_phi: Any
-    report: Report
 
 
 def e_step(model: Model, shard: Shard, theta: Array, phi: Array, memory: Floats | None = None) -> EStepResult:
@@ -350,11 +343,29 @@ def m_step(model: Model, words: WordTotals, phi: Array, stats: SufficientStatist
     )
 
 
-def em_step(model: Model, shard: Shard, theta: Array, phi: Array) -> EMStepResult:
-    """Run one EM iteration at (theta, phi) on a shard that contains all documents."""
-    theta, next_theta, stats = e_step(model, shard, theta, phi)
-    next_phi, report = m_step(model, shard, phi, stats)
-    return EMStepResult(theta, phi, next_theta, next_phi, report)
+@dataclass(frozen=True)
+class EMStep:
+    """One iteration of EM, as a corpus runs it (`data.corpus.Step`). Rows are theta, shared parameters are (phi,)."""
+
+    model: Model
+
+    def prepare(self, shared: tuple[Array], n_threads: int) -> tuple[Array]:
+        return shared
+
+    def e_step(self, shard: Shard, rows: Array, shared: tuple[Array], memory: Floats | None = None) -> EStepResult:
+        return e_step(self.model, shard, rows, *shared, memory)
+
+    def m_step(
+        self, words: WordTotals, shared: tuple[Array], stats: SufficientStatistics
+    ) -> tuple[tuple[Array], Report]:
+        next_phi, report = m_step(self.model, words, *shared, stats)
+        return (next_phi,), report
+
+    def extrapolate_rows(self, extrapolate: Extrapolate, new: Array, old: Array, shard: Shard) -> Array:
+        return self.model.normalize_docs(extrapolate(new, old), shard)
+
+    def extrapolate_shared(self, extrapolate: Extrapolate, new: tuple[Array], old: tuple[Array]) -> tuple[Array]:
+        return (normalize_columns(extrapolate(*new, *old)),)
 
 
 def m_step_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> Array:
@@ -395,11 +406,26 @@ def m_step_words(model: Model, words: WordTotals, phi: Array, stats: SufficientS
     return next_phi, inner(_log_growth(next_phi, phi), words.word_totals)
 
 
-def background_sums(model: Model, shard: Shard, theta: Array, phi: Array) -> Floats:
-    """Return the expected number of tokens of each word that the background explains. Requires a background."""
-    A, B = model.operands(theta, phi)
-    word_sums = shard.word_sums(A, B)
-    return np.asarray(word_sums[:, model.n_topics] * B[:, model.n_topics])
+class TopicUse(NamedTuple):
+    """How the documents of a shard use the topics and the background."""
+
+    largest: Array
+    """Largest weight of each topic in a document, shape (width,)."""
+    background: Floats
+    """Expected number of tokens of each word that the background explains; empty without a background."""
+
+
+def topic_use(model: Model, shard: Shard, theta: Array, phi: Array) -> TopicUse:
+    """Return how the documents of a shard use the topics at (theta, phi), repaired as in the E-step."""
+    plain = replace(model, temperature=1.0)
+    if model._priors:
+        A, B = model.operands(theta, phi)
+        theta = restore_support(theta, np.flatnonzero(np.isneginf(shard.logs(A, B))), model.n_topics)
+    background = np.empty(0)
+    if model.background is not None:
+        A, B = plain.operands(theta, phi)
+        background = np.asarray(shard.word_sums(A, B)[:, model.n_topics] * B[:, model.n_topics])
+    return TopicUse(np.asarray(theta.max(axis=0, initial=0)), background)
 
 
 def restore_support(theta: Array, rows: Any, n_topics: int) -> Array:

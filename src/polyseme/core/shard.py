@@ -36,6 +36,11 @@ class Shard:
         """Data type of the counts and of the factors."""
         return self.counts.dtype
 
+    @property
+    def documents(self) -> float:
+        """Number of documents, weighted."""
+        return float(self.counts.n_docs if self.weights is None else self.weights.sum())
+
     @cached_property
     def totals(self) -> Floats:
         """n_d, the number of tokens of each document, without its weight."""

@@ -87,12 +87,13 @@ def merged(stats: Iterable[Stats]) -> Stats:
 class ReductionTree(Generic[Stats]):
     """The reduction tree for shards that arrive one after the other. It adds in place to the statistics it is given.
 
-    `spare` returns the buffer of word sums that were already added, because allocating new pages is slow.
+    `spare` returns the buffer of word sums that were already added, because allocating new pages is slow. `buffers` are
+    such buffers of an earlier tree; this tree takes from the list and returns to it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, buffers: list[Floats] | None = None) -> None:
         self._levels: list[tuple[Stats, int] | None] = []
-        self._spare: list[Floats] = []
+        self._spare: list[Floats] = [] if buffers is None else buffers
 
     def spare(self) -> Floats | None:
         """Return a buffer for the word sums of the next shard, or None if there is no free one."""
@@ -152,6 +153,10 @@ class RunningMean:
         """Return s of these words, each column divided by its sum over all words."""
         inverse = np.divide(self._scale, self.totals, out=np.zeros_like(self.totals), where=self.totals > 0)
         return take_rows(self._sums, words, inverse, n_threads=self._n_threads)
+
+    def values(self, words: Array) -> Array:
+        """Return s of these words."""
+        return take_rows(self._sums, words, np.full_like(self.totals, self._scale), n_threads=self._n_threads)
 
     def apply_scale(self) -> Array:
         """Apply the scale to the stored sums and return s (not a copy)."""

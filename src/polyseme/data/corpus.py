@@ -1,139 +1,349 @@
-"""The interface of a corpus, and a corpus in memory."""
+"""The interface of a corpus, the steps that a corpus runs, and a corpus in memory.
+
+A model whose documents are independent given shared parameters is written once, as a `Step`: an E-step of the documents
+of a shard, which returns sums, and an M-step of the shared parameters from these sums. A corpus runs the step on all of
+its shards: in memory, from files (`data.disk`) or on the workers of a cluster (`data.dask`).
+"""
 
 from __future__ import annotations
 
+import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
-from polyseme.core.model import EMStepResult, Model, background_sums, em_step
-from polyseme.core.shard import Shard, as_counts
-from polyseme.kernels import Array, Floats, normalize_columns, padded
+from polyseme.core.fitted import DocumentSums, FoldedDocuments, FoldIn
+from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
+from polyseme.core.shard import Shard, as_counts, row_batches
+from polyseme.io.tensors import bytes_of
+from polyseme.kernels import Array, Floats, padded
 
-Extrapolate = Callable[[Array, Array], Array]
-"""Function of a new and an old factor; see `solvers.ascent.Extrapolation`."""
+LOADED_NONZEROS = 1 << 26
+"""Most non-zeros of a corpus that is loaded into memory for a solver that needs all counts at once: 1 GB with their
+transpose. The limit is a property of the data, so that the choice of a solver does not depend on the machine."""
+
+T = TypeVar("T")
+Rows = Any
+"""One array per shard with a row for each document: an array, files or futures, as the corpus has them."""
+Shared = Any
+"""A tuple of arrays that all documents share, or a future of it."""
+Point = tuple[Rows, Shared]
+
+
+class Step(Protocol):
+    """One iteration of a model on a corpus. It is sent to the workers of a cluster, so it has no large arrays.
+
+    `prepared` is what `prepare` returns, computed once in an iteration. An E-step may overwrite rows that are writable.
+    """
+
+    def prepare(self, shared: Shared, n_threads: int) -> Any:
+        """Return what the E-steps and the M-step compute from the shared parameters, and these themselves."""
+
+    def e_step(self, shard: Shard, rows: Array, prepared: Any, memory: Floats | None = None) -> EStepResult:
+        """Run the E-step on one shard. `memory` is reused for the word sums of its statistics."""
+
+    def m_step(self, words: WordTotals, prepared: Any, stats: Any) -> tuple[Shared, Any]:
+        """Return the next shared parameters, and the report of the point that the statistics describe.
+
+        It may overwrite the statistics, and must not return their arrays, which the next iteration uses again.
+        """
+
+    def extrapolate_rows(self, extrapolate: Extrapolate, new: Array, old: Array, shard: Shard) -> Array:
+        """Return the rows of a shard that are extrapolated from an old and a new step."""
+
+    def extrapolate_shared(self, extrapolate: Extrapolate, new: Shared, old: Shared) -> Shared:
+        """Return the shared parameters that are extrapolated from an old and a new step."""
+
+
+class StepResult(NamedTuple):
+    """A point, its report, and the next point."""
+
+    rows: Rows
+    shared: Shared
+    next_rows: Rows
+    next_shared: Shared
+    report: Any
 
 
 class StreamState(NamedTuple):
     """State of an online solver that is passed from one shard to the next."""
 
-    joint: Array
-    """P(w, z), words x width; a step may overwrite it."""
-    seen: float
-    """Number of documents read so far."""
-    log_sum: float = 0.0
-    """sum x log P(w|d) of the documents read, each with the topics at that time."""
-    tokens: float = 0.0
+    arrays: dict[str, Array]
+    """Arrays, which a step may overwrite."""
+    numbers: dict[str, float]
 
 
 StreamStep = Callable[[int, Shard, StreamState], StreamState]
 """Function of the number of a shard, the shard, and the state after the previous shards."""
 
 
-def uniform_rows(model: Model, n_docs: int, dtype: np.dtype[Any]) -> Array:
+def uniform_rows(model: Model, shard: Shard) -> Array:
     """Return theta (documents x width) with equal weights of all topics."""
     K = model.n_topics
-    return padded(np.full((n_docs, K), 1.0 / K, dtype=dtype), dtype, model.n_columns)
+    return padded(np.full((shard.n_docs, K), 1.0 / K, dtype=shard.dtype), shard.dtype, model.n_columns)
 
 
 class Corpus(Protocol):
-    """Counts in memory, in files or on a cluster.
+    """Counts in memory, in files or on a cluster, as a sequence of shards."""
 
-    theta and phi are opaque to solvers: arrays, files or futures, as the corpus returns them.
-    """
-
-    @property
-    def in_memory(self) -> bool:
-        """Return whether the counts and the factors are arrays of this process."""
+    in_memory: ClassVar[bool]
+    """Whether the corpus is one shard of this process, a `MemoryCorpus`."""
 
     @property
     def n_docs(self) -> int: ...
     @property
     def n_words(self) -> int: ...
     @property
+    def n_nonzeros(self) -> int: ...
+    @property
     def dtype(self) -> np.dtype[Any]: ...
     @property
     def n_threads(self) -> int: ...
     @property
+    def documents(self) -> float:
+        """Number of documents, weighted."""
+
+    @property
     def tokens(self) -> float: ...
+    @property
+    def totals(self) -> Floats: ...
     @property
     def word_totals(self) -> Floats: ...
     @property
     def unigram(self) -> Floats: ...
+    @property
+    def doc_weights(self) -> Floats:
+        """P(d) of all documents."""
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the counts, which identifies the data of a fit in a checkpoint."""
+
+    @property
+    def kept(self) -> Array | None:
+        """Return the documents that a fit uses, those with a positive weight; None: all."""
+
+    @property
+    def all_documents(self) -> Self:
+        """Return the corpus of all documents, also those of weight zero, which are folded in after the fit."""
+
+    @property
+    def fit_folder(self) -> Path | None:
+        """Return the folder where the states of fits are stored by default; None: nowhere."""
+
+    def rows(self, function: Callable[..., Array], shared: tuple[Array, ...] = ()) -> Rows:
+        """Return the rows function(shard, *shared) of every shard."""
+
+    def split(self, array: Array) -> Rows:
+        """Return the rows of an array that has one row for each document."""
+
+    def share(self, arrays: tuple[Array, ...]) -> Shared:
+        """Return arrays in the form that `run` takes."""
+
+    def gather(self, shared: Shared) -> tuple[Array, ...]:
+        """Return shared parameters as arrays of this process."""
+
+    def run(self, step: Step, rows: Rows, shared: Shared) -> StepResult:
+        """Run a step at a point: the E-step of every shard, the sum of the statistics in a fixed order, the M-step."""
+
+    def combine(self, step: Step, extrapolate: Extrapolate, new: Point, old: Point) -> Point:
+        """Return the point that is extrapolated from an old and a new step."""
+
+    def map(self, function: Callable[..., T], rows: Rows = None, shared: tuple[Array, ...] = ()) -> list[T]:
+        """Return function(shard, rows, *shared) of every shard, with rows=None if there are none."""
+
+    def total(self, function: Callable[..., Any], rows: Rows = None, shared: tuple[Array, ...] = ()) -> Any:
+        """Return the sum of the statistics function(shard, rows, *shared) of all shards."""
 
     def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         """Run state = step(number, shard, state) for each shard, in random order. Return the last state."""
 
-    def uniform(self, model: Model) -> Any:
-        """Return theta with equal weights of all topics."""
+    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments:
+        """Fold in the documents. `arrays` are (P(w|z), *inference.arrays)."""
 
-    def rows(self, function: Callable[[Shard], Array]) -> Any:
-        """Return theta from a function that computes the rows of a shard."""
+    def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:
+        """Return the counts in memory, and whether these are all documents.
 
-    def em_step(self, model: Model, theta: Any, phi: Any) -> EMStepResult:
-        """Run an iteration of EM at (theta, phi)."""
+        With `rng`, a corpus of more than `most` non-zeros (None: `LOADED_NONZEROS`) is sampled: random documents with
+        at most as many.
+        """
 
-    def extrapolate(
-        self, model: Model, extrapolate: Extrapolate, step: tuple[Any, Any], last: tuple[Any, Any]
-    ) -> tuple[Any, Any]:
-        """Return the normalized point that is extrapolated from the last step and this one."""
+    def with_work_folder(self, work: Path) -> Self:
+        """Return the corpus with a folder for files of a fit; a corpus in memory needs none."""
 
-    def topics(self, phi: Any) -> Array:
-        """Return phi as an array, words x width."""
+    def save_rows(self, rows: Rows) -> Any:
+        """Return rows as an array, or as a folder of files (`data.disk.Generation`), for a checkpoint."""
 
-    def column_max(self, theta: Any) -> Array:
-        """Return the maximum of each column of theta."""
+    def restore_rows(self, saved: Any) -> Rows:
+        """Return rows from an array or from the path of a folder. Raise ValueError if they have another form."""
 
-    def background_sums(self, model: Model, theta: Any, phi: Any) -> Floats:
-        """Return the expected number of tokens of each word that come from the background."""
+    def release(self) -> None:
+        """Free memory that only a fit needs."""
+
+
+class StoredCorpus(ABC):
+    """Base class of what estimators take in place of an array: a corpus in files."""
+
+    shape: tuple[int, int]
+    dtype: Any
+    vocabulary: list[str] | None
+    """The word of each column; None if the words are not known."""
+
+    @abstractmethod
+    def session(self, dtype: np.dtype[Any], n_threads: int) -> AbstractContextManager[Any]:
+        """Return a context manager that locks the files and yields the corpus of a fit.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+            Type of the factors.
+        n_threads : int
+            Number of threads of the kernels.
+
+        Returns
+        -------
+        context manager
+            Yields the corpus.
+        """
+
+
+def is_stored(X: Any) -> bool:
+    """Return whether X is a corpus in files."""
+    return isinstance(X, StoredCorpus)
 
 
 class MemoryCorpus(Shard):
-    """A corpus in the memory of this process: a single shard."""
+    """A corpus in the memory of this process: a single shard.
+
+    A fit uses the documents of positive weight only; `all_documents` of a corpus from `MemoryCorpus.of` has the others
+    too.
+    """
 
     in_memory: ClassVar[bool] = True
+    fit_folder: ClassVar[None] = None
+    kept: Array | None = None
+    _whole: MemoryCorpus | None = None
+
+    @classmethod
+    def of(cls, X: Any, dtype: np.dtype[Any], weights: Floats | None, n_threads: int) -> MemoryCorpus:
+        """Return the corpus of the documents with a positive weight."""
+        whole = cls(as_counts(X, dtype), weights, n_threads)
+        if weights is None or (weights > 0).all():
+            return whole
+        kept = np.flatnonzero(weights)
+        corpus = cls(as_counts(X[kept], dtype), weights[kept], n_threads)
+        corpus.kept, corpus._whole = kept, whole
+        return corpus
+
+    @property
+    def all_documents(self) -> MemoryCorpus:
+        return self if self._whole is None else self._whole
+
+    @property
+    def n_nonzeros(self) -> int:
+        return self.by_doc.values.size
+
+    @property
+    def doc_weights(self) -> Floats:
+        return self.weighted_totals / self.tokens
+
+    @property
+    def digest(self) -> str:
+        counts, digest = self.by_doc, hashlib.sha256(f"{self.counts.n_words}".encode())
+        # The type of the indices does not change the data.
+        for array in (counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.values, self.weights):
+            if array is not None:
+                digest.update(bytes_of(array))
+        return digest.hexdigest()
+
+    def rows(self, function: Callable[..., Array], shared: tuple[Array, ...] = ()) -> Array:
+        return function(self, *shared)
+
+    def split(self, array: Array) -> Array:
+        return array
+
+    def share(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        return arrays
+
+    def gather(self, shared: tuple[Array, ...]) -> tuple[Array, ...]:
+        return shared
+
+    def run(self, step: Step, rows: Array, shared: tuple[Array, ...]) -> StepResult:
+        prepared = step.prepare(shared, self.n_threads)
+        result = step.e_step(self, rows, prepared)
+        next_shared, report = step.m_step(self, prepared, result.stats)
+        return StepResult(result.rows, shared, result.next_rows, next_shared, report)
+
+    def combine(self, step: Step, extrapolate: Extrapolate, new: Point, old: Point) -> Point:
+        rows = step.extrapolate_rows(extrapolate, new[0], old[0], self)
+        return rows, step.extrapolate_shared(extrapolate, new[1], old[1])
+
+    def map(self, function: Callable[..., T], rows: Array | None = None, shared: tuple[Array, ...] = ()) -> list[T]:
+        return [function(self, rows, *shared)]
+
+    def total(self, function: Callable[..., Any], rows: Array | None = None, shared: tuple[Array, ...] = ()) -> Any:
+        return function(self, rows, *shared)
 
     def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         return step(0, self, state)
 
-    def uniform(self, model: Model) -> Array:
-        return uniform_rows(model, self.n_docs, self.dtype)
+    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments:
+        """Fold in the documents; those of a dense array a block of rows at a time, which becomes CSR."""
+        parts, blocks, sums, start = [], [], None, 0
+        for counts in row_batches(self.counts.matrix(), self.dtype):
+            rows = slice(start, start + counts.n_docs)
+            weights = None if self.weights is None else self.weights[rows]
+            part, added = job(counts, weights, self.weighted_totals[rows], arrays, self.n_threads)
+            sums = _added(sums, added)
+            parts.append(part._replace(rows={}, unknown=start + part.unknown))
+            blocks.append(part.rows)
+            start = rows.stop
+        found = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        if job.training:
+            for part in parts:
+                found["doc_topic"][part.unknown] = FoldedDocuments.topic_weights(parts)
+        return FoldedDocuments(parts, sums, found)
 
-    def rows(self, function: Callable[[Shard], Array]) -> Array:
-        return function(self)
+    def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:
+        most = LOADED_NONZEROS if most is None else most
+        if rng is None or self.n_nonzeros <= most:
+            return self, True
+        rows = sampled_documents(np.diff(self.by_doc.indptr), rng, most)
+        weights = None if self.weights is None else self.weights[rows]
+        return MemoryCorpus(self.by_doc.take(rows), weights, self.n_threads), False
 
-    def em_step(self, model: Model, theta: Array, phi: Array) -> EMStepResult:
-        """Run an iteration of EM at (theta, phi)."""
-        return em_step(model, self, theta, phi)
+    def with_work_folder(self, work: Path) -> MemoryCorpus:
+        return self
 
-    def extrapolate(
-        self, model: Model, extrapolate: Extrapolate, step: tuple[Array, Array], last: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
-        """Return the normalized point (theta, phi) that is extrapolated from the last step and this one."""
-        theta = model.normalize_docs(extrapolate(step[0], last[0]), self)
-        return theta, normalize_columns(extrapolate(step[1], last[1]))
+    def save_rows(self, rows: Array) -> Array:
+        return rows
 
-    def background_sums(self, model: Model, theta: Array, phi: Array) -> Floats:
-        return background_sums(model, self, theta, phi)
-
-    def topics(self, phi: Array) -> Array:
-        return phi
-
-    def column_max(self, theta: Array) -> Array:
-        """Return the maximum of each column of theta."""
-        return np.asarray(theta.max(axis=0))
+    def restore_rows(self, saved: Array) -> Array:
+        shape = saved.shape[:1] if saved.ndim == 2 else None
+        if shape != (self.n_docs,) or saved.dtype != self.dtype or not np.isfinite(saved).all():
+            raise ValueError("its rows do not belong to these documents")
+        return saved
 
 
-def training_corpora(
-    X: Any, dtype: np.dtype[Any], weights: Floats | None, n_threads: int
-) -> tuple[MemoryCorpus, MemoryCorpus, Array | None]:
-    """Return the corpus of all documents, that of the documents with a positive weight, and the rows of these.
+def sampled_documents(nonzeros: Array, rng: np.random.Generator, most: int) -> Array:
+    """Return random documents, in their order, with at most `most` non-zeros together; at least one document."""
+    order = rng.permutation(nonzeros.size)
+    fits = np.cumsum(nonzeros[order], dtype=np.int64) <= most
+    fits[0] = True
+    return np.sort(order[fits])
 
-    If all weights are positive, both corpora are the same object and the rows are None.
-    """
-    whole = MemoryCorpus(as_counts(X, dtype), weights, n_threads)
-    if weights is None or (weights > 0).all():
-        return whole, whole, None
-    rows = np.flatnonzero(weights)
-    return whole, MemoryCorpus(as_counts(X[rows], dtype), weights[rows], n_threads), rows
+
+def _added(sums: DocumentSums | None, added: DocumentSums | None) -> DocumentSums | None:
+    if sums is None or added is None:
+        return added
+    return sums.merge_into(sums.word_sums, added)
+
+
+def stacked(matrices: list[Any], dtype: np.dtype[Any], n_threads: int) -> MemoryCorpus:
+    """Return the corpus of several matrices of counts, one below the other."""
+    return MemoryCorpus(as_counts(sp.csr_array(sp.vstack(matrices, format="csr")), dtype), None, n_threads)

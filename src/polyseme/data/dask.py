@@ -1,4 +1,4 @@
-"""A corpus on disk whose shards are processed by the workers of a Dask cluster, and shards from Dask collections.
+"""A corpus on disk whose shards are processed by the workers of a Dask cluster.
 
 Every step is a pure task with its own key: the E-step of each shard, the nodes of the fixed tree that adds up the
 statistics, and the M-step. If a worker is lost, its results are computed again on another worker, with the same bits.
@@ -12,36 +12,38 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from polyseme.core.model import EMStepResult, Model, Report, background_sums, e_step, m_step
-from polyseme.core.shard import Shard, sparse_counts
-from polyseme.core.statistics import FAN_IN, SufficientStatistics, merged
-from polyseme.data.corpus import Extrapolate, StreamState, StreamStep, uniform_rows
-from polyseme.data.disk import DiskCorpus, Generation, ShardFolder, read_rows, write_rows
-from polyseme.data.shard_files import (
-    MANIFEST,
-    Entry,
-    Manifest,
-    MappedShard,
-    open_shard,
-    write_shard,
+from polyseme.core.fitted import FoldedPart, FoldIn
+from polyseme.core.model import Extrapolate
+from polyseme.core.statistics import FAN_IN, merged
+from polyseme.data.corpus import Point, Step, StepResult, StreamState, StreamStep
+from polyseme.data.disk import (
+    DiskCorpus,
+    Generation,
+    RowsFile,
+    ShardedCorpus,
+    fold_shard,
+    read_rows,
+    write_rows,
 )
-from polyseme.data.shard_writer import checked_counts, complete, dtype_of
+from polyseme.data.shard_files import Entry, MappedShard, open_shard, read_checked
 from polyseme.errors import InputError, MissingExtraError, ShardError
-from polyseme.io.files import only_writer, write_atomically
+from polyseme.io.files import write_atomically
 from polyseme.io.tensors import bytes_of, map_npy, npy_header
-from polyseme.kernels import Array, Floats, normalize_columns
+from polyseme.kernels import Array, Floats
 
+T = TypeVar("T")
 WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": 0, "MALLOC_TRIM_THRESHOLD_": 1 << 46, "MALLOC_ARENA_MAX": 1}
 """Settings of the C library on Linux that keep freed memory in the process. A worker allocates arrays of the same sizes
 again and again, and on a virtual machine the first access to new memory can take as long as the E-step."""
@@ -58,14 +60,39 @@ _SETTINGS = {
 }
 
 
+def is_own_cluster(cluster: Any) -> bool:
+    """Return whether `connected` starts worker processes of this machine for this value."""
+    return isinstance(cluster, int) or (isinstance(cluster, str) and cluster == "local")
+
+
 @contextmanager
 def connected(cluster: Any) -> Iterator[Any]:
-    """Yield a client of a cluster as in `open_shards`; a client or cluster that is created here ends with the block."""
+    """Yield a client of a cluster as in `open_shards`; a client or cluster that is created here ends with the block.
+
+    Raises ShardError if the block loses the scheduler.
+    """
     try:
         import distributed as library
     except ImportError:
         raise MissingExtraError("A fit on a cluster", "dask") from None
     distributed: Any = library  # distributed has no type annotations
+    with _client(distributed, cluster) as client:
+        address = client.scheduler.address
+        try:
+            yield client
+        except (CancelledError, OSError) as error:
+            # A new connection to a lost scheduler ends with a plain OSError, as a write to a full disk does.
+            if client.status == "running" and not isinstance(error, CancelledError | distributed.comm.CommClosedError):
+                raise
+            raise ShardError(
+                f"The connection to the Dask scheduler {address} was lost: repeat the call with a running cluster; "
+                "a fit continues from its last stored state."
+            ) from error
+
+
+@contextmanager
+def _client(distributed: Any, cluster: Any) -> Iterator[Any]:
+    """Yield a client of a cluster."""
     if isinstance(cluster, distributed.Client):
         yield cluster
         return
@@ -74,7 +101,7 @@ def connected(cluster: Any) -> Iterator[Any]:
             "cluster must be 'local', a number of worker processes, the address of a scheduler or a client, "
             f"got {cluster!r}."
         )
-    if cluster == "local" or isinstance(cluster, int):
+    if is_own_cluster(cluster):
         n_workers = None if cluster == "local" else cluster
         with _local_cluster(distributed, n_workers) as local, distributed.Client(local) as client:
             yield client
@@ -134,26 +161,50 @@ def _local_cluster(distributed: Any, n_workers: int | None) -> Iterator[Any]:
 
 
 _MAX_GENERATIONS = 6
+_MAX_SHARED = 16
+"""Tuples of shared parameters whose files are kept; a fit uses at most four at a time."""
 _RETRIES = 100
 _MAX_OPEN_SHARDS = 64
 _CHAIN_LENGTH = 32
+_LINEAGE = 10
+"""Steps after which rows and shared parameters are written to files and read back, so that the graph does not grow."""
 
 
 class ClusterShards(DiskCorpus):
     """A corpus on disk for the workers of a cluster; returned by `open_shards(folder, cluster=...)`."""
 
-    def __init__(self, folder: str | PathLike[str], cluster: Any, *, checkpoint_every: int = 5) -> None:
-        super().__init__(Path(folder).resolve(), checkpoint_every=checkpoint_every)
+    def __init__(self, folder: str | PathLike[str], cluster: Any) -> None:
+        super().__init__(Path(folder).resolve())
         self._cluster = cluster
-        self._client: Any = None
-
-    def corpus(self, dtype: np.dtype[Any], n_threads: int) -> DaskSource:
-        return DaskSource(self, dtype, n_threads, client=self._client)
 
     @contextmanager
-    def only_writer(self) -> Iterator[None]:
-        with super().only_writer(), connected(self._cluster) as self._client:
-            yield
+    def session(self, dtype: np.dtype[Any], n_threads: int) -> Iterator[Any]:
+        with self._work_folder() as work, connected(self._cluster) as client:
+            threads = kernel_threads(client, len(self.manifest.shards), here=is_own_cluster(self._cluster))
+            yield DaskShards(self, dtype, n_threads, work, client=client, threads=threads, shared_folder=work)
+
+
+class KernelThreads(NamedTuple):
+    """Threads of the kernels in a task. Results do not depend on them."""
+
+    per_shard: int = 1
+    """In the tasks of a shard, of which many run at once."""
+    alone: int = 1
+    """In the M-step, for which all other tasks wait."""
+
+
+def kernel_threads(client: Any, n_shards: int, *, here: bool) -> KernelThreads:
+    """Return the threads that leave no core idle: more than one per shard if there are fewer shards than workers.
+
+    here : whether all workers are on this machine and have one thread each.
+    """
+    threads = list(client.nthreads().values())
+    if not threads:
+        return KernelThreads()
+    if here:
+        return KernelThreads(max(1, len(threads) // n_shards), len(threads))
+    tasks_per_worker = -(-n_shards // len(threads))
+    return KernelThreads(max(1, min(threads) // tasks_per_worker), min(threads))
 
 
 class ShardRef(NamedTuple):
@@ -163,51 +214,45 @@ class ShardRef(NamedTuple):
     entry: Entry
     n_words: int
     dtype: str
+    n_threads: int
 
 
 @dataclass(eq=False)
 class FutureRows:
-    """theta as one future per shard, and the files that they were read from, if any."""
+    """Rows as one future per shard, and the files that they were read from, if any."""
 
     futures: list[Any]
     generation: Generation | None = None
 
-    @property
-    def folder(self) -> Path:
-        assert self.generation is not None
-        return self.generation.folder
-
-    def keep(self) -> None:
-        assert self.generation is not None
-        self.generation.keep()
-
-    def remove_when_unused(self) -> None:
-        assert self.generation is not None
-        self.generation.remove_when_unused()
-
 
 @dataclass(eq=False)
-class FutureWords:
-    """phi as a future."""
+class FutureShared:
+    """Shared parameters as a future of a tuple of arrays."""
 
     future: Any
+    n_arrays: int
 
 
 @dataclass
-class DaskSource(ShardFolder):
+class DaskShards(ShardedCorpus):
     """A corpus on disk whose shards are processed by Dask workers. The bits do not depend on the worker."""
 
     client: Any = None
+    threads: KernelThreads = field(default_factory=KernelThreads)
+    shared_folder: Path | None = None
+    """Folder for files of shared parameters, which ends with the fit; a checkpoint may keep `work`. None: `work`."""
     _token: str = field(init=False, default_factory=lambda: uuid.uuid4().hex[:8])
     _tasks: int = field(init=False, default=0)
-    _em_steps: int = field(init=False, default=0)
+    _steps: int = field(init=False, default=0)
     _recent: deque[Generation] = field(init=False, default_factory=lambda: deque(maxlen=_MAX_GENERATIONS))
+    _shared_files: deque[list[Path]] = field(init=False, default_factory=deque)
 
     # tasks
 
     def _ref(self, number: int) -> ShardRef:
         manifest = self.shards.manifest
-        return ShardRef(self.shards.folder, manifest.shards[number], manifest.words, self.dtype.name)
+        entry, threads = manifest.shards[number], self.threads.per_shard
+        return ShardRef(self.shards.folder, entry, manifest.words, self.dtype.name, threads)
 
     def _submit(self, function: Callable[..., Any], *arguments: Any, **place: Any) -> Any:
         """Submit a task with its own key."""
@@ -231,13 +276,15 @@ class DaskSource(ShardFolder):
             tasks.append(self._submit(function, self._ref(i), *own, **place))
         return tasks
 
-    def _reduce(self, stats: list[Any]) -> Any:
-        """Submit the tree of sums and return its root. A node runs on the worker of its first shard."""
-        level = list(zip(stats, self._preferred_workers(), strict=True))
-        while len(level) > 1:
+    def _reduce(self, pairs: list[Any]) -> Any:
+        """Submit the tree of sums of the second items of pairs. A node runs on the worker of its first shard."""
+        level, add = list(zip(pairs, self._preferred_workers(), strict=True)), _sum_of_pairs
+        while True:
             nodes = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
-            level = [(self._submit(_sum, *(child for child, _ in node), **node[0][1]), node[0][1]) for node in nodes]
-        return level[0][0]
+            level = [(self._submit(add, *(child for child, _ in node), **node[0][1]), node[0][1]) for node in nodes]
+            add = _sum
+            if len(level) == 1:
+                return level[0][0]
 
     def _results(self, futures: list[Any]) -> list[Any]:
         """Return the results of futures; tasks whose workers died are repeated."""
@@ -258,104 +305,133 @@ class DaskSource(ShardFolder):
 
     # methods of Corpus
 
-    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        return self._results(self._per_shard(_call, function, list(range(self.n_shards)), arguments))
+    def map(self, function: Callable[..., T], rows: FutureRows | None = None, shared: Any = ()) -> list[T]:
+        return self._results(self._calls(function, rows, shared))
 
-    def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum as `DiskSource.total`; the workers add, so the client receives one sum."""
-        stats = self._per_shard(_call, function, list(range(self.n_shards)), arguments)
-        (found,) = self._results([self._reduce(stats)])
+    def total(self, function: Callable[..., Any], rows: FutureRows | None = None, shared: Any = ()) -> Any:
+        """Return the sum of the statistics; the workers add, so the client receives one sum."""
+        pairs = [self._submit(_pair, task) for task in self._calls(function, rows, shared)]
+        (found,) = self._results([self._reduce(pairs)])
         return found
+
+    def _calls(self, function: Callable[..., Any], rows: FutureRows | None, shared: tuple[Array, ...]) -> list[Any]:
+        futures = [None] * self.n_shards if rows is None else rows.futures
+        arrays = self.share(shared).future if shared else ()
+        return self._per_shard(_call, function, futures, arrays)
 
     def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         """Run a chain of tasks. The client receives the state every few tasks, so a lost worker repeats only these."""
         order = rng.permutation(self.n_shards).tolist()
         for start in range(0, len(order), _CHAIN_LENGTH):
-            task = self._submit(_with_topics, self.resident(state.joint).future, state._replace(joint=np.empty(0)))
+            names = tuple(state.arrays)
+            arrays = self.share(tuple(state.arrays.values()))
+            task = self._submit(_first_state, names, arrays.future, state.numbers)
             for number in order[start : start + _CHAIN_LENGTH]:
                 task = self._submit(_next_state, self._ref(number), step, number, task)
             (state,) = self._results([task])
         return state
 
-    def uniform(self, model: Model) -> FutureRows:
-        return FutureRows(self._per_shard(_uniform, model))
+    def rows(self, function: Callable[..., Array], shared: tuple[Array, ...] = ()) -> FutureRows:
+        return FutureRows(self._per_shard(_computed, function, self.share(shared).future if shared else ()))
 
-    def rows(self, function: Callable[[Shard], Array]) -> FutureRows:
-        return FutureRows(self._per_shard(_computed, function))
+    def split(self, array: Array) -> FutureRows:
+        """Return the rows of an array, which the workers read from files."""
+        generation = self.new_generation()
+        for number, first in enumerate(self.first_documents):
+            generation.write(number, array[first : first + self.shards.manifest.shards[number].documents])
+        return self._read(generation)
 
-    def em_step(self, model: Model, theta: FutureRows, phi: FutureWords) -> EMStepResult:
-        if self._em_steps and self._em_steps % self.shards.checkpoint_every == 0:
-            self._restart_lineage(phi, theta)
-        self._em_steps += 1
-        results = self._per_shard(_e_step, model, theta.futures, phi.future)
-        next_theta = [self._submit(_first, pair) for pair in results]
-        stats = self._reduce([self._submit(_second, pair) for pair in results])
-        del results
-        done = self._submit(_m_step, model, self.shards.folder, self.n_words, phi.future, stats)
-        next_phi, report = self._submit(_first, done), self._submit(_second, done)
+    def share(self, arrays: tuple[Array, ...]) -> FutureShared:
+        """Return arrays as a future that reads files, which every worker can read again."""
+        paths = self._new_files(len(arrays))
+        _write_arrays(paths, arrays)
+        return FutureShared(self._submit(_read_arrays, paths), len(arrays))
+
+    def _new_files(self, number: int) -> list[Path]:
+        """Return the names of files for shared parameters, and remove old files, which no future reads any more."""
+        folder = self.work if self.shared_folder is None else self.shared_folder
+        paths = [folder / f"shared-{uuid.uuid4().hex[:8]}.npy" for _ in range(number)]
+        self._shared_files.append(paths)
+        while len(self._shared_files) > _MAX_SHARED:
+            for path in self._shared_files.popleft():
+                path.unlink(missing_ok=True)
+        return paths
+
+    def gather(self, shared: FutureShared) -> tuple[Array, ...]:
+        (found,) = self._results([shared.future])
+        return tuple(found)
+
+    def run(self, step: Step, rows: FutureRows, shared: FutureShared) -> StepResult:
+        if self._steps and self._steps % _LINEAGE == 0:
+            self._restart_lineage((rows, shared))
+        self._steps += 1
+        places = self._preferred_workers()
+        pairs = self._per_shard(_e_step, step, rows.futures, shared.future)
+        next_rows = [self._submit(_first, pair, **place) for pair, place in zip(pairs, places, strict=True)]
+        stats = self._reduce(pairs)
+        del pairs
+        entry = self.shards.manifest.word_totals
+        assert entry is not None  # a complete manifest has it
+        words = _WordTotals(self.shards.folder, entry, self.threads.alone)
+        done = self._submit(_m_step, step, words, shared.future, stats, **places[0])
+        next_shared, report = (self._submit(part, done, **places[0]) for part in (_first, _second))
         del stats, done
         (found,) = self._results([report])
-        return EMStepResult(theta, phi, FutureRows(next_theta), FutureWords(next_phi), found)
+        return StepResult(rows, shared, FutureRows(next_rows), FutureShared(next_shared, shared.n_arrays), found)
 
-    def extrapolate(
-        self,
-        model: Model,
-        extrapolate: Extrapolate,
-        step: tuple[Any, Any],
-        last: tuple[Any, Any],
-    ) -> tuple[FutureRows, FutureWords]:
-        if self._em_steps % self.shards.checkpoint_every == 0:
-            for theta, phi in {id(pair[0]): pair for pair in (step, last)}.values():
-                self._restart_lineage(phi, theta)
-        theta = FutureRows(self._per_shard(_extrapolate_rows, model, extrapolate, step[0].futures, last[0].futures))
-        return theta, FutureWords(self._submit(_extrapolate_words, extrapolate, step[1].future, last[1].future))
-
-    def resident(self, phi: Array) -> FutureWords:
-        """Return phi as a future that reads a file, which every worker can read again."""
-        assert self.work is not None
-        path = self.work / f"phi-{uuid.uuid4().hex[:8]}.npy"
-        write_atomically(path, [npy_header(phi), bytes_of(phi)])
-        return FutureWords(self._submit(_words_from, path))
-
-    def topics(self, phi: Any) -> Array:
-        if not isinstance(phi, FutureWords):
-            return np.asarray(phi)
-        return np.asarray(self._results([phi.future])[0])
-
-    def column_max(self, theta: FutureRows) -> Array:
-        return np.asarray(np.max(self._results(self._per_shard(_column_max, theta.futures)), axis=0))
-
-    def background_sums(self, model: Model, theta: FutureRows, phi: FutureWords) -> Floats:
-        jobs = self._per_shard(_background, model, theta.futures, phi.future)
-        return np.asarray(np.sum(self._results(jobs), axis=0))
+    def combine(self, step: Step, extrapolate: Extrapolate, new: Point, old: Point) -> Point:
+        if self._steps % _LINEAGE == 0:
+            for point in {id(pair[0]): pair for pair in (new, old)}.values():
+                self._restart_lineage(point)
+        rows = self._per_shard(_extrapolate_rows, step, extrapolate, new[0].futures, old[0].futures)
+        place = self._preferred_workers()[0]
+        shared = self._submit(_extrapolate_shared, step, extrapolate, new[1].future, old[1].future, **place)
+        return FutureRows(rows), FutureShared(shared, new[1].n_arrays)
 
     # files
 
-    def saved(self, theta: FutureRows) -> Generation:
-        if theta.generation is None:
-            theta.generation = self._written(theta)
-        return theta.generation
-
-    def restored(self, folder: Path) -> FutureRows:
-        return self._read(Generation(folder, kept=True))
-
-    def _written(self, theta: FutureRows) -> Generation:
-        generation = self.new_generation()
-        jobs = self._per_shard(_write_rows, [generation.path(i) for i in range(self.n_shards)], theta.futures)
-        self._results(jobs)
+    def save_rows(self, rows: FutureRows) -> Generation:
+        """Return rows as files that are flushed to disk."""
+        generation = self._written(rows)
+        generation.flush()
         return generation
+
+    def restore_rows(self, saved: Path) -> FutureRows:
+        return self._read(Generation(saved, kept=True))
+
+    def _written(self, rows: FutureRows) -> Generation:
+        """Return rows as files, which the workers write unless they exist."""
+        if rows.generation is None:
+            generation = self.new_generation()
+            self._results(
+                self._per_shard(_write_rows, [generation.path(i) for i in range(self.n_shards)], rows.futures)
+            )
+            rows.generation = generation
+        return rows.generation
 
     def _read(self, generation: Generation) -> FutureRows:
         self._recent.append(generation)
         paths = [generation.path(i) for i in range(self.n_shards)]
         return FutureRows(self._per_shard(_rows_from, paths), generation)
 
-    def _restart_lineage(self, phi: FutureWords, theta: FutureRows) -> None:
-        """Replace the futures of both by futures that read files, so that the scheduler forgets the earlier tasks."""
-        if theta.generation is None:
-            theta.generation = self._written(theta)
-        theta.futures = self._read(theta.generation).futures
-        phi.future = self.resident(self.topics(phi)).future
+    def _restart_lineage(self, point: Point) -> None:
+        """Replace the futures of a point by futures that read files, so that the scheduler forgets earlier tasks."""
+        rows, shared = point
+        rows.futures = self._read(self._written(rows)).futures
+        paths = self._new_files(shared.n_arrays)
+        self._results([self._submit(_write_arrays, paths, shared.future)])
+        shared.future = self._submit(_read_arrays, paths)
+
+    def _fold_shards(
+        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...]
+    ) -> tuple[list[FoldedPart], Any]:
+        shared = self.share(arrays)
+        pairs = self._per_shard(_fold_shard, job, tuple(files), list(self.first_documents), shared.future)
+        parts = [self._submit(_first, pair) for pair in pairs]
+        sums = [self._reduce(pairs)] if job.training else []
+        del pairs
+        found = self._results([*parts, *sums])
+        return found[: len(parts)], found[-1] if job.training else None
 
 
 # tasks of the workers
@@ -363,39 +439,65 @@ class DaskSource(ShardFolder):
 
 @lru_cache(maxsize=_MAX_OPEN_SHARDS)
 def _shard(ref: ShardRef) -> MappedShard:
-    return open_shard(ref.folder, ref.entry, ref.n_words, np.dtype(ref.dtype), 1)
+    return open_shard(ref.folder, ref.entry, ref.n_words, np.dtype(ref.dtype), ref.n_threads)
 
 
 class _WordTotals(NamedTuple):
     """The part of a corpus that the M-step uses."""
 
-    word_totals: Floats
+    folder: Path
+    entry: Entry
     n_threads: int
 
-
-def _call(ref: ShardRef, function: Callable[..., Any], number: int, arguments: tuple[Any, ...]) -> Any:
-    return function(number, _shard(ref), *arguments)
-
-
-def _uniform(ref: ShardRef, model: Model) -> Array:
-    return uniform_rows(model, ref.entry.documents, np.dtype(ref.dtype))
+    @property
+    def word_totals(self) -> Floats:
+        return _read_word_totals(self.folder, self.entry)
 
 
-def _computed(ref: ShardRef, function: Callable[[Shard], Array]) -> Array:
-    return function(_shard(ref))
+@lru_cache(maxsize=1)
+def _read_word_totals(folder: Path, entry: Entry) -> Floats:
+    read_checked(folder, entry)
+    return map_npy(folder / entry.name)
 
 
-def _e_step(ref: ShardRef, model: Model, theta: Array, phi: Array) -> tuple[Array, SufficientStatistics]:
-    result = e_step(model, _shard(ref), theta, phi)
-    return result.next_theta, result.stats
+def _read_only(array: Array) -> Array:
+    """Return a view that a task cannot overwrite, because other tasks may use the array too."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
-def _with_topics(joint: Array, state: StreamState) -> StreamState:
-    return state._replace(joint=joint)
+def _call(ref: ShardRef, function: Callable[..., Any], rows: Array | None, shared: tuple[Array, ...]) -> Any:
+    return function(_shard(ref), None if rows is None else _read_only(rows), *shared)
+
+
+def _computed(ref: ShardRef, function: Callable[..., Array], shared: tuple[Array, ...]) -> Array:
+    return function(_shard(ref), *shared)
+
+
+def _e_step(ref: ShardRef, step: Step, rows: Array, shared: tuple[Array, ...]) -> tuple[Array, Any]:
+    shard = _shard(ref)
+    result = step.e_step(shard, _read_only(rows), step.prepare(shared, shard.n_threads))
+    return result.next_rows, result.stats
+
+
+def _m_step(step: Step, words: _WordTotals, shared: tuple[Array, ...], stats: Any) -> tuple[Any, Any]:
+    return step.m_step(words, step.prepare(shared, words.n_threads), stats)
+
+
+def _fold_shard(
+    ref: ShardRef, job: FoldIn, files: tuple[RowsFile, ...], first: int, arrays: tuple[Array, ...]
+) -> tuple[FoldedPart, Any]:
+    return fold_shard(job, list(files), first, _shard(ref), arrays)
+
+
+def _first_state(names: tuple[str, ...], arrays: tuple[Array, ...], numbers: dict[str, float]) -> StreamState:
+    return StreamState(dict(zip(names, arrays, strict=True)), numbers)
 
 
 def _next_state(ref: ShardRef, step: StreamStep, number: int, state: StreamState) -> StreamState:
-    return step(number, _shard(ref), state._replace(joint=state.joint.copy()))
+    copies = {name: array.copy() for name, array in state.arrays.items()}
+    return step(number, _shard(ref), StreamState(copies, state.numbers))
 
 
 def _first(pair: tuple[Any, Any]) -> Any:
@@ -406,129 +508,42 @@ def _second(pair: tuple[Any, Any]) -> Any:
     return pair[1]
 
 
+def _pair(stats: Any) -> tuple[None, Any]:
+    return None, stats
+
+
+def _sum_of_pairs(*pairs: tuple[Any, Any]) -> Any:
+    return merged([stats for _, stats in pairs])
+
+
 def _sum(*stats: Any) -> Any:
     return merged(stats)
 
 
-def _m_step(model: Model, folder: Path, n_words: int, phi: Array, stats: SufficientStatistics) -> tuple[Array, Report]:
-    totals = np.load(folder / "word_totals.npy", allow_pickle=False)
-    return m_step(model, _WordTotals(totals, 1), phi, stats)
+def _extrapolate_rows(ref: ShardRef, step: Step, extrapolate: Extrapolate, new: Array, old: Array) -> Array:
+    return step.extrapolate_rows(extrapolate, _read_only(new), _read_only(old), _shard(ref))
 
 
-def _extrapolate_rows(ref: ShardRef, model: Model, extrapolate: Extrapolate, new: Array, old: Array) -> Array:
-    return model.normalize_docs(extrapolate(new, old), _shard(ref))
+def _extrapolate_shared(step: Step, extrapolate: Extrapolate, new: Any, old: Any) -> Any:
+    return step.extrapolate_shared(extrapolate, new, old)
 
 
-def _extrapolate_words(extrapolate: Extrapolate, new: Array, old: Array) -> Array:
-    return normalize_columns(extrapolate(new, old))
-
-
-def _column_max(ref: ShardRef, theta: Array) -> Array:
-    return np.asarray(theta.max(axis=0))
-
-
-def _background(ref: ShardRef, model: Model, theta: Array, phi: Array) -> Floats:
-    return background_sums(model, _shard(ref), theta, phi)
-
-
-def _write_rows(ref: ShardRef, path: Path, theta: Array) -> None:
-    write_rows(path, theta, flush=True)
+def _write_rows(ref: ShardRef, path: Path, rows: Array) -> None:
+    write_rows(path, rows)
 
 
 def _rows_from(ref: ShardRef, path: Path) -> Array:
     return read_rows(path, ref.entry.documents, np.dtype(ref.dtype)).copy()
 
 
-def _words_from(path: Path) -> Array:
+def _write_arrays(paths: list[Path], arrays: tuple[Array, ...]) -> None:
+    for path, array in zip(paths, map(np.ascontiguousarray, arrays), strict=True):
+        write_atomically(path, [npy_header(array), bytes_of(array)])
+
+
+def _read_arrays(paths: list[Path]) -> tuple[Array, ...]:
     try:
-        return map_npy(path)
+        return tuple(map_npy(path) for path in paths)
     except (OSError, ValueError) as error:
-        raise ShardError(f"{path} is missing or damaged ({error}): remove the folder {path.parents[1]}.") from None
-
-
-def write_dask_shards(
-    data: Any,
-    folder: str | PathLike[str],
-    *,
-    cluster: Any = "local",
-    vectorizer: Any = None,
-    vocabulary: Iterable[str] | None = None,
-    checkpoint_every: int = 5,
-) -> DiskCorpus:
-    """Write a Dask collection to shards, one per partition, and open them on the same cluster.
-
-    Parameters
-    ----------
-    data : dask Bag, Array or DataFrame
-        Bag of texts (with a vectorizer), array of counts (documents x words; its blocks of rows are the partitions), or
-        data frame of counts whose columns are the words.
-    folder : str or PathLike
-        New or empty folder, which all workers must see under the same name.
-    cluster : str, int, Client or cluster, default="local"
-        Cluster, as in `open_shards`.
-    vectorizer : Vectorizer or None, default=None
-        Vectorizer that counts the texts. If it is not fitted, this process fits it and reads one partition after the
-        other; fit it on a sample first if that is too slow.
-    vocabulary : iterable of str or None, default=None
-        Words in the order of the columns of an array.
-    checkpoint_every : int, default=5
-        Iterations between two checkpoints of a fit, as in `open_shards`.
-
-    Returns
-    -------
-    DiskCorpus
-        The corpus, for `PLSA.fit`.
-    """
-    folder = Path(folder).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    with only_writer(folder, "writer or fit"), connected(cluster) as client:
-        if (folder / MANIFEST).exists():
-            raise InputError(f"{folder} has shards already: choose another folder, or remove it.")
-        parts = _partitions(data)
-        if vectorizer is not None and not hasattr(vectorizer, "vocabulary_"):
-            vectorizer.fit(_texts(client, parts))
-        if vectorizer is not None:
-            vocabulary = vectorizer.get_feature_names_out()
-        elif hasattr(data, "columns"):
-            vocabulary = data.columns
-        futures = [
-            client.submit(_write_partition, part, folder, number, vectorizer, pure=False)
-            for number, part in enumerate(client.compute(parts))
-        ]
-        written: list[tuple[Entry, int, str]] = client.gather(futures)
-        words, dtypes = {found[1] for found in written}, {found[2] for found in written}
-        if len(words) != 1:
-            raise InputError(f"data: the partitions must have the same number of columns, got {sorted(words)}.")
-        dtype = "float64" if "float64" in dtypes else "float32"
-        if len(dtypes) > 1:
-            raise InputError("data: some partitions are float64 and some are not: convert all to the same dtype.")
-        entries = tuple(found[0] for found in written)
-        manifest = Manifest(words.pop(), dtype, max(entry.nonzeros for entry in entries), entries)
-        complete(folder, manifest, None if vocabulary is None else [str(word) for word in vocabulary])
-    return ClusterShards(folder, cluster, checkpoint_every=checkpoint_every)
-
-
-def _partitions(data: Any) -> list[Any]:
-    """Return the partitions as delayed objects; those of an array are blocks of complete rows."""
-    if not hasattr(data, "to_delayed"):
-        raise InputError("data must be a Dask bag, array or data frame: use write_shards for other data.")
-    if hasattr(data, "rechunk"):
-        if data.ndim != 2:
-            raise InputError(
-                f"data: an array of counts must have two dimensions, documents and words, got {data.ndim}."
-            )
-        data = data.rechunk({1: -1})
-    return list(np.ravel(np.asarray(data.to_delayed(), dtype=object)))
-
-
-def _texts(client: Any, parts: list[Any]) -> Iterator[Any]:
-    for part in parts:
-        yield from client.compute(part).result()
-
-
-def _write_partition(part: Any, folder: Path, number: int, vectorizer: Any) -> tuple[Entry, int, str]:
-    """Write a partition as a shard. Return its description, the number of words and the type."""
-    matrix = checked_counts(part if vectorizer is None else vectorizer.transform(part))
-    dtype = dtype_of(matrix)
-    counts = sparse_counts(matrix, np.dtype(dtype))
-    return write_shard(folder, number, counts), counts.n_words, dtype
+        folder = paths[0].parents[1]
+        raise ShardError(f"{paths[0]} is missing or damaged ({error}): remove the folder {folder}.") from None

@@ -1,6 +1,6 @@
 """A corpus on disk, processed shard by shard: memory holds the topics, and the documents of one shard.
 
-theta is not an array here, but an object that returns the rows of each shard: uniform rows, a folder with one file per
+Rows are not an array here, but an object that returns the rows of each shard: computed rows, a folder with one file per
 shard (a generation), or an extrapolation of two of these. Every iteration writes the next generation. Generations
 without references are removed.
 """
@@ -8,25 +8,38 @@ without references are removed.
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from polyseme.core.model import EMStepResult, Model, background_sums, e_step, m_step
+from polyseme.core.fitted import FoldedDocuments, FoldedPart, FoldIn
+from polyseme.core.model import Extrapolate
 from polyseme.core.shard import Shard
-from polyseme.core.statistics import ReductionTree, SufficientStatistics
-from polyseme.data.corpus import Extrapolate, StreamState, StreamStep, uniform_rows
+from polyseme.core.statistics import ReductionTree
+from polyseme.data.corpus import (
+    LOADED_NONZEROS,
+    MemoryCorpus,
+    Point,
+    Step,
+    StepResult,
+    StoredCorpus,
+    StreamState,
+    StreamStep,
+    sampled_documents,
+    stacked,
+)
 from polyseme.data.shard_files import (
     WORD_TOTALS,
     Manifest,
@@ -38,56 +51,65 @@ from polyseme.data.shard_files import (
 )
 from polyseme.errors import ShardError
 from polyseme.io.checks import TEXT, list_of, parse_json
-from polyseme.io.files import flush_to_disk, only_writer, write_atomically
+from polyseme.io.files import flush_to_disk, only_writer, umask, write_atomically
 from polyseme.io.tensors import bytes_of, map_npy, npy_header
-from polyseme.kernels import Array, Floats, normalize_columns
+from polyseme.kernels import Array, Floats
 
 FIT_FOLDER = "fit"
 """Folder beside the shards for the files of fits."""
+_SESSION = "session-"
+"""Start of the names of folders that only one session uses."""
+T = TypeVar("T")
 
 
 class ShardRows(Protocol):
-    """theta as an object that returns the rows of a shard."""
+    """Rows of all documents as an object that returns those of a shard."""
 
-    def of(self, number: int, shard: MappedShard) -> Array: ...
-
-
-@dataclass(frozen=True)
-class UniformRows:
-    """theta with equal weights of all topics."""
-
-    model: Model
-
-    def of(self, number: int, shard: MappedShard) -> Array:
-        return uniform_rows(self.model, shard.n_docs, shard.dtype)
+    def of(self, number: int, shard: Shard) -> Array: ...
 
 
 @dataclass(frozen=True)
 class ComputedRows:
-    """theta from a function that computes the rows of a shard."""
+    """Rows from a function that computes those of a shard."""
 
-    function: Callable[[Shard], Array]
+    function: Callable[..., Array]
+    shared: tuple[Array, ...]
 
-    def of(self, number: int, shard: MappedShard) -> Array:
-        return self.function(shard)
+    def of(self, number: int, shard: Shard) -> Array:
+        return self.function(shard, *self.shared)
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Rows of an array with one row for each document, in memory or mapped."""
+
+    array: Array
+    first: list[int]
+    """Number of the first document of each shard."""
+
+    def of(self, number: int, shard: Shard) -> Array:
+        rows = self.array[self.first[number] : self.first[number] + shard.n_docs]
+        rows.flags.writeable = False
+        return rows
 
 
 @dataclass(frozen=True)
 class ExtrapolatedRows:
-    """Extrapolation of two thetas, computed when it is used."""
+    """Extrapolation of two steps, computed when it is used."""
 
-    model: Model
+    step: Step
     extrapolate: Extrapolate
     new: ShardRows
     old: ShardRows
 
-    def of(self, number: int, shard: MappedShard) -> Array:
-        rows = self.extrapolate(self.new.of(number, shard), self.old.of(number, shard))
-        return self.model.normalize_docs(rows, shard)
+    def of(self, number: int, shard: Shard) -> Array:
+        return self.step.extrapolate_rows(
+            self.extrapolate, self.new.of(number, shard), self.old.of(number, shard), shard
+        )
 
 
 class Generation:
-    """theta as a folder with one file per shard.
+    """Rows as a folder with one file per shard.
 
     The folder is removed after the last reference to this object is gone, unless `keep` was called. No finalizer
     removes it: Python only prints an exception in a finalizer, so a Ctrl-C during the removal would be lost. Instead
@@ -100,7 +122,7 @@ class Generation:
         if not kept:
             self.remove_when_unused()
 
-    def of(self, number: int, shard: MappedShard) -> Array:
+    def of(self, number: int, shard: Shard) -> Array:
         return read_rows(self.path(number), shard.n_docs, shard.dtype)
 
     def write(self, number: int, rows: Array, *, flush: bool = False) -> None:
@@ -147,12 +169,12 @@ def _remove_all() -> None:
 
 
 def write_rows(path: Path, rows: Array, *, flush: bool = False) -> None:
-    """Write rows of theta to a .npy file, atomically."""
+    """Write the rows of a shard to a .npy file, atomically."""
     write_atomically(path, [npy_header(rows), bytes_of(rows)], flush=flush)
 
 
 def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:
-    """Return rows of theta, mapped from a .npy file."""
+    """Return the rows of a shard, mapped from a .npy file."""
     try:
         rows = map_npy(path)
     except (OSError, ValueError) as error:
@@ -162,8 +184,8 @@ def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:
     return rows
 
 
-class DiskCorpus:
-    """A corpus on disk, for `PLSA.fit` and `PLSA.transform` in place of an array; returned by `open_shards`.
+class DiskCorpus(StoredCorpus):
+    """A corpus on disk, for `fit` and `transform` in place of an array; returned by `open_shards`.
 
     Iterating yields the counts of each shard as a SciPy CSR array, for `partial_fit`.
 
@@ -171,8 +193,6 @@ class DiskCorpus:
     ----------
     folder : str or PathLike
         Folder of shards.
-    checkpoint_every : int, default=5
-        Iterations between two checkpoints of a fit.
 
     Attributes
     ----------
@@ -182,10 +202,9 @@ class DiskCorpus:
         Names, sizes and digests of the files.
     """
 
-    def __init__(self, folder: str | PathLike[str], *, checkpoint_every: int = 5) -> None:
+    def __init__(self, folder: str | PathLike[str]) -> None:
         self.folder = Path(folder)
         self.manifest: Manifest = read_manifest(self.folder)
-        self.checkpoint_every = checkpoint_every
         if not self.manifest.complete:
             raise ShardError(
                 f"{self.folder} is not complete: call write_shards again with the same documents to finish it."
@@ -194,7 +213,7 @@ class DiskCorpus:
             check_size(self.folder, entry)
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Return the numbers of documents and words."""
         return self.manifest.documents, self.manifest.words
 
@@ -204,7 +223,7 @@ class DiskCorpus:
         return np.dtype(self.manifest.dtype)
 
     @cached_property
-    def vocabulary(self) -> list[str] | None:
+    def vocabulary(self) -> list[str] | None:  # type: ignore[override]
         """Return the words in the order of the columns; None if the shards have no vocabulary."""
         if self.manifest.vocabulary is None:
             return None
@@ -240,8 +259,9 @@ class DiskCorpus:
         """
         return open_shard(self.folder, self.manifest.shards[number], self.manifest.words, dtype, n_threads)
 
-    def corpus(self, dtype: np.dtype[Any], n_threads: int) -> Any:
-        """Return the corpus with the methods that a fit uses.
+    @contextmanager
+    def session(self, dtype: np.dtype[Any], n_threads: int) -> Iterator[Any]:
+        """Hold the lock of the folder, because a fit writes beside the shards, and yield the corpus of a fit.
 
         Parameters
         ----------
@@ -250,48 +270,80 @@ class DiskCorpus:
         n_threads : int
             Number of threads of the kernels.
 
-        Returns
-        -------
-        DiskSource
+        Yields
+        ------
+        LocalShards
             The corpus.
-        """
-        return DiskSource(self, dtype, n_threads)
 
-    def only_writer(self) -> AbstractContextManager[None]:
-        """Return a context manager that holds the lock of the folder, because a fit writes beside the shards.
-
-        Returns
-        -------
-        context manager
-            Raises InputError on entry if another fit or writer holds the lock.
+        Raises
+        ------
+        InputError
+            If another fit or writer holds the lock.
         """
-        return only_writer(self.folder, "fit")
+        with self._work_folder() as work:
+            yield LocalShards(self, dtype, n_threads, work)
+
+    @contextmanager
+    def _work_folder(self) -> Iterator[Path]:
+        """Hold the lock of the folder, and yield a folder for files that are removed at the end."""
+        with only_writer(self.folder, "fit"):
+            fits = self.folder / FIT_FOLDER
+            for left in fits.glob(f"{_SESSION}*"):  # of a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            fits.mkdir(exist_ok=True)
+            work = Path(tempfile.mkdtemp(dir=fits, prefix=_SESSION))
+            try:
+                yield work
+            finally:
+                remove_unused()
+                shutil.rmtree(work, ignore_errors=True)
+                with suppress(OSError):  # not empty if a fit can be resumed
+                    fits.rmdir()
 
 
 @dataclass
-class ShardFolder:
-    """Base class of `DiskSource` and `DaskSource`: sizes, totals, and the folder that a fit writes to."""
+class ShardedCorpus:
+    """Base class of the corpora that read shards: sizes, totals, and the folder that a fit writes to."""
 
     shards: DiskCorpus
     dtype: np.dtype[Any]
     n_threads: int
-    work: Path | None = None
-    """Folder for generations of theta."""
+    work: Path
+    """Folder for generations of rows."""
     _open: dict[int, MappedShard] = field(default_factory=dict, repr=False)
+    _buffers: list[Floats] = field(init=False, default_factory=list, repr=False)
+    """Memory of word sums, for the next iteration."""
 
     in_memory: ClassVar[bool] = False
+    kept: ClassVar[None] = None
 
     @property
     def n_docs(self) -> int:
         return self.shards.shape[0]
 
     @property
+    def documents(self) -> float:
+        return float(self.n_docs)
+
+    @property
     def n_words(self) -> int:
         return self.shards.shape[1]
 
     @property
+    def n_nonzeros(self) -> int:
+        return sum(entry.nonzeros for entry in self.shards.manifest.shards)
+
+    @property
+    def n_shards(self) -> int:
+        return len(self.shards.manifest.shards)
+
+    @property
     def tokens(self) -> float:
         return self.shards.manifest.tokens
+
+    @property
+    def digest(self) -> str:
+        return self.shards.manifest.digest
 
     @cached_property
     def word_totals(self) -> Floats:
@@ -313,10 +365,28 @@ class ShardFolder:
     def unigram(self) -> Floats:
         return self.word_totals / self.word_totals.sum()
 
+    @property
+    def all_documents(self) -> Self:
+        return self
+
+    @property
+    def fit_folder(self) -> Path:
+        return self.shards.folder / FIT_FOLDER
+
+    @property
+    def doc_weights(self) -> Floats:
+        return self.totals / self.tokens
+
     @cached_property
     def totals(self) -> Floats:
         """Return n_d of all documents."""
         return np.concatenate([self.shard(number).totals for number in range(self.n_shards)])
+
+    @cached_property
+    def first_documents(self) -> list[int]:
+        """Return the number of the first document of each shard."""
+        sizes = [entry.documents for entry in self.shards.manifest.shards]
+        return [0, *np.cumsum(sizes).tolist()[:-1]]
 
     def shard(self, number: int) -> MappedShard:
         """Return a shard, mapped. Its digest is checked the first time."""
@@ -324,102 +394,192 @@ class ShardFolder:
             self._open[number] = self.shards.shard(number, self.dtype, self.n_threads)
         return self._open[number]
 
-    @property
-    def n_shards(self) -> int:
-        return len(self.shards.manifest.shards)
+    def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:
+        """Read all documents, or a sample of them, into memory."""
+        most = LOADED_NONZEROS if most is None else most
+        shards = [self.shard(number).counts.matrix() for number in range(self.n_shards)]
+        if rng is None or self.n_nonzeros <= most:
+            return stacked(shards, self.dtype, self.n_threads), True
+        rows = sampled_documents(np.concatenate([np.diff(matrix.indptr) for matrix in shards]), rng, most)
+        cuts = np.searchsorted(rows, [*self.first_documents, self.n_docs])
+        parts = [
+            matrix[rows[begin:end] - first]
+            for matrix, first, begin, end in zip(shards, self.first_documents, cuts[:-1], cuts[1:], strict=True)
+        ]
+        return stacked(parts, self.dtype, self.n_threads), False
+
+    def release(self) -> None:
+        """Do nothing: the shards are mapped, and stay so for folding in."""
 
     # files of a fit
 
-    def with_work_folder(self, name: str) -> Self:
-        """Return the same corpus with its own folder for generations."""
-        work = self.shards.folder / FIT_FOLDER / name
+    def with_work_folder(self, work: Path) -> Self:
+        """Return the same corpus with its own folder for generations of rows."""
         work.mkdir(parents=True, exist_ok=True)
         return replace(self, work=work)
 
-    def forget(self) -> None:
-        """Remove the files of all fits."""
-        shutil.rmtree(self.shards.folder / FIT_FOLDER, ignore_errors=True)
-
     def new_generation(self) -> Generation:
-        assert self.work is not None
         remove_unused()
         return Generation(Path(tempfile.mkdtemp(dir=self.work, prefix="theta-")))
 
+    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments:
+        """Fold in every shard. The rows of all documents become files beside the shards, which are mapped."""
+        shape, dtype = (self.n_docs, len(arrays[0])), arrays[0].dtype
+        names = ["doc_topic", *job.inference.parameter_names] if job.training else [TRANSFORMED]
+        files = {name: RowsFile(self.shards.folder / f"{name}.npy", shape, dtype) for name in names}
+        try:
+            for file in files.values():
+                file.allocate()
+            parts, sums = self._fold_shards(job, list(files.values()), arrays)
+            if job.training:
+                unknown = np.concatenate([part.unknown for part in parts])
+                files["doc_topic"].fill(unknown, FoldedDocuments.topic_weights(parts))
+            found = {name: file.publish() for name, file in files.items()}
+        finally:
+            for file in files.values():
+                file.part.unlink(missing_ok=True)
+        if not job.training:
+            found = {"doc_topic": found[TRANSFORMED]}
+        return FoldedDocuments(parts, sums, found)
 
-class DiskSource(ShardFolder):
+    def _fold_shards(
+        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...]
+    ) -> tuple[list[FoldedPart], Any]:
+        raise NotImplementedError
+
+
+TRANSFORMED = "transformed"
+"""Name of the file with the weights that `transform` returns; not that of the training documents."""
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """A .npy file with one row for each document, which is written a shard at a time."""
+
+    path: Path
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    @property
+    def part(self) -> Path:
+        """Return the name of the file until it is complete."""
+        return self.path.with_name(f"{self.path.name}.part")
+
+    @property
+    def _header(self) -> bytes:
+        return npy_header(np.broadcast_to(np.zeros(1, dtype=self.dtype), self.shape))
+
+    @property
+    def _row_size(self) -> int:
+        return self.shape[1] * self.dtype.itemsize
+
+    def allocate(self) -> None:
+        with self.part.open("wb") as file:
+            file.write(self._header)
+            file.truncate(len(self._header) + self.shape[0] * self._row_size)
+
+    def write(self, first: int, rows: Array) -> None:
+        """Write the rows from document `first` on."""
+        with self.part.open("r+b") as file:
+            file.seek(len(self._header) + first * self._row_size)
+            file.write(bytes_of(np.ascontiguousarray(rows, dtype=self.dtype)))
+
+    def fill(self, documents: Array, row: Array) -> None:
+        """Write the same row for several documents."""
+        content = row.astype(self.dtype).tobytes()
+        with self.part.open("r+b") as file:
+            for number in documents.tolist():
+                file.seek(len(self._header) + number * self._row_size)
+                file.write(content)
+
+    def publish(self) -> Array:
+        """Give the complete file its name, and return its rows, mapped."""
+        os.chmod(self.part, 0o666 & ~umask())
+        os.replace(self.part, self.path)
+        return np.load(self.path, mmap_mode="r").view(np.ndarray)
+
+
+def fold_shard(
+    job: FoldIn, files: list[RowsFile], first: int, shard: Shard, arrays: tuple[Array, ...]
+) -> tuple[FoldedPart, Any]:
+    """Fold in one shard, write its rows, and return the rest."""
+    part, sums = job(shard.by_doc, None, shard.totals, arrays, shard.n_threads)
+    for file, rows in zip(files, part.rows.values(), strict=True):
+        file.write(first, rows)
+    return part._replace(rows={}, unknown=first + part.unknown), sums
+
+
+class LocalShards(ShardedCorpus):
     """A corpus on disk whose shards this process reads one after the other."""
 
-    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return function(number, shard, *arguments) of every shard."""
-        return [function(number, self.shard(number), *arguments) for number in range(self.n_shards)]
+    def map(self, function: Callable[..., T], rows: ShardRows | None = None, shared: Any = ()) -> list[T]:
+        return [self._call(function, number, rows, shared) for number in range(self.n_shards)]
 
-    def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum over all shards of the statistics function(number, shard, *arguments).
-
-        The function takes a keyword `memory`, an array that its word sums may use, or None.
-        """
+    def total(self, function: Callable[..., Any], rows: ShardRows | None = None, shared: Any = ()) -> Any:
         tree = ReductionTree[Any]()
         for number in range(self.n_shards):
-            tree.add(function(number, self.shard(number), *arguments, memory=tree.spare()))
+            tree.add(self._call(function, number, rows, shared))
         return tree.total()
 
-    def saved(self, theta: ShardRows) -> Generation:
-        """Return theta as files that are flushed to disk."""
-        if isinstance(theta, Generation):
-            theta.flush()
-            return theta
-        generation = self.new_generation()
-        for number in range(self.n_shards):
-            generation.write(number, theta.of(number, self.shard(number)), flush=True)
-        return generation
-
-    def restored(self, folder: Path) -> Generation:
-        return Generation(folder, kept=True)
-
-    # methods of Corpus
+    def _call(self, function: Callable[..., T], number: int, rows: ShardRows | None, shared: Any) -> T:
+        shard = self.shard(number)
+        return function(shard, None if rows is None else rows.of(number, shard), *shared)
 
     def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         for number in rng.permutation(self.n_shards).tolist():
             state = step(number, self.shard(number), state)
         return state
 
-    def uniform(self, model: Model) -> ShardRows:
-        return UniformRows(model)
+    def rows(self, function: Callable[..., Array], shared: tuple[Array, ...] = ()) -> ShardRows:
+        return ComputedRows(function, shared)
 
-    def rows(self, function: Callable[[Shard], Array]) -> ShardRows:
-        return ComputedRows(function)
+    def split(self, array: Array) -> ShardRows:
+        return ArrayRows(array, self.first_documents)
 
-    def em_step(self, model: Model, theta: ShardRows, phi: Array) -> EMStepResult:
-        """Run an iteration of EM: the E-step of every shard, which writes the next generation, and the M-step."""
-        generation, tree = self.new_generation(), ReductionTree[SufficientStatistics]()
+    def share(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        return arrays
+
+    def gather(self, shared: tuple[Array, ...]) -> tuple[Array, ...]:
+        return shared
+
+    def run(self, step: Step, rows: ShardRows, shared: tuple[Array, ...]) -> StepResult:
+        """Run a step; the E-step of every shard writes its rows of the next generation."""
+        generation, tree = self.new_generation(), ReductionTree[Any](self._buffers)
+        prepared = step.prepare(shared, self.n_threads)
         for number in range(self.n_shards):
             shard = self.shard(number)
-            result = e_step(model, shard, theta.of(number, shard), phi, tree.spare())
-            generation.write(number, result.next_theta)
+            result = step.e_step(shard, rows.of(number, shard), prepared, tree.spare())
+            generation.write(number, result.next_rows)
             tree.add(result.stats)
-        next_phi, report = m_step(model, self, phi, tree.total())
-        return EMStepResult(theta, phi, generation, next_phi, report)
+        stats = tree.total()
+        next_shared, report = step.m_step(self, prepared, stats)
+        self._buffers.append(stats.word_sums)
+        return StepResult(rows, shared, generation, next_shared, report)
 
-    def extrapolate(
-        self, model: Model, extrapolate: Extrapolate, step: tuple[ShardRows, Array], last: tuple[ShardRows, Array]
-    ) -> tuple[ShardRows, Array]:
-        return ExtrapolatedRows(model, extrapolate, step[0], last[0]), normalize_columns(extrapolate(step[1], last[1]))
+    def combine(self, step: Step, extrapolate: Extrapolate, new: Point, old: Point) -> Point:
+        rows = ExtrapolatedRows(step, extrapolate, new[0], old[0])
+        return rows, step.extrapolate_shared(extrapolate, new[1], old[1])
 
-    def resident(self, phi: Array) -> Array:
-        """Return phi in the form that `em_step` takes."""
-        return phi
+    def save_rows(self, rows: ShardRows) -> Generation:
+        """Return rows as files that are flushed to disk."""
+        if isinstance(rows, Generation):
+            rows.flush()
+            return rows
+        generation = self.new_generation()
+        for number in range(self.n_shards):
+            generation.write(number, rows.of(number, self.shard(number)), flush=True)
+        return generation
 
-    def topics(self, phi: Array) -> Array:
-        return phi
+    def restore_rows(self, saved: Path) -> Generation:
+        return Generation(saved, kept=True)
 
-    def column_max(self, theta: ShardRows) -> Array:
-        return np.max([theta.of(number, self.shard(number)).max(axis=0) for number in range(self.n_shards)], axis=0)
-
-    def background_sums(self, model: Model, theta: ShardRows, phi: Array) -> Floats:
-        return np.sum(
-            [
-                background_sums(model, self.shard(number), theta.of(number, self.shard(number)), phi)
-                for number in range(self.n_shards)
-            ],
-            axis=0,
-        )
+    def _fold_shards(
+        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...]
+    ) -> tuple[list[FoldedPart], Any]:
+        parts, tree = [], ReductionTree[Any]()
+        for number, first in enumerate(self.first_documents):
+            part, sums = fold_shard(job, files, first, self.shard(number), arrays)
+            parts.append(part)
+            if sums is not None:
+                tree.add(sums)
+        return parts, tree.total() if job.training else None

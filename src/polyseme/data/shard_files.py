@@ -126,8 +126,11 @@ def read_manifest(folder: Path) -> Manifest:
     raise ShardError(f"{path} was written by a newer polyseme: update polyseme to read it.")
 
 
-def write_shard(folder: Path, number: int, counts: SparseCounts) -> Entry:
-    """Write counts to a shard file, atomically. Return its description for the manifest."""
+def write_shard(folder: Path, number: int, counts: SparseCounts, file: int | None = None) -> Entry:
+    """Write counts to a shard file, atomically. Return its description for the manifest.
+
+    file : number of the input file, if shards are numbered within it. The name of the shard then has both numbers.
+    """
     if counts.values.size >= _MAX_INT32 or counts.n_words >= _MAX_INT32:
         raise InputError("A shard must have fewer than 2^31 counts and words: choose a smaller shard_nonzeros.")
     by_word = counts.transposed(None)
@@ -141,7 +144,7 @@ def write_shard(folder: Path, number: int, counts: SparseCounts) -> Entry:
         "word_indices": by_word.indices.astype(np.int32, copy=False),
         "word_values": by_word.values,
     }
-    name = f"shard-{number:06d}.safetensors"
+    name = f"shard-{number:06d}.safetensors" if file is None else f"shard-{file:06d}-{number:06d}.safetensors"
     entry = write_checked(folder / name, safetensors_parts(arrays))
     return replace(entry, documents=counts.n_docs, nonzeros=int(counts.values.size), tokens=float(totals.sum()))
 

@@ -9,9 +9,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,13 +24,19 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
 from polyseme.core.factors import symmetric_view
-from polyseme.core.fitted import DocumentWeights, FittedTopics, FoldedTraining, TrainingDocuments, WordDocuments
+from polyseme.core.fitted import (
+    DocumentWeights,
+    FittedTopics,
+    FoldedTraining,
+    FoldIn,
+    TrainingDocuments,
+    WordDocuments,
+)
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.holdout import split_tokens
-from polyseme.core.model import Model, as_background
+from polyseme.core.model import Model, as_background, topic_use
 from polyseme.core.shard import row_batches, sparse_counts
-from polyseme.data.corpus import Corpus
-from polyseme.data.disk import DiskCorpus
+from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.io import models
@@ -37,7 +46,8 @@ from polyseme.metrics.perplexity import perplexity_of, score_tokens
 from polyseme.metrics.words import RELEVANCE, word_amounts
 from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
-from polyseme.solvers.base import FitEnd, SolverRun
+from polyseme.solvers.base import FitEnd, FitStarts, SolverRun
+from polyseme.solvers.checkpoints import FitFolder
 from polyseme.utils import check_integer, check_range, check_share, effective_threads, word_names
 
 if TYPE_CHECKING:
@@ -120,13 +130,15 @@ class FitSummary(NamedTuple):
     converged: bool
     interrupted: bool
     """Whether Ctrl-C ended the fit."""
+    solver: str
+    """Name of the solver."""
     attributes: dict[str, Array]
     """Attributes of the estimator that the solver sets."""
 
     @classmethod
-    def of(cls, end: FitEnd[Any], interrupted: bool) -> FitSummary:
+    def of(cls, end: FitEnd[Any], interrupted: bool, solver: str) -> FitSummary:
         """Return the summary of the best of several fits."""
-        return cls(end.history, end.n_iter, end.converged, interrupted, end.run.attributes)
+        return cls(end.history, end.n_iter, end.converged, interrupted, solver, end.run.attributes)
 
 
 class FittedDecomposition(CountDecomposition):
@@ -146,6 +158,7 @@ class FittedDecomposition(CountDecomposition):
     history_: dict[str, Array]
     n_iter_: int
     converged_: bool
+    solver_: str
     n_features_in_: int
     feature_names_in_: Array
 
@@ -205,6 +218,7 @@ class FittedDecomposition(CountDecomposition):
         clear_fit(self)
         self.fitted_, self.documents_, self.log_likelihood_ = folded[:3]
         self.history_, self.n_iter_, self.converged_ = end.history, end.n_iter, end.converged
+        self.solver_ = end.solver
         for name, value in end.attributes.items():
             setattr(self, name, value)
 
@@ -216,6 +230,8 @@ class FittedDecomposition(CountDecomposition):
             self.feature_names_in_ = other.feature_names_in_
         self.fitted_, self.documents_, self.log_likelihood_ = other.fitted_, other.documents_, other.log_likelihood_
         self.history_, self.n_iter_, self.converged_ = other.history_, other.n_iter_, other.converged_
+        if "solver_" in vars(other):  # not in a file of an earlier version
+            self.solver_ = other.solver_
 
 
 class TopicEstimator(FittedDecomposition):
@@ -264,8 +280,9 @@ class TopicEstimator(FittedDecomposition):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk. For shards the result is a file beside them, `transformed.npy`, that is mapped to
+            memory.
 
         Returns
         -------
@@ -273,8 +290,10 @@ class TopicEstimator(FittedDecomposition):
             P(z|d); rows sum to one. The topics of a tree are its leaves.
         """
         check_is_fitted(self)
-        batches = row_batches(count_data(self, X, reset=False), self.components_.dtype)
         n_threads = effective_threads(self.n_jobs)
+        if is_stored(X):
+            return fold_in_stored(self, X, n_threads)
+        batches = row_batches(count_data(self, X, reset=False), self.components_.dtype)
         return np.concatenate([self.fitted_.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
 
     def fold_in(self, X: Any) -> DocumentWeights:
@@ -302,7 +321,7 @@ class TopicEstimator(FittedDecomposition):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
-            Counts. Only PLSA takes shards on disk.
+            Counts, or shards on disk.
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_documents,), default=None
@@ -528,19 +547,20 @@ class LikelihoodTopics(NamedTuple):
     @classmethod
     def of(cls, run: SolverRun, corpus: Corpus) -> LikelihoodTopics:
         """Return the topics of a run; those of a background by one more E-step."""
-        model, unigram = run.model, corpus.unigram
-        phi = corpus.topics(run.phi)[:, : model.n_topics]
+        model, unigram, wide = run.model, corpus.unigram, run.phi
+        use = corpus.map(partial(topic_use, model), run.theta, (wide,))
+        phi = wide[:, : model.n_topics]
         topic_word = np.ascontiguousarray(phi.T)
         topic_word[topic_word.sum(axis=1) == 0] = unigram  # a topic without documents
         word_background, topic_share = np.zeros(corpus.n_words), None
         if model.background is not None:
-            tokens = corpus.background_sums(replace(model, temperature=1.0), run.theta, run.phi)
+            tokens = np.sum([shard.background for shard in use], axis=0)
             np.divide(tokens, corpus.word_totals, out=word_background, where=corpus.word_totals > 0)
             if model.background.joint:
                 topic_share = 1.0 - float(tokens.sum()) / corpus.tokens
         fields = {
             "topic_word": topic_word,
-            "active": (corpus.column_max(run.theta)[: model.n_topics] > 0) & (phi.max(axis=0) > 0),
+            "active": (np.max([shard.largest for shard in use], axis=0)[: model.n_topics] > 0) & (phi.max(axis=0) > 0),
             "inference": MaximumLikelihood(model.temperature, model.background, model.doc_prior, topic_share),
             "unigram": unigram,
             "n_tokens": corpus.tokens,
@@ -599,6 +619,78 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
+class Training(NamedTuple):
+    """What a model is fitted to."""
+
+    corpus: Corpus
+    vocabulary: Array | None
+    """The word of each column."""
+
+
+@contextmanager
+def training_corpus(
+    estimator: Any, X: Any, sample_weight: Any, feature_names: Any, n_threads: int
+) -> Iterator[Training]:
+    """Yield the corpus of a fit to counts or to shards, and the words. Sets the features of the estimator."""
+    dtype = estimator.get_params(deep=False).get("dtype")
+    if not is_stored(X):
+        data = training_data(estimator, X, sample_weight, feature_names=feature_names)
+        corpus = MemoryCorpus.of(data.X, factor_dtype(dtype, data.X), data.weights, n_threads)
+        yield Training(corpus, data.vocabulary)
+        return
+    if sample_weight is not None:
+        raise UnsupportedError(
+            "Shards have no weights: leave sample_weight out, or repeat the documents when you write the shards."
+        )
+    estimator.n_features_in_ = X.shape[1]
+    vars(estimator).pop("feature_names_in_", None)
+    vocabulary = names_or_none(X.vocabulary if feature_names is None else feature_names, X.shape[1])
+    with X.session(factor_dtype(dtype, X), n_threads) as corpus:
+        if not corpus.tokens > 0:
+            raise InputError("There is nothing to fit: the shards have no words.")
+        yield Training(corpus, vocabulary)
+
+
+def fold_in_stored(estimator: FittedDecomposition, shards: Any, n_threads: int) -> Array:
+    """Return P(z|d) of the documents of shards, mapped from a file beside them."""
+    if shards.shape[1] != estimator.n_features_in_:
+        raise InputError(
+            f"The shards have {shards.shape[1]} words, but the model has {estimator.n_features_in_}: "
+            "write the shards with the vocabulary of the model."
+        )
+    fitted = estimator.fitted_
+    with shards.session(fitted.topic_word.dtype, n_threads) as corpus:
+        job = FoldIn(fitted.inference.without_arrays(), fitted.active, corpus.tokens, fitted.topic_weights)
+        return corpus.fold_in(job, (fitted.topic_word, *fitted.inference.arrays)).arrays["doc_topic"]
+
+
+def fit_starts(corpus: Corpus, random_state: Any, checkpoint: Any = None) -> FitStarts:
+    """Return the starts of a fit: stored if the user names a checkpoint, or if the corpus has a place for it.
+
+    Without a seed nothing is stored there, because no other call could resume the fit.
+    """
+    default = corpus.fit_folder
+    if checkpoint is None and (default is None or not isinstance(random_state, int | np.integer)):
+        return FitStarts()
+    return FitFolder.of(checkpoint, default or Path())
+
+
+def init_parts(init: Any) -> tuple[Any, ...]:
+    """Return the parameter `init` as a name or as arrays, of which a checkpoint is made. Its check comes later."""
+    if not isinstance(init, tuple | list):
+        return (init,)
+    try:
+        return tuple(None if factor is None else np.asarray(factor) for factor in init)
+    except ValueError:  # rows of different lengths
+        return (init,)
+
+
+def check_seed(checkpoint: Any, random_state: Any) -> None:
+    """Raise InputError if a fit with a checkpoint could not be found again."""
+    if checkpoint is not None and not isinstance(random_state, int | np.integer):
+        raise InputError("checkpoint: set random_state to an int, so that the same call finds the state of its fit.")
+
+
 class TrainingData(NamedTuple):
     """Validated counts of a fit."""
 
@@ -637,7 +729,7 @@ def names_or_none(feature_names: Any, size: int) -> Array | None:
     return None if feature_names is None else word_names("feature_names", feature_names, size)
 
 
-def factor_dtype(dtype: Any, X: Array | sp.csr_array | DiskCorpus) -> np.dtype[Any]:
+def factor_dtype(dtype: Any, X: Any) -> np.dtype[Any]:
     """Return the dtype of the factors: `dtype` if given, else float64 for float64 data and float32 for other data."""
     if dtype is None:
         return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
@@ -656,10 +748,11 @@ def working_dtype(estimator: Any, X: Any, reset: bool) -> np.dtype[Any]:
 
 def check_not_shards(estimator: Any, X: Any) -> None:
     """Raise an error for shards and for annotated data (AnnData), where only arrays are accepted."""
-    if isinstance(X, DiskCorpus):
+    if is_stored(X):
         raise UnsupportedError(
-            f"This method of {type(estimator).__name__} takes no shards, which are for PLSA's fit and transform: give "
-            "the counts of some documents. Iterating over the shards yields the counts of one shard after the other."
+            f"This method of {type(estimator).__name__} takes no shards, which are for fit and transform of PLSA, NMF, "
+            "LDA and HierarchicalPLSA: give the counts of some documents. Iterating over the shards yields the counts "
+            "of one shard after the other."
         )
     if any(kind.__module__.partition(".")[0] in _ANNOTATED for kind in type(X).__mro__):
         raise InputError(
@@ -727,12 +820,17 @@ def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus, vocabulary: A
             prior.check(shape)
     if background is not None and background.joint and doc_prior is not None:
         raise UnsupportedError("JointBackground has no P(z|d) that doc_topic_prior could act on: use Background.")
-    return Model(
+    model = Model(
         K,
         background=None if background is None else background.resolve(corpus.unigram),
         doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
         word_prior=None if word_prior is None or word_prior.neutral else word_prior,
     )
+    if not (corpus.in_memory or model.is_separable):
+        raise UnsupportedError(
+            "Shards are read one at a time: no JointBackground, and no prior that compares documents."
+        )
+    return model
 
 
 def _check_numeric(X: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self, cast
 
 import numpy as np
@@ -10,17 +10,15 @@ import numpy as np
 from polyseme.core.fitted import fold_in_training
 from polyseme.core.logistic_normal import LogisticNormalPosterior, correlation
 from polyseme.core.model import Model
-from polyseme.core.shard import row_batches
-from polyseme.data.corpus import MemoryCorpus, training_corpora
+from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, factor_dtype, training_data
 from polyseme.kernels import Array, Floats
-from polyseme.solvers.base import best_fit, finish_fit, generators
+from polyseme.solvers.base import Start, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.correlated import CorrelatedRun, start_point
 from polyseme.solvers.correlated import begin as begin_run
 from polyseme.solvers.initialize import STARTS, given_pair, named_start
-from polyseme.solvers.variational import number_of_documents
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
 COVARIANCES = ("full", "diagonal")
@@ -98,6 +96,8 @@ class CorrelatedTopicModel(TopicEstimator):
         Number of iterations of the best start.
     converged_ : bool
         Whether the fit stopped by `tol`.
+    solver_ : str
+        Name of the solver, always "variational-em".
     n_tokens_ : float
         Number of training tokens, multiplied by the weights of their documents.
     vocabulary_ : array of str or None
@@ -187,19 +187,17 @@ class CorrelatedTopicModel(TopicEstimator):
                 raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         data = training_data(self, X, sample_weight, feature_names=feature_names)
-        dtype = factor_dtype(self.dtype, data.X)
-        all_documents, corpus, rows = training_corpora(data.X, dtype, data.weights, n_threads)
-        best, interrupted = best_fit(self, self._start_functions(corpus, K, n_init, rows), max_iter=max_iter, tol=tol)
+        corpus = MemoryCorpus.of(data.X, factor_dtype(self.dtype, data.X), data.weights, n_threads)
+        best, interrupted = best_fit(self, self._starts(corpus, K, n_init), max_iter=max_iter, tol=tol)
         _, prior, phi = best.run.point
         topic_word = np.ascontiguousarray(phi[:, :K].T)
         topic_word[topic_word.sum(axis=1) == 0] = corpus.unigram  # a topic without words
-        end = FitSummary.of(best, interrupted)
+        end = FitSummary.of(best, interrupted, "variational-em")
         del best, phi  # frees the memory of the fit before inference on the documents
         corpus.release()
         folded = fold_in_training(
-            row_batches(data.X, dtype), all_documents, topic_word,
-            LogisticNormalPosterior(prior.mean, prior.covariance), unigram=corpus.unigram, n_tokens=corpus.tokens,
-            n_documents=number_of_documents(corpus), vocabulary=data.vocabulary,
+            corpus.all_documents, topic_word, LogisticNormalPosterior(prior.mean, prior.covariance),
+            unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=data.vocabulary,
         )  # fmt: skip
         self._set_fitted(folded, end)
         self.bound_ = folded.bound
@@ -235,20 +233,18 @@ class CorrelatedTopicModel(TopicEstimator):
         """Correlations of eta_k minus the mean of all eta, K x K."""
         return correlation(self.covariance_)
 
-    def _start_functions(
-        self, corpus: MemoryCorpus, K: int, n_init: int, rows: Array | None
-    ) -> Iterator[Callable[[], CorrelatedRun]]:
-        """Yield functions that begin a run, one for each start. `rows` are the documents in the corpus (None: all)."""
+    def _starts(self, corpus: MemoryCorpus, K: int, n_init: int) -> Iterator[Start[CorrelatedRun]]:
+        """Yield the starts."""
         diagonal = self.covariance == "diagonal"
         for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
 
             def begin(rng: np.random.Generator = rng) -> CorrelatedRun:
                 if not isinstance(self.init, str):
-                    theta, phi = given_pair(self.init, corpus, Model(K), rows)
+                    theta, phi = given_pair(self.init, corpus, Model(K), corpus.kept)
                 elif self.init == "plsa":
                     theta, phi = fitted_factors(corpus, K, rng)
                 else:
                     theta, phi = named_start(self.init, corpus, Model(K), rng)
                 return begin_run(corpus, start_point(corpus, theta, phi, K, diagonal=diagonal), diagonal=diagonal)
 
-            yield begin
+            yield Start(begin)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import document_sums, fold_in_training
+from polyseme.core.fitted import DocumentSums, document_sums, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
-from polyseme.core.shard import row_batches
+from polyseme.core.shard import Shard, row_batches
 from polyseme.core.tree import Tree, as_tree, node_weights
-from polyseme.data.corpus import MemoryCorpus, training_corpora
+from polyseme.data.corpus import Corpus
 from polyseme.errors import InputError
-from polyseme.estimators.base import FitSummary, TopicEstimator, TrainingData, factor_dtype, training_data
+from polyseme.estimators.base import FitSummary, TopicEstimator, Training, fit_starts, training_corpus
 from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
-from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
+from polyseme.kernels import Array, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts
-from polyseme.solvers.base import best_fit, finish_fit, generators
-from polyseme.solvers.tree import STARTS, TreeGrowth, TreePoint, TreeRun, begin, grow, leaf_topics
-from polyseme.solvers.variational import number_of_documents
+from polyseme.solvers.base import Snapshot, best_fit, finish_fit, seeds
+from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, corpus_rows, grow, leaf_topics
 from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, effective_threads
 
 SOLVERS = ("accelerated-em", "em")
@@ -116,6 +116,8 @@ class HierarchicalPLSA(TopicEstimator):
         Number of iterations of the best start.
     converged_ : bool
         Whether the fit stopped by `tol`.
+    solver_ : str
+        Name of the solver that fitted the model.
     n_tokens_ : float
         Number of training tokens, multiplied by the weights of their documents.
     vocabulary_ : array of str or None
@@ -193,8 +195,8 @@ class HierarchicalPLSA(TopicEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk (`polyseme.scale.open_shards`).
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_documents,), default=None
@@ -216,18 +218,22 @@ class HierarchicalPLSA(TopicEstimator):
         max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
-        data = training_data(self, X, sample_weight, feature_names=feature_names)
-        all_documents, corpus, _ = training_corpora(data.X, factor_dtype(self.dtype, data.X), data.weights, n_threads)
-        grown: dict[int, tuple[Tree, list[float]]] = {}
-        starts = self._start_functions(corpus, tree, growth, n_init, grown)
-        best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
-        tree, scores = grown[id(best.run)]
-        arrays, end = _TreeArrays.of(best.run.point, tree, corpus.unigram), FitSummary.of(best, interrupted)
-        del best, grown  # frees the memory of the fit before the documents are folded in
-        corpus.release()
-        self._set_fit(tree, arrays, end, data, all_documents, corpus)
-        if growth is not None:
-            self.held_out_ = np.array(scores)
+        with training_corpus(self, X, sample_weight, feature_names, n_threads) as training:
+            corpus, folder = training.corpus, fit_starts(training.corpus, self.random_state)
+            starts = folder.starts(
+                corpus,
+                (tree, growth, self.init, self.solver, max_iter, tol, corpus.dtype),
+                seeds(self.random_state, n_init),
+                partial(self._begin, tree, growth),
+                partial(self._resume, tree),
+            )
+            best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
+            arrays, end = _TreeArrays.of(best.run), FitSummary.of(best, interrupted, self.solver)
+            del best, starts  # frees the memory of the fit before the documents are folded in
+            corpus.release()
+            self._set_fit(arrays, end, training)
+            if not interrupted:
+                folder.finish()
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
@@ -322,44 +328,26 @@ class HierarchicalPLSA(TopicEstimator):
             "documents", self.node_word_documents_, sizes, self.document_frequency_, self.node_word_
         )  # fmt: skip
 
-    def _start_functions(
-        self,
-        corpus: MemoryCorpus,
-        tree: Tree,
-        growth: TreeGrowth | None,
-        n_init: int,
-        grown: dict[int, tuple[Tree, list[float]]],
-    ) -> Iterator[Callable[[], TreeRun]]:
-        """Yield functions that begin a run, one per start, and record its tree and scores in `grown`."""
-        for rng in generators(self.random_state, n_init):
+    def _begin(self, tree: Tree, growth: TreeGrowth | None, corpus: Corpus, rng: np.random.Generator) -> TreeRun:
+        """Begin a fit. The start, and the growth of the tree, use all documents in memory, or a sample of them."""
+        memory, whole = corpus.load(rng)
+        point, scores = STARTS[self.init](memory, tree, rng), None
+        if growth is not None:
+            grown = grow(growth, memory, tree, point, rng)
+            tree, point, scores = grown.tree, grown.point, grown.scores
+        point = corpus_rows(corpus, tree, point, whole)
+        return TreeRun(corpus, tree, point, extrapolate=self.solver == SOLVERS[0], scores=scores)
 
-            def start(rng: np.random.Generator = rng) -> TreeRun:
-                final, point, scores = tree, STARTS[self.init](corpus, tree, rng), list[float]()
-                if growth is not None:
-                    result = grow(growth, corpus, tree, point, rng)
-                    final, point, scores = result.tree, result.point, result.scores
-                run = begin(corpus, final, point, extrapolate=self.solver == SOLVERS[0])
-                grown[id(run)] = final, scores
-                return run
+    def _resume(self, tree: Tree, corpus: Corpus, state: Snapshot) -> TreeRun:
+        return TreeRun.resumed(corpus, tree, state, extrapolate=self.solver == SOLVERS[0])
 
-            yield start
-
-    def _set_fit(
-        self,
-        tree: Tree,
-        arrays: _TreeArrays,
-        end: FitSummary,
-        data: TrainingData,
-        all_documents: MemoryCorpus,
-        corpus: MemoryCorpus,
-    ) -> None:
+    def _set_fit(self, arrays: _TreeArrays, end: FitSummary, training: Training) -> None:
         """Fold in the documents with the leaves as topics, and set all attributes of the fit."""
-        topic_word = arrays.topic_word
+        corpus, tree = training.corpus, arrays.tree
         folded = fold_in_training(
-            row_batches(data.X, topic_word.dtype), all_documents, topic_word, MaximumLikelihood(),
-            active=arrays.active, unigram=corpus.unigram, n_tokens=corpus.tokens,
-            n_documents=number_of_documents(corpus),
-            vocabulary=data.vocabulary,
+            corpus.all_documents, arrays.topic_word, MaximumLikelihood(), active=arrays.active,
+            unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents,
+            vocabulary=training.vocabulary,
         )  # fmt: skip
         self._set_fitted(folded, end)
         self.parents_ = np.array(tree.parents, dtype=np.int64)
@@ -367,29 +355,33 @@ class HierarchicalPLSA(TopicEstimator):
         self.node_names_ = None if tree.names is None else list(tree.names)
         self.silent_ = np.array(tree.silent, dtype=np.int64)
         self.node_word_, self.leaf_node_ = arrays.node_word, arrays.leaf_node
-        self.node_word_documents_ = self._node_documents(data.X, all_documents)
+        documents = corpus.all_documents
+        sums = documents.total(node_documents, documents.split(self.doc_topic_), (self.node_word_, self.leaf_node_))
+        self.node_word_documents_ = sums.by_topic().amounts
         self.labels_ = self.doc_topic_.argmax(axis=1)
         self.node_weights_ = node_weights(self.leaf_node_, self.topic_weights_)
 
-    def _node_documents(self, X: Any, corpus: MemoryCorpus) -> Array:
-        """Return the expected number of documents per node and word, with P(v|d) = sum_a P(a|d) P(v|a)."""
-        dtype, start, total = self.components_.dtype, 0, None
-        for counts in row_batches(X, dtype):
-            rows = slice(start, start + counts.n_docs)
-            with single_threaded_blas():
-                doc_node = self.doc_topic_[rows] @ self.leaf_node_
-            operands = padded(doc_node, dtype), padded(self.node_word_.T, dtype)
-            weights = None if corpus.weights is None else corpus.weights[rows]
-            sums = document_sums(counts, operands, doc_node, weights, n_threads=corpus.n_threads)
-            total = sums if total is None else total.merge_into(total.word_sums, sums)
-            start = rows.stop
-        assert total is not None
-        return total.by_topic().amounts
+
+def node_documents(shard: Shard, doc_topic: Array, node_word: Array, leaf_node: Array) -> DocumentSums:
+    """Return the expected number of documents per node and word, with P(v|d) = sum_a P(a|d) P(v|a)."""
+    dtype, start, total = node_word.dtype, 0, None
+    words = padded(node_word.T, dtype)
+    for counts in row_batches(shard.counts.matrix(), dtype):
+        rows = slice(start, start + counts.n_docs)
+        with single_threaded_blas():
+            doc_node = doc_topic[rows] @ leaf_node
+        weights = None if shard.weights is None else shard.weights[rows]
+        sums = document_sums(counts, (padded(doc_node, dtype), words), doc_node, weights, n_threads=shard.n_threads)
+        total = sums if total is None else total.merge_into(total.word_sums, sums)
+        start = rows.stop
+    assert total is not None
+    return total
 
 
 class _TreeArrays(NamedTuple):
-    """Arrays of a tree at the end of a fit, without padding."""
+    """A tree and its arrays at the end of a fit, without padding."""
 
+    tree: Tree
     node_word: Array
     """P(w|node), nodes x words."""
     leaf_node: Array
@@ -400,17 +392,23 @@ class _TreeArrays(NamedTuple):
     """Which leaves have documents."""
 
     @classmethod
-    def of(cls, point: TreePoint, tree: Tree, unigram: Floats) -> _TreeArrays:
+    def of(cls, run: TreeRun) -> _TreeArrays:
+        tree, point = run.tree, run.parameters
         n_leaves, n_nodes = len(tree.leaves), len(tree.parents)
         node_word = np.ascontiguousarray(point.node_word[:, :n_nodes].T)
         leaf_node = np.ascontiguousarray(point.leaf_node[:n_leaves, :n_nodes])
-        topic_word = np.ascontiguousarray(leaf_topics(point)[:, :n_leaves].T)
-        active = point.theta[:, :n_leaves].max(axis=0) > 0
+        topic_word = np.ascontiguousarray(leaf_topics(point.node_word, point.leaf_node)[:, :n_leaves].T)
+        active = np.max(run.corpus.map(_largest_weights, point.theta), axis=0)[:n_leaves] > 0
         empty = tree.emitting_nodes.any(axis=0) & (node_word.sum(axis=1) == 0)
-        node_word[empty] = unigram
+        node_word[empty] = run.corpus.unigram
         if not active.all():  # a leaf without documents may have no words
             topic_word = normalize_rows(topic_word)
-        return cls(node_word, leaf_node, topic_word, active)
+        return cls(tree, node_word, leaf_node, topic_word, active)
+
+
+def _largest_weights(shard: Shard, theta: Array) -> Array:
+    """Return the largest weight of each leaf in a document."""
+    return np.asarray(theta.max(axis=0, initial=0))
 
 
 def _growth(growth: Any, tree: Tree) -> TreeGrowth | None:

@@ -6,7 +6,8 @@ PLSA with Dirichlet priors. `LDA.partial_fit` is stochastic variational Bayes ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from numbers import Real
 from typing import Any, Self, cast
 
@@ -24,24 +25,25 @@ from polyseme.core.dirichlet import (
 from polyseme.core.fitted import FittedTopics, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
-from polyseme.core.shard import row_batches
-from polyseme.data.corpus import MemoryCorpus, training_corpora
+from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FitSummary,
     TopicEstimator,
-    TrainingData,
+    Training,
     clear_fit,
-    factor_dtype,
-    training_data,
+    fit_starts,
+    init_parts,
+    training_corpus,
 )
 from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents
 from polyseme.kernels import Array, Floats, padded
 from polyseme.priors import Dirichlet
-from polyseme.solvers.base import best_fit, finish_fit, generators
+from polyseme.solvers.base import Snapshot, best_fit, finish_fit, generators, seeds
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start
 from polyseme.solvers.online import (
     OnlineVariational,
+    PosteriorState,
     PosteriorStream,
     batches,
     rate,
@@ -51,10 +53,11 @@ from polyseme.solvers.variational import (
     Variational,
     VariationalRun,
     VariationalSolver,
+    expected_counts,
     first_lambda,
     flat_topics,
-    number_of_documents,
-    plsa_factors,
+    folded_expected,
+    uniform_expected,
 )
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
@@ -66,6 +69,10 @@ INITS = ("auto", "plsa", *STARTS)
 LEARNED = {"symmetric-learned": SYMMETRIC, "asymmetric-learned": ASYMMETRIC}
 _MIN_PRIOR, _MAX_PRIOR = 1e-30, 1e10
 """Priors that float32 can add to expected counts."""
+_STREAM_OFFSET = 10.0
+"""Offset of the step size of `partial_fit` unless the solver is given. A random start should be forgotten soon."""
+_UNIGRAM_SHARE = 0.01
+"""Weight of the unigram in topics that are fitted to a sample."""
 _TOLERANCES = {False: 1e-4, True: 1e-2}
 """Default of `tol`, by whether the solver is "map", where it is that of PLSA."""
 
@@ -104,8 +111,9 @@ class LDA(TopicEstimator):
     topic_word_prior : float, array of shape (n_words,) or str, default=None
         Eta, as `doc_topic_prior`.
     init : {"auto", "plsa", "random", "nndsvd", "lsa"} or pair of arrays, default="auto"
-        Start of the fit: "plsa" is a few iterations of maximum likelihood; a pair is P(z|d) (documents x K) and P(w|z)
-        (K x words). "auto" is "plsa" with solver="variational" and "random" with the other solvers.
+        Start of the fit: "plsa" is a few iterations of maximum likelihood, on a sample if there are many documents; a
+        pair is P(z|d) (documents x K) and P(w|z) (K x words). "auto" is "random" with solver="map" and "plsa" with the
+        other solvers.
     n_init : int, default=1
         Number of starts. The fit with the best bound is kept.
     max_iter : int, default=200
@@ -157,6 +165,8 @@ class LDA(TopicEstimator):
         Number of iterations of the best start.
     converged_ : bool
         Whether the fit stopped by `tol`.
+    solver_ : str
+        Name of the solver that fitted the model.
     n_tokens_ : float
         Number of training tokens, multiplied by the weights of their documents.
     n_documents_seen_ : float
@@ -232,8 +242,8 @@ class LDA(TopicEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Counts.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk (`polyseme.scale.open_shards`).
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_documents,), default=None
@@ -254,11 +264,11 @@ class LDA(TopicEstimator):
         n_init = check_integer("n_init", self.n_init, least=1)
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         solver = None if is_map else _variational_solver(self.solver)
-        data = training_data(self, X, sample_weight, feature_names=feature_names)
-        if solver is None:
-            interrupted = self._fit_map(data, K, tol)
-        else:
-            interrupted = self._fit_variational(data, solver, K, n_init, max_iter, tol, n_threads)
+        with training_corpus(self, X, sample_weight, feature_names, n_threads) as training:
+            if solver is None:
+                interrupted = self._fit_map(training, K, tol)
+            else:
+                interrupted = self._fit_variational(training, solver, K, n_init, max_iter, tol)
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
@@ -287,8 +297,9 @@ class LDA(TopicEstimator):
             The updated estimator.
         """
         K = check_n_topics(self.n_components)
-        solver = _variational_solver(self.solver)
-        settings = solver if isinstance(solver, OnlineVariational) else OnlineVariational()
+        _variational_solver(self.solver)
+        given = isinstance(self.solver, OnlineVariational)
+        settings = self.solver if given else OnlineVariational(offset=_STREAM_OFFSET)
         _partial_fit(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
         return self
 
@@ -322,68 +333,82 @@ class LDA(TopicEstimator):
             _concentration("topic_word_prior", self.topic_word_prior, n_words, 1.0 / n_topics),
         )
 
-    def _start_functions(
-        self, solver: VariationalSolver, corpus: MemoryCorpus, priors: Priors, n_init: int, rows: Array | None
-    ) -> Iterator[Callable[[], VariationalRun]]:
-        """Yield functions that begin a run, one for each start."""
-        if isinstance(self.init, str) and self.init not in INITS:
-            raise InputError(f"init must be one of {', '.join(map(repr, INITS))} or a pair, got {self.init!r}.")
-        for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
-
-            def begin(rng: np.random.Generator = rng) -> VariationalRun:
-                theta, phi = self._start(corpus, priors.alpha.values.size, rows, solver.start, rng)
-                return solver.begin(corpus, priors, theta, phi, rng)
-
-            yield begin
-
-    def _start(self, corpus: MemoryCorpus, K: int, rows: Array | None, default: str, rng: Any) -> tuple[Array, Array]:
-        """Return theta and phi, padded. `rows` are the documents in the corpus (None: all)."""
+    def _start(
+        self, solver: VariationalSolver, corpus: Corpus, K: int, rng: np.random.Generator
+    ) -> tuple[Callable[[], Any], Array]:
+        """Return a function that returns the expected counts of the documents, and phi, both padded."""
         if not isinstance(self.init, str):
-            return given_pair(self.init, corpus, Model(K), rows)
-        name = default if self.init == "auto" else self.init
-        if name == "plsa":
-            return plsa_factors(corpus, K, rng)
-        theta, phi = named_start(name, corpus, Model(K), rng)
-        if name == "random":
-            phi = padded(flat_topics(corpus.counts.n_words, K, rng), phi.dtype)
-        return theta, phi
+            theta, phi = given_pair(self.init, corpus, Model(K), corpus.kept)
+            return lambda: corpus.split(expected_counts(theta, corpus.totals)), phi
+        if self.init in ("auto", "plsa"):
+            memory, whole = corpus.load(rng, solver.start_nonzeros)
+            theta, phi = solver.short_fit(memory, K, rng)
+            if whole:
+                return lambda: corpus.split(expected_counts(theta, memory.totals)), phi
+            # A word that the sample does not have must not have probability zero.
+            unigram = corpus.unigram[:, np.newaxis].astype(phi.dtype)
+            phi[:, :K] = (1 - _UNIGRAM_SHARE) * phi[:, :K] + _UNIGRAM_SHARE * unigram
+            return lambda: corpus.rows(partial(folded_expected, K), (phi,)), phi
+        if self.init == "random":
+            phi = padded(flat_topics(corpus.n_words, K, rng), corpus.dtype)
+        else:
+            phi = named_start(self.init, corpus, Model(K), rng)[1]
+        return lambda: corpus.rows(partial(uniform_expected, K)), phi
 
     def _fit_variational(
-        self,
-        data: TrainingData,
-        solver: VariationalSolver,
-        K: int,
-        n_init: int,
-        max_iter: int,
-        tol: float,
-        n_threads: int,
+        self, training: Training, solver: VariationalSolver, K: int, n_init: int, max_iter: int, tol: float
     ) -> bool:
         """Fit by variational Bayes, set the attributes, and return whether Ctrl-C ended the fit."""
-        dtype = factor_dtype(self.dtype, data.X)
-        all_documents, corpus, rows = training_corpora(data.X, dtype, data.weights, n_threads)
-        starts = self._start_functions(solver, corpus, self._priors(K, corpus.n_words), n_init, rows)
+        corpus, vocabulary = training
+        priors = self._priors(K, corpus.n_words)
+        if isinstance(self.init, str) and self.init not in INITS:
+            raise InputError(f"init must be one of {', '.join(map(repr, INITS))} or a pair, got {self.init!r}.")
+
+        def begin(place: Corpus, rng: np.random.Generator) -> VariationalRun:
+            return solver.begin(place, priors, *self._start(solver, place, K, rng), rng)
+
+        def resume(place: Corpus, state: Snapshot) -> VariationalRun:
+            return solver.resume(place, priors, state)
+
+        folder, kinds = fit_starts(corpus, self.random_state), (priors.alpha.kind, priors.eta.kind)
+        starts = folder.starts(
+            corpus,
+            (
+                solver,
+                kinds,
+                priors.alpha.values,
+                priors.eta.values,
+                *init_parts(self.init),
+                max_iter,
+                tol,
+                corpus.dtype,
+            ),
+            seeds(self.random_state, n_init if isinstance(self.init, str) else 1),
+            begin,
+            resume,
+        )
         best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
         alpha, eta = (prior.values for prior in best.run.priors)
         posterior = DirichletPosterior(np.ascontiguousarray(best.run.lambda_[:, :K].T), alpha, eta)
-        end = FitSummary.of(best, interrupted)
-        del best  # frees the memory of the fit before inference on the documents
+        end = FitSummary.of(best, interrupted, solver.name)
+        del best, starts  # frees the memory of the fit before inference on the documents
         corpus.release()
         folded = fold_in_training(
-            row_batches(data.X, dtype), all_documents, dirichlet_means(posterior.topic_word), posterior,
-            unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=number_of_documents(corpus),
-            vocabulary=data.vocabulary,
+            corpus.all_documents, dirichlet_means(posterior.topic_word), posterior,
+            unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=vocabulary,
         )  # fmt: skip
-        assert folded.bound is not None
+        if not interrupted:
+            folder.finish()
         self._set_fitted(folded, end)
         self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        self.bound_ = folded.bound + posterior.topics_term(n_threads=n_threads)
+        self.bound_ = folded.bound + posterior.topics_term(n_threads=corpus.n_threads)
         return interrupted
 
-    def _fit_map(self, data: TrainingData, K: int, tol: float) -> bool:
+    def _fit_map(self, training: Training, K: int, tol: float) -> bool:
         """Fit the mode of the posterior, set the attributes, and return whether Ctrl-C ended the fit."""
         default = 1.0 + 1.0 / K
         alpha = _concentration("doc_topic_prior", self.doc_topic_prior, K, default)
-        eta = _concentration("topic_word_prior", self.topic_word_prior, data.X.shape[1], default)
+        eta = _concentration("topic_word_prior", self.topic_word_prior, training.corpus.n_words, default)
         if alpha.learned or eta.learned:
             raise UnsupportedError("solver='map' cannot learn priors: give numbers, or use solver='variational'.")
         same = ("n_components", "n_init", "max_iter", "n_jobs", "dtype", "random_state", "verbose", "callback")
@@ -394,8 +419,8 @@ class LDA(TopicEstimator):
             doc_topic_prior=Dirichlet(tuple(alpha.values)),
             topic_word_prior=Dirichlet(tuple(eta.values)),
         )
-        fit = plsa._fit_counts(plsa._settings(), data)
-        self._set_fitted(fit.folded, fit.end)
+        fit = plsa._fit_corpus(plsa._settings(), training)
+        self._set_fitted(fit.folded, fit.end._replace(solver=MAP))
         self.doc_topic_prior_, self.topic_word_prior_ = alpha.values, eta.values
         return fit.end.interrupted
 
@@ -426,13 +451,13 @@ def _partial_fit(
         seen = before.n_documents
         growth = n_docs / max(seen, settings.total_documents or 0.0)
         lambda_ = _scaled_counts(padded_parameters(posterior.topic_word), fixed.eta.values, growth)
-    stream = PosteriorStream(settings, fixed, lambda_, n_docs, corpus.n_threads)
+    stream = PosteriorStream(settings, PosteriorState.of(fixed, lambda_), n_docs, corpus.n_threads)
     size = settings.batch_size or max(MIN_BATCH, settings.documents_per_batch(corpus.n_docs))
     for batch in batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), size):
         if batch.size > 0:
             stream.take(batch, rate(settings.offset, settings.decay, seen / batch.size))
             seen += batch.size
-    _set_posterior(estimator, stream, totals, vocabulary)
+    _set_posterior(estimator, stream.state, totals, vocabulary)
 
 
 def _first_lambda(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: float) -> Array:
@@ -454,18 +479,18 @@ def _scaled_counts(lambda_: Array, eta: Floats, growth: float) -> Array:
     return np.asarray(prior + growth * np.maximum(lambda_ - prior, 0), dtype=lambda_.dtype)
 
 
-def _set_posterior(estimator: LDA, stream: PosteriorStream, totals: SeenTotals, vocabulary: Array | None) -> None:
+def _set_posterior(estimator: LDA, state: PosteriorState, totals: SeenTotals, vocabulary: Array | None) -> None:
     """Set the fitted model after `partial_fit`, which does not know the weights of its documents."""
-    alpha, eta = (prior.values for prior in stream.priors)
+    alpha, eta = (prior.values for prior in state.priors)
     K = alpha.size
-    lambda_ = np.ascontiguousarray(stream.lambda_[:, :K].T)
-    expected = np.maximum(lambda_ - eta, 0).sum(axis=1, dtype=np.float64)
+    lambda_ = np.ascontiguousarray(state.lambda_[:, :K].T)
+    expected = state.counts[:, :K].sum(axis=0, dtype=np.float64)
     total = expected.sum()
     clear_fit(estimator)
     estimator.documents_ = None
     estimator.fitted_ = FittedTopics(
         dirichlet_means(lambda_),
-        # Counts that are tiny beside the prior vanish in lambda: then no topic has more of them than another.
+        # Counts that are tiny beside the prior vanish in a lambda of an earlier call: then all topics are equal.
         expected / total if total > 0 else np.full(K, 1.0 / K),
         totals.unigram,
         np.ones(K, dtype=bool),

@@ -6,7 +6,7 @@ scikit-learn's solver does.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,9 +15,17 @@ from polyseme.core.factors import nmf_to_plsa
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, document_sums, mean_operands
 from polyseme.core.fold_in import MaximumLikelihood, select_known_words
 from polyseme.core.shard import Shard, as_counts, row_batches, sparse_counts
-from polyseme.data.disk import DiskCorpus
+from polyseme.data.corpus import is_stored
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import FittedDecomposition, clear_fit, count_data, factor_dtype, training_data
+from polyseme.estimators.base import (
+    FittedDecomposition,
+    clear_fit,
+    count_data,
+    factor_dtype,
+    fold_in_stored,
+    training_corpus,
+    training_data,
+)
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.solvers.base import finish_fit
@@ -91,6 +99,8 @@ class NMF(FittedDecomposition):
         Number of iterations.
     converged_ : bool
         Whether the fit stopped by its tolerance.
+    solver_ : str
+        Name of the solver as in PLSA (Kullback-Leibler loss).
     n_features_in_ : int
         Number of words.
     feature_names_in_ : array of str
@@ -152,8 +162,8 @@ class NMF(FittedDecomposition):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Non-negative numbers.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Non-negative numbers, or shards on disk (Kullback-Leibler loss only).
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_documents,), default=None
@@ -168,22 +178,18 @@ class NMF(FittedDecomposition):
         """
         if self.loss not in LOSSES:
             raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
-        if isinstance(X, DiskCorpus):
-            raise UnsupportedError("NMF takes no shards: fit PLSA to them, and take its to_nmf().")
         if self.loss == FROBENIUS:
             return self._fit_frobenius(X, sample_weight, feature_names)
         plsa = PLSA(**self._plsa_parameters())
         settings = plsa._settings()
-        data = training_data(self, X, sample_weight, feature_names=feature_names)
-        folded, end, _ = plsa._fit_counts(settings, data)
-        counts = sparse_counts(data.X, folded.fitted.topic_word.dtype)
+        with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
+            folded, end, _ = plsa._fit_corpus(settings, training)
+            documents, H = training.corpus.all_documents, folded.fitted.topic_word
+            errors = documents.map(divergence, documents.split(folded.documents.doc_topic), (H,))
         self._set_fitted(folded, end)
         self.loss_ = self.loss
-        self.doc_totals_ = _known_totals(counts, self.components_)
-        self.reconstruction_err_ = _kl_divergence(
-            counts, data.weights, self.doc_totals_, folded.documents.doc_topic, self.components_,
-            n_threads=settings.n_threads,
-        )  # fmt: skip
+        self.doc_totals_ = np.concatenate([error.totals for error in errors])
+        self.reconstruction_err_ = sum(error.value for error in errors)
         finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
         return self
 
@@ -192,8 +198,8 @@ class NMF(FittedDecomposition):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Non-negative numbers.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Non-negative numbers, or shards on disk (Kullback-Leibler loss only).
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_documents,), default=None
@@ -213,8 +219,8 @@ class NMF(FittedDecomposition):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Non-negative numbers.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Non-negative numbers, or shards on disk (Kullback-Leibler loss only).
 
         Returns
         -------
@@ -222,6 +228,8 @@ class NMF(FittedDecomposition):
             W.
         """
         check_is_fitted(self)
+        if is_stored(X) and self.loss_ == KULLBACK_LEIBLER:
+            return self._transform_stored(X)
         X = count_data(self, X, reset=False)
         if self.loss_ == FROBENIUS:
             return self._frobenius_weights(X.astype(self.components_.dtype, copy=False))
@@ -230,6 +238,13 @@ class NMF(FittedDecomposition):
             weights = self.fitted_.fold_in(counts, n_threads=n_threads)
             parts.append(_scaled(weights.doc_topic, _known_totals(counts, self.components_)))
         return np.concatenate(parts)
+
+    def _transform_stored(self, X: Any) -> Array:
+        """Return W of the documents of shards, mapped from a file beside them."""
+        n_threads = effective_threads(self.n_jobs)
+        doc_topic = fold_in_stored(self, X, n_threads)
+        totals = [_known_totals(sparse_counts(counts, self.components_.dtype), self.components_) for counts in X]
+        return _scaled(doc_topic, np.concatenate(totals))
 
     def inverse_transform(self, W: Any) -> Array:
         """Return the counts W H that W represents.
@@ -386,19 +401,29 @@ def _known_totals(counts: SparseCounts, H: Array) -> Floats:
     return select_known_words(counts, word_sums > 0)[0].totals
 
 
-def _kl_divergence(
-    counts: SparseCounts, weights: Floats | None, totals: Floats, doc_topic: Array, H: Array, *, n_threads: int
-) -> float:
-    """Return sum_d weight_d (sum_w x log(x / WH) - x + WH) with W = totals * doc_topic, without forming WH.
+class Divergence(NamedTuple):
+    """Error of the documents of a shard."""
+
+    totals: Floats
+    """Tokens of each document whose words have a probability in H."""
+    value: float
+    """sum_d weight_d (sum_w x log(x / WH) - x + WH)."""
+
+
+def divergence(shard: Shard, doc_topic: Array, H: Array) -> Divergence:
+    """Return the error of W = totals * doc_topic, without forming WH.
 
     The totals are multiplied in float64: if they are small, products of W and H would underflow in float32.
     """
-    weights = np.ones(counts.n_docs) if weights is None else weights
-    products = counts.products(padded(doc_topic, H.dtype), padded(H.T, H.dtype), n_threads=n_threads)
+    counts = shard.by_doc
+    totals = _known_totals(counts, H)
+    weights = np.ones(counts.n_docs) if shard.weights is None else shard.weights
+    products = counts.products(padded(doc_topic, H.dtype), padded(H.T, H.dtype), n_threads=shard.n_threads)
     rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
     x, v, products = counts.values.astype(np.float64), weights[rows], products * totals[rows]
     positive = v > 0
     x, v, products = x[positive], v[positive], products[positive]
     with np.errstate(divide="ignore"):  # infinite if no topic has the word, such as a held-out word
         logs = np.log(x / products)
-    return inner(v * x, logs - 1) + inner(weighted_sum(weights * totals, doc_topic), H.sum(axis=1))
+    value = inner(v * x, logs - 1) + inner(weighted_sum(weights * totals, doc_topic), H.sum(axis=1))
+    return Divergence(totals, value)

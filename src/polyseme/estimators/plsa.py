@@ -1,6 +1,6 @@
 """Probabilistic latent semantic analysis (PLSA) as a scikit-learn estimator.
 
-`PLSA.fit` runs a solver of `polyseme.solvers` on counts in memory or, by `estimators.sharded`, on shards.
+`PLSA.fit` runs a solver of `polyseme.solvers` on counts in memory or on shards.
 `PLSA.partial_fit` runs one pass of stepwise EM over the documents of each call; LDA shares its bookkeeping
 (`next_documents`, `add_totals`).
 """
@@ -18,9 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from polyseme.core.fitted import FittedTopics, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood, fold_in_shard
 from polyseme.core.model import Model, as_background
-from polyseme.core.shard import as_counts, row_batches
-from polyseme.data.corpus import MemoryCorpus, training_corpora
-from polyseme.data.disk import DiskCorpus
+from polyseme.core.shard import as_counts
+from polyseme.data.corpus import MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FitSummary,
@@ -28,31 +27,32 @@ from polyseme.estimators.base import (
     LikelihoodSettings,
     LikelihoodTopics,
     TopicEstimator,
-    TrainingData,
+    Training,
     as_solver,
+    check_seed,
     clear_fit,
     factor_dtype,
+    fit_starts,
+    init_parts,
     model_from_parameters,
+    training_corpus,
     training_data,
     with_early_stopping,
 )
-from polyseme.estimators.sharded import check_shards, fit_shards, fold_in_shards, transform_shards
 from polyseme.kernels import Array, Floats, normalize_columns, normalize_rows, padded
 from polyseme.priors import Prior, as_prior
-from polyseme.progress import fit_progress
 from polyseme.solvers.base import (
     FitProblem,
-    advance_to_end,
-    best_of,
+    Snapshot,
+    SolverRun,
+    best_fit,
     check_solver,
     finish_fit,
     generators,
-    resume_run,
+    seeds,
 )
-from polyseme.solvers.checkpoints import FileCheckpointStore, as_checkpoint, fit_digest
-from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start, random_topics
+from polyseme.solvers.initialize import check_named_start, given_pair, given_topics, named_start, random_topics
 from polyseme.solvers.online import StepwiseEM, Stream
-from polyseme.solvers.variational import number_of_documents
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
 MIN_BATCH = 16
@@ -131,9 +131,10 @@ class PLSA(TopicEstimator):
     callback : callable, default=None
         Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
     checkpoint : path-like or Checkpoint, default=None
-        File to which the state of the fit is written every ten seconds, or a `polyseme.solvers.checkpoints.Checkpoint`
-        with another interval. A fit with the same data and parameters resumes from the file, with the same result to
-        the last bit. The file is not removed. Fits to shards store their state beside the shards.
+        Folder to which the state of the fit is written every ten seconds, or a `polyseme.solvers.Checkpoint` with
+        another interval. A fit with the same data and parameters resumes from it, with the same result to the last bit.
+        The state is not removed after the fit. None: a fit to shards stores its state beside the shards until it ends;
+        other fits store nothing.
 
     Attributes
     ----------
@@ -157,6 +158,8 @@ class PLSA(TopicEstimator):
         Number of iterations of the best start.
     converged_ : bool
         Whether the fit stopped by `tol`.
+    solver_ : str
+        Name of the solver that fitted the model; with `solver="auto"` the one that was chosen.
     n_tokens_ : float
         Number of training tokens, multiplied by the weights of their documents.
     n_documents_seen_ : float
@@ -263,11 +266,8 @@ class PLSA(TopicEstimator):
             The fitted estimator.
         """
         settings = self._settings()
-        if isinstance(X, DiskCorpus):
-            fit = fit_shards(self, settings, X, sample_weight, feature_names)
-        else:
-            data = training_data(self, X, sample_weight, feature_names=feature_names)
-            fit = self._fit_counts(settings, data)
+        with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
+            fit = self._fit_corpus(settings, training)
         self._set_fitted(fit.folded, fit.end)
         self.word_background_ = fit.word_background
         finish_fit(self, fit.end.interrupted, settings.max_iter, settings.tol)
@@ -299,25 +299,6 @@ class PLSA(TopicEstimator):
         _partial_fit(self, X, sample_weight)
         return self
 
-    def transform(self, X: Any) -> Array:
-        """Return the topic weights of documents, with the topics fixed.
-
-        Each document is folded in until convergence, independently of the others. A document without known words gets
-        P(z).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
-            Counts, or shards on disk. For shards the result is a file beside them that is mapped to memory.
-
-        Returns
-        -------
-        array of shape (n_documents, K)
-            P(z|d); rows sum to one.
-        """
-        check_is_fitted(self)
-        return transform_shards(self, X) if isinstance(X, DiskCorpus) else super().transform(X)
-
     def with_topics(self, components: Any, X: Any, sample_weight: Any = None) -> PLSA:
         """Return a fitted model with given topics, with documents folded in.
 
@@ -345,28 +326,20 @@ class PLSA(TopicEstimator):
         if (given.sum(axis=1) <= 0).any():
             raise InputError("components must not have a topic of zeros only.")
         model, before = copy(self), self.fitted_
-        model.n_components = len(given)
-        corpus: Any
-        if isinstance(X, DiskCorpus):
-            check_shards(model, X, sample_weight)
-            corpus = X.corpus(before.topic_word.dtype, effective_threads(self.n_jobs))
-        else:
-            X, weights, _ = training_data(model, X, sample_weight)
-            corpus, _, _ = training_corpora(X, before.topic_word.dtype, weights, effective_threads(self.n_jobs))
-        if X.shape[1] != given.shape[1] or X.shape[1] != before.topic_word.shape[1]:
-            raise InputError(f"components and X must have the model's {before.topic_word.shape[1]} words.")
-        without_topic = (given.sum(axis=0) == 0) & (corpus.unigram > 0)
-        given = normalize_rows(normalize_rows(given) + np.where(without_topic, corpus.unigram, 0.0))
-        topics = given.astype(before.topic_word.dtype)
-        fields = {
-            "unigram": corpus.unigram, "n_tokens": corpus.tokens, "n_documents": before.n_documents,
-            "vocabulary": before.vocabulary,
-        }  # fmt: skip
-        if isinstance(X, DiskCorpus):
-            with X.only_writer():
-                folded = fold_in_shards(X, corpus, topics, self._inference, **fields)
-        else:
-            folded = fold_in_training(row_batches(X, topics.dtype), corpus, topics, before.inference, **fields)
+        if is_stored(X) and before.inference.background is not None and before.inference.background.joint:
+            raise UnsupportedError("with_topics takes no shards for a model with a JointBackground: give an array.")
+        model.n_components, model.dtype = len(given), before.topic_word.dtype
+        with training_corpus(model, X, sample_weight, None, effective_threads(self.n_jobs)) as training:
+            corpus = training.corpus.all_documents
+            if corpus.n_words != given.shape[1] or corpus.n_words != before.topic_word.shape[1]:
+                raise InputError(f"components and X must have the model's {before.topic_word.shape[1]} words.")
+            without_topic = (given.sum(axis=0) == 0) & (corpus.unigram > 0)
+            given = normalize_rows(normalize_rows(given) + np.where(without_topic, corpus.unigram, 0.0))
+            folded = fold_in_training(
+                corpus, given.astype(before.topic_word.dtype), before.inference, unigram=corpus.unigram,
+                n_tokens=corpus.tokens, n_documents=before.n_documents, vocabulary=before.vocabulary,
+            )  # fmt: skip
+        model.dtype = self.dtype
         model.fitted_, model.documents_, model.log_likelihood_ = folded[:3]
         return model
 
@@ -446,67 +419,47 @@ class PLSA(TopicEstimator):
             effective_threads(check_n_jobs(self.n_jobs)),
         )
 
-    def _fit_counts(self, settings: LikelihoodSettings, data: TrainingData) -> LikelihoodFit:
-        """Fit counts in memory. Sets no attribute: NMF and LDA with solver="map" use the result too."""
-        K, n_init, max_iter, tol, solver, n_threads = settings
-        dtype = factor_dtype(self.dtype, data.X)
-        all_documents, corpus, rows = training_corpora(data.X, dtype, data.weights, n_threads)
-        model = model_from_parameters(self, K, corpus, data.vocabulary)
-        store = self._store(n_init, corpus)
-        problem = FitProblem(model, corpus)
-        solver = check_solver(solver, problem, checkpoint=store is not None)
-        with fit_progress(self.verbose, max_iter, type(self).__name__, self.callback) as listeners:
-            best, interrupted = best_of(
-                advance_to_end(
-                    partial(solver.begin, problem, theta, phi),
-                    partial(resume_run, solver, problem, theta, phi),
-                    max_iter=max_iter,
-                    tol=tol,
-                    listeners=listeners,
-                    store=store,
-                )
-                for theta, phi in self._starts(corpus, model, n_init, rows)
-            )
-        end, topics = FitSummary.of(best, interrupted), LikelihoodTopics.of(best.run, corpus)
-        del best  # frees the memory of the fit before the documents are folded in
-        corpus.release()
-        batches = row_batches(data.X, dtype)
-        folded = fold_in_training(batches, all_documents, vocabulary=data.vocabulary, **topics.fields)
+    def _fit_corpus(self, settings: LikelihoodSettings, training: Training) -> LikelihoodFit:
+        """Fit a corpus. Sets no attribute: NMF and LDA with solver="map" use the result too."""
+        corpus, vocabulary = training
+        check_seed(self.checkpoint, self.random_state)
+        model = model_from_parameters(self, settings.n_topics, corpus, vocabulary)
+        solver = check_solver(settings.solver, FitProblem(model, corpus), checkpoint=self.checkpoint is not None)
+        problem = FitProblem(model, corpus).placed_for(solver)
+        folder = fit_starts(corpus, self.random_state, self.checkpoint)
+
+        def begin(place: Any, rng: np.random.Generator) -> SolverRun:
+            return solver.begin(FitProblem(model, place), *self._start(place, model, rng))
+
+        def resume(place: Any, state: Snapshot) -> SolverRun:
+            return solver.resume(FitProblem(model, place), state)
+
+        n_init = settings.n_init if isinstance(self.init, str) else 1
+        starts = folder.starts(
+            problem.corpus,
+            (solver, model, *init_parts(self.init), settings.max_iter, settings.tol, corpus.dtype),
+            seeds(self.random_state, n_init),
+            begin,
+            resume if solver.resumable else None,
+        )
+        best, interrupted = best_fit(self, starts, max_iter=settings.max_iter, tol=settings.tol)
+        end, topics = FitSummary.of(best, interrupted, solver.name), LikelihoodTopics.of(best.run, problem.corpus)
+        problem.corpus.release()
+        del best, problem, starts  # frees the memory of the fit before the documents are folded in
+        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, **topics.fields)
+        if not interrupted:
+            folder.finish()
         return LikelihoodFit(folded, end, topics.word_background)
 
-    def _store(self, n_init: int, corpus: MemoryCorpus) -> FileCheckpointStore | None:
-        """Return the store for the checkpoint file. Its key consists of everything that the result depends on."""
-        if self.checkpoint is None:
-            return None
-        if n_init > 1 or not isinstance(self.init, str) or not isinstance(self.random_state, int | np.integer):
-            raise InputError(
-                "checkpoint: only one fit can be stored. Set n_init=1, init to a name such as 'random' "
-                "and random_state to an int."
-            )
-        checkpoint = as_checkpoint(self.checkpoint)
-        if checkpoint.path is None:
-            raise InputError("checkpoint: Checkpoint needs a path, except for shards, which store the fit beside them.")
-        return FileCheckpointStore(checkpoint.path, checkpoint.seconds, fit_digest(self, corpus.by_doc, corpus.weights))
-
-    def _starts(self, corpus: Any, model: Model, n_init: int, rows: Array | None) -> Any:
-        """Yield padded pairs (theta, phi), one for each start. `rows` are the documents in the corpus (None: all)."""
-        rngs = generators(self.random_state, n_init)
+    def _start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
+        """Return theta, in the form that the corpus uses, and phi, both padded."""
         if isinstance(self.init, str):
-            if self.init not in STARTS:
-                raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {self.init!r}.")
-            variance = as_solver(self.solver).start_variance
-            for rng in rngs:
-                yield named_start(self.init, corpus, model, rng, variance=variance)
-            return
+            check_named_start(self.init)
+            return named_start(self.init, corpus, model, rng, variance=as_solver(self.solver).start_variance)
         if isinstance(self.init, tuple | list) and len(self.init) == 2 and self.init[0] is None:
-            yield self._folded_start(corpus, model)
-            return
-        yield given_pair(self.init, corpus, model, rows)
-
-    def _folded_start(self, corpus: Any, model: Model) -> tuple[Any, Array]:
-        """Return the topics of `init` and the documents folded in with them."""
-        phi = given_topics(self.init[1], corpus, model)
-        return corpus.rows(partial(fold_in_shard, model, phi)), phi
+            phi = given_topics(self.init[1], corpus, model)
+            return corpus.rows(partial(fold_in_shard, model), (phi,)), phi
+        return given_pair(self.init, corpus, model, corpus.kept)
 
 
 class SeenTotals(NamedTuple):
@@ -540,7 +493,7 @@ def next_documents(
 
 def add_totals(corpus: MemoryCorpus, before: FittedTopics | None) -> SeenTotals:
     """Return the totals after these documents."""
-    documents = number_of_documents(corpus)
+    documents = corpus.documents
     if before is None:
         return SeenTotals(documents, corpus.tokens, corpus.word_totals)
     words = before.unigram * before.n_tokens

@@ -5,7 +5,7 @@ The data are an n-way array, dense or sparse, or a long table with one column pe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, working_dtype
 from polyseme.estimators.tables import largest_items
 from polyseme.kernels import Array, check_sparse, inner, normalize_columns, padded
-from polyseme.solvers.base import FitEnd, best_fit, finish_fit, generators
+from polyseme.solvers.base import FitEnd, Start, best_fit, finish_fit, generators
 from polyseme.solvers.tensor import TensorPoint, TensorRun, begin, fold_in, padded_point, random_start
 from polyseme.utils import (
     check_integer,
@@ -178,7 +178,7 @@ class TensorPLSA(CountDecomposition):
         corpus = TensorCounts(
             data.coords, data.values.astype(factor_dtype(self.dtype, data.values)), data.shape, n_threads
         )
-        best, interrupted = best_fit(self, self._start_functions(corpus, K, n_init), max_iter=max_iter, tol=tol)
+        best, interrupted = best_fit(self, self._starts(corpus, K, n_init), max_iter=max_iter, tol=tol)
         self._set_fit(best, data, corpus, K)
         finish_fit(self, interrupted, max_iter, tol)
         return self
@@ -350,12 +350,12 @@ class TensorPLSA(CountDecomposition):
         check_range("Every count", data.values, working_dtype(self, data.values, reset))
         return data
 
-    def _start_functions(self, corpus: TensorCounts, K: int, n_init: int) -> Iterator[Callable[[], TensorRun]]:
-        """Yield functions that begin a run, one for each start."""
+    def _starts(self, corpus: TensorCounts, K: int, n_init: int) -> Iterator[Start[TensorRun]]:
+        """Yield the starts."""
         extrapolate = self.solver == SOLVERS[0]
         if not isinstance(self.init, str):
             start = _given_start(self.init, corpus, K)
-            yield lambda: begin(corpus, start, extrapolate=extrapolate)
+            yield Start(lambda: begin(corpus, start, extrapolate=extrapolate))
             return
         if self.init != "random":
             raise InputError(f"init must be 'random' or a pair (topic_weights, factors), got {self.init!r}.")
@@ -364,7 +364,7 @@ class TensorPLSA(CountDecomposition):
             def start_at_random(rng: np.random.Generator = rng) -> TensorRun:
                 return begin(corpus, random_start(corpus, K, rng), extrapolate=extrapolate)
 
-            yield start_at_random
+            yield Start(start_at_random)
 
     def _set_fit(self, fit: FitEnd[TensorRun], data: TensorData, corpus: TensorCounts, K: int) -> None:
         clear_fit(self)

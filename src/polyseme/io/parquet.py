@@ -39,17 +39,30 @@ def limit(most):
     except (ValueError, OSError):  # macOS refuses it
         pass
 
-def read(path, size, columns):
+def slice_of(path, columns, start, n_rows):
+    table = pl.scan_parquet(path, glob=False)
+    names = table.collect_schema().names()
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise ValueError(f"it has no column {missing[0]!r}, but {', '.join(map(repr, names[:20])) or 'none'}")
+    return table.select(columns).slice(start, n_rows).collect()
+
+def read(path, size, columns, rows):
     limit(2**32 + 64 * size)
-    frame = pl.read_parquet(path, columns=columns, glob=False)
+    if rows is None:
+        frame = pl.read_parquet(path, columns=columns, glob=False)
+    else:
+        frame = slice_of(path, columns, *rows)
     length = 0
     for name, kind in frame.schema.items():
         if kind == pl.String:
             length += frame[name].str.len_bytes().cast(pl.UInt64).sum() or 0
+        elif rows is not None and isinstance(kind, pl.List) and (kind.inner.is_numeric() or kind.inner == pl.Null):
+            length += 8 * (frame[name].list.len().cast(pl.UInt64).sum() or 0)
         elif not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
             raise ValueError(f"the column {name!r} is neither of texts nor of numbers")
     if length > max(2**30, 200 * size):
-        raise ValueError("its texts are too large for the size of the file")
+        raise ValueError("its values are too large for the size of the file")
     content = io.BytesIO()
     frame.write_ipc(content)
     return content.getvalue()
@@ -70,6 +83,11 @@ _HEAD = 9
 """Bytes before an answer: F for a frame or E for an error, and its size."""
 _SECONDS, _BYTES_PER_SECOND = 60.0, 1e6
 """Time limit to read a file: a constant, plus the size divided by a rate."""
+_FIRST_ROWS, _MAX_ROWS, _BYTES_AT_A_TIME = 1000, 50_000, 2**25
+"""Rows of the first slice of a file, most rows of a slice, and bytes of the later slices."""
+_BYTES_PER_ROW, _MAX_BYTES, _MAX_RATIO = 8, 2**30, 200
+"""Limit on the size of all slices of a file, with some bytes per row: a constant, or a ratio to the size of the file. A
+small file may declare a billion empty rows."""
 
 
 def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -> None:
@@ -81,21 +99,21 @@ def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -
 
 def read_frame(path: Path, columns: Sequence[str] | None = None) -> Any:
     """Return some columns of a Parquet file (None: all) as a polars frame. Raise OSError or ValueError."""
-    with _ParquetProcess() as child:
-        return child.read(path, columns)
+    with ParquetReader() as reader:
+        return reader.read(path, columns)
 
 
 def read_frames(paths: Iterable[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
     """Yield the frames of several files, read by one child process."""
-    with _ParquetProcess() as child:
+    with ParquetReader() as reader:
         for path in paths:
-            yield child.read(path, columns)
+            yield reader.read(path, columns)
 
 
-class _ParquetProcess:
+class ParquetReader:
     """A child process that reads Parquet files while the block runs."""
 
-    def __enter__(self) -> _ParquetProcess:
+    def __enter__(self) -> ParquetReader:
         environment = {"POLARS_MAX_THREADS": "4", **os.environ, "RUST_BACKTRACE": "0"}
         self._process = subprocess.Popen(
             [get_executable(), "-I", "-S", "-c", _CHILD, json.dumps([os.path.abspath(place) for place in sys.path])],
@@ -110,7 +128,22 @@ class _ParquetProcess:
         self._process.kill()
         self._process.communicate()
 
-    def read(self, path: Path, columns: Sequence[str] | None) -> Any:
+    def slices(self, path: Path, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield frames of consecutive rows, at least one, with the memory of one. Columns may have lists of numbers."""
+        start, n_rows, total = 0, _FIRST_ROWS, 0
+        while True:
+            frame = self.read(path, columns, (start, n_rows))
+            total += frame.estimated_size() + _BYTES_PER_ROW * frame.height
+            if total > max(_MAX_BYTES, _MAX_RATIO * path.stat().st_size):
+                raise ValueError("its values are too large for the size of the file")
+            yield frame
+            if frame.height < n_rows:
+                return
+            start += n_rows
+            n_rows = min(max(1, _BYTES_AT_A_TIME * frame.height // max(frame.estimated_size(), 1)), _MAX_ROWS)
+
+    def read(self, path: Path, columns: Sequence[str] | None, rows: tuple[int, int] | None = None) -> Any:
+        """Return a frame. rows : the first row and the number of rows, or None for all."""
         import polars as pl
 
         check_regular(path)
@@ -118,7 +151,7 @@ class _ParquetProcess:
         stop = Timer(_SECONDS + size / _BYTES_PER_SECOND, self._process.kill)
         stop.start()
         try:
-            kind, content = self._answer([str(path.absolute()), size, None if columns is None else list(columns)])
+            kind, content = self._answer([str(path.absolute()), size, None if columns is None else list(columns), rows])
         finally:
             stop.cancel()
         if kind == b"E":

@@ -35,7 +35,7 @@ RUN_FILE = "run.json"
 """File that makes a folder a run."""
 UNFINISHED_FILE = "counted.json"
 """File of a work folder whose documents are counted and whose fit is not finished."""
-CHECKPOINT_FILE = "checkpoint.safetensors"
+CHECKPOINT_FOLDER = "fit"
 """Checkpoint of an unfinished fit."""
 SHARDS_FOLDER = "shards"
 """Folder with the counts of a run that is not held in memory."""
@@ -65,6 +65,7 @@ RUN_FIELDS = {
     "page_text": one_of("excerpt", "full", "none"),
     "model": object_with({"class": TEXT, "n_components": either(NULL, _TOPICS), "seed": either(NULL, COUNT)}),
     "selection": object_with({"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS}),
+    "solver": TEXT,
     "iterations": COUNT,
     "converged": FLAG,
     "interrupted": FLAG,
@@ -141,13 +142,14 @@ def atomic_folder(path: Path, *, overwrite: bool = False, resume: bool = False) 
             half_written.unlink()
         try:
             yield work
-            for name in (UNFINISHED_FILE, CHECKPOINT_FILE, FITTED_FILE):
+            for name in (UNFINISHED_FILE, FITTED_FILE):
                 (work / name).unlink(missing_ok=True)
+            shutil.rmtree(work / CHECKPOINT_FOLDER, ignore_errors=True)
             os.chmod(work, 0o777 & ~umask())
             flush_all(work)
             replace_folder(work, path)
         except BaseException as error:
-            resumable = any((work / name).exists() for name in (CHECKPOINT_FILE, SHARDS_FOLDER))
+            resumable = (work / SHARDS_FOLDER).exists() or any((work / CHECKPOINT_FOLDER).glob("*/*"))
             if not (resumable and (work / UNFINISHED_FILE).exists()):
                 shutil.rmtree(work, ignore_errors=True)
             elif isinstance(error, OSError):

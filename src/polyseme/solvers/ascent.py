@@ -15,15 +15,16 @@ A. M. S. Ang and N. Gillis. Accelerating nonnegative matrix factorization algori
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from polyseme.core.model import Report
-from polyseme.kernels import Array
+from polyseme.core.model import EMStep, Report
+from polyseme.data.corpus import Corpus, Point, Step
+from polyseme.kernels import Array, padded_width
 from polyseme.solvers.base import FitProblem, Iterative, Progress, Requirement, Snapshot, Solver, SolverRun
 
 _FIRST_SIZE, _GROWTH, _CUT, _MAX_SIZE = 0.5, 1.1, 0.6, 1.0
@@ -40,7 +41,7 @@ class EM(Solver):
     name: ClassVar[str] = "em"
     resumable: ClassVar[bool] = True
 
-    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+    def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:
         return EMRun(problem, theta, phi)
 
     def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
@@ -55,7 +56,7 @@ class AcceleratedEM(Solver):
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.MONOTONE_PRIORS})
     resumable: ClassVar[bool] = True
 
-    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+    def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:
         return EMRun(problem, theta, phi, extrapolate=True)
 
     def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
@@ -180,6 +181,23 @@ class Ascent(Iterative, Generic[P]):
         """Return the step from the point."""
         return self._current.step
 
+    @property
+    def last_step(self) -> P | None:
+        """Return the step before the current one, from which steps are extrapolated; None if it is the same."""
+        return None if self._last_step is self.step else self._last_step
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Return the part of the state for a checkpoint that is not a point."""
+        return {**self._momentum.numbers, "exhausted": float(self.exhausted)}
+
+    def restore(self, last_step: P | None, numbers: dict[str, float]) -> None:
+        """Continue as a run with this state. This run has begun at its point."""
+        if last_step is not None:
+            self._last_step = last_step
+        self._momentum.restore(numbers)
+        self.exhausted = bool(numbers["exhausted"])
+
     def advance(self) -> None:
         step = self.step
         point = step
@@ -203,42 +221,86 @@ class Ascent(Iterative, Generic[P]):
         self._current, self.report = evaluated, evaluated.report
 
 
-class EMRun(Ascent[tuple[Any, Any]], SolverRun):
+class StepRun(Ascent[Point]):
+    """A fit by the steps of a model on a corpus (`data.corpus.Step`), with or without extrapolation."""
+
+    def __init__(self, corpus: Corpus, step: Step, point: Point, *, extrapolate: bool = False) -> None:
+        self.corpus = corpus
+        super().__init__(
+            partial(_run_step, corpus, step), point, partial(corpus.combine, step) if extrapolate else None
+        )
+
+    @property
+    def rows(self) -> Any:
+        """Return the parameters of the documents, in the form that the corpus uses."""
+        return self.point[0]
+
+    @property
+    def shared(self) -> tuple[Array, ...]:
+        """Return the parameters that all documents share."""
+        return self.corpus.gather(self.point[1])
+
+    def snapshot(self) -> Snapshot:
+        """Return the state for a checkpoint."""
+        points = {"point": self.point}
+        if self.last_step is not None:
+            points["last"] = self.last_step
+        return Snapshot(
+            {name: rows for name, (rows, _) in points.items()},
+            {f"{name}{i}": array for name, (_, shared) in points.items()
+             for i, array in enumerate(self.corpus.gather(shared))},
+            self.numbers,
+        )  # fmt: skip
+
+    def restore_snapshot(self, state: Snapshot) -> None:
+        """Continue as the run that made a snapshot. This run has begun at its point."""
+        last = None
+        if "last" in state.docs:
+            forms = [(array.shape, array.dtype) for array in self.shared]
+            last = state.docs["last"], self.corpus.share(shared_arrays(state, "last", forms))
+        self.restore(last, state.numbers)
+
+
+def shared_arrays(state: Snapshot, name: str, forms: Iterable[tuple[tuple[int, ...], Any]]) -> tuple[Array, ...]:
+    """Return the shared parameters of a point in a snapshot, which have these shapes and types."""
+    return tuple(state.array(f"{name}{i}", *form) for i, form in enumerate(forms))
+
+
+def _run_step(corpus: Corpus, step: Step, point: Point) -> EvaluatedPoint[Point]:
+    """Return the report at a point and the step from there."""
+    result = corpus.run(step, *point)
+    return EvaluatedPoint((result.rows, result.shared), result.report, (result.next_rows, result.next_shared))
+
+
+class EMRun(StepRun, SolverRun):
     """A fit of theta and phi by EM, with or without extrapolation."""
 
     report: Report
 
-    def __init__(self, problem: FitProblem, theta: Any, phi: Any, *, extrapolate: bool = False) -> None:
+    def __init__(self, problem: FitProblem, theta: Any, phi: Array, *, extrapolate: bool = False) -> None:
         self.model, corpus = problem
-        combine = partial(corpus.extrapolate, self.model) if extrapolate else None
-        super().__init__(partial(_em_step, problem), (theta, phi), combine)
+        super().__init__(corpus, EMStep(self.model), (theta, corpus.share((phi,))), extrapolate=extrapolate)
 
     @classmethod
     def resumed(cls, problem: FitProblem, state: Snapshot, *, extrapolate: bool = False) -> EMRun:
         """Return the run that made a snapshot."""
-        run = cls(problem, state.docs["theta"], state.words["phi"], extrapolate=extrapolate)
-        if "last" in state.docs:
-            run._last_step = state.docs["last"], state.words["last"]
-        run._momentum.restore(state.numbers)
-        run.exhausted = bool(state.numbers["exhausted"])
+        form = (problem.corpus.n_words, padded_width(problem.model.n_columns)), problem.corpus.dtype
+        (phi,) = shared_arrays(state, "point", [form])
+        run = cls(problem, state.docs["point"], phi, extrapolate=extrapolate)
+        run.restore_snapshot(state)
         return run
 
     @property
-    def theta(self) -> Any:
-        return self.point[0]
+    def next_factors(self) -> tuple[Any, Array]:
+        """Return theta and phi after the step of EM from the point."""
+        rows, shared = self.step
+        return rows, *self.corpus.gather(shared)
 
     @property
-    def phi(self) -> Any:
-        return self.point[1]
+    def theta(self) -> Any:
+        return self.rows
 
-    def snapshot(self) -> Snapshot:
-        docs, words = {"theta": self.theta}, {"phi": self.phi}
-        if self._last_step is not None and self._last_step is not self.step:
-            docs["last"], words["last"] = self._last_step
-        return Snapshot(docs, words, {**self._momentum.numbers, "exhausted": float(self.exhausted)})
-
-
-def _em_step(problem: FitProblem, point: tuple[Any, Any]) -> EvaluatedPoint[tuple[Any, Any]]:
-    """Return the report at (theta, phi) and the step of EM from there."""
-    result = problem.corpus.em_step(problem.model, *point)
-    return EvaluatedPoint((result.theta, result.phi), result.report, (result.next_theta, result.next_phi))
+    @property
+    def phi(self) -> Array:
+        (phi,) = self.shared
+        return phi

@@ -22,7 +22,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.core.model import Model, Report
-from polyseme.errors import ModelFileError, UnsupportedError
+from polyseme.data.corpus import LOADED_NONZEROS
+from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array
 from polyseme.progress import Callback, Entry, fit_progress
 from polyseme.utils import as_random_state
@@ -69,10 +70,17 @@ class Snapshot(NamedTuple):
     """State of a run. A run that resumes from it, also in another process, gives the same bits."""
 
     docs: dict[str, Any]
-    """Values of theta, in the form that the corpus uses."""
-    words: dict[str, Any]
-    """Values of phi, in the form that the corpus uses, or other arrays with one row per word."""
+    """Values of theta or other rows of the documents, in the form that the corpus uses."""
+    words: dict[str, Array]
+    """Values of phi, and other arrays that all documents share."""
     numbers: dict[str, float]
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Return an array of `words`. Raise ValueError if it has another shape or type, in a file of another fit."""
+        array = self.words[name]
+        if array.shape != shape or array.dtype != dtype:
+            raise ValueError(f"{name} has another shape or type")
+        return array
 
 
 class SolverRun(Iterative):
@@ -89,7 +97,7 @@ class SolverRun(Iterative):
 
     @property
     @abstractmethod
-    def phi(self) -> Any:
+    def phi(self) -> Array:
         """Return P(w|z), words x width."""
 
     def snapshot(self) -> Snapshot:
@@ -111,11 +119,32 @@ class FitProblem(NamedTuple):
     model: Model
     corpus: Any
 
+    def placed_for(self, solver: Solver) -> FitProblem:
+        """Return the problem with its corpus loaded into memory, if a checked solver requires it.
+
+        Parameters
+        ----------
+        solver : Solver
+            Solver that `check_solver` returned.
+
+        Returns
+        -------
+        FitProblem
+            The problem for `solver.begin`.
+        """
+        if self.corpus.in_memory or Requirement.IN_MEMORY not in solver.requires:
+            return self
+        return self._replace(corpus=self.corpus.load()[0])
+
 
 class Requirement(Enum):
     """What a solver can require of a problem: a predicate and the words of the error message."""
 
-    IN_MEMORY = (lambda problem: problem.corpus.in_memory, "needs all counts in memory", "read shards")
+    IN_MEMORY = (
+        lambda problem: problem.corpus.in_memory or problem.corpus.n_nonzeros <= LOADED_NONZEROS,
+        f"needs all counts in memory, where shards of at most {LOADED_NONZEROS:,} non-zeros are loaded",
+        "read shards",
+    )
     PLAIN_LIKELIHOOD = (lambda problem: problem.model.is_plain, "fits plain maximum likelihood only")
     MONOTONE_PRIORS = (
         lambda problem: problem.model.is_monotone,
@@ -193,7 +222,7 @@ class Solver(ABC):
         """
 
     @abstractmethod
-    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+    def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:
         """Start a fit. The solver has been checked with `check_solver`.
 
         Parameters
@@ -203,7 +232,7 @@ class Solver(ABC):
         theta : array of shape (n_documents, width)
             P(z|d) to start from, padded, in the form that the corpus uses.
         phi : array of shape (n_words, width)
-            P(w|z) to start from, padded, in the form that the corpus uses.
+            P(w|z) to start from, padded.
 
         Returns
         -------
@@ -245,8 +274,9 @@ _PREFERRED = ("scd", "accelerated-em", "em")
 class Auto(Solver):
     """Choice of the fastest solver for the model and the corpus.
 
-    `SCD` for plain maximum likelihood of counts in memory, `AcceleratedEM` for other models whose EM steps never
-    decrease the objective, and `EM` for the rest.
+    `SCD` for plain maximum likelihood of counts in memory, and of shards with at most 67,108,864 non-zeros, which are
+    loaded; `AcceleratedEM` for larger shards and for other models whose EM steps never decrease the objective; and `EM`
+    for the rest. The choice depends on the model and the size of the data, not on the machine.
     """
 
     name: ClassVar[str] = "auto"
@@ -256,7 +286,7 @@ class Auto(Solver):
         solvers = (SOLVERS[name]() for name in _PREFERRED)
         return next(solver for solver in solvers if _unmet(solver, problem) is None)
 
-    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
+    def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:
         return self.choose(problem).begin(problem, theta, phi)
 
     def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
@@ -266,7 +296,7 @@ class Auto(Solver):
 def check_solver(solver: Solver, problem: FitProblem, *, checkpoint: bool) -> Solver:
     """Return the solver that fits a problem: the one that `solver` chooses.
 
-    `checkpoint` says whether the user asks for a checkpoint. Fits of a corpus that is not in memory always have one.
+    `checkpoint` says whether the user asks for a checkpoint.
 
     Raises UnsupportedError, with the names of the solvers that would do, if the solver cannot fit the problem, and
     InputError if one of its settings is out of its range.
@@ -297,9 +327,8 @@ def _refusal(solver: Solver, problem: FitProblem, checkpoint: bool, stopped: boo
     without = "" if solver._inner is None else f", without {solver._label}"
     if unmet is not None:
         return f"{solver._label} {unmet.sentence}. Solvers that {unmet.others}{without}"
-    if (checkpoint or not problem.corpus.in_memory) and not solver.resumable:
-        asked = "checkpoint" if checkpoint else "shards"
-        return f"{asked}: {solver._label} cannot be resumed. Solvers that can{without}"
+    if checkpoint and not solver.resumable:
+        return f"checkpoint: {solver._label} cannot be resumed. Solvers that can{without}"
     if stopped and solver.holds_out:
         use = "use it without early_stopping. Solvers that early_stopping can stop"
         return f"{solver._label} already stops by held-out tokens: {use}"
@@ -319,14 +348,11 @@ class SavedFit(NamedTuple):
     history: dict[str, Array]
 
 
-class CheckpointStore(Protocol):
-    """A place where the state of a fit is stored."""
+class Store(Protocol):
+    """A place where the state of a fit is stored (`solvers.checkpoints.CheckpointStore`)."""
 
-    def load(self) -> SavedFit | None:
-        """Return the stored state of this fit, or None."""
-
-    def offer(self, iteration: int, saved: Callable[[], SavedFit]) -> None:
-        """Store the state of the fit if it is time to; called after each iteration."""
+    def load(self) -> SavedFit | None: ...
+    def offer(self, saved: Callable[[], SavedFit]) -> None: ...
 
 
 AnyRun = TypeVar("AnyRun", bound=Iterative)
@@ -354,7 +380,7 @@ def advance_to_end(
     max_iter: int,
     tol: float,
     listeners: list[Callback],
-    store: CheckpointStore | None = None,
+    store: Store | None = None,
 ) -> FitEnd[AnyRun] | None:
     """Advance a run until the residual is at most `tol`, `max_iter` iterations are done, or Ctrl-C is pressed.
 
@@ -379,26 +405,12 @@ def advance_to_end(
             monitor.record(iteration, run.report)
             converged = _is_done(run, tol)
             if store is not None:
-                store.offer(iteration, partial(_save, run, monitor))
+                store.offer(partial(_save, run, monitor))
     except KeyboardInterrupt:
         interrupted = True
     if run is None:
         return None
     return FitEnd(run, monitor.history(), iteration, converged, interrupted)
-
-
-def resume_run(solver: Solver, problem: FitProblem, theta: Any, phi: Any, state: Snapshot) -> SolverRun:
-    """Resume from the state in a file, whose arrays must have the shapes and types of the start (theta, phi)."""
-    pairs = [(array, theta) for array in state.docs.values()] + [(array, phi) for array in state.words.values()]
-    for array, like in pairs:
-        if not isinstance(array, np.ndarray) or not isinstance(like, np.ndarray):
-            continue  # rows of shards are checked when they are read
-        if array.shape != like.shape or array.dtype != like.dtype or not np.isfinite(array).all():
-            raise ModelFileError("The checkpoint does not belong to this fit: remove it to start again.")
-    try:
-        return solver.resume(problem, state)
-    except KeyError as error:
-        raise ModelFileError(f"The checkpoint has no {error}: remove it to start again.") from None
 
 
 def best_of(fits: Iterable[FitEnd[AnyRun] | None]) -> tuple[FitEnd[AnyRun], bool]:
@@ -419,21 +431,60 @@ def best_of(fits: Iterable[FitEnd[AnyRun] | None]) -> tuple[FitEnd[AnyRun], bool
     return best, interrupted
 
 
+class Start(NamedTuple, Generic[AnyRun]):
+    """A fit from one start: how it begins and how it resumes from a stored state."""
+
+    begin: Callable[[], AnyRun]
+    resume: Callable[[Snapshot], AnyRun] | None = None
+    store: Store | None = None
+
+
+class FitStarts:
+    """The starts of a fit. Their states are not stored; `solvers.checkpoints.FitFolder` stores them."""
+
+    def starts(
+        self,
+        corpus: Any,
+        identity: tuple[Any, ...],
+        seeds: Iterable[int],
+        begin: Callable[[Any, np.random.Generator], AnyRun],
+        resume: Callable[[Any, Snapshot], AnyRun] | None,
+    ) -> Iterator[Start[AnyRun]]:
+        """Yield a start for each seed.
+
+        identity : what determines the result of the fit beside the counts and the seed.
+        resume : None if the fit cannot be resumed; its state is not stored then.
+        """
+        for seed in seeds:
+            yield Start(partial(begin, corpus, np.random.default_rng(seed)))
+
+    def finish(self) -> None:
+        """Remove the states after a fit, unless they stay."""
+
+
 def best_fit(
-    estimator: Any, beginnings: Iterable[Callable[[], AnyRun]], *, max_iter: int, tol: float
+    estimator: Any, starts: Iterable[Start[AnyRun]], *, max_iter: int, tol: float
 ) -> tuple[FitEnd[AnyRun], bool]:
     """Run the fit of each start and return the best one, and whether Ctrl-C ended them.
 
     The estimator's parameters `verbose` and `callback` apply.
     """
     with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
-        return best_of(advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=listeners) for begin in beginnings)
+        return best_of(
+            advance_to_end(*start[:2], max_iter=max_iter, tol=tol, listeners=listeners, store=start.store)
+            for start in starts
+        )
+
+
+def seeds(random_state: Any, n_starts: int) -> Iterator[int]:
+    """Yield a seed for each start, from a seed as scikit-learn takes it."""
+    state = as_random_state(random_state)
+    return (int(state.randint(np.iinfo(np.int32).max)) for _ in range(n_starts))
 
 
 def generators(random_state: Any, n_starts: int) -> Iterator[np.random.Generator]:
     """Yield a random generator for each start, from a seed as scikit-learn takes it."""
-    state = as_random_state(random_state)
-    return (np.random.default_rng(state.randint(np.iinfo(np.int32).max)) for _ in range(n_starts))
+    return map(np.random.default_rng, seeds(random_state, n_starts))
 
 
 def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> None:

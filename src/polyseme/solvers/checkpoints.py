@@ -1,7 +1,8 @@
-"""Checkpoints: the state of a fit in a file, from which a killed fit resumes.
+"""Checkpoints: the state of a fit in a folder, from which a killed fit resumes.
 
-A checkpoint is a safetensors file with arrays of words, numbers, the history and, for a fit in memory, theta. For a fit
-from shards it has the names of the folders with the files of theta instead.
+The folder is named after everything that determines the result, so another fit has another one. It holds a safetensors
+file with arrays of words, numbers, the history and, for a fit in memory, the rows of the documents. For a fit from
+shards the file has the names of the folders with the files of the rows instead.
 """
 
 from __future__ import annotations
@@ -11,25 +12,27 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus
-from polyseme.errors import InputError, ModelFileError, ShardError
+from polyseme.data.disk import Generation
+from polyseme.errors import InputError, ModelFileError
 from polyseme.io.checks import TEXT, mapping_to, parse_json
-from polyseme.io.models import settings_of
 from polyseme.io.tensors import bytes_of, digest_of, read_safetensors, write_safetensors
-from polyseme.kernels import Array, Floats, SparseCounts
-from polyseme.solvers.base import SavedFit, Snapshot
+from polyseme.kernels import Array
+from polyseme.solvers.base import AnyRun, FitStarts, SavedFit, Snapshot, Start
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
-"""Name of the checkpoint of a fit from shards, in its folder."""
+"""Name of the checkpoint of a fit, in its folder."""
+_LEAST_PAUSE = 10.0
+"""Time between two writes, as a multiple of the time that the last one took."""
 _FIT, _FOLDERS, _DIGEST = "polyseme_fit", "folders", "digest"
 
 
@@ -39,19 +42,24 @@ class Checkpoint:
 
     Parameters
     ----------
-    path : str, PathLike or None
-        File. None for a corpus on disk, whose checkpoint is stored beside the shards.
+    folder : str or PathLike
+        Folder. Each fit has its own folder in it, so fits with other parameters or data can use the same one.
     seconds : float, default=10.0
-        Least time between two writes.
+        Least time between two writes. It is extended if writing takes more than a tenth of the time; 0 writes after
+        every iteration.
     """
 
-    path: str | PathLike[str] | None
+    folder: str | PathLike[str]
     seconds: float = 10.0
 
 
 def as_checkpoint(value: Any) -> Checkpoint:
-    """Return the Checkpoint for a path or a Checkpoint."""
-    return value if isinstance(value, Checkpoint) else Checkpoint(value)
+    """Return the Checkpoint for a folder or a Checkpoint."""
+    if isinstance(value, Checkpoint):
+        return value
+    if not isinstance(value, str | PathLike):
+        raise InputError(f"checkpoint must be None, a folder or a polyseme.solvers.Checkpoint, got {value!r}.")
+    return Checkpoint(value)
 
 
 class CheckpointContent(NamedTuple):
@@ -90,7 +98,7 @@ def read_checkpoint(path: Path, fit: str) -> CheckpointContent | None:
     except (ValueError, OSError) as error:
         raise ModelFileError(f"{path} is damaged ({error}): remove it to start again.") from None
     if metadata.get(_FIT) != fit:
-        raise InputError(f"{path} is the checkpoint of another fit: remove it, or choose another path.")
+        raise ModelFileError(f"{path} is the checkpoint of another fit: remove it to start again.")
     folders = metadata.get(_FOLDERS, "")
     if metadata.get(_DIGEST) != digest_of(fit + folders, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match; remove it to start again.")
@@ -117,147 +125,154 @@ def _check_state(path: Path, found: CheckpointContent) -> None:
         raise ModelFileError(f"{path} has no valid history: remove it to start again.")
 
 
-def _numbers(state: Snapshot) -> dict[str, Array]:
-    return {name: np.array(value, dtype=np.float64) for name, value in state.numbers.items()}
-
-
-# a fit in memory
-
-
-def fit_digest(estimator: Any, counts: SparseCounts, weights: Floats | None) -> str:
-    """Return a digest of everything that determines the result of a fit: parameters and data."""
-    ignored = ("n_jobs", "verbose")
-    settings = {name: value for name, value in settings_of(estimator).items() if name not in ignored}
-    # The type of the indices does not change the data.
-    indices = {"indptr": counts.indptr.astype(np.int64), "indices": counts.indices.astype(np.int64)}
-    tensors = {**indices, "values": counts.values}
-    if weights is not None:
-        tensors["weights"] = weights
-    return digest_of(json.dumps([type(estimator).__name__, counts.n_words, settings]), tensors)
-
-
-class FileCheckpointStore:
-    """Store of a fit in memory: one checkpoint file. `fit` identifies the fit."""
-
-    def __init__(self, path: str | PathLike[str], seconds: float, fit: str) -> None:
-        self._path = Path(path)
-        self._seconds = seconds
-        self._fit = fit
-        self._written = time.monotonic()
-
-    def load(self) -> SavedFit | None:
-        found = read_checkpoint(self._path, self._fit)
-        if found is None:
-            return None
-        _check_state(self._path, found)
-        docs, words = (found.arrays.get(part, {}) for part in ("docs", "words"))
-        return SavedFit(Snapshot(docs, words, found.numbers), found.history)
-
-    def offer(self, iteration: int, saved: Callable[[], SavedFit]) -> None:
-        if time.monotonic() - self._written < self._seconds:
-            return
-        state, history = saved()
-        arrays = {"docs": state.docs, "words": state.words, "numbers": _numbers(state), "history": history}
-        write_checkpoint(self._path, self._fit, CheckpointContent(arrays, {}))
-        self._written = time.monotonic()
-
-
-# a fit from shards
-
-
-class ThetaFiles(Protocol):
-    """theta, stored in files."""
-
-    folder: Path
-
-    def keep(self) -> None: ...
-    def remove_when_unused(self) -> None: ...
-
-
-class ShardedCorpus(Corpus, Protocol):
-    """A corpus whose factors can be stored on disk."""
-
-    work: Path | None
-
-    def with_work_folder(self, name: str) -> ShardedCorpus: ...
-    def saved(self, theta: Any) -> ThetaFiles: ...
-    def restored(self, folder: Path) -> Any: ...
-    def resident(self, phi: Array) -> Any: ...
-
-
-class ShardSettings(NamedTuple):
-    """What identifies a fit from shards, in addition to the model, the solver and the start."""
-
-    data: str
-    """Digest of the counts."""
-    max_iter: int
-    tol: float
-
-
-def shard_fit_digest(solver: Any, model: Model, phi: Array, settings: ShardSettings) -> str:
-    """Return a digest of everything that determines the result of a fit from shards."""
+def fit_name(*parts: Any) -> str:
+    """Return a digest of everything that determines the result of a fit: arrays, and objects with a complete repr."""
+    digest = hashlib.sha256()
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        described = f"{solver!r} {model!r} {settings!r} {phi.dtype} {phi.shape}"
-    digest = hashlib.sha256(described.encode())
-    digest.update(bytes_of(phi))
+        for part in parts:
+            if isinstance(part, np.ndarray) and part.dtype != object:
+                digest.update(f"{part.dtype} {part.shape}".encode())
+                digest.update(bytes_of(np.ascontiguousarray(part)))
+            elif isinstance(part, tuple | list) and any(isinstance(item, np.ndarray) for item in part):
+                digest.update(fit_name(*part).encode())
+            else:
+                digest.update(repr(part).encode())
     return digest.hexdigest()[:16]
 
 
-class ShardCheckpointStore:
-    """Store of a fit from shards: a checkpoint file and folders of theta beside the shards.
+class CheckpointStore:
+    """Store of one start of a fit: a folder with a checkpoint file and, for a corpus on disk, folders of rows.
 
     Created before the fit writes anything, and removes files in the folder that do not belong to the stored state.
-    every : iterations between two writes.
-    seconds : time after which a state is written earlier. None: never.
+    seconds : least time between two writes.
     """
 
-    def __init__(self, corpus: ShardedCorpus, fit: str, every: int, seconds: float | None) -> None:
-        assert corpus.work is not None
-        self._corpus, self._fit, self._every, self._seconds = corpus, fit, every, seconds
-        self._folder = corpus.work
-        self._path = corpus.work / CHECKPOINT_FILE
-        self._files: dict[str, ThetaFiles] = {}
-        self._written = time.monotonic()
-        try:
-            self._found = read_checkpoint(self._path, fit)
-        except ModelFileError as error:
-            raise ShardError(str(error)) from None
+    def __init__(self, folder: Path, corpus: Corpus, seconds: float) -> None:
+        self._folder, self._corpus, self._seconds = folder, corpus, seconds
+        self._path = folder / CHECKPOINT_FILE
+        self._files: dict[str, Generation] = {}
+        self._next_write = time.monotonic() + seconds
+        folder.mkdir(parents=True, exist_ok=True)
+        self._found = read_checkpoint(self._path, folder.name)
         needed = set() if self._found is None else {CHECKPOINT_FILE, *self._found.folders.values()}
-        for other in self._folder.iterdir():
+        for other in folder.iterdir():
             if other.name not in needed:
                 _remove(other)
 
     def load(self) -> SavedFit | None:
-        if self._found is None:
+        """Return the stored state of this fit, or None."""
+        found = self._found
+        if found is None:
             return None
-        _check_state(self._path, self._found)
-        arrays, folders = self._found
-        self._files = {name: self._corpus.restored(self._folder / folder) for name, folder in folders.items()}
-        words = {name: self._corpus.resident(array) for name, array in arrays.get("words", {}).items()}
-        return SavedFit(Snapshot(dict(self._files), words, self._found.numbers), self._found.history)
+        _check_state(self._path, found)
+        words = found.arrays.get("words", {})
+        try:
+            docs = {
+                name: self._corpus.restore_rows(saved)
+                for name, saved in [
+                    *found.arrays.get("docs", {}).items(),
+                    *((name, self._folder / folder) for name, folder in found.folders.items()),
+                ]
+            }
+            if not all(np.isfinite(array).all() for array in words.values()):
+                raise ValueError("a number is not finite")
+            if len({array.shape for array in found.arrays.get("docs", {}).values()}) > 1:
+                raise ValueError("its rows have several widths")
+            # The same objects as in the state: the next write lets go of them, but the fit may still read them.
+            self._files = {name: self._corpus.save_rows(docs[name]) for name in found.folders}
+        except (OSError, ValueError) as error:
+            raise self._foreign(error) from None
+        return SavedFit(Snapshot(docs, words, found.numbers), found.history)
 
-    def offer(self, iteration: int, saved: Callable[[], SavedFit]) -> None:
-        overdue = self._seconds is not None and time.monotonic() - self._written >= self._seconds
-        if iteration % self._every and not overdue:
+    def resumed(self, resume: Callable[[Snapshot], AnyRun], state: Snapshot) -> AnyRun:
+        """Return the run that made the stored state. Raise ModelFileError if the file has the state of another fit."""
+        try:
+            return resume(state)
+        except KeyError as error:
+            raise self._foreign(f"it has no {error}") from None
+        except (TypeError, ValueError) as error:  # the kernels raise TypeError for factors of other widths
+            raise self._foreign(error) from None
+
+    def _foreign(self, reason: Any) -> ModelFileError:
+        return ModelFileError(f"{self._path} does not belong to this fit ({reason}): remove it to start again.")
+
+    def offer(self, saved: Callable[[], SavedFit]) -> None:
+        """Store the state of the fit if it is time to; called after each iteration."""
+        began = time.monotonic()
+        if began < self._next_write:
             return
         state, history = saved()
-        files = {name: self._corpus.saved(theta) for name, theta in state.docs.items()}
-        words = {name: self._corpus.topics(phi) for name, phi in state.words.items()}
-        arrays = {"words": words, "numbers": _numbers(state), "history": history}
-        folders = {name: theta.folder.name for name, theta in files.items()}
-        write_checkpoint(self._path, self._fit, CheckpointContent(arrays, folders))
-        for theta in files.values():
-            theta.keep()
-        new = {theta.folder for theta in files.values()}
-        for theta in self._files.values():
-            if theta.folder not in new:
-                theta.remove_when_unused()
+        rows = {name: self._corpus.save_rows(rows) for name, rows in state.docs.items()}
+        files = {name: item for name, item in rows.items() if isinstance(item, Generation)}
+        docs = {name: item for name, item in rows.items() if name not in files}
+        numbers = {name: np.array(value, dtype=np.float64) for name, value in state.numbers.items()}
+        arrays = {"docs": docs, "words": state.words, "numbers": numbers, "history": history}
+        folders = {name: item.folder.name for name, item in files.items()}
+        write_checkpoint(self._path, self._folder.name, CheckpointContent(arrays, folders))
+        for item in files.values():
+            item.keep()
+        new = {item.folder for item in files.values()}
+        for item in self._files.values():
+            if item.folder not in new:
+                item.remove_when_unused()
         self._files = files
-        self._written = time.monotonic()
+        ended = time.monotonic()
+        self._next_write = ended + max(self._seconds, _LEAST_PAUSE * (ended - began) if self._seconds else 0.0)
+
+    def remove(self) -> None:
+        """Remove the folder, after a fit that needs no checkpoint any more."""
+        for item in self._files.values():
+            item.remove_when_unused()
+        self._files = {}
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class FitFolder(FitStarts):
+    """The starts of a fit whose states are stored in a folder.
+
+    keep : whether the states stay after the fit. Those in the default place, beside the shards, do not.
+    """
+
+    def __init__(self, folder: Path, seconds: float, *, keep: bool) -> None:
+        self._folder, self._seconds, self._keep = folder, seconds, keep
+        self._stores: list[CheckpointStore] = []
+
+    @classmethod
+    def of(cls, checkpoint: Any, default: Path) -> FitFolder:
+        """Return the folder that the parameter `checkpoint` names; None: the default place."""
+        if checkpoint is None:
+            return cls(default, Checkpoint("").seconds, keep=False)
+        given = as_checkpoint(checkpoint)
+        return cls(Path(given.folder).absolute(), given.seconds, keep=True)
+
+    def starts(
+        self,
+        corpus: Corpus,
+        identity: tuple[Any, ...],
+        seeds: Iterable[int],
+        begin: Callable[[Any, np.random.Generator], AnyRun],
+        resume: Callable[[Any, Snapshot], AnyRun] | None,
+    ) -> Iterator[Start[AnyRun]]:
+        if resume is None:
+            yield from super().starts(corpus, identity, seeds, begin, resume)
+            return
+        data = corpus.digest
+        for seed in seeds:
+            folder = self._folder / fit_name(data, seed, *identity)
+            place = corpus.with_work_folder(folder)
+            store = CheckpointStore(folder, place, self._seconds)
+            self._stores.append(store)
+            begin_here = partial(begin, place, np.random.default_rng(seed))
+            yield Start(begin_here, partial(store.resumed, partial(resume, place)), store)
+
+    def finish(self) -> None:
+        if not self._keep:
+            for store in self._stores:
+                store.remove()
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

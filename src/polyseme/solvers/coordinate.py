@@ -25,7 +25,7 @@ import numpy as np
 from polyseme.core.model import Model, Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, inner, weighted_sum
+from polyseme.kernels import Array, Floats, inner, padded_width, weighted_sum
 from polyseme.solvers.ascent import Momentum
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, advance_to_end
 from polyseme.solvers.initialize import named_start
@@ -194,7 +194,10 @@ class SCDRun(SolverRun):
     @classmethod
     def resumed(cls, settings: SCD, problem: FitProblem, state: Snapshot) -> SCDRun:
         """Return the run that made a snapshot."""
-        good, extrapolated = (Unnormalized(state.docs[name], state.words[name]) for name in ("good", "extrapolated"))
+        form = (problem.corpus.n_words, padded_width(problem.model.n_topics)), problem.corpus.dtype
+        good, extrapolated = (
+            Unnormalized(state.docs[name], state.array(name, *form)) for name in ("good", "extrapolated")
+        )
         run = cls(settings, problem, good)
         run._extrapolated = extrapolated
         run._momentum.restore(state.numbers)

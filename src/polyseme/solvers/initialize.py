@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from polyseme.core.model import Model
-from polyseme.data.corpus import Corpus, MemoryCorpus
+from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, normalize_columns, padded
 
@@ -73,9 +73,15 @@ def pair_of_factors(
     return first, second
 
 
+def check_named_start(name: str) -> None:
+    """Raise InputError if there is no start of this name."""
+    if name not in STARTS:
+        raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {name!r}.")
+
+
 def named_start(
-    name: str, corpus: MemoryCorpus, model: Model, rng: np.random.Generator, *, variance: float = 1.0
-) -> tuple[Array, Array]:
+    name: str, corpus: Any, model: Model, rng: np.random.Generator, *, variance: float = 1.0
+) -> tuple[Any, Array]:
     """Return theta (uniform) and phi of a start in STARTS, padded. `variance` is that of the noise of "random"."""
     if not corpus.in_memory and name != "random":
         raise UnsupportedError(
@@ -85,10 +91,10 @@ def named_start(
     phi = start(corpus, model.n_topics, rng)
     if model.word_prior is not None:
         phi = model.word_prior.shaped(phi.T).T
-    return corpus.uniform(model), padded(phi, corpus.dtype, model.n_columns)
+    return corpus.rows(partial(uniform_rows, model)), padded(phi, corpus.dtype, model.n_columns)
 
 
-def given_pair(pair: Any, corpus: MemoryCorpus, model: Model, rows: Array | None = None) -> tuple[Array, Array]:
+def given_pair(pair: Any, corpus: Any, model: Model, rows: Array | None = None) -> tuple[Array, Array]:
     """Return theta and phi (words x width), normalized and padded, from a pair (P(z|d), P(w|z)) of the user.
 
     `rows` are the documents of the pair that the corpus has (None: all).
@@ -97,7 +103,7 @@ def given_pair(pair: Any, corpus: MemoryCorpus, model: Model, rows: Array | None
         pair = [np.asarray(factor)[rows] if index == 0 else factor for index, factor in enumerate(pair)]
     if not corpus.in_memory:
         raise UnsupportedError(
-            "init: a corpus on disk takes 'random' or (None, topic_word), got (doc_topic, topic_word)."
+            "init: a corpus on disk takes a name or, for PLSA, (None, topic_word), got (doc_topic, topic_word)."
         )
     counts = corpus.counts
     shapes = ((counts.n_docs, model.n_topics), (model.n_topics, counts.n_words))

@@ -12,30 +12,43 @@ M. D. Hoffman, D. M. Blei and F. Bach. Online learning for latent Dirichlet allo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.core.dirichlet import improve_documents, topic_sums, topics_term, uniform_counts, word_operands
+from polyseme.core.dirichlet import (
+    Concentration,
+    improve_documents,
+    topic_sums,
+    topics_term,
+    uniform_counts,
+    word_operands,
+)
 from polyseme.core.model import Model, Report, m_step_docs
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import RunningMean
 from polyseme.data.corpus import Corpus, MemoryCorpus, StreamState, uniform_rows
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, inner, padded
+from polyseme.kernels import Array, Floats, SparseCounts, inner, padded, padded_width
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun
+from polyseme.solvers.initialize import named_start
 from polyseme.solvers.variational import (
     BoundReport,
     Priors,
     VariationalRun,
     VariationalSolver,
-    number_of_documents,
-    start_point,
+    first_lambda,
 )
 
+_MAX_SEED = 1 << 31
+_START_PASSES, _START_READS = 3, 7 << 20
+"""Most passes of the short fit that online variational Bayes starts from, and most non-zeros that they read, except in
+the first. More passes overfit if there are few tokens for the words and topics."""
+_UNIGRAM_SHARE = 0.01
+"""Weight of the unigram in the topics of the short fit."""
 _MAX_BATCH, _MIN_BATCH, _BATCHES_PER_PASS = 1024, 16, 64
 
 
@@ -84,13 +97,12 @@ class StepwiseEM(Solver):
                 "StepwiseEM: offset must be above 1, because the first batch would replace the start otherwise."
             )
 
-    def begin(self, problem: FitProblem, theta: Any, phi: Any) -> SolverRun:
-        phi = problem.corpus.topics(phi)
+    def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:
         return _StepwiseRun(self, problem, phi / phi.dtype.type(problem.model.n_topics), 0)
 
     def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
-        joint = problem.corpus.topics(state.words["joint"])
-        run = _StepwiseRun(self, problem, joint, int(state.numbers["passes"]))
+        form = (problem.corpus.n_words, padded_width(problem.model.n_columns)), problem.corpus.dtype
+        run = _StepwiseRun(self, problem, state.array("joint", *form), int(state.numbers["passes"]))
         run.report = Report(*(state.numbers[name] for name in Report._fields))
         return run
 
@@ -121,9 +133,10 @@ class OnlineVariational(VariationalSolver):
     Parameters
     ----------
     batch_size : int or None, default=None
-        Documents per batch, S. None: 256, or fewer so that a pass has at least 16 batches.
-    offset : float, default=10.0
-        Offset of the step size, at least 1. Larger values make the first steps smaller.
+        Documents per batch, S. None: 1024, or fewer so that a pass has at least 16 batches.
+    offset : float, default=64.0
+        Offset of the step size, at least 1. Larger values make the first steps smaller, so that the start counts more.
+        `partial_fit`, which starts at random, uses 10 if the solver is given by its name.
     decay : float, default=0.7
         Exponent of the step size, above 0.5 and at most 1, as convergence requires.
     doc_steps : int, default=50
@@ -137,13 +150,13 @@ class OnlineVariational(VariationalSolver):
     """
 
     batch_size: int | None = None
-    offset: float = 10.0
+    offset: float = 64.0
     decay: float = 0.7
     doc_steps: int = 50
     doc_tol: float = 0.01
     total_documents: float | None = None
     name: ClassVar[str] = "online"
-    start: ClassVar[str] = "random"
+    start_nonzeros: ClassVar[int | None] = 1 << 22
 
     def __post_init__(self) -> None:
         if (self.batch_size is not None and self.batch_size < 1) or self.doc_steps < 1:
@@ -152,10 +165,28 @@ class OnlineVariational(VariationalSolver):
             raise InputError("OnlineVariational: total_documents must be None or a number above 0.")
         check_schedule("OnlineVariational", self.offset, self.decay)
 
+    def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        # From topics near the uniform distribution a pass ends at a much higher perplexity: exp(psi(alpha)) is tiny for
+        # a topic that a document dropped, and the first batches drop nearly all of them.
+        model, solver = Model(n_topics), StepwiseEM(seed=int(rng.integers(_MAX_SEED)))
+        run = solver.begin(
+            FitProblem(model, corpus), *named_start("random", corpus, model, rng, variance=solver.start_variance)
+        )
+        for _ in range(max(1, min(_START_PASSES, _START_READS // max(1, corpus.n_nonzeros)))):
+            run.advance()
+        unigram = corpus.unigram[:, np.newaxis].astype(corpus.dtype)
+        phi = run.phi.copy()
+        phi[:, :n_topics] = (1 - _UNIGRAM_SHARE) * phi[:, :n_topics] + _UNIGRAM_SHARE * unigram
+        return run.theta, phi
+
     def begin(
-        self, corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
+        self, corpus: Corpus, priors: Priors, expected: Callable[[], Any], phi: Array, rng: np.random.Generator
     ) -> VariationalRun:
-        return _OnlineVariationalRun(self, corpus, priors, start_point(corpus, priors, theta, phi)[0], rng)
+        lambda_ = first_lambda(phi, priors, corpus.tokens)
+        return _OnlineVariationalRun(self, corpus, PosteriorState.of(priors, lambda_), int(rng.integers(_MAX_SEED)))
+
+    def resume(self, corpus: Corpus, priors: Priors, state: Snapshot) -> VariationalRun:
+        return _OnlineVariationalRun.resumed(self, corpus, priors, state)
 
     def documents_per_batch(self, n_docs: int) -> int:
         """Return the number of documents per batch.
@@ -170,7 +201,7 @@ class OnlineVariational(VariationalSolver):
         int
             `batch_size`, or a size that suits the corpus.
         """
-        return self.batch_size or min(256, -(-n_docs // 16))
+        return self.batch_size or min(_MAX_BATCH, -(-n_docs // 16))
 
 
 class Batch(NamedTuple):
@@ -258,7 +289,7 @@ class Stream:
                 B, model.n_topics, steps, n_threads=self._n_threads, background=share, temperature=model.temperature
             )
             return padded(theta, theta.dtype, model.n_columns)
-        theta = uniform_rows(model, shard.n_docs, shard.dtype)
+        theta = uniform_rows(model, shard)
         for _ in range(steps):
             A = model.doc_operand(theta)
             row_sums = shard.row_sums(A, B)
@@ -270,47 +301,104 @@ class Stream:
 class _BatchStatistics(NamedTuple):
     """Sufficient statistics of a batch."""
 
-    expected: Floats
-    """Expected counts of the words of the batch (words x width)."""
+    operand: Array
+    """exp(E log phi) of the words of the batch (words x width)."""
+    word_sums: Floats
+    """Their product with the operand is the expected counts of the words of the batch (words x width)."""
     bound: float
     """Contribution of the documents to the bound."""
     log_sums: Floats
     """sum_d weight_d E log theta_dk."""
 
 
+class PosteriorState(NamedTuple):
+    """State of stochastic variational Bayes between two shards or passes."""
+
+    counts: Array
+    """lambda - eta, the expected counts of words and topics (words x width)."""
+    priors: Priors
+    mean_logs: Floats
+    """Running mean of E log theta over the documents, shape (K,)."""
+    batches: int = 0
+    """Batches so far."""
+    bound: float = 0.0
+    """Contributions of the documents of this pass to the bound, each when it was read."""
+
+    @classmethod
+    def of(cls, priors: Priors, lambda_: Array) -> PosteriorState:
+        """Return the state before the first batch, from lambda (words x width)."""
+        counts = np.maximum(lambda_ - priors.eta.values[:, np.newaxis], 0).astype(lambda_.dtype)
+        return cls(counts, priors, np.zeros(priors.alpha.values.size))
+
+    @property
+    def lambda_(self) -> Array:
+        """Return lambda (words x width)."""
+        return (self.counts + self.priors.eta.values[:, np.newaxis]).astype(self.counts.dtype)
+
+    def to_stream(self) -> StreamState:
+        arrays = {"counts": self.counts, "mean_logs": self.mean_logs}
+        priors = {"alpha": self.priors.alpha.values, "eta": self.priors.eta.values}
+        return StreamState({**arrays, **priors}, {"batches": self.batches, "bound": self.bound})
+
+    @classmethod
+    def from_stream(cls, kinds: tuple[str, str], state: StreamState) -> PosteriorState:
+        """Return the state from its arrays and numbers; `kinds` are those of the priors alpha and eta."""
+        arrays, numbers = state
+        priors = Priors(Concentration(arrays["alpha"], kinds[0]), Concentration(arrays["eta"], kinds[1]))
+        return cls(arrays["counts"], priors, arrays["mean_logs"], int(numbers["batches"]), numbers["bound"])
+
+
 class PosteriorStream:
-    """Stochastic variational Bayes on a stream of documents; `lambda_` is words x width.
+    """Stochastic variational Bayes on a stream of documents. The arrays of the state are overwritten.
 
     n_docs : number of documents D that the posterior is for.
+    learn : whether a learned alpha follows the documents.
     """
 
     def __init__(
-        self, settings: OnlineVariational, priors: Priors, lambda_: Array, n_docs: float, n_threads: int
+        self, settings: OnlineVariational, state: PosteriorState, n_docs: float, n_threads: int, *, learn: bool = False
     ) -> None:
-        self.priors, self.lambda_ = priors, lambda_
-        self._settings, self._n_docs, self._n_threads = settings, n_docs, n_threads
+        self._settings, self._n_docs, self._n_threads, self._learn = settings, n_docs, n_threads, learn
+        self._state = state
+        self._mean = RunningMean(state.counts, n_threads)
+        self._eta_sum = float(state.priors.eta.values.sum())
 
-    def take(self, batch: Batch, rho: float) -> _BatchStatistics:
-        """Run the E-step of a batch and update the topics."""
-        statistics = self._e_step(batch)
-        self.lambda_ = self._updated(rho, batch, statistics)
-        return statistics
+    @property
+    def state(self) -> PosteriorState:
+        """Return the state after the documents that were read."""
+        return self._state._replace(counts=self._mean.apply_scale())
 
-    def _updated(self, rho: float, batch: Batch, statistics: _BatchStatistics) -> Array:
-        """Return (1 - rho) lambda + rho (eta + (D / S) n)."""
-        updated = self.lambda_ * self.lambda_.dtype.type(1 - rho)
-        updated += (rho * self.priors.eta.values)[:, np.newaxis].astype(updated.dtype)
-        updated[batch.words] += (rho * self._n_docs / batch.size * statistics.expected).astype(updated.dtype)
-        return updated
+    def read(self, counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> None:
+        """Read documents in this order, in batches of `size`."""
+        for batch in batches(counts, weights, order, size):
+            self.take(batch, rate(self._settings.offset, self._settings.decay, self._state.batches))
+
+    def take(self, batch: Batch, rho: float) -> None:
+        """Run the E-step of a batch and set lambda to (1 - rho) lambda + rho (eta + (D / S) n)."""
+        statistics, state = self._e_step(batch), self._state
+        K = state.mean_logs.size
+        self._mean.step(
+            rho, batch.words, statistics.operand, statistics.word_sums, K, batch.size / self._n_docs
+        )  # fmt: skip
+        logs = statistics.log_sums / batch.size
+        mean_logs = state.mean_logs + (rho if state.batches else 1.0) * (logs - state.mean_logs)
+        priors = state.priors
+        if self._learn and priors.alpha.learned:
+            priors = priors._replace(alpha=priors.alpha.improved(mean_logs * self._n_docs, self._n_docs))
+        self._state = state._replace(
+            priors=priors, mean_logs=mean_logs, batches=state.batches + 1, bound=state.bound + statistics.bound
+        )
 
     def _e_step(self, batch: Batch) -> _BatchStatistics:
         """Run the E-step of a batch with the topics fixed."""
-        lambda_, priors = self.lambda_, self.priors
-        alpha, counts, n_threads = priors.alpha.values, batch.counts, self._n_threads
-        totals = counts.totals
-        some = lambda_[batch.words] if batch.words.size else lambda_[:1]
-        eta = priors.eta.values[batch.words] if batch.words.size else priors.eta.values[:1]
-        words = word_operands(some, eta, topic_sums(lambda_, alpha.size), n_threads=n_threads)
+        alpha, eta = (prior.values for prior in self._state.priors)
+        counts, n_threads, totals = batch.counts, self._n_threads, batch.counts.totals
+        rows = batch.words if batch.words.size else np.zeros(1, dtype=np.intp)
+        lambda_ = self._mean.values(rows)
+        lambda_ += eta[rows, np.newaxis].astype(lambda_.dtype)
+        words = word_operands(
+            lambda_, eta[rows], self._mean.totals[: alpha.size] + self._eta_sum, n_threads=n_threads
+        )  # fmt: skip
         expected = uniform_counts(totals, alpha.size, lambda_.dtype)
         docs = improve_documents(
             counts, words.operand, alpha, expected, totals=totals, weights=batch.weights,
@@ -319,7 +407,8 @@ class PosteriorStream:
         word_sums, logs = counts.words_and_logs(docs.operand, words.operand, n_threads=n_threads, weights=batch.weights)
         weights = np.ones(len(totals)) if batch.weights is None else batch.weights
         bound = inner(weights, logs + docs.terms) + inner(counts.word_totals(batch.weights), words.scales)
-        return _BatchStatistics((words.operand * word_sums)[: batch.words.size], bound, docs.log_sums)
+        used = batch.words.size
+        return _BatchStatistics(words.operand[:used], word_sums[:used], bound, docs.log_sums)
 
 
 class _StepwiseRun(SolverRun):
@@ -336,7 +425,7 @@ class _StepwiseRun(SolverRun):
     @property
     def theta(self) -> Any:
         """Return uniform weights, because documents have no state."""
-        return self._corpus.uniform(self.model)
+        return self._corpus.rows(partial(uniform_rows, self.model))
 
     @property
     def phi(self) -> Array:
@@ -347,11 +436,12 @@ class _StepwiseRun(SolverRun):
         seed = (self._settings.seed, self._passes)
         size = self._settings.documents_per_batch(self._corpus.n_docs)
         read = partial(_read_shard, self._settings, self.model, size, seed)
-        start = StreamState(self._joint, float(self._passes * self._corpus.n_docs))
-        end = self._corpus.in_turn(read, start, np.random.default_rng(seed))
-        self._joint = end.joint
+        seen = float(self._passes * self._corpus.n_docs)
+        start = StreamState({"joint": self._joint}, {"seen": seen, "log_sum": 0.0, "tokens": 0.0})
+        arrays, numbers = self._corpus.in_turn(read, start, np.random.default_rng(seed))
+        self._joint = arrays["joint"]
         self._passes += 1
-        mean = end.log_sum / end.tokens
+        mean = numbers["log_sum"] / numbers["tokens"]
         self.report = Report(mean, mean, abs(mean - self.report.log_likelihood))
 
     def snapshot(self) -> Snapshot:
@@ -368,70 +458,109 @@ def _read_shard(
     shard: Shard,
     state: StreamState,
 ) -> StreamState:
-    """Return the state after the documents of a shard, read in random order."""
-    stream = Stream(settings, model, state.joint, state.seen, shard.n_threads)
+    """Return the state after the documents of a shard, read in random order.
+
+    Its numbers are the documents read so far, and sum x log P(w|d) and the tokens of this pass, each document with the
+    topics at that time.
+    """
+    arrays, numbers = state
+    stream = Stream(settings, model, arrays["joint"], numbers["seen"], shard.n_threads)
     order = np.random.default_rng((*seed, number)).permutation(shard.n_docs)
     log_sum, tokens = stream.read(shard.by_doc, shard.weights, order, size)
-    return StreamState(stream.joint, stream.seen, state.log_sum + log_sum, state.tokens + tokens)
+    sums = {"log_sum": numbers["log_sum"] + log_sum, "tokens": numbers["tokens"] + tokens}
+    return StreamState({"joint": stream.joint}, {"seen": stream.seen, **sums})
 
 
 class _OnlineVariationalRun(VariationalRun):
-    """A fit by stochastic variational Bayes.
+    """A fit by stochastic variational Bayes. An iteration is a pass over the corpus.
 
     The bound in the report adds up the contribution of each document when it was read. It is an estimate that needs no
     second pass.
     """
 
-    def __init__(
-        self,
-        settings: OnlineVariational,
-        corpus: MemoryCorpus,
-        priors: Priors,
-        lambda_: Array,
-        rng: np.random.Generator,
-    ) -> None:
-        self._settings, self._corpus, self._rng = settings, corpus, rng
-        self._counts = corpus.by_doc
-        self._n_docs = number_of_documents(corpus)
-        self._stream = PosteriorStream(settings, priors, lambda_, self._n_docs, corpus.n_threads)
-        self._batches, self._passes = 0, 0
-        self._mean_logs = np.zeros(priors.alpha.values.size)
+    def __init__(self, settings: OnlineVariational, corpus: Corpus, state: PosteriorState, seed: int) -> None:
+        self._settings, self._corpus, self._state, self._seed = settings, corpus, state, seed
+        self._passes = 0
         self.report = BoundReport(float("-inf"), float("inf"))
+
+    @classmethod
+    def resumed(
+        cls, settings: OnlineVariational, corpus: Corpus, priors: Priors, state: Snapshot
+    ) -> _OnlineVariationalRun:
+        """Return the run that made a snapshot."""
+        kinds = priors.alpha.kind, priors.eta.kind
+        numbers = state.numbers
+        K, n_words = priors.alpha.values.size, corpus.n_words
+        forms = {"counts": ((n_words, padded_width(K)), corpus.dtype), "eta": ((n_words,), np.float64)}
+        forms |= dict.fromkeys(("mean_logs", "alpha"), ((K,), np.float64))
+        arrays = {name: state.array(name, *form) for name, form in forms.items()}
+        found = PosteriorState.from_stream(kinds, StreamState(arrays, numbers))
+        run = cls(settings, corpus, found, int(numbers["seed"]))
+        run._passes = int(numbers["passes"])
+        run.report = BoundReport(numbers["reported_bound"], numbers["gain"])
+        return run
 
     @property
     def lambda_(self) -> Array:
-        return self._stream.lambda_
+        return self._state.lambda_
 
     @property
     def priors(self) -> Priors:
-        return self._stream.priors
+        return self._state.priors
 
     def advance(self) -> None:
-        bound = 0.0
-        order = self._rng.permutation(self._counts.n_docs)
-        step = self._settings.documents_per_batch(order.size)
-        for batch in batches(self._counts, self._corpus.weights, order, step):
-            rho = rate(self._settings.offset, self._settings.decay, self._batches)
-            statistics = self._stream.take(batch, rho)
-            bound += statistics.bound
-            self._batches += 1
-            self._mean_logs += (rho if self._batches > 1 else 1.0) * (
-                statistics.log_sums / batch.size - self._mean_logs
-            )
-            if self._passes and self.priors.alpha.learned:
-                alpha = self.priors.alpha.improved(self._mean_logs * self._n_docs, self._n_docs)
-                self._stream.priors = self.priors._replace(alpha=alpha)
-        bound = (bound + self._topic_bound()) / self._corpus.tokens
+        corpus, settings, seed = self._corpus, self._settings, (self._seed, self._passes)
+        kinds = self.priors.alpha.kind, self.priors.eta.kind
+        size = settings.documents_per_batch(corpus.n_docs)
+        read = partial(_read_posterior, settings, kinds, corpus.documents, size, seed, self._passes > 0)
+        start = self._state._replace(bound=0.0, counts=self._state.counts.copy()).to_stream()
+        self._state = PosteriorState.from_stream(
+            kinds, corpus.in_turn(read, start, np.random.default_rng(seed))
+        )  # fmt: skip
+        bound = (self._state.bound + self._topic_bound()) / corpus.tokens
         self._passes += 1
         self.report = BoundReport(bound, bound - self.report.bound)
 
+    def snapshot(self) -> Snapshot:
+        arrays, numbers = self._state.to_stream()
+        run = {
+            "passes": self._passes,
+            "seed": self._seed,
+            "reported_bound": self.report.bound,
+            "gain": self.report.gain,
+        }
+        return Snapshot({}, arrays, {**numbers, **run})
+
     def _topic_bound(self) -> float:
         """Update a learned prior of the topics, and return their contribution to the bound."""
-        K = self.priors.alpha.values.size
-        sums, eta = topic_sums(self.lambda_, K), self.priors.eta
+        alpha, eta = self.priors
+        lambda_ = self.lambda_
+        sums = topic_sums(lambda_, alpha.values.size)
         if self._passes and eta.learned:
-            words = word_operands(self.lambda_, eta.values, sums, n_threads=self._corpus.n_threads)
-            eta = eta.improved(words.log_sums, K)
-            self._stream.priors = self.priors._replace(eta=eta)
-        words = word_operands(self.lambda_, eta.values, sums, n_threads=self._corpus.n_threads)
+            words = word_operands(lambda_, eta.values, sums, n_threads=self._corpus.n_threads)
+            eta = eta.improved(words.log_sums, alpha.values.size)
+            self._state = PosteriorState.of(Priors(alpha, eta), lambda_)._replace(
+                mean_logs=self._state.mean_logs, batches=self._state.batches, bound=self._state.bound
+            )
+        words = word_operands(lambda_, eta.values, sums, n_threads=self._corpus.n_threads)
         return topics_term(words, eta.values, sums)
+
+
+def _read_posterior(
+    settings: OnlineVariational,
+    kinds: tuple[str, str],
+    n_docs: float,
+    size: int,
+    seed: tuple[int, int],
+    learn: bool,
+    number: int,
+    shard: Shard,
+    state: StreamState,
+) -> StreamState:
+    """Return the state after the documents of a shard, read in random order."""
+    stream = PosteriorStream(
+        settings, PosteriorState.from_stream(kinds, state), n_docs, shard.n_threads, learn=learn
+    )  # fmt: skip
+    order = np.random.default_rng((*seed, number)).permutation(shard.n_docs)
+    stream.read(shard.by_doc, shard.weights, order, size)
+    return stream.state.to_stream()

@@ -190,7 +190,7 @@ class HeldOutRun(_ScheduledRun):
         return max(self._best_score, self._descent_score)
 
     def advance(self) -> None:
-        inner = EMRun(self._problem._replace(model=self.model), *self._inner.step)
+        inner = EMRun(self._problem._replace(model=self.model), *self._inner.next_factors)
         score = self._token_score(inner)
         self._waited += 1
         if score > self._descent_score:
@@ -253,7 +253,7 @@ class AnnealedRun(_ScheduledRun):
     def advance(self) -> None:
         self._iteration += 1
         stage, within = divmod(self._iteration, self._settings.steps)
-        theta, phi = self._inner.step
+        theta, phi = self._inner.next_factors
         if within == 0 and stage <= len(self._betas):
             self.stages.append((self.model.temperature, distinct_topics(phi[:, : self.model.n_topics].T)))
         if within == 0 and stage < len(self._betas):

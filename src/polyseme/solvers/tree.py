@@ -23,16 +23,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.cluster.hierarchy import leaves_list, linkage
 
+from polyseme.core.fold_in import fold_in_shard
 from polyseme.core.holdout import split_tokens
-from polyseme.core.model import Model, Report, e_step
+from polyseme.core.model import EStepResult, Extrapolate, Model, Report, WordTotals, e_step
+from polyseme.core.shard import Shard
+from polyseme.core.statistics import SufficientStatistics
 from polyseme.core.tree import Tree
-from polyseme.data.corpus import MemoryCorpus
+from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import (
     Array,
@@ -45,8 +48,8 @@ from polyseme.kernels import (
     single_threaded_blas,
     weighted_sum,
 )
-from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
-from polyseme.solvers.base import advance_to_end
+from polyseme.solvers.ascent import StepRun, shared_arrays
+from polyseme.solvers.base import Snapshot, advance_to_end
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.early_stopping import without_tokens
 from polyseme.solvers.initialize import named_start
@@ -59,7 +62,8 @@ _DAMPING, _DAMPING_OFFSET = 3, 1.05
 _CHILDREN = 2
 """Leaves that replace a leaf when it is split."""
 _SMOOTHING = 0.01
-"""Weight of the unigram in the score of held-out tokens, and of the uniform distribution after the growth."""
+"""Weight of the unigram in the score of held-out tokens and in a start from a sample, and of the uniform distribution
+after the growth."""
 
 
 @dataclass(frozen=True)
@@ -96,57 +100,122 @@ class TreeGrowth:
 class TreePoint(NamedTuple):
     """Parameters of a tree, padded (see `kernels`)."""
 
-    theta: Array
-    """P(leaf|d), documents x width of the leaves."""
+    theta: Any
+    """P(leaf|d), documents x width of the leaves, in the form that the corpus uses."""
     node_word: Array
     """P(w|node), words x width of the nodes; the column of a silent node is zero."""
     leaf_node: Floats
     """P(node|leaf), width of the leaves x width of the nodes; zero for nodes that are not on the path."""
 
 
-TreeRun = Ascent[TreePoint]
-
-
-def leaf_topics(point: TreePoint) -> Array:
+def leaf_topics(node_word: Array, leaf_node: Floats) -> Array:
     """Return psi (words x width of the leaves), the distribution of words in each leaf."""
     with single_threaded_blas():
-        return point.node_word @ point.leaf_node.astype(point.node_word.dtype).T
+        return node_word @ leaf_node.astype(node_word.dtype).T
 
 
-def evaluate(corpus: MemoryCorpus, n_leaves: int, point: TreePoint) -> EvaluatedPoint[TreePoint]:
-    """Run the E-step at a point and the M-step from there.
+class _PreparedTree(NamedTuple):
+    """Shared parameters, and the topics of the leaves that follow."""
 
-    The residual adds three bounds: those of theta and P(w|v) as in PLSA, with the nodes as topics, and, by Jensen's
-    inequality, N log sum_a max_v G_av / N for P(v|a), with G_av = sum_w P(w|v) S_wa.
+    node_word: Array
+    leaf_node: Floats
+    topics: Array
+
+
+@dataclass(frozen=True)
+class TreeStep:
+    """One iteration of EM for a tree. Rows are P(leaf|d), shared parameters (P(w|node), P(node|leaf))."""
+
+    n_leaves: int
+
+    def prepare(self, shared: tuple[Array, Floats], n_threads: int) -> _PreparedTree:
+        return _PreparedTree(*shared, leaf_topics(*shared))
+
+    def e_step(self, shard: Shard, rows: Array, prepared: _PreparedTree, memory: Floats | None = None) -> EStepResult:
+        return e_step(Model(self.n_leaves), shard, rows, prepared.topics, memory)
+
+    def m_step(
+        self, words: WordTotals, prepared: _PreparedTree, stats: SufficientStatistics
+    ) -> tuple[tuple[Array, Floats], Report]:
+        """Return the next parameters of the nodes, and the report of the point that the statistics describe.
+
+        The residual adds three bounds: those of theta and P(w|v) as in PLSA, with the nodes as topics, and, by Jensen's
+        inequality, N log sum_a max_v G_av / N for P(v|a), with G_av = sum_w P(w|v) S_wa.
+        """
+        node_word, leaf_node, _ = prepared
+        with single_threaded_blas():
+            node_sums = stats.word_sums @ leaf_node
+            slopes = stats.word_sums.T @ node_word.astype(np.float64, copy=False)
+        node_mass = (stats.topic_mass[:, np.newaxis] * leaf_node).sum(axis=0)
+        next_words, gains = em_words(node_word, node_sums, node_mass, words.word_totals, n_threads=words.n_threads)
+        counts = leaf_node * slopes
+        totals = counts.sum(axis=1, keepdims=True)
+        next_nodes = np.divide(counts, totals, out=leaf_node.copy(), where=totals > 0)
+        best = np.where(leaf_node > 0, slopes, 0).max(axis=1).sum()
+        gain = stats.doc_gain + gains.sum() + stats.tokens * np.log(max(best / stats.tokens, 1.0))
+        finite = np.isfinite(stats.log_operands)
+        value = stats.log_likelihood / stats.tokens
+        report = Report(value, value, max(float(gain), 0.0) / stats.tokens if finite else float("inf"))
+        return (next_words, next_nodes), report
+
+    def extrapolate_rows(self, extrapolate: Extrapolate, new: Array, old: Array, shard: Shard) -> Array:
+        rows = extrapolate(new, old)
+        return rows if rows is new else normalize_rows(rows)
+
+    def extrapolate_shared(
+        self, extrapolate: Extrapolate, new: tuple[Array, Floats], old: tuple[Array, Floats]
+    ) -> tuple[Array, Floats]:
+        words, nodes = map(extrapolate, new, old)
+        return words if words is new[0] else normalize_columns(words), nodes if nodes is new[1] else normalize_rows(
+            nodes
+        )
+
+
+class TreeRun(StepRun):
+    """A fit of a tree.
+
+    scores : mean log-probability of a held-out token for each tree that growth accepted; None without growth.
     """
-    theta, next_theta, stats = e_step(Model(n_leaves), corpus, point.theta, leaf_topics(point))
-    with single_threaded_blas():
-        node_sums = stats.word_sums @ point.leaf_node
-        slopes = stats.word_sums.T @ point.node_word.astype(np.float64, copy=False)
-    node_mass = (stats.topic_mass[:, np.newaxis] * point.leaf_node).sum(axis=0)
-    next_words, gains = em_words(point.node_word, node_sums, node_mass, corpus.word_totals, n_threads=corpus.n_threads)
-    counts = point.leaf_node * slopes
-    totals = counts.sum(axis=1, keepdims=True)
-    next_nodes = np.divide(counts, totals, out=point.leaf_node.copy(), where=totals > 0)
-    best = np.where(point.leaf_node > 0, slopes, 0).max(axis=1).sum()
-    gain = stats.doc_gain + gains.sum() + stats.tokens * np.log(max(best / stats.tokens, 1.0))
-    finite = np.isfinite(stats.log_operands)
-    value = stats.log_likelihood / stats.tokens
-    report = Report(value, value, max(float(gain), 0.0) / stats.tokens if finite else float("inf"))
-    return EvaluatedPoint(
-        TreePoint(theta, point.node_word, point.leaf_node), report, TreePoint(next_theta, next_words, next_nodes)
-    )
 
+    def __init__(
+        self, corpus: Corpus, tree: Tree, start: TreePoint, *, extrapolate: bool, scores: list[float] | None = None
+    ) -> None:
+        theta, *shared = start
+        self.tree, self._scores = tree, scores
+        point = theta, corpus.share(tuple(shared))
+        super().__init__(corpus, TreeStep(len(tree.leaves)), point, extrapolate=extrapolate)
 
-def normalized(theta: Array, node_word: Array, leaf_node: Floats) -> TreePoint:
-    """Return the point with distributions that sum to one."""
-    return TreePoint(normalize_rows(theta), normalize_columns(node_word), normalize_rows(leaf_node))
+    @classmethod
+    def resumed(cls, corpus: Corpus, tree: Tree, state: Snapshot, *, extrapolate: bool) -> TreeRun:
+        """Return the run that made a snapshot, of a fit that began with `tree` and may have grown it."""
+        parents = tuple(state.words["parents"].ravel().astype(np.int64).tolist())
+        while len(tree.parents) < len(parents) and parents[len(tree.parents)] in tree.leaves:
+            tree = tree.with_split(parents[len(tree.parents)], _CHILDREN)
+        if tree.parents != parents:
+            raise ValueError("parents is another tree")
+        scores = state.words["scores"].tolist() if "scores" in state.words else None
+        leaves, nodes = padded_width(len(tree.leaves)), padded_width(len(tree.parents))
+        forms = ((corpus.n_words, nodes), corpus.dtype), ((leaves, nodes), np.float64)
+        point = TreePoint(state.docs["point"], *shared_arrays(state, "point", forms))
+        run = cls(corpus, tree, point, extrapolate=extrapolate, scores=scores)
+        run.restore_snapshot(state)
+        return run
 
+    @property
+    def attributes(self) -> dict[str, Array]:
+        return {} if self._scores is None else {"held_out_": np.array(self._scores)}
 
-def begin(corpus: MemoryCorpus, tree: Tree, start: TreePoint, *, extrapolate: bool) -> TreeRun:
-    """Start a fit of a tree."""
-    step = partial(evaluate, corpus, len(tree.leaves))
-    return Ascent(step, start, extrapolate_arrays(normalized) if extrapolate else None)
+    @property
+    def parameters(self) -> TreePoint:
+        """Return the parameters at the point."""
+        return TreePoint(self.rows, *self.shared)
+
+    def snapshot(self) -> Snapshot:
+        state = super().snapshot()
+        tree = {"parents": np.array(self.tree.parents)}
+        if self._scores is not None:
+            tree["scores"] = np.array(self._scores)
+        return state._replace(words={**state.words, **tree})
 
 
 def random_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> TreePoint:
@@ -166,6 +235,21 @@ def plsa_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> Tr
     phi = (1 - _START_SMOOTHING) * phi + _START_SMOOTHING * corpus.unigram[:, np.newaxis]
     dtype = corpus.counts.dtype
     return _point_of_topics(corpus, tree, padded(theta, dtype), padded(phi, dtype))
+
+
+def corpus_rows(corpus: Corpus, tree: Tree, start: TreePoint, whole: bool) -> TreePoint:
+    """Return a start that was computed in memory as a start of a corpus.
+
+    whole : whether the start has all documents of the corpus. Otherwise these are folded in.
+    """
+    if whole:
+        return start._replace(theta=corpus.split(start.theta))
+    # A word that the sample does not have must not have probability zero. Silent nodes have no words.
+    words, emitting = start.node_word, tree.emitting_nodes.any(axis=0)
+    unigram = corpus.unigram[:, np.newaxis].astype(words.dtype)
+    words[:, : emitting.size] = (1 - _SMOOTHING) * words[:, : emitting.size] + _SMOOTHING * unigram * emitting
+    fold_in = partial(fold_in_shard, Model(len(tree.leaves)))
+    return start._replace(theta=corpus.rows(fold_in, (leaf_topics(words, start.leaf_node),)))
 
 
 STARTS = {"plsa": plsa_start, "random": random_start}
@@ -209,7 +293,7 @@ def _damping(corpus: MemoryCorpus) -> Floats:
     """Return log(1.05 documents / documents with the word) to the third power; documents are weighted."""
     matrix, weights = corpus.counts.matrix(), corpus.weights
     if weights is None:
-        weights = np.ones(corpus.counts.n_docs)
+        weights = np.ones(corpus.n_docs)
     if sp.issparse(matrix):
         rows = np.repeat(weights, np.diff(matrix.indptr))
         frequency = np.asarray(np.bincount(matrix.indices, rows, minlength=corpus.counts.n_words), dtype=np.float64)
@@ -242,14 +326,14 @@ def grow(
 
     def fitted(tree: Tree, start: TreePoint) -> TreePoint:
         ended = advance_to_end(
-            lambda: begin(training, tree, start, extrapolate=True), max_iter=settings.steps, tol=0.0, listeners=[]
+            lambda: TreeRun(training, tree, start, extrapolate=True), max_iter=settings.steps, tol=0.0, listeners=[]
         )
         if ended is None or ended.interrupted:
             raise KeyboardInterrupt
-        return ended.run.point
+        return ended.run.parameters
 
     def score(point: TreePoint) -> float:
-        return mean_log(point.theta, leaf_topics(point))
+        return mean_log(point.theta, leaf_topics(*point[1:]))
 
     point = fitted(tree, start)
     grown = GrownTree(tree, point)

@@ -17,9 +17,9 @@ D. M. Blei, A. Y. Ng and M. I. Jordan. Latent Dirichlet allocation. Journal of M
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,12 +33,14 @@ from polyseme.core.dirichlet import (
     uniform_counts,
     word_operands,
 )
-from polyseme.core.model import Model
-from polyseme.data.corpus import MemoryCorpus
+from polyseme.core.fold_in import fold_in_shard
+from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
+from polyseme.core.shard import Shard
+from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, inner
-from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Extrapolation
-from polyseme.solvers.base import FitProblem, Iterative
+from polyseme.kernels import Array, Floats, inner, padded_width
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Extrapolation, shared_arrays
+from polyseme.solvers.base import FitProblem, Iterative, Snapshot
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.initialize import named_start
 
@@ -93,6 +95,10 @@ class VariationalRun(Iterative):
     def priors(self) -> Priors:
         """Return the priors at the point."""
 
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """Return the state for a checkpoint."""
+
 
 class VariationalSolver(ABC):
     """Settings of a variational algorithm.
@@ -101,27 +107,48 @@ class VariationalSolver(ABC):
     ----------
     name : str
         Name that `solver=` takes.
-    start : str
-        Name of the default start.
+    start_nonzeros : int or None
+        Most non-zeros of the documents in the short fit of PLSA that is the default start; a sample if there are more.
+        None: as many as are loaded into memory.
     """
 
     name: ClassVar[str]
-    start: ClassVar[str]
+    start_nonzeros: ClassVar[int | None] = None
+
+    @abstractmethod
+    def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return theta and phi of a short fit of PLSA, the start "plsa".
+
+        Parameters
+        ----------
+        corpus : MemoryCorpus
+            Counts of all documents or of a sample.
+        n_topics : int
+            Number of topics K.
+        rng : Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        tuple of arrays
+            P(z|d) (documents x width) and P(w|z) (words x width), padded.
+        """
 
     @abstractmethod
     def begin(
-        self, corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
+        self, corpus: Corpus, priors: Priors, expected: Callable[[], Any], phi: Array, rng: np.random.Generator
     ) -> VariationalRun:
         """Start a fit.
 
         Parameters
         ----------
-        corpus : MemoryCorpus
+        corpus : Corpus
             Counts.
         priors : Priors
             Dirichlet priors of the document weights and of the topics.
-        theta : array of shape (n_documents, width)
-            P(z|d) to start from, padded.
+        expected : callable
+            Returns the expected counts of the documents to start from (documents x width), padded, in the form that the
+            corpus uses. A solver whose documents have no state does not call it.
         phi : array of shape (n_words, width)
             P(w|z) to start from, padded.
         rng : Generator
@@ -131,6 +158,25 @@ class VariationalSolver(ABC):
         -------
         VariationalRun
             The fit before its first iteration.
+        """
+
+    @abstractmethod
+    def resume(self, corpus: Corpus, priors: Priors, state: Snapshot) -> VariationalRun:
+        """Resume a fit from its state.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            Counts.
+        priors : Priors
+            Dirichlet priors at the start of the fit.
+        state : Snapshot
+            What the run's `snapshot` returned.
+
+        Returns
+        -------
+        VariationalRun
+            The fit as it was.
         """
 
 
@@ -159,16 +205,22 @@ class Variational(VariationalSolver):
     refresh: int = 8
     extrapolate: bool = True
     name: ClassVar[str] = "variational"
-    start: ClassVar[str] = "plsa"
 
     def __post_init__(self) -> None:
         if self.doc_steps < 0 or self.doc_tol < 0 or self.refresh < 0:
             raise InputError("Variational: doc_steps, doc_tol and refresh must not be negative.")
 
+    def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        return plsa_factors(corpus, n_topics, rng)
+
     def begin(
-        self, corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array, rng: np.random.Generator
+        self, corpus: Corpus, priors: Priors, expected: Callable[[], Any], phi: Array, rng: np.random.Generator
     ) -> VariationalRun:
-        return _BatchRun(self, corpus, priors, *start_point(corpus, priors, theta, phi))
+        shared = first_lambda(phi, priors, corpus.tokens), priors.alpha.values, priors.eta.values
+        return _BatchRun(self, corpus, priors, _TopicPoint(expected(), corpus.share(shared), ()))
+
+    def resume(self, corpus: Corpus, priors: Priors, state: Snapshot) -> VariationalRun:
+        return _BatchRun.resumed(self, corpus, priors, state)
 
 
 def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats:
@@ -202,9 +254,19 @@ def plsa_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) 
     return factors
 
 
-def start_point(corpus: MemoryCorpus, priors: Priors, theta: Array, phi: Array) -> tuple[Array, Array]:
-    """Return lambda and the expected counts of the documents, from theta (documents x width) and phi."""
-    return first_lambda(phi, priors, corpus.tokens), theta * corpus.totals[:, np.newaxis].astype(theta.dtype)
+def uniform_expected(n_topics: int, shard: Shard) -> Array:
+    """Return expected counts (documents x width) of the documents of a shard, with equal weights of all topics."""
+    return expected_counts(uniform_rows(Model(n_topics), shard), shard.totals)
+
+
+def folded_expected(n_topics: int, shard: Shard, phi: Array) -> Array:
+    """Return expected counts (documents x width) of the documents of a shard, folded in with phi (words x width)."""
+    return expected_counts(fold_in_shard(Model(n_topics), shard, phi), shard.totals)
+
+
+def expected_counts(theta: Array, totals: Floats) -> Array:
+    """Return n_d theta_dk (documents x width)."""
+    return theta * totals[:, np.newaxis].astype(theta.dtype)
 
 
 def first_lambda(phi: Array, priors: Priors, tokens: float) -> Array:
@@ -213,100 +275,168 @@ def first_lambda(phi: Array, priors: Priors, tokens: float) -> Array:
     return lambda_.astype(phi.dtype)
 
 
-def number_of_documents(corpus: MemoryCorpus) -> float:
-    """Return the number of documents of a corpus, weighted."""
-    return float(corpus.counts.n_docs if corpus.weights is None else corpus.weights.sum())
+@dataclass(frozen=True)
+class DirichletStatistics:
+    """Sums over the documents of a shard, as `DirichletStep.e_step` computes them."""
+
+    word_sums: Floats
+    """Sum of weight_d r A_d over the documents of each word (words x width)."""
+    bound: float
+    """Contribution of the documents to the bound, without the scales of the words."""
+    log_sums: Floats
+    """sum_d weight_d E log theta_dk, shape (K,)."""
+    documents: float
+    """Number of documents, weighted."""
+    tokens: float
+
+    def merge(self, other: DirichletStatistics) -> DirichletStatistics:
+        """Return the statistics of both shards together."""
+        return self._plus(other, None)
+
+    def merge_into(self, memory: Floats, other: DirichletStatistics) -> DirichletStatistics:
+        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
+        return self._plus(other, memory)
+
+    def _plus(self, other: DirichletStatistics, memory: Floats | None) -> DirichletStatistics:
+        return DirichletStatistics(
+            np.add(self.word_sums, other.word_sums, out=memory),
+            self.bound + other.bound,
+            self.log_sums + other.log_sums,
+            self.documents + other.documents,
+            self.tokens + other.tokens,
+        )
+
+
+class _PreparedTopics(NamedTuple):
+    """Shared parameters (lambda, alpha, eta), and what follows from lambda."""
+
+    lambda_: Array
+    alpha: Floats
+    eta: Floats
+    sums: Floats
+    words: TopicPosteriors
+
+
+@dataclass(frozen=True)
+class DirichletStep:
+    """One iteration of batch variational Bayes. Rows are expected counts, shared parameters (lambda, alpha, eta)."""
+
+    settings: Variational
+    alpha_kind: str
+    eta_kind: str
+    refresh: bool
+    """Whether the documents are also started from uniform weights."""
+    learn: bool
+    """Whether priors are learned in this iteration."""
+
+    def prepare(self, shared: tuple[Array, Floats, Floats], n_threads: int) -> _PreparedTopics:
+        lambda_, alpha, eta = shared
+        sums = topic_sums(lambda_, alpha.size)
+        return _PreparedTopics(*shared, sums, word_operands(lambda_, eta, sums, n_threads=n_threads))
+
+    def e_step(self, shard: Shard, rows: Array, prepared: _PreparedTopics, memory: Floats | None = None) -> EStepResult:
+        """Improve the documents, in `rows` if these are writable, and return their expected counts and statistics."""
+        expected, alpha, words = rows if rows.flags.writeable else rows.copy(), prepared.alpha, prepared.words
+        docs = self._improved(shard, words, alpha, expected, self.settings.doc_steps, self.settings.doc_tol)
+        if self.refresh:
+            docs = self._restarted(shard, words, alpha, expected, docs)
+        swept = shard.sweep(docs.operand, words.operand, memory=memory)
+        bound = shard.total_log(swept.logs + docs.terms)
+        next_expected = np.multiply(docs.operand, swept.row_sums, out=swept.row_sums)
+        stats = DirichletStatistics(swept.word_sums, bound, docs.log_sums, shard.documents, shard.tokens)
+        return EStepResult(expected, next_expected, stats)
+
+    def m_step(
+        self, words: WordTotals, prepared: _PreparedTopics, stats: DirichletStatistics
+    ) -> tuple[tuple[Array, Floats, Floats], float]:
+        """Return the next lambda, alpha and eta, and the bound in nats."""
+        lambda_, alpha, eta, sums, topics = prepared
+        bound = stats.bound + inner(words.word_totals, topics.scales) + topics_term(topics, eta, sums)
+        if self.learn:
+            next_alpha = Concentration(alpha, self.alpha_kind).improved(stats.log_sums, stats.documents).values
+            eta = Concentration(eta, self.eta_kind).improved(topics.log_sums, alpha.size).values
+            alpha = next_alpha
+        next_lambda = np.multiply(topics.operand, stats.word_sums, out=stats.word_sums)
+        next_lambda += eta[:, np.newaxis]
+        return (next_lambda.astype(lambda_.dtype), alpha, eta), bound
+
+    def extrapolate_rows(self, extrapolate: Extrapolate, new: Array, old: Array, shard: Shard) -> Array:
+        """Return new rows, because the E-step overwrites them."""
+        rows = extrapolate(new, old)
+        return rows.copy() if rows is new else rows
+
+    def extrapolate_shared(
+        self, extrapolate: Extrapolate, new: tuple[Array, ...], old: tuple[Array, ...]
+    ) -> tuple[Array, ...]:
+        return (extrapolate(new[0], old[0]), *new[1:])
+
+    def _improved(
+        self, shard: Shard, words: TopicPosteriors, alpha: Floats, expected: Array, steps: int, tol: float
+    ) -> DocumentPosteriors:
+        return improve_documents(
+            shard.by_doc, words.operand, alpha, expected, totals=shard.totals, weights=shard.weights,
+            steps=steps, tol=tol, n_threads=shard.n_threads,
+        )  # fmt: skip
+
+    def _restarted(
+        self, shard: Shard, words: TopicPosteriors, alpha: Floats, expected: Array, docs: DocumentPosteriors
+    ) -> DocumentPosteriors:
+        """Start the documents from uniform weights, and use the result (in `expected`) where it is better."""
+        restarted = uniform_counts(shard.totals, alpha.size, expected.dtype)
+        others = self._improved(shard, words, alpha, restarted, _RESTART_STEPS, _RESTART_TOLERANCE)
+        better = _document_bounds(shard, words, others) > _document_bounds(shard, words, docs)
+        expected[better] = restarted[better]
+        return self._improved(shard, words, alpha, expected, 0, 0.0)
+
+
+def _document_bounds(shard: Shard, words: TopicPosteriors, docs: DocumentPosteriors) -> Floats:
+    """Return the contribution of each document to the bound, without the scales of the words, a constant."""
+    return shard.logs(docs.operand, words.operand) + docs.terms
 
 
 class _TopicPoint(NamedTuple):
     """Parameters of a fit, and what their evaluation starts from."""
 
-    lambda_: Array
-    priors: Priors
-    expected: Array | None
-    """Expected counts of the documents, from which their steps start. None after the evaluation, to free memory."""
+    expected: Any
+    """Expected counts of the documents, from which their steps start. None after they were overwritten in memory."""
+    shared: Any
+    """(lambda, alpha, eta)."""
     bounds: tuple[float, ...]
     """Bounds of the last accepted points before this one, at most one for each iteration of a period."""
-
-
-def _extrapolated(extrapolation: Extrapolation, step: _TopicPoint, last: _TopicPoint) -> _TopicPoint:
-    assert step.expected is not None
-    assert last.expected is not None
-    return step._replace(
-        lambda_=extrapolation(step.lambda_, last.lambda_), expected=extrapolation(step.expected, last.expected)
-    )
-
-
-class _BatchRun(VariationalRun):
-    """A fit by batch variational Bayes."""
-
-    def __init__(
-        self, settings: Variational, corpus: MemoryCorpus, priors: Priors, lambda_: Array, expected: Array
-    ) -> None:
-        self._tokens = corpus.tokens
-        self._ascent = Ascent(
-            _BatchEvaluation(settings, corpus),
-            _TopicPoint(lambda_, priors, expected, ()),
-            _extrapolated if settings.extrapolate else None,
-            compare=True,
-        )
-        self._set_report()
-
-    @property
-    def lambda_(self) -> Array:
-        return self._ascent.point.lambda_
-
-    @property
-    def priors(self) -> Priors:
-        return self._ascent.point.priors
-
-    def advance(self) -> None:
-        self._ascent.advance()
-        self.exhausted = self._ascent.exhausted
-        self._set_report()
-
-    def _set_report(self) -> None:
-        """Set the report per token. The ascent compares sums, because a division can round two sums to one number."""
-        total = self._ascent.report
-        self.report = BoundReport(total.objective / self._tokens, total.residual / self._tokens)
 
 
 class _BatchEvaluation:
     """Function that evaluates the points of a fit, one in each iteration."""
 
-    def __init__(self, settings: Variational, corpus: MemoryCorpus) -> None:
-        self._settings, self._corpus = settings, corpus
-        self._iteration = -1
+    def __init__(self, settings: Variational, corpus: Corpus, priors: Priors, iteration: int = -1) -> None:
+        self._settings, self._corpus, self._priors = settings, corpus, priors
+        self.iteration = iteration
+        """Number of the last evaluation, from 0."""
 
     def __call__(self, point: _TopicPoint) -> EvaluatedPoint[_TopicPoint]:
-        """Improve the documents (in place, in `expected`), and evaluate the point with them."""
-        self._iteration += 1
-        corpus, (lambda_, priors, expected, bounds) = self._corpus, point
-        assert expected is not None
-        alpha, eta = priors.alpha.values, priors.eta.values
-        sums = topic_sums(lambda_, alpha.size)
-        words = word_operands(lambda_, eta, sums, n_threads=corpus.n_threads)
-        docs = self._improved(words, alpha, expected, self._settings.doc_steps, self._settings.doc_tol)
-        if self._settings.refresh and self._iteration and self._iteration % self._settings.refresh == 0:
-            docs = self._restarted(words, alpha, expected, docs)
-        swept = corpus.sweep(docs.operand, words.operand)
-        bound = (
-            corpus.total_log(swept.logs + docs.terms)
-            + inner(corpus.word_totals, words.scales)
-            + topics_term(words, eta, sums)
+        """Improve the documents and evaluate the point with them."""
+        self.iteration += 1
+        learned = self._priors.learned
+        result = self._corpus.run(self._step, point.expected, point.shared)
+        bounds = (*(() if learned and self.iteration <= _HOLD else point.bounds), result.report)
+        step = _TopicPoint(result.next_rows, result.next_shared, bounds[-self._period :])
+        used = point._replace(expected=None) if self._corpus.in_memory else point
+        return EvaluatedPoint(used, BoundReport(result.report, self._gain(bounds)), step)
+
+    def extrapolate(self, extrapolation: Extrapolation, step: _TopicPoint, last: _TopicPoint) -> _TopicPoint:
+        rows, shared = self._corpus.combine(self._step, extrapolation, step[:2], last[:2])
+        return _TopicPoint(rows, shared, step.bounds)
+
+    @property
+    def _step(self) -> DirichletStep:
+        refresh = self._settings.refresh
+        return DirichletStep(
+            self._settings,
+            self._priors.alpha.kind,
+            self._priors.eta.kind,
+            refresh=refresh > 0 and self.iteration > 0 and self.iteration % refresh == 0,
+            learn=self._priors.learned and self.iteration >= _HOLD,
         )
-        next_priors = priors
-        if priors.learned and self._iteration >= _HOLD:
-            next_priors = Priors(
-                priors.alpha.improved(docs.log_sums, number_of_documents(corpus)),
-                priors.eta.improved(words.log_sums, alpha.size),
-            )
-        next_lambda = np.multiply(words.operand, swept.word_sums, out=swept.word_sums)
-        next_lambda += next_priors.eta.values[:, np.newaxis]
-        next_expected = np.multiply(docs.operand, swept.row_sums, out=swept.row_sums)
-        bounds = (*(() if priors.learned and self._iteration <= _HOLD else bounds), bound)
-        step = _TopicPoint(next_lambda.astype(lambda_.dtype), next_priors, next_expected, bounds[-self._period :])
-        return EvaluatedPoint(point._replace(expected=None), BoundReport(bound, self._gain(bounds)), step)
 
     @property
     def _period(self) -> int:
@@ -319,26 +449,76 @@ class _BatchEvaluation:
             return float("inf")
         return (bounds[-1] - bounds[-1 - self._period]) / self._period
 
-    def _improved(
-        self, words: TopicPosteriors, alpha: Floats, expected: Array, steps: int, tol: float
-    ) -> DocumentPosteriors:
-        corpus = self._corpus
-        return improve_documents(
-            corpus.by_doc, words.operand, alpha, expected, totals=corpus.totals, weights=corpus.weights,
-            steps=steps, tol=tol, n_threads=corpus.n_threads,
-        )  # fmt: skip
 
-    def _restarted(
-        self, words: TopicPosteriors, alpha: Floats, expected: Array, docs: DocumentPosteriors
-    ) -> DocumentPosteriors:
-        """Start the documents from uniform weights, and use the result (in `expected`) where it is better."""
-        restarted = uniform_counts(self._corpus.totals, alpha.size, expected.dtype)
-        others = self._improved(words, alpha, restarted, _RESTART_STEPS, _RESTART_TOLERANCE)
-        better = self._document_bounds(words, others) > self._document_bounds(words, docs)
-        expected[better] = restarted[better]
-        return self._improved(words, alpha, expected, 0, 0.0)
+class _BatchRun(VariationalRun):
+    """A fit by batch variational Bayes."""
 
-    def _document_bounds(self, words: TopicPosteriors, docs: DocumentPosteriors) -> Floats:
-        """Return the contribution of each document to the bound, without the scales of the words, a constant."""
-        logs = self._corpus.logs(docs.operand, words.operand)
-        return logs + docs.terms
+    def __init__(
+        self, settings: Variational, corpus: Corpus, priors: Priors, point: _TopicPoint, iteration: int = -1
+    ) -> None:
+        self._corpus, self._given = corpus, priors
+        self._evaluation = _BatchEvaluation(settings, corpus, priors, iteration)
+        extrapolate = self._evaluation.extrapolate if settings.extrapolate else None
+        self._ascent = Ascent(self._evaluation, point, extrapolate, compare=True)
+        self._evaluated_at = self._evaluation.iteration
+        self._set_report()
+
+    @classmethod
+    def resumed(cls, settings: Variational, corpus: Corpus, priors: Priors, state: Snapshot) -> _BatchRun:
+        """Return the run that made a snapshot."""
+        numbers = state.numbers
+        bounds = tuple(numbers[f"bound{i}"] for i in range(int(numbers["n_bounds"])))
+        K = priors.alpha.values.size
+        forms = ((corpus.n_words, padded_width(K)), corpus.dtype), ((K,), np.float64), ((corpus.n_words,), np.float64)
+        point = _TopicPoint(state.docs["point"], corpus.share(shared_arrays(state, "point", forms)), bounds)
+        run = cls(settings, corpus, priors, point, int(numbers["evaluated_at"]) - 1)
+        run._evaluation.iteration = int(numbers["iteration"])
+        if "last" in state.docs:
+            shared = corpus.share(shared_arrays(state, "last", forms))
+            run._ascent.restore(_TopicPoint(state.docs["last"], shared, ()), numbers)
+        else:
+            run._ascent.restore(None, numbers)
+        run.exhausted = run._ascent.exhausted
+        return run
+
+    @property
+    def lambda_(self) -> Array:
+        return self._corpus.gather(self._ascent.point.shared)[0]
+
+    @property
+    def priors(self) -> Priors:
+        _, alpha, eta = self._corpus.gather(self._ascent.point.shared)
+        return Priors(replace(self._given.alpha, values=alpha), replace(self._given.eta, values=eta))
+
+    def advance(self) -> None:
+        point = self._ascent.point
+        self._ascent.advance()
+        if self._ascent.point is not point:
+            self._evaluated_at = self._evaluation.iteration
+        self.exhausted = self._ascent.exhausted
+        self._set_report()
+
+    def snapshot(self) -> Snapshot:
+        point, last = self._ascent.point, self._ascent.last_step
+        points = {"point": point} if last is None else {"point": point, "last": last}
+        return Snapshot(
+            {name: item.expected for name, item in points.items()},
+            {
+                f"{name}{i}": array
+                for name, item in points.items()
+                for i, array in enumerate(self._corpus.gather(item.shared))
+            },
+            {
+                **self._ascent.numbers,
+                "iteration": float(self._evaluation.iteration),
+                "evaluated_at": float(self._evaluated_at),
+                "n_bounds": float(len(point.bounds)),
+                **{f"bound{i}": bound for i, bound in enumerate(point.bounds)},
+            },
+        )
+
+    def _set_report(self) -> None:
+        """Set the report per token. The ascent compares sums, because a division can round two sums to one number."""
+        total = self._ascent.report
+        tokens = self._corpus.tokens
+        self.report = BoundReport(total.objective / tokens, total.residual / tokens)

@@ -10,7 +10,7 @@ import typer
 from polyseme.cli import options
 from polyseme.cli.commands.explore import PAGE_FILE
 from polyseme.cli.console import Console
-from polyseme.runs.folder import CHECKPOINT_FILE, check_target
+from polyseme.runs.folder import CHECKPOINT_FOLDER, check_target
 
 
 def fit(
@@ -96,7 +96,7 @@ def fit(
     from polyseme.cli.fitting import exit_if_interrupted, fit_in_memory, fit_in_shards
     from polyseme.cli.reading import FitSettings
     from polyseme.runs import atomic_folder
-    from polyseme.solvers.checkpoints import Checkpoint
+    from polyseme.solvers import Checkpoint
 
     screen, notes = Console(), Console(stderr=True)
     reading = {
@@ -107,7 +107,7 @@ def fit(
     fitting = {"n_components": k, "background": background, "seed": seed, "max_iter": max_iter}
     settings = FitSettings(inputs, reading, counting, fitting, keep_texts, shards)
     with atomic_folder(folder, overwrite=overwrite, resume=resume) as work:
-        store = Checkpoint(None if shards else work / CHECKPOINT_FILE, checkpoint)
+        store = Checkpoint(work / CHECKPOINT_FOLDER, checkpoint)
         run_fit = fit_in_shards if shards else fit_in_memory
         result = run_fit(
             settings, work, store, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
