@@ -70,7 +70,7 @@ LEARNED = {"symmetric-learned": SYMMETRIC, "asymmetric-learned": ASYMMETRIC}
 _MIN_PRIOR, _MAX_PRIOR = 1e-30, 1e10
 """Priors that float32 can add to expected counts."""
 _STREAM_OFFSET = 10.0
-"""Offset of the step size of `partial_fit` unless the solver is given. A random start should be forgotten soon."""
+"""Default offset of the step size in `partial_fit`. A random start should be forgotten soon."""
 _UNIGRAM_SHARE = 0.01
 """Weight of the unigram in topics that are fitted to a sample."""
 _TOLERANCES = {False: 1e-4, True: 1e-2}
@@ -297,9 +297,8 @@ class LDA(TopicEstimator):
             The updated estimator.
         """
         K = check_n_topics(self.n_components)
-        _variational_solver(self.solver)
-        given = isinstance(self.solver, OnlineVariational)
-        settings = self.solver if given else OnlineVariational(offset=_STREAM_OFFSET)
+        solver = _variational_solver(self.solver)
+        settings = solver if isinstance(solver, OnlineVariational) else OnlineVariational()
         _partial_fit(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
         return self
 
@@ -451,11 +450,12 @@ def _partial_fit(
         seen = before.n_documents
         growth = n_docs / max(seen, settings.total_documents or 0.0)
         lambda_ = _scaled_counts(padded_parameters(posterior.topic_word), fixed.eta.values, growth)
+    offset = _STREAM_OFFSET if settings.offset is None else settings.offset
     stream = PosteriorStream(settings, PosteriorState.of(fixed, lambda_), n_docs, corpus.n_threads)
     size = settings.batch_size or max(MIN_BATCH, settings.documents_per_batch(corpus.n_docs))
     for batch in batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), size):
         if batch.size > 0:
-            stream.take(batch, rate(settings.offset, settings.decay, seen / batch.size))
+            stream.take(batch, rate(offset, settings.decay, seen / batch.size))
             seen += batch.size
     _set_posterior(estimator, stream.state, totals, vocabulary)
 

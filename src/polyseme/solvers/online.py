@@ -44,6 +44,8 @@ from polyseme.solvers.variational import (
 )
 
 _MAX_SEED = 1 << 31
+_OFFSET = 64.0
+"""Default offset of the step size of online variational Bayes in `fit`."""
 _START_PASSES, _START_READS = 3, 7 << 20
 """Most passes of the short fit that online variational Bayes starts from, and most non-zeros that they read, except in
 the first. More passes overfit if there are few tokens for the words and topics."""
@@ -134,9 +136,9 @@ class OnlineVariational(VariationalSolver):
     ----------
     batch_size : int or None, default=None
         Documents per batch, S. None: 1024, or fewer so that a pass has at least 16 batches.
-    offset : float, default=64.0
+    offset : float or None, default=None
         Offset of the step size, at least 1. Larger values make the first steps smaller, so that the start counts more.
-        `partial_fit`, which starts at random, uses 10 if the solver is given by its name.
+        None: 64, and 10 in `partial_fit`, which starts at random.
     decay : float, default=0.7
         Exponent of the step size, above 0.5 and at most 1, as convergence requires.
     doc_steps : int, default=50
@@ -150,7 +152,7 @@ class OnlineVariational(VariationalSolver):
     """
 
     batch_size: int | None = None
-    offset: float = 64.0
+    offset: float | None = None
     decay: float = 0.7
     doc_steps: int = 50
     doc_tol: float = 0.01
@@ -163,7 +165,7 @@ class OnlineVariational(VariationalSolver):
             raise InputError("OnlineVariational: batch_size and doc_steps must be at least 1.")
         if self.total_documents is not None and not 0 < self.total_documents < float("inf"):
             raise InputError("OnlineVariational: total_documents must be None or a number above 0.")
-        check_schedule("OnlineVariational", self.offset, self.decay)
+        check_schedule("OnlineVariational", _OFFSET if self.offset is None else self.offset, self.decay)
 
     def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
         # From topics near the uniform distribution a pass ends at a much higher perplexity: exp(psi(alpha)) is tiny for
@@ -183,7 +185,8 @@ class OnlineVariational(VariationalSolver):
         self, corpus: Corpus, priors: Priors, expected: Callable[[], Any], phi: Array, rng: np.random.Generator
     ) -> VariationalRun:
         lambda_ = first_lambda(phi, priors, corpus.tokens)
-        return _OnlineVariationalRun(self, corpus, PosteriorState.of(priors, lambda_), int(rng.integers(_MAX_SEED)))
+        seed = int(rng.integers(_MAX_SEED))
+        return _OnlineVariationalRun(self, corpus, PosteriorState.of(priors, lambda_), seed)
 
     def resume(self, corpus: Corpus, priors: Priors, state: Snapshot) -> VariationalRun:
         return _OnlineVariationalRun.resumed(self, corpus, priors, state)
@@ -359,6 +362,7 @@ class PosteriorStream:
         self, settings: OnlineVariational, state: PosteriorState, n_docs: float, n_threads: int, *, learn: bool = False
     ) -> None:
         self._settings, self._n_docs, self._n_threads, self._learn = settings, n_docs, n_threads, learn
+        self._offset = _OFFSET if settings.offset is None else settings.offset
         self._state = state
         self._mean = RunningMean(state.counts, n_threads)
         self._eta_sum = float(state.priors.eta.values.sum())
@@ -371,7 +375,7 @@ class PosteriorStream:
     def read(self, counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> None:
         """Read documents in this order, in batches of `size`."""
         for batch in batches(counts, weights, order, size):
-            self.take(batch, rate(self._settings.offset, self._settings.decay, self._state.batches))
+            self.take(batch, rate(self._offset, self._settings.decay, self._state.batches))
 
     def take(self, batch: Batch, rho: float) -> None:
         """Run the E-step of a batch and set lambda to (1 - rho) lambda + rho (eta + (D / S) n)."""
