@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from polyseme.core.shard import Shard
+from polyseme.core.statistics import Additive
 from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def posterior_operands(operands: tuple[Array, Array], temperature: float) -> tup
 
 
 @dataclass(frozen=True)
-class DocumentSums:
+class DocumentSums(Additive):
     """Expected numbers of documents, weighted, by which the words shown for a topic are ranked."""
 
     word_sums: Floats
@@ -112,26 +113,11 @@ class DocumentSums:
     words: Floats
     """df_w, the number of documents that contain w."""
 
-    def merge(self, other: DocumentSums) -> DocumentSums:
-        """Return the sums over the documents of both."""
-        return self._plus(other, None)
-
-    def merge_into(self, memory: Floats, other: DocumentSums) -> DocumentSums:
-        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
-        return self._plus(other, memory)
-
     def by_topic(self) -> WordDocuments:
         """Return the sums as topics x words."""
         # float32 is precise enough to rank words
         rows = np.ascontiguousarray(self.word_sums[:, : self.topics.size].T, dtype=np.float32)
         return WordDocuments(rows, self.topics, self.words)
-
-    def _plus(self, other: DocumentSums, memory: Floats | None) -> DocumentSums:
-        return DocumentSums(
-            np.add(self.word_sums, other.word_sums, out=memory),
-            self.topics + other.topics,
-            self.words + other.words,
-        )
 
 
 def document_sums(
@@ -333,10 +319,10 @@ class FoldedDocuments:
     arrays: dict[str, Array]
     """Arrays with one row per document, in memory or mapped, by name."""
 
-    @classmethod
-    def topic_weights(cls, parts: Sequence[FoldedPart]) -> Floats:
-        """Return P(z) of all documents."""
-        return np.asarray(sum(part.topic_weights for part in parts))
+
+def topic_weights_of(parts: Sequence[FoldedPart]) -> Floats:
+    """Return P(z) of all training documents."""
+    return np.asarray(sum(part.topic_weights for part in parts))
 
 
 def fold_in_training(
@@ -358,7 +344,7 @@ def fold_in_training(
     if shares is None:
         shares = np.broadcast_to(np.float64(0.0 if background is None else background.share), (corpus.n_docs,))
     fitted = FittedTopics(
-        topic_word, FoldedDocuments.topic_weights(folded.parts), active=active, inference=inference,
+        topic_word, topic_weights_of(folded.parts), active=active, inference=inference,
         word_documents=folded.sums.by_topic(), **fields,
     )  # fmt: skip
     return FoldedTraining(

@@ -9,8 +9,8 @@ worker adds which part, and when.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -22,20 +22,32 @@ _MIN_SCALE = 1e-12
 """The scale of a running mean is multiplied into its sums when it falls below this, before it can underflow."""
 
 
-class Additive(Protocol):
-    """Statistics that can be added. `word_sums` is their only large array, so `merge_into` reuses its memory."""
+@dataclass(frozen=True)
+class Additive:
+    """Base class of statistics that can be added, field by field."""
 
-    @property
-    def word_sums(self) -> Floats: ...
-    def merge(self, other: Self) -> Self: ...
-    def merge_into(self, memory: Floats, other: Self) -> Self: ...
+    word_sums: Floats
+    """The only large array, whose memory `merge_into` reuses."""
+
+    def merge(self, other: Self) -> Self:
+        """Return the statistics of both shards together."""
+        return self._plus(other, None)
+
+    def merge_into(self, memory: Floats, other: Self) -> Self:
+        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
+        return self._plus(other, memory)
+
+    def _plus(self, other: Self, memory: Floats | None) -> Self:
+        names = [field.name for field in fields(self) if field.name != "word_sums"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return replace(self, word_sums=np.add(self.word_sums, other.word_sums, out=memory), **sums)
 
 
 Stats = TypeVar("Stats", bound=Additive)
 
 
 @dataclass(frozen=True)
-class SufficientStatistics:
+class SufficientStatistics(Additive):
     """Weighted sums over the documents of a shard, as computed by `core.model.e_step`."""
 
     word_sums: Floats
@@ -53,24 +65,10 @@ class SufficientStatistics:
     doc_log_density: float = 0.0
     """Log density of the prior on the document weights, each document times its weight."""
 
-    def merge(self, other: SufficientStatistics) -> SufficientStatistics:
-        """Return the statistics of both shards together."""
-        return self._plus(other, None)
 
-    def merge_into(self, memory: Floats, other: SufficientStatistics) -> SufficientStatistics:
-        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
-        return self._plus(other, memory)
-
-    def _plus(self, other: SufficientStatistics, memory: Floats | None) -> SufficientStatistics:
-        return SufficientStatistics(
-            np.add(self.word_sums, other.word_sums, out=memory),
-            self.log_operands + other.log_operands,
-            self.log_likelihood + other.log_likelihood,
-            self.tokens + other.tokens,
-            self.topic_mass + other.topic_mass,
-            self.doc_gain + other.doc_gain,
-            self.doc_log_density + other.doc_log_density,
-        )
+def accumulated(total: Stats | None, added: Stats) -> Stats:
+    """Return the sum of parts that arrive one after the other, in the memory of the first; `total` is None for it."""
+    return added if total is None else total.merge_into(total.word_sums, added)
 
 
 def merged(stats: Iterable[Stats]) -> Stats:

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.fitted import DocumentSums, FoldedDocuments, FoldIn
+from polyseme.core.fitted import FoldedDocuments, FoldIn, topic_weights_of
 from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
 from polyseme.core.shard import Shard, as_counts, row_batches
+from polyseme.core.statistics import accumulated
 from polyseme.io.tensors import bytes_of
 from polyseme.kernels import Array, Floats, padded
 
@@ -196,20 +197,7 @@ class StoredCorpus(ABC):
 
     @abstractmethod
     def session(self, dtype: np.dtype[Any], n_threads: int) -> AbstractContextManager[Any]:
-        """Return a context manager that locks the files and yields the corpus of a fit.
-
-        Parameters
-        ----------
-        dtype : numpy.dtype
-            Type of the factors.
-        n_threads : int
-            Number of threads of the kernels.
-
-        Returns
-        -------
-        context manager
-            Yields the corpus.
-        """
+        """Return a context manager that locks the files and yields the corpus of a fit, with factors of this type."""
 
 
 def is_stored(X: Any) -> bool:
@@ -299,14 +287,14 @@ class MemoryCorpus(Shard):
             rows = slice(start, start + counts.n_docs)
             weights = None if self.weights is None else self.weights[rows]
             part, added = job(counts, weights, self.weighted_totals[rows], arrays, self.n_threads)
-            sums = _added(sums, added)
+            if added is not None:
+                sums = accumulated(sums, added)
             parts.append(part._replace(rows={}, unknown=start + part.unknown))
             blocks.append(part.rows)
             start = rows.stop
         found = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         if job.training:
-            for part in parts:
-                found["doc_topic"][part.unknown] = FoldedDocuments.topic_weights(parts)
+            found["doc_topic"][np.concatenate([part.unknown for part in parts])] = topic_weights_of(parts)
         return FoldedDocuments(parts, sums, found)
 
     def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:
@@ -336,12 +324,6 @@ def sampled_documents(nonzeros: Array, rng: np.random.Generator, most: int) -> A
     fits = np.cumsum(nonzeros[order], dtype=np.int64) <= most
     fits[0] = True
     return np.sort(order[fits])
-
-
-def _added(sums: DocumentSums | None, added: DocumentSums | None) -> DocumentSums | None:
-    if sums is None or added is None:
-        return added
-    return sums.merge_into(sums.word_sums, added)
 
 
 def stacked(matrices: list[Any], dtype: np.dtype[Any], n_threads: int) -> MemoryCorpus:

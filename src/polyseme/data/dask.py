@@ -276,9 +276,12 @@ class DaskShards(ShardedCorpus):
             tasks.append(self._submit(function, self._ref(i), *own, **place))
         return tasks
 
-    def _reduce(self, pairs: list[Any]) -> Any:
-        """Submit the tree of sums of the second items of pairs. A node runs on the worker of its first shard."""
-        level, add = list(zip(pairs, self._preferred_workers(), strict=True)), _sum_of_pairs
+    def _reduce(self, tasks: list[Any], add: Callable[..., Any]) -> Any:
+        """Submit the tree of sums and return its root. A node runs on the worker of its first shard.
+
+        add : function of the first level, which adds up the statistics in the results of tasks.
+        """
+        level = list(zip(tasks, self._preferred_workers(), strict=True))
         while True:
             nodes = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
             level = [(self._submit(add, *(child for child, _ in node), **node[0][1]), node[0][1]) for node in nodes]
@@ -310,8 +313,7 @@ class DaskShards(ShardedCorpus):
 
     def total(self, function: Callable[..., Any], rows: FutureRows | None = None, shared: Any = ()) -> Any:
         """Return the sum of the statistics; the workers add, so the client receives one sum."""
-        pairs = [self._submit(_pair, task) for task in self._calls(function, rows, shared)]
-        (found,) = self._results([self._reduce(pairs)])
+        (found,) = self._results([self._reduce(self._calls(function, rows, shared), _sum)])
         return found
 
     def _calls(self, function: Callable[..., Any], rows: FutureRows | None, shared: tuple[Array, ...]) -> list[Any]:
@@ -368,7 +370,7 @@ class DaskShards(ShardedCorpus):
         places = self._preferred_workers()
         pairs = self._per_shard(_e_step, step, rows.futures, shared.future)
         next_rows = [self._submit(_first, pair, **place) for pair, place in zip(pairs, places, strict=True)]
-        stats = self._reduce(pairs)
+        stats = self._reduce(pairs, _sum_of_pairs)
         del pairs
         entry = self.shards.manifest.word_totals
         assert entry is not None  # a complete manifest has it
@@ -428,7 +430,7 @@ class DaskShards(ShardedCorpus):
         shared = self.share(arrays)
         pairs = self._per_shard(_fold_shard, job, tuple(files), list(self.first_documents), shared.future)
         parts = [self._submit(_first, pair) for pair in pairs]
-        sums = [self._reduce(pairs)] if job.training else []
+        sums = [self._reduce(pairs, _sum_of_pairs)] if job.training else []
         del pairs
         found = self._results([*parts, *sums])
         return found[: len(parts)], found[-1] if job.training else None
@@ -506,10 +508,6 @@ def _first(pair: tuple[Any, Any]) -> Any:
 
 def _second(pair: tuple[Any, Any]) -> Any:
     return pair[1]
-
-
-def _pair(stats: Any) -> tuple[None, Any]:
-    return None, stats
 
 
 def _sum_of_pairs(*pairs: tuple[Any, Any]) -> Any:

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from polyseme.core.fitted import FoldedDocuments, FoldedPart, FoldIn
+from polyseme.core.fitted import FoldedDocuments, FoldedPart, FoldIn, topic_weights_of
 from polyseme.core.model import Extrapolate
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import ReductionTree
@@ -302,7 +303,7 @@ class DiskCorpus(StoredCorpus):
 
 
 @dataclass
-class ShardedCorpus:
+class ShardedCorpus(ABC):
     """Base class of the corpora that read shards: sizes, totals, and the folder that a fit writes to."""
 
     shards: DiskCorpus
@@ -408,7 +409,7 @@ class ShardedCorpus:
         ]
         return stacked(parts, self.dtype, self.n_threads), False
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027, both corpora do nothing
         """Do nothing: the shards are mapped, and stay so for folding in."""
 
     # files of a fit
@@ -433,7 +434,7 @@ class ShardedCorpus:
             parts, sums = self._fold_shards(job, list(files.values()), arrays)
             if job.training:
                 unknown = np.concatenate([part.unknown for part in parts])
-                files["doc_topic"].fill(unknown, FoldedDocuments.topic_weights(parts))
+                files["doc_topic"].fill(unknown, topic_weights_of(parts))
             found = {name: file.publish() for name, file in files.items()}
         finally:
             for file in files.values():
@@ -442,10 +443,11 @@ class ShardedCorpus:
             found = {"doc_topic": found[TRANSFORMED]}
         return FoldedDocuments(parts, sums, found)
 
+    @abstractmethod
     def _fold_shards(
         self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...]
     ) -> tuple[list[FoldedPart], Any]:
-        raise NotImplementedError
+        """Fold in every shard, write its rows, and return the parts and the sum of their statistics."""
 
 
 TRANSFORMED = "transformed"

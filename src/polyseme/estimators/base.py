@@ -292,7 +292,8 @@ class TopicEstimator(FittedDecomposition):
         check_is_fitted(self)
         n_threads = effective_threads(self.n_jobs)
         if is_stored(X):
-            return fold_in_stored(self, X, n_threads)
+            with stored_session(self, X, n_threads) as corpus:
+                return fold_in_stored(self.fitted_, corpus)
         batches = row_batches(count_data(self, X, reset=False), self.components_.dtype)
         return np.concatenate([self.fitted_.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
 
@@ -651,17 +652,22 @@ def training_corpus(
         yield Training(corpus, vocabulary)
 
 
-def fold_in_stored(estimator: FittedDecomposition, shards: Any, n_threads: int) -> Array:
-    """Return P(z|d) of the documents of shards, mapped from a file beside them."""
+@contextmanager
+def stored_session(estimator: FittedDecomposition, shards: Any, n_threads: int) -> Iterator[Corpus]:
+    """Yield the corpus of shards whose words are those of a fitted model."""
     if shards.shape[1] != estimator.n_features_in_:
         raise InputError(
             f"The shards have {shards.shape[1]} words, but the model has {estimator.n_features_in_}: "
             "write the shards with the vocabulary of the model."
         )
-    fitted = estimator.fitted_
-    with shards.session(fitted.topic_word.dtype, n_threads) as corpus:
-        job = FoldIn(fitted.inference.without_arrays(), fitted.active, corpus.tokens, fitted.topic_weights)
-        return corpus.fold_in(job, (fitted.topic_word, *fitted.inference.arrays)).arrays["doc_topic"]
+    with shards.session(estimator.fitted_.topic_word.dtype, n_threads) as corpus:
+        yield corpus
+
+
+def fold_in_stored(fitted: FittedTopics, corpus: Corpus) -> Array:
+    """Return P(z|d) of the documents of shards, mapped from a file beside them."""
+    job = FoldIn(fitted.inference.without_arrays(), fitted.active, corpus.tokens, fitted.topic_weights)
+    return corpus.fold_in(job, (fitted.topic_word, *fitted.inference.arrays)).arrays["doc_topic"]
 
 
 def fit_starts(corpus: Corpus, random_state: Any, checkpoint: Any = None) -> FitStarts:

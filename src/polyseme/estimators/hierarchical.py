@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyseme.core.fitted import DocumentSums, document_sums, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import Shard, row_batches
+from polyseme.core.statistics import accumulated
 from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import Corpus
 from polyseme.errors import InputError
@@ -372,7 +373,7 @@ def node_documents(shard: Shard, doc_topic: Array, node_word: Array, leaf_node: 
             doc_node = doc_topic[rows] @ leaf_node
         weights = None if shard.weights is None else shard.weights[rows]
         sums = document_sums(counts, (padded(doc_node, dtype), words), doc_node, weights, n_threads=shard.n_threads)
-        total = sums if total is None else total.merge_into(total.word_sums, sums)
+        total = accumulated(total, sums)
         start = rows.stop
     assert total is not None
     return total

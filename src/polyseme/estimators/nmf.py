@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyseme.core.factors import nmf_to_plsa
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, document_sums, mean_operands
 from polyseme.core.fold_in import MaximumLikelihood, select_known_words
-from polyseme.core.shard import Shard, as_counts, row_batches, sparse_counts
+from polyseme.core.shard import Shard, as_counts, row_batches
 from polyseme.data.corpus import is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
@@ -23,6 +23,7 @@ from polyseme.estimators.base import (
     count_data,
     factor_dtype,
     fold_in_stored,
+    stored_session,
     training_corpus,
     training_data,
 )
@@ -240,10 +241,10 @@ class NMF(FittedDecomposition):
         return np.concatenate(parts)
 
     def _transform_stored(self, X: Any) -> Array:
-        """Return W of the documents of shards, mapped from a file beside them."""
-        n_threads = effective_threads(self.n_jobs)
-        doc_topic = fold_in_stored(self, X, n_threads)
-        totals = [_known_totals(sparse_counts(counts, self.components_.dtype), self.components_) for counts in X]
+        """Return W of the documents of shards, an array in memory."""
+        with stored_session(self, X, effective_threads(self.n_jobs)) as corpus:
+            doc_topic = fold_in_stored(self.fitted_, corpus)
+            totals = corpus.map(known_totals, shared=(self.components_,))
         return _scaled(doc_topic, np.concatenate(totals))
 
     def inverse_transform(self, W: Any) -> Array:
@@ -399,6 +400,11 @@ def _known_totals(counts: SparseCounts, H: Array) -> Floats:
     word_sums = H.sum(axis=0)
     check_topics(word_sums)
     return select_known_words(counts, word_sums > 0)[0].totals
+
+
+def known_totals(shard: Shard, _: None, H: Array) -> Floats:
+    """Return `_known_totals` of the documents of a shard."""
+    return _known_totals(shard.by_doc, H)
 
 
 class Divergence(NamedTuple):

@@ -242,23 +242,31 @@ class StepRun(Ascent[Point]):
 
     def snapshot(self) -> Snapshot:
         """Return the state for a checkpoint."""
-        points = {"point": self.point}
-        if self.last_step is not None:
-            points["last"] = self.last_step
-        return Snapshot(
-            {name: rows for name, (rows, _) in points.items()},
-            {f"{name}{i}": array for name, (_, shared) in points.items()
-             for i, array in enumerate(self.corpus.gather(shared))},
-            self.numbers,
-        )  # fmt: skip
+        return points_snapshot(self.corpus, self.point, self.last_step, self.numbers)
 
     def restore_snapshot(self, state: Snapshot) -> None:
         """Continue as the run that made a snapshot. This run has begun at its point."""
         last = None
         if "last" in state.docs:
             forms = [(array.shape, array.dtype) for array in self.shared]
-            last = state.docs["last"], self.corpus.share(shared_arrays(state, "last", forms))
+            last = stored_point(self.corpus, state, "last", forms)
         self.restore(last, state.numbers)
+
+
+def points_snapshot(corpus: Corpus, point: Point, last: Point | None, numbers: dict[str, float]) -> Snapshot:
+    """Return the state of a run that has a point and, with extrapolation, the step before its last one."""
+    points = {"point": point} if last is None else {"point": point, "last": last}
+    shared = {name: corpus.gather(arrays) for name, (_, arrays) in points.items()}
+    return Snapshot(
+        {name: rows for name, (rows, _) in points.items()},
+        {f"{name}{i}": array for name, arrays in shared.items() for i, array in enumerate(arrays)},
+        numbers,
+    )
+
+
+def stored_point(corpus: Corpus, state: Snapshot, name: str, forms: Iterable[tuple[tuple[int, ...], Any]]) -> Point:
+    """Return a point of a snapshot, whose shared parameters have these shapes and types."""
+    return state.docs[name], corpus.share(shared_arrays(state, name, forms))
 
 
 def shared_arrays(state: Snapshot, name: str, forms: Iterable[tuple[tuple[int, ...], Any]]) -> tuple[Array, ...]:

@@ -133,8 +133,6 @@ def fit_name(*parts: Any) -> str:
             if isinstance(part, np.ndarray) and part.dtype != object:
                 digest.update(f"{part.dtype} {part.shape}".encode())
                 digest.update(bytes_of(np.ascontiguousarray(part)))
-            elif isinstance(part, tuple | list) and any(isinstance(item, np.ndarray) for item in part):
-                digest.update(fit_name(*part).encode())
             else:
                 digest.update(repr(part).encode())
     return digest.hexdigest()[:16]

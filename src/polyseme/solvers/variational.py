@@ -36,10 +36,11 @@ from polyseme.core.dirichlet import (
 from polyseme.core.fold_in import fold_in_shard
 from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
 from polyseme.core.shard import Shard
+from polyseme.core.statistics import Additive
 from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, inner, padded_width
-from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Extrapolation, shared_arrays
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Extrapolation, points_snapshot, stored_point
 from polyseme.solvers.base import FitProblem, Iterative, Snapshot
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.initialize import named_start
@@ -276,7 +277,7 @@ def first_lambda(phi: Array, priors: Priors, tokens: float) -> Array:
 
 
 @dataclass(frozen=True)
-class DirichletStatistics:
+class DirichletStatistics(Additive):
     """Sums over the documents of a shard, as `DirichletStep.e_step` computes them."""
 
     word_sums: Floats
@@ -287,24 +288,6 @@ class DirichletStatistics:
     """sum_d weight_d E log theta_dk, shape (K,)."""
     documents: float
     """Number of documents, weighted."""
-    tokens: float
-
-    def merge(self, other: DirichletStatistics) -> DirichletStatistics:
-        """Return the statistics of both shards together."""
-        return self._plus(other, None)
-
-    def merge_into(self, memory: Floats, other: DirichletStatistics) -> DirichletStatistics:
-        """Return `merge(other)` with the word sums in `memory`, which may be the word sums of this object."""
-        return self._plus(other, memory)
-
-    def _plus(self, other: DirichletStatistics, memory: Floats | None) -> DirichletStatistics:
-        return DirichletStatistics(
-            np.add(self.word_sums, other.word_sums, out=memory),
-            self.bound + other.bound,
-            self.log_sums + other.log_sums,
-            self.documents + other.documents,
-            self.tokens + other.tokens,
-        )
 
 
 class _PreparedTopics(NamedTuple):
@@ -343,7 +326,7 @@ class DirichletStep:
         swept = shard.sweep(docs.operand, words.operand, memory=memory)
         bound = shard.total_log(swept.logs + docs.terms)
         next_expected = np.multiply(docs.operand, swept.row_sums, out=swept.row_sums)
-        stats = DirichletStatistics(swept.word_sums, bound, docs.log_sums, shard.documents, shard.tokens)
+        stats = DirichletStatistics(swept.word_sums, bound, docs.log_sums, shard.documents)
         return EStepResult(expected, next_expected, stats)
 
     def m_step(
@@ -470,14 +453,11 @@ class _BatchRun(VariationalRun):
         bounds = tuple(numbers[f"bound{i}"] for i in range(int(numbers["n_bounds"])))
         K = priors.alpha.values.size
         forms = ((corpus.n_words, padded_width(K)), corpus.dtype), ((K,), np.float64), ((corpus.n_words,), np.float64)
-        point = _TopicPoint(state.docs["point"], corpus.share(shared_arrays(state, "point", forms)), bounds)
+        point = _TopicPoint(*stored_point(corpus, state, "point", forms), bounds)
         run = cls(settings, corpus, priors, point, int(numbers["evaluated_at"]) - 1)
         run._evaluation.iteration = int(numbers["iteration"])
-        if "last" in state.docs:
-            shared = corpus.share(shared_arrays(state, "last", forms))
-            run._ascent.restore(_TopicPoint(state.docs["last"], shared, ()), numbers)
-        else:
-            run._ascent.restore(None, numbers)
+        last = stored_point(corpus, state, "last", forms) if "last" in state.docs else None
+        run._ascent.restore(None if last is None else _TopicPoint(*last, ()), numbers)
         run.exhausted = run._ascent.exhausted
         return run
 
@@ -500,22 +480,14 @@ class _BatchRun(VariationalRun):
 
     def snapshot(self) -> Snapshot:
         point, last = self._ascent.point, self._ascent.last_step
-        points = {"point": point} if last is None else {"point": point, "last": last}
-        return Snapshot(
-            {name: item.expected for name, item in points.items()},
-            {
-                f"{name}{i}": array
-                for name, item in points.items()
-                for i, array in enumerate(self._corpus.gather(item.shared))
-            },
-            {
-                **self._ascent.numbers,
-                "iteration": float(self._evaluation.iteration),
-                "evaluated_at": float(self._evaluated_at),
-                "n_bounds": float(len(point.bounds)),
-                **{f"bound{i}": bound for i, bound in enumerate(point.bounds)},
-            },
-        )
+        numbers = {
+            **self._ascent.numbers,
+            "iteration": float(self._evaluation.iteration),
+            "evaluated_at": float(self._evaluated_at),
+            "n_bounds": float(len(point.bounds)),
+            **{f"bound{i}": bound for i, bound in enumerate(point.bounds)},
+        }
+        return points_snapshot(self._corpus, point[:2], None if last is None else last[:2], numbers)
 
     def _set_report(self) -> None:
         """Set the report per token. The ascent compares sums, because a division can round two sums to one number."""
