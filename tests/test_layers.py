@@ -10,7 +10,7 @@ LAYERS = (
     {"errors", "progress", "_native"},
     {"kernels"},
     {"utils"},
-    {"priors"},
+    {"priors", "losses"},
     {"core"},
     {"io"},
     {"data"},

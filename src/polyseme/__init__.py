@@ -77,10 +77,19 @@ def load(path: str | PathLike[str]) -> Any:
     from polyseme.core.model import JointBackground as JointBackground
     from polyseme.estimators.lda import VARIATIONAL_SOLVERS
     from polyseme.io import models
+    from polyseme.losses import Absolute, Beta, ChiSquare
     from polyseme.priors import MEMBERS
     from polyseme.solvers import SOLVERS, EarlyStopping, TreeGrowth
 
     named: tuple[type[Any], ...] = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
-    others: tuple[type[Any], ...] = (EarlyStopping, TreeGrowth, Background, JointBackground)
+    others: tuple[type[Any], ...] = (
+        EarlyStopping,
+        TreeGrowth,
+        Background,
+        JointBackground,
+        Absolute,
+        Beta,
+        ChiSquare,
+    )
     settings = {part.__name__: part for part in (*named, *others)}
     return models.restore(path, {name: getattr(estimators, name) for name in estimators.__all__}, settings)

@@ -6,6 +6,7 @@
 #include "foldin.hpp"
 #include "mstep.hpp"
 #include "products.hpp"
+#include "squares.hpp"
 #include "sweep.hpp"
 #include "table_rows.hpp"
 
@@ -98,6 +99,24 @@ void bind_table_rows(nb::module_& module) {
         nb::arg("n_threads"));
 }
 
+template <class T>
+void bind_squares(nb::module_& module) {
+    module.def(
+        "descend",
+        [](In2<double> P, In2<T> G, Out2<T> F, int topics, int passes, double enough, int n_threads) {
+            const std::size_t rows = F.shape(0), width = F.shape(1);
+            require(has_shape(P, {rows, width}) && has_shape(G, {width, width}) && 0 <= topics &&
+                        static_cast<std::size_t>(topics) <= width,
+                    "the arrays of descend do not fit together");
+            const int columns = width_of(F), threads = threads_for_each(n_threads, F, topics);
+            const nb::gil_scoped_release released;
+            descend<T>(P.data(), G.data(), static_cast<int64_t>(rows), columns, {topics, passes, enough}, F.data(),
+                       threads, chosen_isa());
+        },
+        nb::arg("P").noconvert(), nb::arg("G").noconvert(), nb::arg("F").noconvert(), nb::arg("topics"),
+        nb::arg("passes"), nb::arg("enough"), nb::arg("n_threads"));
+}
+
 template <class Index, class T>
 void bind(nb::module_& module) {
     module.def(
@@ -145,6 +164,17 @@ void bind(nb::module_& module) {
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("A").noconvert(), nb::arg("B").noconvert(), nb::arg("q").noconvert(), nb::arg("n_threads"));
+    module.def(
+        "multiply",
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, Out2<double> out, int n_threads) {
+            const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, out.shape(0), B.shape(0));
+            require(out.shape(1) == B.shape(1), "the arrays of multiply do not fit together");
+            const int width = width_of(B), threads = threads_for(n_threads, counts, width, 1, 1);
+            const nb::gil_scoped_release released;
+            multiply<Index, T>(counts, B.data(), width, out.data(), threads, chosen_isa());
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("B").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads"));
     module.def(
         "fold_in",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, In1<T> empty, Out2<T> theta,
@@ -201,6 +231,8 @@ NB_MODULE(_kernels, module) {
     bind_mstep<double>(module);
     bind_table_rows<float>(module);
     bind_table_rows<double>(module);
+    bind_squares<float>(module);
+    bind_squares<double>(module);
     bind<int32_t, float>(module);
     bind<int32_t, double>(module);
     bind<int64_t, float>(module);

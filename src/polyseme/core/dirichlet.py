@@ -187,6 +187,7 @@ class DirichletPosterior:
     """Inference of LDA: q(theta_d) = Dirichlet(gamma_d), with the posterior of the topics fixed."""
 
     kind: ClassVar[str] = "dirichlet"
+    is_likelihood: ClassVar[bool] = True
     weighs_unknown: ClassVar[bool] = True
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     temperature: ClassVar[float] = 1.0

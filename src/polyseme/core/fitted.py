@@ -1,7 +1,8 @@
 """FittedTopics: what a fitted topic model knows. Estimators, search, pages, selection and runs hold one.
 
-How the weights of a document are found with the topics fixed is its `inference`, one of three: maximum likelihood
-(`core.fold_in`), a Dirichlet posterior (`core.dirichlet`) or a logistic-normal posterior (`core.logistic_normal`).
+How the weights of a document are found with the topics fixed is its `inference`, one of four: maximum likelihood
+(`core.fold_in`), a Dirichlet posterior (`core.dirichlet`), a logistic-normal posterior (`core.logistic_normal`) or the
+minimum of another loss (`core.least_loss`).
 
 The words shown for a topic are ranked by expected numbers of documents (`WordDocuments`): the sum of P(z|d,w) over the
 training documents that contain a word.
@@ -37,7 +38,7 @@ class DocumentWeights(NamedTuple):
     bounds: Floats | None = None
     """Contribution of each document to the variational bound; None if the weights maximize the likelihood."""
     parameters: Mapping[str, Array] = {}
-    """Parameters of the posterior of each document by name; empty if the weights maximize the likelihood."""
+    """Parameters of each document beside P(z|d), by name: those of its posterior, or W of NMF with another loss."""
 
 
 class Inference(Protocol):
@@ -45,10 +46,14 @@ class Inference(Protocol):
 
     kind: ClassVar[str]
     """Name in files and pages."""
+    is_likelihood: ClassVar[bool]
+    """Whether documents have a likelihood, so that held-out words can be scored."""
     weighs_unknown: ClassVar[bool]
     """Whether a document without known words gets weights from the inference itself, and not P(z)."""
-    parameter_names: ClassVar[tuple[str, ...]]
-    """Names of the parameters of the posterior of a document, in the order of `DocumentWeights.parameters`."""
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters of a document beside P(z|d), in the order of `DocumentWeights.parameters`."""
 
     @property
     def temperature(self) -> float:
@@ -214,7 +219,7 @@ class TrainingDocuments:
     background: Floats
     """Share of the background in each document."""
     parameters: Mapping[str, Array] = field(default_factory=dict)
-    """Parameters of the posterior of each document by name."""
+    """Parameters of each document beside P(z|d), by name."""
 
 
 class FoldedTraining(NamedTuple):

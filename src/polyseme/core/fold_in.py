@@ -34,6 +34,7 @@ class MaximumLikelihood(NoLargeArrays):
     """Inference of PLSA, by maximum likelihood or, with a prior, by the maximum of the posterior density."""
 
     kind: ClassVar[str] = "likelihood"
+    is_likelihood: ClassVar[bool] = True
     weighs_unknown: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ()
     temperature: float = 1.0

@@ -173,6 +173,7 @@ class LogisticNormalPosterior(NoLargeArrays):
     """Inference of the correlated topic model: q(eta_d) = N(lambda_d, diag(v_d)), with topics and prior fixed."""
 
     kind: ClassVar[str] = "logistic-normal"
+    is_likelihood: ClassVar[bool] = True
     weighs_unknown: ClassVar[bool] = True
     parameter_names: ClassVar[tuple[str, ...]] = ("mean", "variance")
     temperature: ClassVar[float] = 1.0

@@ -40,6 +40,7 @@ from polyseme.kernels import (
     weighted_sum,
     without_negligible,
 )
+from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.priors import Prior
 
 Extrapolate = Callable[[Array, Array], Array]
@@ -181,6 +182,10 @@ class Model:
     word_prior: Prior | None = None
     topic_share: float | None = None
     """With a joint background: share of all tokens that the topics explain. None computes it from the shard."""
+    loss: Loss = KULLBACK_LEIBLER
+    """What is minimized. The Kullback-Leibler divergence stands for minus the likelihood."""
+    free_scale: bool = False
+    """With another loss: whether the documents' factor has rows of any sum, as in NMF, and not of n_d, as in PLSA."""
 
     @property
     def n_columns(self) -> int:

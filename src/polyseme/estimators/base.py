@@ -29,11 +29,13 @@ from polyseme.core.fitted import (
     FittedTopics,
     FoldedTraining,
     FoldIn,
+    Inference,
     TrainingDocuments,
     WordDocuments,
 )
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.holdout import split_tokens
+from polyseme.core.least_loss import LeastLoss
 from polyseme.core.model import Model, as_background, topic_use
 from polyseme.core.shard import row_batches, sparse_counts
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
@@ -41,6 +43,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.io import models
 from polyseme.kernels import Array, Floats, check_sparse
+from polyseme.losses import as_loss
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.perplexity import perplexity_of, score_tokens
 from polyseme.metrics.words import RELEVANCE, word_amounts
@@ -216,7 +219,9 @@ class FittedDecomposition(CountDecomposition):
     def _set_fitted(self, folded: FoldedTraining, end: FitSummary) -> None:
         """Set the results of a fit and of folding in, in place of those of an earlier fit."""
         clear_fit(self)
-        self.fitted_, self.documents_, self.log_likelihood_ = folded[:3]
+        self.fitted_, self.documents_ = folded[:2]
+        if self.fitted_.inference.is_likelihood:
+            self.log_likelihood_ = folded.log_likelihood
         self.history_, self.n_iter_, self.converged_ = end.history, end.n_iter, end.converged
         self.solver_ = end.solver
         for name, value in end.attributes.items():
@@ -377,6 +382,7 @@ class TopicEstimator(FittedDecomposition):
             Perplexity, perplexity of the unigram, and numbers of scored and unseen tokens.
         """
         check_is_fitted(self)
+        self._check_likelihood()
         unseen = self._unseen_probability(unseen)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
         n_threads = effective_threads(self.n_jobs)
@@ -426,6 +432,7 @@ class TopicEstimator(FittedDecomposition):
             explains.
         """
         check_is_fitted(self)
+        self._check_likelihood()
         smoothing = check_share("smoothing", smoothing)
         unseen = self._unseen_probability(unseen)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
@@ -515,6 +522,14 @@ class TopicEstimator(FittedDecomposition):
     def _topics_html(self) -> str:
         return self.topics()._repr_html_() if vars(self).get("documents_") is not None else ""
 
+    def _check_likelihood(self) -> None:
+        """Raise UnsupportedError if the model has no likelihood to score words with."""
+        if not self.fitted_.inference.is_likelihood:
+            raise UnsupportedError(
+                f"This {type(self).__name__} was fitted to a loss without a likelihood, so it has no perplexity and no "
+                "score: use loss='kullback-leibler'."
+            )
+
     def _unseen_probability(self, unseen: Any) -> float | None:
         """Check the probability of each word that is not seen in training: in total it must be below 1."""
         if unseen is None:
@@ -559,10 +574,13 @@ class LikelihoodTopics(NamedTuple):
             np.divide(tokens, corpus.word_totals, out=word_background, where=corpus.word_totals > 0)
             if model.background.joint:
                 topic_share = 1.0 - float(tokens.sum()) / corpus.tokens
+        inference: Inference = MaximumLikelihood(model.temperature, model.background, model.doc_prior, topic_share)
+        if not model.loss.is_likelihood:
+            inference = LeastLoss(model.loss, model.free_scale)
         fields = {
             "topic_word": topic_word,
             "active": (np.max([shard.largest for shard in use], axis=0)[: model.n_topics] > 0) & (phi.max(axis=0) > 0),
-            "inference": MaximumLikelihood(model.temperature, model.background, model.doc_prior, topic_share),
+            "inference": inference,
             "unigram": unigram,
             "n_tokens": corpus.tokens,
             "n_documents": float(corpus.n_docs),
@@ -809,9 +827,14 @@ def check_prior_factor(name: str, prior: Prior, factor: str) -> None:
             )
 
 
-def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus, vocabulary: Array | None) -> Model:
-    """Return the model that the parameters of a PLSA describe, its priors checked against the shape of the data."""
-    background = as_background(estimator.background)
+def model_from_parameters(
+    estimator: PLSA, K: int, corpus: Corpus, vocabulary: Array | None, *, free_scale: bool = False
+) -> Model:
+    """Return the model that the parameters of a PLSA describe, its priors checked against the shape of the data.
+
+    `free_scale` says whether a loss other than the Kullback-Leibler divergence is that of NMF.
+    """
+    loss, background = as_loss(estimator.loss), as_background(estimator.background)
     given = estimator.doc_topic_prior, estimator.topic_word_prior
     doc_prior, word_prior = (None if prior is None else as_prior(prior) for prior in given)
     if word_prior is not None and vocabulary is not None:
@@ -824,6 +847,11 @@ def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus, vocabulary: A
         if prior is not None:
             check_prior_factor(name, prior, factor)
             prior.check(shape)
+    if not loss.is_likelihood and (background is not None or doc_prior is not None or word_prior is not None):
+        raise UnsupportedError(
+            f"loss={loss.name!r} has no likelihood that a prior or a background could change: leave background, "
+            "doc_topic_prior and topic_word_prior out."
+        )
     if background is not None and background.joint and doc_prior is not None:
         raise UnsupportedError("JointBackground has no P(z|d) that doc_topic_prior could act on: use Background.")
     model = Model(
@@ -831,6 +859,8 @@ def model_from_parameters(estimator: PLSA, K: int, corpus: Corpus, vocabulary: A
         background=None if background is None else background.resolve(corpus.unigram),
         doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
         word_prior=None if word_prior is None or word_prior.neutral else word_prior,
+        loss=loss,
+        free_scale=free_scale,
     )
     if not (corpus.in_memory or model.is_separable):
         raise UnsupportedError(

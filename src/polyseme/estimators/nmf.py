@@ -1,78 +1,75 @@
 """Non-negative matrix factorization (NMF) as a scikit-learn estimator.
 
-With the Kullback-Leibler loss NMF is PLSA without its normalization, and PLSA fits it; with the Frobenius loss
-scikit-learn's solver does.
+NMF is PLSA without its normalization, so PLSA fits it, for the Kullback-Leibler loss by maximum likelihood.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.factors import nmf_to_plsa
-from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, document_sums, mean_operands
 from polyseme.core.fold_in import MaximumLikelihood, select_known_words
-from polyseme.core.shard import Shard, as_counts, row_batches
+from polyseme.core.least_loss import LeastLoss
+from polyseme.core.shard import Shard, row_batches
 from polyseme.data.corpus import is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FittedDecomposition,
-    clear_fit,
+    check_not_shards,
     count_data,
-    factor_dtype,
     fold_in_stored,
     stored_session,
     training_corpus,
-    training_data,
 )
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
+from polyseme.losses import KULLBACK_LEIBLER, Loss, as_loss
+from polyseme.losses.sums import doc_values
 from polyseme.solvers.base import finish_fit
 from polyseme.solvers.initialize import pair_of_factors
-from polyseme.utils import (
-    as_random_state,
-    check_integer,
-    check_n_jobs,
-    check_n_topics,
-    check_nonnegative,
-    effective_threads,
-)
-
-KULLBACK_LEIBLER, FROBENIUS = LOSSES = ("kullback-leibler", "frobenius")
+from polyseme.utils import effective_threads
 
 
 class NMF(FittedDecomposition):
     """Non-negative matrix factorization, X ~ W H.
 
-    W (documents x K) and H (K x words) are non-negative and minimize
+    W (documents x K) and H (K x words) are non-negative and minimize a loss, the sum over all entries x of X, with
+    their approximations q = (W H)_dw, of
 
-        sum x log(x / WH) - x + WH     or     ||X - WH||_F
+        x log(x / q) - x + q       "kullback-leibler"
+        (x - q)^2 / 2              "squared"
+        x / q - log(x / q) - 1     "itakura-saito", for positive X only
+        (x - q)^2 / q              "chi-square"
+        |x - q|                    "absolute"
 
-    With `loss="kullback-leibler"` this is PLSA without its normalization (Gaussier and Goutte 2005), fitted by the same
-    solvers: rows of H sum to one and W carries the scale. With `loss="frobenius"` scikit-learn's solver fits the model.
+    or another member of the family `polyseme.losses.Beta`. Rows of H sum to one and W carries the scale. With
+    "kullback-leibler" this is PLSA without its normalization (Gaussier and Goutte 2005), fitted by the same solvers.
+    Sparse X is not made dense, except that "itakura-saito" and other members of `Beta` process blocks of dense rows.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of components K.
-    loss : {"kullback-leibler", "frobenius"}, default="kullback-leibler"
-        What to minimize.
+    loss : {"kullback-leibler", "squared", "itakura-saito", "chi-square", "absolute"} or Loss, default="kullback-leibler"
+        What to minimize: a name, or a `polyseme.losses.Beta` with another parameter.
     solver : str or Solver, default="auto"
-        Solver as in PLSA (Kullback-Leibler loss only).
+        Solver as in PLSA; for other losses than Kullback-Leibler "hals" (squared loss) or "mm".
     init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
-        Start of the fit: a name ("lsa" for the Kullback-Leibler loss only) or a pair (W, H).
+        Start of the fit: a name or a pair (W, H).
     n_init : int, default=1
-        Number of starts; the best fit is kept (Kullback-Leibler loss only).
+        Number of starts; the best fit is kept.
     max_iter : int, default=200
         Maximum number of iterations of a start.
     tol : float, default=0.01
-        Tolerance in nats per token as in PLSA (Kullback-Leibler loss only).
+        Tolerance in nats per token as in PLSA. With another loss than Kullback-Leibler, a fit stops when its last ten
+        iterations have lowered the loss by at most `tol` percent of the loss at the start.
     early_stopping : bool or EarlyStopping, default=None
         Whether to stop by held-out words as in PLSA (Kullback-Leibler loss only).
     n_jobs : int, default=None
-        Number of threads as in PLSA (Kullback-Leibler loss only).
+        Number of threads as in PLSA.
     dtype : {"float32", "float64"} or dtype, default=None
         Dtype of the factors. None: float64 for float64 data, else float32.
     random_state : int or RandomState, default=None
@@ -80,7 +77,7 @@ class NMF(FittedDecomposition):
     verbose : int, default=0
         Level of progress output.
     callback : callable, default=None
-        Called after each iteration with a dict as in PLSA (Kullback-Leibler loss only).
+        Called after each iteration with a dict as in PLSA.
 
     Attributes
     ----------
@@ -89,9 +86,10 @@ class NMF(FittedDecomposition):
     doc_factor_ : array of shape (n_documents, K)
         W of the training documents, equal to `transform(X)`.
     reconstruction_err_ : float
-        sum x log(x / WH) - x + WH, or the Frobenius norm of X - WH. Not available for a model from `PLSA.to_nmf`.
+        Loss of `doc_factor_` and `components_`, weighted by `sample_weight`. For the squared loss, the square root of
+        twice this number is the Frobenius norm of X - W H. Not available for a model from `PLSA.to_nmf`.
     history_ : dict of arrays
-        Values of each iteration as in PLSA (Kullback-Leibler loss).
+        Values of each iteration as in PLSA.
     log_likelihood_ : float
         Mean log P(w|d) of a training token as in PLSA (Kullback-Leibler loss).
     vocabulary_ : array of str or None
@@ -101,7 +99,7 @@ class NMF(FittedDecomposition):
     converged_ : bool
         Whether the fit stopped by its tolerance.
     solver_ : str
-        Name of the solver as in PLSA (Kullback-Leibler loss).
+        Name of the solver as in PLSA.
     n_features_in_ : int
         Number of words.
     feature_names_in_ : array of str
@@ -111,6 +109,8 @@ class NMF(FittedDecomposition):
     ----------
     - Lee, D. D., and Seung, H. S. (2001). Algorithms for non-negative matrix factorization. NIPS.
     - Gaussier, E., and Goutte, C. (2005). Relation between PLSA and NMF and implications. SIGIR.
+    - Fevotte, C., and Idier, J. (2011). Algorithms for nonnegative matrix factorization with the beta-divergence.
+      Neural Computation 23, 2421-2456.
 
     Examples
     --------
@@ -124,12 +124,13 @@ class NMF(FittedDecomposition):
     """
 
     file_attributes = (*FittedDecomposition.file_attributes, "loss_")
+    inferences = (MaximumLikelihood.kind, LeastLoss.kind)
 
     def __init__(
         self,
         n_components: int = 10,
         *,
-        loss: str = "kullback-leibler",
+        loss: Any = "kullback-leibler",
         solver: Any = "auto",
         init: Any = "random",
         n_init: int = 1,
@@ -159,7 +160,7 @@ class NMF(FittedDecomposition):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fit W and H to counts.
 
-        Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt (Kullback-Leibler loss).
+        Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt.
 
         Parameters
         ----------
@@ -168,7 +169,7 @@ class NMF(FittedDecomposition):
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_documents,), default=None
-            Weights of the documents (Kullback-Leibler loss only).
+            Weights of the documents.
         feature_names : sequence of str or fitted vectorizer, default=None
             The word of each column, or the vectorizer that made X.
 
@@ -177,19 +178,22 @@ class NMF(FittedDecomposition):
         Self
             The fitted estimator.
         """
-        if self.loss not in LOSSES:
-            raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
-        if self.loss == FROBENIUS:
-            return self._fit_frobenius(X, sample_weight, feature_names)
+        loss = as_loss(self.loss)
         plsa = PLSA(**self._plsa_parameters())
         settings = plsa._settings()
+        if not loss.is_likelihood:
+            check_not_shards(self, X)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
-            folded, end, _ = plsa._fit_corpus(settings, training)
+            folded, end, _ = plsa._fit_corpus(settings, training, free_scale=not loss.is_likelihood)
             documents, H = training.corpus.all_documents, folded.fitted.topic_word
-            errors = documents.map(divergence, documents.split(folded.documents.doc_topic), (H,))
+            rows, error = folded.documents.doc_topic, divergence
+            if not loss.is_likelihood:
+                rows, error = folded.documents.parameters["factor"], partial(loss_of_documents, loss)
+            errors = documents.map(error, documents.split(rows), (H,))
         self._set_fitted(folded, end)
-        self.loss_ = self.loss
-        self.doc_totals_ = np.concatenate([error.totals for error in errors])
+        self.loss_ = loss.name
+        if loss.is_likelihood:
+            self.doc_totals_ = np.concatenate([error.totals for error in errors])
         self.reconstruction_err_ = sum(error.value for error in errors)
         finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
         return self
@@ -204,7 +208,7 @@ class NMF(FittedDecomposition):
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_documents,), default=None
-            Weights of the documents (Kullback-Leibler loss only).
+            Weights of the documents.
         feature_names : sequence of str or fitted vectorizer, default=None
             The word of each column, or the vectorizer that made X.
 
@@ -229,15 +233,16 @@ class NMF(FittedDecomposition):
             W.
         """
         check_is_fitted(self)
-        if is_stored(X) and self.loss_ == KULLBACK_LEIBLER:
+        if is_stored(X) and self._is_likelihood:
             return self._transform_stored(X)
         X = count_data(self, X, reset=False)
-        if self.loss_ == FROBENIUS:
-            return self._frobenius_weights(X.astype(self.components_.dtype, copy=False))
         n_threads, parts = effective_threads(self.n_jobs), []
         for counts in row_batches(X, self.components_.dtype):
             weights = self.fitted_.fold_in(counts, n_threads=n_threads)
-            parts.append(_scaled(weights.doc_topic, _known_totals(counts, self.components_)))
+            if self._is_likelihood:
+                parts.append(_scaled(weights.doc_topic, _known_totals(counts, self.components_)))
+            else:
+                parts.append(weights.parameters["factor"])
         return np.concatenate(parts)
 
     def _transform_stored(self, X: Any) -> Array:
@@ -272,9 +277,10 @@ class NMF(FittedDecomposition):
             The model with P(z), P(d|z) and P(w|z).
         """
         check_is_fitted(self)
-        if self.loss_ == FROBENIUS:
+        if not self._is_likelihood:
             raise UnsupportedError(
-                "loss='frobenius' has no likelihood: rescale its factors with polyseme.core.factors.nmf_to_plsa."
+                f"loss={self.loss_!r} has no likelihood: rescale W and H with polyseme.core.factors.nmf_to_plsa, or fit "
+                "PLSA with this loss."
             )
         plsa = PLSA(**{**self._plsa_parameters(), "init": self.init if isinstance(self.init, str) else "random"})
         plsa._share_fit(self)
@@ -298,96 +304,27 @@ class NMF(FittedDecomposition):
         own = cls().get_params(deep=False)
         model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in own})
         model._share_fit(plsa)
-        model.loss_, model.doc_totals_ = KULLBACK_LEIBLER, plsa.doc_weights_ * plsa.n_tokens_
+        model.loss_, model.doc_totals_ = KULLBACK_LEIBLER.name, plsa.doc_weights_ * plsa.n_tokens_
         return model
-
-    @property
-    def components_(self) -> Array:  # type: ignore[override]
-        """H, K x words."""
-        topics = self._topics.topic_word
-        return self.H_ if self.loss_ == FROBENIUS else topics
 
     @property
     def doc_factor_(self) -> Array:
         """W of the training documents."""
-        doc_topic = self._documents.doc_topic
-        return self.W_ if self.loss_ == FROBENIUS else _scaled(doc_topic, self.doc_totals_)
+        documents = self._documents
+        return _scaled(documents.doc_topic, self.doc_totals_) if self._is_likelihood else documents.parameters["factor"]
+
+    @property
+    def _is_likelihood(self) -> bool:
+        return self._topics.inference.is_likelihood
 
     def _plsa_parameters(self) -> dict[str, Any]:
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "loss"}
+        parameters: dict[str, Any] = self.get_params(deep=False)
         if not isinstance(self.init, str):
             W, H = pair_of_factors(self.init, ("W", "H"))
             if W.shape[1] != H.shape[0]:
                 raise InputError(f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, where both need K.")
             parameters["init"] = (W * H.sum(axis=1), H)
         return parameters
-
-    def _fit_frobenius(self, X: Any, sample_weight: Any, feature_names: Any) -> Self:
-        from sklearn.decomposition import NMF as SklearnNMF  # a slow import that the KL loss does not need
-
-        check_nonnegative("tol", self.tol)
-        check_integer("n_init", self.n_init, least=1)
-        check_n_jobs(self.n_jobs)
-        if sample_weight is not None:
-            raise UnsupportedError("loss='frobenius' does not take sample_weight: use loss='kullback-leibler'.")
-        data = training_data(self, X, None, feature_names=feature_names)
-        X = data.X.astype(factor_dtype(self.dtype, data.X), copy=False)
-        K = check_n_topics(self.n_components)
-        init, start = self.init, {}
-        if not isinstance(self.init, str):
-            W, H = pair_of_factors(self.init, ("W", "H"), ((X.shape[0], K), (K, X.shape[1])))
-            init, start = "custom", {"W": W.astype(X.dtype), "H": H.astype(X.dtype)}
-        elif self.init not in ("random", "nndsvd"):
-            raise UnsupportedError(
-                f"init must be 'random', 'nndsvd' or a pair with loss='frobenius', got {self.init!r}."
-            )
-        as_random_state(self.random_state)
-        model = SklearnNMF(K, init=init, max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose)
-        with np.errstate(invalid="ignore"):  # square root of an error that rounding made negative
-            model.fit(X, **start)
-        clear_fit(self)
-        self.loss_, self.H_ = self.loss, model.components_
-        self.W_ = self._frobenius_weights(X)
-        self.fitted_, self.documents_ = _normalized(self.W_, self.H_, X, data.vocabulary)
-        self.n_iter_ = model.n_iter_
-        self.converged_ = model.n_iter_ < self.max_iter
-        self.reconstruction_err_ = float(np.nan_to_num(model.reconstruction_err_, nan=0.0))
-        return self
-
-    def _frobenius_weights(self, X: Any) -> Array:
-        from sklearn.decomposition import non_negative_factorization
-
-        H = self.H_
-        return non_negative_factorization(
-            X, H=H, n_components=len(H), init="custom", update_H=False, max_iter=self.max_iter
-        )[0]
-
-
-def _normalized(W: Array, H: Array, X: Any, vocabulary: Array | None) -> tuple[FittedTopics, TrainingDocuments]:
-    """Return the factors as distributions (Gaussier and Goutte 2005), for words shown, search and pages.
-
-    New documents are folded in by likelihood there, not by the least squares of `transform`.
-    """
-    parameters = nmf_to_plsa(W, H)
-    joint = parameters.topic_doc.T * parameters.topic_weights
-    sums = joint.sum(axis=1, keepdims=True)
-    doc_topic = np.where(sums > 0, joint / np.where(sums > 0, sums, 1), parameters.topic_weights).astype(H.dtype)
-    shard = Shard(as_counts(X, H.dtype), n_threads=1)
-    topic_word = parameters.topic_word.astype(H.dtype)
-    counts = shard.by_doc
-    weights = DocumentWeights(doc_topic, np.zeros(shard.n_docs), counts)
-    fitted = FittedTopics(
-        topic_word,
-        parameters.topic_weights,
-        shard.unigram,
-        parameters.topic_weights > 0,
-        shard.tokens,
-        float(shard.n_docs),
-        MaximumLikelihood(),
-        vocabulary,
-        document_sums(counts, mean_operands(weights, topic_word), doc_topic).by_topic(),
-    )
-    return fitted, TrainingDocuments(shard.totals / shard.tokens, doc_topic, weights.background)
 
 
 def _scaled(doc_topic: Array, totals: Floats) -> Array:
@@ -407,16 +344,16 @@ def known_totals(shard: Shard, _: None, H: Array) -> Floats:
     return _known_totals(shard.by_doc, H)
 
 
-class Divergence(NamedTuple):
+class DocumentErrors(NamedTuple):
     """Error of the documents of a shard."""
 
     totals: Floats
-    """Tokens of each document whose words have a probability in H."""
+    """Sums over the words of each document that have a probability in H, or of its approximation."""
     value: float
-    """sum_d weight_d (sum_w x log(x / WH) - x + WH)."""
+    """Loss of all documents, weighted."""
 
 
-def divergence(shard: Shard, doc_topic: Array, H: Array) -> Divergence:
+def divergence(shard: Shard, doc_topic: Array, H: Array) -> DocumentErrors:
     """Return the error of W = totals * doc_topic, without forming WH.
 
     The totals are multiplied in float64: if they are small, products of W and H would underflow in float32.
@@ -432,4 +369,10 @@ def divergence(shard: Shard, doc_topic: Array, H: Array) -> Divergence:
     with np.errstate(divide="ignore"):  # infinite if no topic has the word, such as a held-out word
         logs = np.log(x / products)
     value = inner(v * x, logs - 1) + inner(weighted_sum(weights * totals, doc_topic), H.sum(axis=1))
-    return Divergence(totals, value)
+    return DocumentErrors(totals, value)
+
+
+def loss_of_documents(loss: Loss, shard: Shard, W: Array, H: Array) -> DocumentErrors:
+    """Return the error of W for a loss without a likelihood."""
+    losses = doc_values(loss, shard.counts, padded(W, H.dtype), padded(H.T, H.dtype), n_threads=shard.n_threads)
+    return DocumentErrors(W.sum(axis=1, dtype=np.float64), shard.total_log(losses))

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.fitted import FittedTopics, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood, fold_in_shard
+from polyseme.core.least_loss import LeastLoss
 from polyseme.core.model import Model, as_background
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus, is_stored
@@ -40,6 +41,7 @@ from polyseme.estimators.base import (
     with_early_stopping,
 )
 from polyseme.kernels import Array, Floats, normalize_columns, normalize_rows, padded
+from polyseme.losses import as_loss
 from polyseme.priors import Prior, as_prior
 from polyseme.solvers.base import (
     FitProblem,
@@ -52,6 +54,7 @@ from polyseme.solvers.base import (
     seeds,
 )
 from polyseme.solvers.initialize import check_named_start, given_pair, given_topics, named_start, random_topics
+from polyseme.solvers.majorize import scaled_start
 from polyseme.solvers.online import StepwiseEM, Stream
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
@@ -66,6 +69,8 @@ _TRACE = 1e-6
 def _has_partial_fit(estimator: PLSA) -> bool:
     """Return True, or raise UnsupportedError if the parameters need all documents at once."""
     doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
+    if not as_loss(estimator.loss).is_likelihood:
+        raise UnsupportedError("partial_fit is stepwise EM, which needs a likelihood: use loss='kullback-leibler'.")
     background = as_background(estimator.background)
     parts = () if doc_prior is None else doc_prior.parts
     if (
@@ -91,10 +96,17 @@ class PLSA(TopicEstimator):
 
     With the counts x_dw, the fit maximizes sum_dw x_dw log P(w|d), plus the log densities of the priors, if any.
 
+    With another `loss`, the model is the same, and the fit minimizes the sum of loss(x_dw, n_d P(w|d)) over all d and
+    w (Gaussier and Goutte 2005), with P(d) = n_d / N. There is no likelihood then: no perplexity, no `score`, no
+    `log_likelihood_`, no prior or background, no held-out words, and maximum likelihood theory does not apply.
+
     Parameters
     ----------
     n_components : int, default=10
         Number of topics K.
+    loss : {"kullback-leibler", "squared", "itakura-saito", "chi-square", "absolute"} or Loss, default="kullback-leibler"
+        What to minimize: a name, or a `polyseme.losses.Beta` with another parameter. The Kullback-Leibler divergence is
+        minus the likelihood up to a constant. Only solvers that `Auto` chooses for another loss can minimize it.
     solver : str or Solver, default="auto"
         Name of a solver (a key of `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
     init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
@@ -108,6 +120,8 @@ class PLSA(TopicEstimator):
         A fit stops when `residual`, an upper bound of what re-optimizing either factor could gain, is at most `tol`
         nats per token. The true gain is usually several times smaller; 0.01 nats are 1% of perplexity. With a prior
         under which EM may lower the objective, the criterion is the share of all tokens that an iteration reassigns.
+        With another loss, the residual is the decrease of the loss in the last ten iterations, in percent of the loss
+        at the start.
     early_stopping : bool or EarlyStopping, default=None
         True or a `polyseme.solvers.EarlyStopping` stops the fit when held-out words no longer become more probable, and
         returns the best point. This reduces overfitting.
@@ -129,7 +143,8 @@ class PLSA(TopicEstimator):
         1 shows a progress bar, 2 also leaves it on the screen. Without a terminal, and if another fit of the process
         shows a bar, progress is printed as lines on standard error.
     callback : callable, default=None
-        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
+        Called after each iteration with a dict: iteration, seconds, log_likelihood (with another loss: loss),
+        objective, residual.
     checkpoint : path-like or Checkpoint, default=None
         Folder to which the state of the fit is written every ten seconds, or a `polyseme.solvers.Checkpoint` with
         another interval. A fit with the same data and parameters resumes from it, with the same result to the last bit.
@@ -151,9 +166,9 @@ class PLSA(TopicEstimator):
     unigram_ : array of shape (n_words,)
         P(w) of the training documents.
     log_likelihood_ : float
-        Mean log P(w|d) of a training token (natural logarithm).
+        Mean log P(w|d) of a training token (natural logarithm). Not available with another loss.
     history_ : dict of arrays
-        Values of each iteration: iteration, seconds, log_likelihood, objective, residual.
+        Values of each iteration: iteration, seconds, log_likelihood (with another loss: loss), objective, residual.
     n_iter_ : int
         Number of iterations of the best start.
     converged_ : bool
@@ -196,6 +211,7 @@ class PLSA(TopicEstimator):
     ----------
     - Hofmann, T. (1999). Probabilistic latent semantic indexing. SIGIR.
     - Hofmann, T. (2001). Unsupervised learning by probabilistic latent semantic analysis. Machine Learning 42, 177-196.
+    - Gaussier, E., and Goutte, C. (2005). Relation between PLSA and NMF and implications. SIGIR.
 
     Examples
     --------
@@ -207,10 +223,13 @@ class PLSA(TopicEstimator):
     (2, 2)
     """
 
+    inferences = (MaximumLikelihood.kind, LeastLoss.kind)
+
     def __init__(
         self,
         n_components: int = 10,
         *,
+        loss: Any = "kullback-leibler",
         solver: Any = "auto",
         init: Any = "random",
         n_init: int = 1,
@@ -228,6 +247,7 @@ class PLSA(TopicEstimator):
         checkpoint: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.loss = loss
         self.solver = solver
         self.init = init
         self.n_init = n_init
@@ -340,7 +360,9 @@ class PLSA(TopicEstimator):
                 n_tokens=corpus.tokens, n_documents=before.n_documents, vocabulary=before.vocabulary,
             )  # fmt: skip
         model.dtype = self.dtype
-        model.fitted_, model.documents_, model.log_likelihood_ = folded[:3]
+        model.fitted_, model.documents_ = folded[:2]
+        if before.inference.is_likelihood:
+            model.log_likelihood_ = folded.log_likelihood
         return model
 
     def to_nmf(self) -> Any:
@@ -356,6 +378,10 @@ class PLSA(TopicEstimator):
         check_is_fitted(self)
         if self.documents_ is None:
             raise UnsupportedError("to_nmf needs the training documents, not known after partial_fit: use fit.")
+        if not self._topics.inference.is_likelihood:
+            raise UnsupportedError(
+                "to_nmf keeps the likelihood, which this loss does not have: fit NMF with the same loss."
+            )
         if self.background_ is not None:
             raise UnsupportedError(
                 "A model with a background is not a product of two factors: fit it without background to use to_nmf."
@@ -419,13 +445,20 @@ class PLSA(TopicEstimator):
             effective_threads(check_n_jobs(self.n_jobs)),
         )
 
-    def _fit_corpus(self, settings: LikelihoodSettings, training: Training) -> LikelihoodFit:
-        """Fit a corpus. Sets no attribute: NMF and LDA with solver="map" use the result too."""
+    def _fit_corpus(
+        self, settings: LikelihoodSettings, training: Training, *, free_scale: bool = False
+    ) -> LikelihoodFit:
+        """Fit a corpus. Sets no attribute: NMF and LDA with solver="map" use the result too.
+
+        `free_scale` says whether a loss other than the Kullback-Leibler divergence is that of NMF.
+        """
         corpus, vocabulary = training
         check_seed(self.checkpoint, self.random_state)
-        model = model_from_parameters(self, settings.n_topics, corpus, vocabulary)
+        model = model_from_parameters(self, settings.n_topics, corpus, vocabulary, free_scale=free_scale)
         solver = check_solver(settings.solver, FitProblem(model, corpus), checkpoint=self.checkpoint is not None)
         problem = FitProblem(model, corpus).placed_for(solver)
+        if not model.loss.is_likelihood:
+            model.loss.check_data(problem.corpus.counts)
         folder = fit_starts(corpus, self.random_state, self.checkpoint)
 
         def begin(place: Any, rng: np.random.Generator) -> SolverRun:
@@ -452,7 +485,13 @@ class PLSA(TopicEstimator):
         return LikelihoodFit(folded, end, topics.word_background)
 
     def _start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
-        """Return theta, in the form that the corpus uses, and phi, both padded."""
+        """Return theta, in the form that the corpus uses, and phi, both padded; n_d theta for another loss."""
+        if not isinstance(self.init, str) and model.free_scale:
+            return given_pair(self.init, corpus, model, corpus.kept)
+        theta, phi = self._likelihood_start(corpus, model, rng)
+        return (theta if model.loss.is_likelihood else scaled_start(corpus, theta)), phi
+
+    def _likelihood_start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
         if isinstance(self.init, str):
             check_named_start(self.init)
             return named_start(self.init, corpus, model, rng, variance=as_solver(self.solver).start_variance)

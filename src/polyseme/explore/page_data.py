@@ -23,9 +23,8 @@ from polyseme.core.fitted import (
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import row_batches, sparse_counts
 from polyseme.errors import InputError
-from polyseme.estimators import NMF, HierarchicalPLSA
+from polyseme.estimators import HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
-from polyseme.estimators.nmf import FROBENIUS
 from polyseme.estimators.tables import column_words
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics.words import WordAmounts, fitted_topics, shown_words, word_amounts
@@ -303,11 +302,10 @@ def page_data(
     matrix = checked_counts(counts, len(words), "counts")
     # float64, because the places of the topics depend on small differences
     topics = normalize_rows(np.asarray(fitted.topic_word, dtype=np.float64))
-    least_squares = isinstance(model, NMF) and model.loss_ == FROBENIUS
     return PageData(
         replace(fitted, topic_word=topics, vocabulary=np.asarray(words, dtype=object)), _documents_of(model, matrix),
         matrix, type(model).__name__, "Topics" if title is None else title,
-        "New texts are folded in by likelihood (KL)." if least_squares else "", vectorizer,
+        "", vectorizer,
         ids=_as_strings(ids), titles=_as_strings(titles), labels=_as_label_lists(labels),
         times=None if times is None else list(times), texts=_as_strings(texts),
         history=vars(model).get("history_", {}), facts=_model_facts(model, fitted),

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyseme.core.factors import symmetric_view
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
 from polyseme.explore.packing import LOG_STEP, SHARE_STEPS, encode_varints, pack_counts, pack_topics, pack_weights
 from polyseme.explore.page_data import PageData
@@ -154,7 +155,7 @@ def _inference(data: PageData) -> tuple[dict[str, Any], dict[str, Array]]:
     if inactive.size:
         arrays["inactive"] = inactive.astype(np.uint32)
     values = {
-        "kind": inference.kind,
+        "kind": inference.kind if inference.is_likelihood else MaximumLikelihood.kind,
         "temperature": inference.temperature,
         "background": 0.0 if background is None else background.share,
         "note": data.folding_note or note,
@@ -181,7 +182,14 @@ def _logistic_normal(inference: Any) -> tuple[str, dict[str, Array]]:
     return "", {"mean": inference.prior.mean, "precision": inference.prior.precision}
 
 
-_INFERENCES = {"likelihood": _likelihood, "dirichlet": _dirichlet, "logistic-normal": _logistic_normal}
+def _loss(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return that the page folds in by likelihood."""
+    return f"New texts are folded in by likelihood, not by the model's loss ({inference.loss.name}).", {}
+
+
+_INFERENCES = {
+    "likelihood": _likelihood, "dirichlet": _dirichlet, "logistic-normal": _logistic_normal, "loss": _loss,
+}  # fmt: skip
 """By the kind of an inference: how the page differs from it, and the arrays that the page needs."""
 
 

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from polyseme.core.dirichlet import DirichletPosterior
 from polyseme.core.fitted import FittedTopics, TrainingDocuments, WordDocuments
 from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.least_loss import LeastLoss
 from polyseme.core.logistic_normal import LogisticNormalPosterior
 from polyseme.core.model import Background, JointBackground
 from polyseme.core.tree import as_tree
@@ -44,6 +45,7 @@ from polyseme.io.checks import (
 )
 from polyseme.io.tensors import digest_of, read_safetensors, write_safetensors
 from polyseme.kernels import Array
+from polyseme.losses import Loss
 from polyseme.priors import Prior
 
 FORMAT_VERSION = 2
@@ -79,7 +81,7 @@ _FITTED, _DOCUMENTS = "fitted_", "documents_"
 _FITTED_ARRAYS = ("topic_word", "topic_weights", "unigram", "active")
 _DOCUMENT_ARRAYS = ("doc_weights", "doc_topic", "background")
 _INFERENCES: dict[str, type[Any]] = {
-    kind.kind: kind for kind in (MaximumLikelihood, DirichletPosterior, LogisticNormalPosterior)
+    kind.kind: kind for kind in (MaximumLikelihood, DirichletPosterior, LogisticNormalPosterior, LeastLoss)
 }
 
 
@@ -253,6 +255,8 @@ def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[...
     inference: dict[str, Any] = {name: _restored(value, objects, path) for name, value in settings.items()}
     if not isinstance(inference.get("prior"), Prior | None):
         raise ValueError("prior is not a prior")
+    if "loss" in inference and not isinstance(inference["loss"], Loss):
+        raise ValueError("loss is not a loss")
     inference |= _part(arrays, "inference")
     if given.get("background") is not None:
         kind = JointBackground if given["background"]["joint"] else Background
@@ -381,9 +385,9 @@ _SHAPES = {
     "fitted_.inference.background": "W", "fitted_.inference.topic_word": "KW", "fitted_.inference.alpha": "K",
     "fitted_.inference.eta": "W", "fitted_.inference.mean": "K", "fitted_.inference.covariance": "KK",
     "documents_.doc_weights": "D", "documents_.doc_topic": "DK", "documents_.background": "D",
-    "documents_.parameters.gamma": "DK", "documents_.parameters.mean": "DK", "documents_.parameters.variance": "DK",
+    "documents_.parameters.factor": "DK", "documents_.parameters.gamma": "DK", "documents_.parameters.mean": "DK", "documents_.parameters.variance": "DK",
     "components_": "KW", "doc_topic_": "DK", "topic_weights_": "K", "word_background_": "W", "doc_totals_": "D",
-    "W_": "DK", "H_": "KW", "doc_vectors_": "DK", "word_weights_": "W", "singular_values_": "K",
+    "doc_vectors_": "DK", "word_weights_": "W", "singular_values_": "K",
     "explained_variance_ratio_": "K", "doc_topic_prior_": "K", "topic_word_prior_": "W", "parents_": "N",
     "leaves_": "K", "node_word_": "NW", "leaf_node_": "KN", "node_weights_": "N", "node_word_documents_": "NW",
     "labels_": "D", "silent_": "S",
@@ -402,12 +406,14 @@ _INFERENCE = {
     },
     "dirichlet": {"kind": TEXT},
     "logistic-normal": {"kind": TEXT},
+    "loss": {"kind": TEXT, "loss": _SETTING, "free_scale": FLAG},
 }  # fmt: skip
 """Fields of an inference that are not arrays, by its kind."""
 _INFERENCE_ARRAYS = {
     "likelihood": (),
     "dirichlet": ("topic_word", "alpha", "eta"),
     "logistic-normal": ("mean", "covariance"),
+    "loss": (),
 }
 """Arrays that an inference must have, by its kind."""
 _FITTED_FIELDS = {

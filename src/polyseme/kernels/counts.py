@@ -6,8 +6,9 @@ before compiled code, scipy's or our own, uses their indices to read memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 
 NUMBERS_AT_ONCE = 1 << 20
 """Number of counts that are processed at a time where an intermediate array is needed."""
+_GRAM_NUMBERS = 1 << 18
+"""Numbers of a factor in one block of a Gram matrix."""
 _WIDTH_STEP = 16
 _CACHE_LINE = 64
 _PASS_TOLERANCE = 1e-3
@@ -50,8 +53,26 @@ class Counts(Protocol):
     def dtype(self) -> np.dtype[Any]: ...
     @property
     def totals(self) -> Floats: ...
+    @property
+    def n_positive(self) -> int: ...
+
+    is_sparse: ClassVar[bool]
+    """Whether zeros are not stored."""
 
     def matrix(self) -> Any: ...
+
+    def dense_rows(self, rows: slice) -> Array:
+        """Return some rows as a dense array."""
+
+    def multiply(self, B: Array, *, n_threads: int) -> Floats:
+        """Return sum_w x B_w of every document (documents x width)."""
+
+    def multiply_transpose(self, A: Array, *, n_threads: int, weights: Floats | None = None) -> Floats:
+        """Return sum_d weight_d x A_d of every word (words x width)."""
+
+    @property
+    def squares(self) -> Floats:
+        """Return sum_w x^2 of every document."""
 
     def word_totals(self, weights: Floats | None) -> Floats: ...
 
@@ -91,6 +112,11 @@ class SparseCounts:
     n_docs: int
     n_words: int
     _transposes: list[tuple[Floats | None, SparseCounts]] = field(default_factory=list, repr=False, compare=False)
+    is_sparse: ClassVar[bool] = True
+
+    @property
+    def n_positive(self) -> int:
+        return int(self.values.size)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -205,6 +231,28 @@ class SparseCounts:
         _kernels.products(self.indptr, self.indices, self.values, A, B, q, n_threads=n_threads)
         return q
 
+    def dense_rows(self, rows: slice) -> Array:
+        part = slice(self.indptr[rows.start], self.indptr[rows.stop])
+        dense = np.zeros((rows.stop - rows.start, self.n_words), dtype=self.dtype)
+        lengths = np.diff(self.indptr[rows.start : rows.stop + 1])
+        dense[np.repeat(np.arange(len(dense)), lengths), self.indices[part]] = self.values[part]
+        return dense
+
+    def multiply(self, B: Array, *, n_threads: int, values: Array | None = None) -> Floats:
+        """Return sum_w x B_w of every document, with `values` in place of x if given."""
+        check_operands(self, None, B, None)
+        out = aligned_empty((self.n_docs, B.shape[1]), np.float64)
+        x = self.values if values is None else np.ascontiguousarray(values, dtype=self.dtype)
+        _kernels.multiply(self.indptr, self.indices, x, B, out, n_threads=n_threads)
+        return out
+
+    def multiply_transpose(self, A: Array, *, n_threads: int, weights: Floats | None = None) -> Floats:
+        return self.transposed(weights).multiply(A, n_threads=n_threads)
+
+    @property
+    def squares(self) -> Floats:
+        return self.sums_by_row(self.values.astype(np.float64) ** 2)
+
     def transposed(self, weights: Floats | None) -> SparseCounts:
         """Return the transpose (words x documents), with counts times document weights. Cached until `release`."""
         for known_weights, transpose in self._transposes:
@@ -311,6 +359,35 @@ class DenseCounts:
     """Counts as a dense array. Sums are computed by BLAS in blocks of rows whose size depends on the shape only."""
 
     values: Array
+    is_sparse: ClassVar[bool] = False
+
+    @property
+    def n_positive(self) -> int:
+        return int(np.count_nonzero(self.values))
+
+    def dense_rows(self, rows: slice) -> Array:
+        return self.values[rows]
+
+    def multiply(self, B: Array, *, n_threads: int) -> Floats:
+        out = aligned_empty((self.n_docs, B.shape[1]), np.float64)
+
+        def one_block(block: slice) -> None:
+            out[block] = self.values[block] @ B
+
+        for _ in map_in_threads(one_block, row_blocks(self.n_docs, self.n_words), n_threads):
+            pass
+        return out
+
+    def multiply_transpose(self, A: Array, *, n_threads: int, weights: Floats | None = None) -> Floats:
+        def one_block(block: slice) -> Array:
+            return np.asarray(self.values[block].T @ with_weights(A[block], weights, block))
+
+        blocks = row_blocks(self.n_docs, self.n_words)
+        return sum_in_order(map_in_threads(one_block, blocks, n_threads), (self.n_words, A.shape[1]))
+
+    @property
+    def squares(self) -> Floats:
+        return np.einsum("dw,dw->d", self.values, self.values, dtype=np.float64)
 
     @property
     def n_docs(self) -> int:
@@ -402,8 +479,6 @@ class DenseCounts:
         check_operands(self, A, B, weights)
         if word_sums is not None:
             word_sums.fill(0)
-        step = max(1, NUMBERS_AT_ONCE // max(1, self.n_words))
-        blocks = [slice(start, min(start + step, self.n_docs)) for start in range(0, self.n_docs, step)]
 
         def one_block(block: slice) -> Array | None:
             x, a = self.values[block], A[block]
@@ -420,13 +495,58 @@ class DenseCounts:
                 row_sums[block] = r @ B
             if word_sums is None:
                 return None
-            if weights is not None:
-                a = a * weights[block, np.newaxis].astype(a.dtype)
-            return np.asarray(r.T @ a)
+            return np.asarray(r.T @ with_weights(a, weights, block))
 
-        for block_sums in map_in_threads(one_block, blocks, n_threads):
+        for block_sums in map_in_threads(one_block, row_blocks(self.n_docs, self.n_words), n_threads):
             if word_sums is not None and block_sums is not None:
                 word_sums += block_sums
+
+
+def row_blocks(n_rows: int, n_columns: int, numbers: int = NUMBERS_AT_ONCE, least: int = 1) -> list[slice]:
+    """Return blocks of rows with about `numbers` entries, but at least `least` rows. They depend on the shape only."""
+    step = max(least, numbers // max(1, n_columns))
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def with_weights(rows: Array, weights: Floats | None, block: slice) -> Array:
+    """Return rows of a factor times the weights of their documents."""
+    return rows if weights is None else rows * weights[block, np.newaxis].astype(rows.dtype)
+
+
+def sum_in_order(parts: Iterable[Array], shape: tuple[int, ...]) -> Floats:
+    """Return the sum of arrays in float64, in their order."""
+    total = aligned_empty(shape, np.float64)
+    total.fill(0)
+    for part in parts:
+        total += part
+    return total
+
+
+def gram(factor: Array, weights: Floats | None = None, *, n_threads: int = 1) -> Floats:
+    """Return sum_i weights_i f_i f_i' over the rows of a factor, with sums over blocks of rows in float64."""
+
+    def one_block(block: slice) -> Array:
+        return np.asarray(with_weights(factor[block], weights, block).T @ factor[block])
+
+    width = factor.shape[1]
+    blocks = row_blocks(len(factor), width, _GRAM_NUMBERS)
+    return sum_in_order(map_in_threads(one_block, blocks, n_threads), (width, width))
+
+
+def least_squares_rows(
+    factor: Array, products: Floats, gram: Floats, n_topics: int, *, passes: int, enough: float, n_threads: int
+) -> Array:
+    """Return the rows f >= 0 that minimize f'Gf / 2 - p'f, by coordinate descent from `factor` (squares.hpp).
+
+    A row stops after `passes` updates of every entry, or when an update of all gains at most the share `enough`.
+    """
+    new = aligned_empty(factor.shape, factor.dtype)
+    new[:] = factor
+    _kernels.descend(
+        products, np.ascontiguousarray(gram, dtype=factor.dtype), new,
+        topics=n_topics, passes=passes, enough=enough, n_threads=n_threads,
+    )  # fmt: skip
+    return new
 
 
 def padded_width(n_columns: int) -> int:

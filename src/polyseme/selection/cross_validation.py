@@ -29,9 +29,10 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data, factor_dtype
-from polyseme.estimators.nmf import FROBENIUS, KULLBACK_LEIBLER, NMF
+from polyseme.estimators.nmf import NMF
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded
+from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.metrics.perplexity import perplexity_of
 from polyseme.metrics.words import fitted_topics
 from polyseme.solvers.initialize import named_start
@@ -419,12 +420,10 @@ def scored_topics(model: Any) -> FittedTopics:
     """Return the topics of a fitted estimator. Raises UnsupportedError if the estimator has no likelihood."""
     check_is_fitted(model)
     fitted = fitted_topics(model)
-    # Its normalized factors are no maximum of the likelihood, although words could be scored with them.
-    least_squares = isinstance(model, NMF) and model.loss_ == FROBENIUS
-    if fitted is None or least_squares:
+    if fitted is None or not fitted.inference.is_likelihood:
         raise UnsupportedError(
             f"{type(model).__name__} has no P(w|d) to score held-out words with: "
-            "use PLSA, LDA or NMF with loss='kullback-leibler'."
+            "use PLSA or NMF with loss='kullback-leibler', or LDA."
         )
     return fitted
 
@@ -486,7 +485,7 @@ def _score_hidden(fit: MaskedFit, hidden: SparseCounts, smoothing: float, n_thre
 def _check_plain(model: Any) -> None:
     plain = {
         "solver": "auto", "background": 0.0, "doc_topic_prior": None, "topic_word_prior": None,
-        "loss": KULLBACK_LEIBLER,
+        "loss": KULLBACK_LEIBLER.name,
     }  # fmt: skip
     parameters = model.get_params(deep=False)
     if not isinstance(model, PLSA | NMF) or any(parameters.get(name, value) != value for name, value in plain.items()):

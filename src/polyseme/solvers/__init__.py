@@ -14,6 +14,8 @@ from polyseme.solvers.base import SolverRun as SolverRun
 from polyseme.solvers.checkpoints import Checkpoint as Checkpoint
 from polyseme.solvers.coordinate import SCD as SCD
 from polyseme.solvers.early_stopping import EarlyStopping as EarlyStopping
+from polyseme.solvers.majorize import HALS as HALS
+from polyseme.solvers.majorize import MajorizeMinimize as MajorizeMinimize
 from polyseme.solvers.multiplicative import PLSI as PLSI
 from polyseme.solvers.multiplicative import MultiplicativeNMF as MultiplicativeNMF
 from polyseme.solvers.multiplicative import NormalizedNMF as NormalizedNMF

@@ -25,6 +25,7 @@ from polyseme.core.model import Model, Report
 from polyseme.data.corpus import LOADED_NONZEROS
 from polyseme.errors import UnsupportedError
 from polyseme.kernels import Array
+from polyseme.losses.base import Zeros
 from polyseme.progress import Callback, Entry, fit_progress
 from polyseme.utils import as_random_state
 
@@ -155,6 +156,22 @@ class Requirement(Enum):
         lambda problem: problem.model.is_separable,
         "sees only some documents at a time, so it takes no JointBackground and no priors that couple documents",
     )
+    LIKELIHOOD = (
+        lambda problem: problem.model.loss.is_likelihood,
+        "maximizes a likelihood, so it fits loss='kullback-leibler' only",
+        "fit this loss",
+    )
+    OTHER_LOSS = (
+        lambda problem: not problem.model.loss.is_likelihood,
+        "fits losses other than 'kullback-leibler'",
+        "fit this loss",
+    )
+    SQUARED_LOSS = (
+        lambda problem: problem.model.loss.zeros is Zeros.SQUARED,
+        "fits loss='squared' only",
+        "fit this loss",
+    )
+    FREE_SCALE = (lambda problem: problem.model.free_scale, "fits NMF only, not the normalized factors of PLSA")
 
     def __init__(self, holds: Callable[[FitProblem], bool], sentence: str, others: str = "fit this model") -> None:
         self.holds = holds
@@ -172,7 +189,8 @@ class Solver(ABC):
     name : str
         Name that `solver=` takes.
     requires : frozenset of Requirement
-        What the model and the corpus must be like.
+        What the model and the corpus must be like. A solver without OTHER_LOSS maximizes a likelihood: LIKELIHOOD is
+        added.
     resumable : bool
         Whether fits can be stored in a checkpoint: `resume` and `SolverRun.snapshot` are defined.
     holds_out : bool
@@ -266,8 +284,8 @@ class Solver(ABC):
 SOLVERS: dict[str, type[Solver]] = {}
 """Solvers of PLSA by the name that `solver=` takes. `solvers/__init__.py` fills it."""
 
-_PREFERRED = ("scd", "accelerated-em", "em")
-"""Solvers among which `Auto` chooses, the fastest first. The last one fits every problem."""
+_PREFERRED = ("scd", "accelerated-em", "em", "hals", "mm")
+"""Solvers among which `Auto` chooses, the fastest first. `em` fits every likelihood, `mm` every other loss in memory."""
 
 
 @dataclass(frozen=True)
@@ -276,15 +294,16 @@ class Auto(Solver):
 
     `SCD` for plain maximum likelihood of counts in memory, and of shards with at most 67,108,864 non-zeros, which are
     loaded; `AcceleratedEM` for larger shards and for other models whose EM steps never decrease the objective; and `EM`
-    for the rest. The choice depends on the model and the size of the data, not on the machine.
+    for the rest. For losses other than the Kullback-Leibler divergence, `HALS` for NMF with the squared loss, and
+    `MajorizeMinimize` for the rest. The choice depends on the model and the size of the data, not on the machine.
     """
 
     name: ClassVar[str] = "auto"
     resumable: ClassVar[bool] = True
 
     def choose(self, problem: FitProblem) -> Solver:
-        solvers = (SOLVERS[name]() for name in _PREFERRED)
-        return next(solver for solver in solvers if _unmet(solver, problem) is None)
+        solvers = [SOLVERS[name]() for name in _PREFERRED]
+        return next((solver for solver in solvers if _unmet(solver, problem) is None), solvers[-1])
 
     def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:
         return self.choose(problem).begin(problem, theta, phi)
@@ -337,7 +356,10 @@ def _refusal(solver: Solver, problem: FitProblem, checkpoint: bool, stopped: boo
 
 def _unmet(solver: Solver, problem: FitProblem) -> Requirement | None:
     """Return the first requirement of a solver that a problem does not meet, or None."""
-    unmet = (item for item in Requirement if item in solver.requires and not item.holds(problem))
+    requires = solver.requires
+    if Requirement.OTHER_LOSS not in requires:
+        requires = requires | {Requirement.LIKELIHOOD}
+    unmet = (item for item in Requirement if item in requires and not item.holds(problem))
     return next(unmet, None)
 
 
@@ -497,7 +519,9 @@ def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> 
     if estimator.converged_:
         return
     residuals = estimator.history_.get("residual")
-    if residuals is None:
+    if "loss" in estimator.history_:
+        why = f"and the last ten still lowered the loss by {residuals[-1]:.2g} percent of its start (tol={tol:g})"
+    elif residuals is None:
         why = f"and each still added more than tol={tol:g} nats per token to the bound"
     else:
         why = f"with a possible gain of up to {residuals[-1]:.2g} nats per token (tol={tol:g})"

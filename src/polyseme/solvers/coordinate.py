@@ -85,6 +85,13 @@ class Unnormalized(NamedTuple):
         sums = column_sums(self.words)
         return (self.words / np.where(sums > 0, sums, 1)).astype(self.words.dtype)
 
+    @property
+    def rescaled(self) -> Unnormalized:
+        """Return factors with the same product, where columns of words sum to one."""
+        sums = column_sums(self.words)
+        scale = np.where(sums > 0, sums, 1)
+        return Unnormalized((self.docs * scale).astype(self.docs.dtype), (self.words / scale).astype(self.words.dtype))
+
 
 def from_plsa(corpus: MemoryCorpus, theta: Array, phi: Array) -> Unnormalized:
     """Return docs = n_d theta and words = phi, so that s_d = n_d."""

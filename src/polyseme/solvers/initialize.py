@@ -97,7 +97,8 @@ def named_start(
 def given_pair(pair: Any, corpus: Any, model: Model, rows: Array | None = None) -> tuple[Array, Array]:
     """Return theta and phi (words x width), normalized and padded, from a pair (P(z|d), P(w|z)) of the user.
 
-    `rows` are the documents of the pair that the corpus has (None: all).
+    `rows` are the documents of the pair that the corpus has (None: all). If the model has a free scale, the first
+    factor keeps it.
     """
     if rows is not None:
         pair = [np.asarray(factor)[rows] if index == 0 else factor for index, factor in enumerate(pair)]
@@ -108,11 +109,11 @@ def given_pair(pair: Any, corpus: Any, model: Model, rows: Array | None = None) 
     counts = corpus.counts
     shapes = ((counts.n_docs, model.n_topics), (model.n_topics, counts.n_words))
     theta, phi = pair_of_factors(pair, ("doc_topic", "topic_word"), shapes)
-    if (theta.sum(axis=1) <= 0).any():
+    sums = theta.sum(axis=1, keepdims=True)
+    if (sums <= 0).any():
         raise InputError("init: doc_topic and topic_word must have no row of zeros.")
-    return padded(theta / theta.sum(axis=1, keepdims=True), counts.dtype, model.n_columns), _padded_start(
-        phi, corpus, model
-    )
+    docs = theta if model.free_scale else theta / sums
+    return padded(docs, counts.dtype, model.n_columns), _padded_start(phi, corpus, model)
 
 
 def given_topics(topic_word: Any, corpus: Corpus, model: Model) -> Array:

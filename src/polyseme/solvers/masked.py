@@ -10,7 +10,6 @@ not hidden never decreases. The kernel computes the sums over x, the mask the de
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,33 +19,26 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Array, Floats, inner
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 from polyseme.solvers.base import FitEnd, advance_to_end
-from polyseme.solvers.coordinate import column_sums, duality_gap, from_plsa
-
-
-class MaskedPoint(NamedTuple):
-    """Factors: docs (documents x width) with the scale, words (words x width) with columns that sum to one."""
-
-    docs: Array
-    words: Array
+from polyseme.solvers.coordinate import Unnormalized, column_sums, duality_gap, from_plsa
 
 
 def fit_seen(
     corpus: MemoryCorpus, mask: Mask, theta: Array, phi: Array, *, max_iter: int, tol: float, extrapolate: bool = True
-) -> FitEnd[Ascent[MaskedPoint]] | None:
+) -> FitEnd[Ascent[Unnormalized]] | None:
     """Fit counts without their hidden entries, from P(z|d) and P(w|z) (both padded)."""
-    start = MaskedPoint(*from_plsa(corpus, theta, phi))
+    start = from_plsa(corpus, theta, phi)
     return advance_to_end(
-        lambda: Ascent(_evaluator(corpus, mask), start, extrapolate_arrays(_normalized) if extrapolate else None),
+        lambda: Ascent(_evaluator(corpus, mask), start, extrapolate_arrays(_rescaled) if extrapolate else None),
         max_iter=max_iter,
         tol=tol,
         listeners=[],
     )
 
 
-def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[MaskedPoint], EvaluatedPoint[MaskedPoint]]:
+def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[Unnormalized], EvaluatedPoint[Unnormalized]]:
     """Return the function that evaluates a point (see `Ascent`)."""
 
-    def evaluate(point: MaskedPoint) -> EvaluatedPoint[MaskedPoint]:
+    def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
         docs, words = point
         row_sums, doc_logs = corpus.rows_and_logs(docs, words)
         over_words = column_sums(words) - mask.sums_over_words(words)
@@ -63,19 +55,16 @@ def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[MaskedPoint], Eval
             (logs - inner(corpus.totals[filled], np.log(expected[filled]))) / corpus.tokens,
             max(float(doc_gain.sum() + word_gain.sum()), 0.0) / corpus.tokens,
         )
-        return EvaluatedPoint(point, report, _normalized(next_docs, _improved(words, word_sums, over_docs)))
+        return EvaluatedPoint(point, report, _rescaled(next_docs, _improved(words, word_sums, over_docs)))
 
     return evaluate
+
+
+def _rescaled(docs: Array, words: Array) -> Unnormalized:
+    return Unnormalized(docs, words).rescaled
 
 
 def _improved(factor: Array, sums: Array, denominators: Floats) -> Array:
     """Return factor * sums / denominators; zero where the denominator is zero."""
     new = np.divide(factor * sums, denominators, out=np.zeros(factor.shape), where=denominators > 0)
     return new.astype(factor.dtype)
-
-
-def _normalized(docs: Array, words: Array) -> MaskedPoint:
-    """Return factors with the same product, and columns of words that sum to one."""
-    sums = column_sums(words)
-    scale = np.where(sums > 0, sums, 1).astype(words.dtype)
-    return MaskedPoint(docs * scale, words / scale)

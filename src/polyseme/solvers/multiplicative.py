@@ -151,13 +151,7 @@ class MultiplicativeRun(SolverRun):
 
     def _normalized(self, point: Unnormalized) -> Unnormalized:
         """Return the point with columns of words that sum to one, if Algorithm 3 runs; docs get the scale."""
-        if not self._normalize:
-            return point
-        sums = column_sums(point.words)
-        sums[sums == 0] = 1
-        return Unnormalized(
-            (point.docs * sums).astype(point.docs.dtype), (point.words / sums).astype(point.words.dtype)
-        )
+        return point.rescaled if self._normalize else point
 
     def _gain(self) -> float:
         """Return the duality gaps of both updates, per token."""

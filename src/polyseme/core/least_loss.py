@@ -1,0 +1,115 @@
+"""Weights of documents that minimize a loss without a likelihood, with the topics fixed.
+
+The squared loss of NMF is minimized by coordinate descent, every other one by majorization-minimization from uniform
+weights, for each document separately. Words of probability zero under all topics are ignored; a document without other
+words gets P(z).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from polyseme.core.fitted import DocumentWeights, NoLargeArrays, mean_operands
+from polyseme.core.fold_in import MAX_STEPS, TOLERANCE, select_known_words
+from polyseme.core.shard import sparse_counts
+from polyseme.kernels import (
+    Array,
+    Floats,
+    SparseCounts,
+    check_topics,
+    gram,
+    least_squares_rows,
+    normalize_rows,
+    padded,
+    weighted_sum,
+)
+from polyseme.losses import Loss
+from polyseme.losses.base import Zeros
+from polyseme.losses.sums import doc_terms
+from polyseme.losses.updates import constrained, multiplied
+
+_ENOUGH = {np.dtype(np.float32): 1e-9, np.dtype(np.float64): 1e-14}
+"""Coordinate descent on a document stops when all its weights together gain at most this share of the loss."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastLoss(NoLargeArrays):
+    """Inference by the minimum of a loss that is not minus a log-likelihood."""
+
+    kind: ClassVar[str] = "loss"
+    is_likelihood: ClassVar[bool] = False
+    weighs_unknown: ClassVar[bool] = False
+    temperature: ClassVar[float] = 1.0
+    background: ClassVar[None] = None
+    prior: ClassVar[None] = None
+    topic_share: ClassVar[None] = None
+    loss: Loss
+    """What is minimized."""
+    free_scale: bool
+    """Whether the approximation of a document may have any sum (NMF), or has the sum of the document (PLSA)."""
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return ("factor",) if self.free_scale else ()
+
+    def weights(
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
+    ) -> DocumentWeights:
+        """Return P(z|d) of every row and, for a free scale, W as the parameter "factor"."""
+        word_sums = topic_word.sum(axis=0)
+        check_topics(word_sums)
+        known = word_sums > 0
+        known_counts, unseen_tokens = select_known_words(counts, known)
+        used, topics = known_counts, topic_word
+        if not known.all():
+            used, topics = sparse_counts(known_counts.matrix()[:, known], counts.dtype), topic_word[:, known]
+        self.loss.check_data(used)
+        factor = self._factor(used, padded(topics.T, counts.dtype), len(topics), n_threads)
+        doc_topic, sums = normalize_rows(factor), factor.sum(axis=1, dtype=np.float64)
+        empty = ~(sums > 0)
+        if empty.any():
+            if topic_weights is None:
+                total = float(sums.sum())
+                uniform = np.full(len(topics), 1.0 / len(topics))
+                topic_weights = weighted_sum(sums, doc_topic) / total if total > 0 else uniform
+            doc_topic[empty] = topic_weights
+        parameters = {"factor": factor} if self.free_scale else {}
+        return DocumentWeights(doc_topic, np.zeros(counts.n_docs), known_counts, unseen_tokens, parameters=parameters)
+
+    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        """Return operands whose products are the shares of the words in the approximation of a document."""
+        return mean_operands(weights, topic_word)
+
+    def _factor(self, counts: SparseCounts, B: Array, K: int, n_threads: int) -> Array:
+        """Return W (documents x K) for fixed topics B (words x width)."""
+        totals = counts.totals
+        factor = padded(np.repeat(totals[:, np.newaxis] / K, K, axis=1), B.dtype)
+        if self.free_scale and self.loss.zeros is Zeros.SQUARED:
+            products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
+            factor = least_squares_rows(
+                factor, products, G, K, passes=MAX_STEPS, enough=_ENOUGH[B.dtype], n_threads=n_threads
+            )
+            return np.ascontiguousarray(factor[:, :K])
+        rows, part = np.flatnonzero(totals > 0), counts
+        moving = totals > 0
+        if not moving.all():
+            part, moving = counts.take(rows), np.ones(rows.size, dtype=bool)
+        for _ in range(MAX_STEPS):
+            if 2 * np.count_nonzero(moving) < rows.size:
+                rows = rows[moving]
+                part, moving = counts.take(rows), np.ones(rows.size, dtype=bool)
+            if not moving.any():
+                break
+            old = factor[rows]
+            _, terms = doc_terms(self.loss, part, old, B, n_threads=n_threads)
+            if self.free_scale:
+                new = multiplied(old, terms, self.loss.powers)
+            else:
+                new = constrained(old, terms, self.loss.powers, totals[rows])
+            factor[rows[moving]] = new[moving]
+            sums = old.sum(axis=1, dtype=np.float64)
+            moving &= np.abs(new - old).sum(axis=1, dtype=np.float64) > 2 * TOLERANCE * sums
+        return np.ascontiguousarray(factor[:, :K])

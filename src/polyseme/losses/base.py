@@ -1,0 +1,128 @@
+"""The interface of a loss.
+
+A loss is a sum over all entries of a matrix X of a function of x and its approximation q = W_d . H_w. A solver lowers
+it by a majorizer: a function of a factor F that lies above the loss, touches it at the current F, and is a sum over the
+entries of F. With t the factor by which an entry of F changes, the slope of the majorizer is
+
+    denominator t^rise - numerator t^-fall
+
+where `numerator` and `denominator` are sums of two ratios of x and q, weighted with the other factor. Its root,
+t = (numerator / denominator)^(1 / (rise + fall)), is the multiplicative update.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import NamedTuple
+
+from polyseme.errors import InputError
+from polyseme.kernels import Array, Counts
+
+
+class Zeros(Enum):
+    """How the entries with x = 0 enter the sums over all entries, which decides what sparse data cost."""
+
+    LINEAR = "linear"
+    """The loss of x = 0 is q, so that sums of the factors suffice. Only non-zeros are visited."""
+    SQUARED = "squared"
+    """The loss of x = 0 is q^2 / 2, so that the Gram matrices of the factors suffice. Only non-zeros are visited."""
+    DENSE = "dense"
+    """Every entry is visited. Blocks of rows of sparse data become dense, one block per thread at a time."""
+
+
+class Powers(NamedTuple):
+    """Powers of the change t of an entry in the slope of the majorizer."""
+
+    rise: float
+    fall: float
+
+    @property
+    def exponent(self) -> float:
+        """Return the exponent of the multiplicative update."""
+        return 1 / (self.rise + self.fall)
+
+
+class Loss(ABC):
+    """Function of an entry x of the data and its approximation q, zero at q = x and positive elsewhere.
+
+    Subclasses are frozen dataclasses.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name that `loss=` takes, or that describes the loss if it has parameters."""
+
+    @property
+    @abstractmethod
+    def zeros(self) -> Zeros:
+        """How entries with x = 0 enter the sums."""
+
+    @property
+    @abstractmethod
+    def powers(self) -> Powers:
+        """Powers of the majorizer."""
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether the minimum of the loss is the maximum of a likelihood of counts."""
+        return False
+
+    @property
+    def needs_positive(self) -> bool:
+        """Whether the loss is infinite at x = 0."""
+        return False
+
+    @abstractmethod
+    def values(self, x: Array, q: Array) -> Array:
+        """Return the loss of each entry.
+
+        Parameters
+        ----------
+        x : ndarray
+            Entries of the data.
+        q : ndarray
+            Their approximations, positive.
+
+        Returns
+        -------
+        ndarray
+            Losses, with the shape of x.
+        """
+
+    @abstractmethod
+    def ratios(self, x: Array, q: Array) -> tuple[Array, Array]:
+        """Return the ratios whose weighted sums are the numerators and the denominators of the update.
+
+        Parameters
+        ----------
+        x : ndarray
+            Entries of the data.
+        q : ndarray
+            Their approximations, positive.
+
+        Returns
+        -------
+        tuple of ndarray
+            Ratios of the numerator and of the denominator, with the shape of x.
+        """
+
+    def check_data(self, counts: Counts) -> None:
+        """Check that the loss is finite for data.
+
+        Parameters
+        ----------
+        counts : Counts
+            Data.
+
+        Raises
+        ------
+        InputError
+            If an entry is zero and the loss of zero is infinite.
+        """
+        if self.needs_positive and counts.n_positive < counts.n_docs * counts.n_words:
+            raise InputError(
+                f"loss={self.name!r} is infinite where X is zero: add a small number to X, remove its empty rows and "
+                "columns, or use a loss such as 'kullback-leibler'."
+            )

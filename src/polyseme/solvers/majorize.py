@@ -1,0 +1,205 @@
+"""Solvers of losses other than the Kullback-Leibler divergence: majorization-minimization, and coordinate descent.
+
+Both update the factor of the documents, then that of the words with the new documents. Neither half-step raises the
+loss, and iterations are extrapolated (`Ascent`). NMF minimizes over all non-negative factors. In PLSA, the rows of the
+documents sum to their numbers of tokens and the columns of the words to one: the factors are n_d P(z|d) and P(w|z).
+
+References
+----------
+C. Fevotte and J. Idier. Algorithms for nonnegative matrix factorization with the beta-divergence. Neural Computation
+    23, 2011.
+A. Cichocki and A.-H. Phan. Fast local algorithms for large scale nonnegative matrix and tensor factorizations. IEICE
+    Transactions on Fundamentals E92-A, 2009.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.errors import InputError
+from polyseme.kernels import Array, gram, inner, least_squares_rows
+from polyseme.losses.sums import Terms, doc_terms, word_terms
+from polyseme.losses.updates import constrained, multiplied
+from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
+from polyseme.solvers.base import FitProblem, Requirement, Solver, SolverRun
+from polyseme.solvers.coordinate import Unnormalized
+
+_WINDOW = 10
+"""Iterations over which the residual measures the decrease of the loss."""
+
+Evaluate = Callable[[Unnormalized], EvaluatedPoint[Unnormalized]]
+
+
+@dataclass(frozen=True)
+class MajorizeMinimize(Solver):
+    """Majorization-minimization, for every loss without a likelihood.
+
+    Each factor moves to the minimum of a function that lies above the loss and touches it at the current factor. For
+    NMF this is the multiplicative update of `polyseme.losses`. For PLSA it is the minimum among factors with the given
+    sums.
+
+    Parameters
+    ----------
+    extrapolate : bool, default=True
+        Whether iterations are extrapolated. If an extrapolated point would raise the loss, it is dropped and a plain
+        iteration follows.
+    """
+
+    name: ClassVar[str] = "mm"
+    requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.OTHER_LOSS, Requirement.IN_MEMORY})
+    extrapolate: bool = True
+
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        return LossRun(problem, _majorize(problem), theta, phi, extrapolate=self.extrapolate)
+
+
+@dataclass(frozen=True)
+class HALS(Solver):
+    """Coordinate descent for NMF with the squared loss (hierarchical alternating least squares).
+
+    Each entry of a factor moves to its minimum, with the others fixed. The Gram matrix of the other factor and its
+    product with the data are computed once in a half-step.
+
+    Parameters
+    ----------
+    passes : int, default=2
+        Updates of each entry in a half-step.
+    extrapolate : bool, default=True
+        Whether iterations are extrapolated.
+    """
+
+    name: ClassVar[str] = "hals"
+    requires: ClassVar[frozenset[Requirement]] = frozenset(
+        {Requirement.OTHER_LOSS, Requirement.SQUARED_LOSS, Requirement.FREE_SCALE, Requirement.IN_MEMORY}
+    )
+    passes: int = 2
+    extrapolate: bool = True
+
+    def check(self) -> None:
+        if self.passes < 1:
+            raise InputError(f"HALS: passes must be at least 1, got {self.passes!r}.")
+
+    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
+        return LossRun(problem, _descend(problem, self.passes), theta, phi, extrapolate=self.extrapolate)
+
+
+class LossReport(NamedTuple):
+    """Loss of a point, and how much the last iterations lowered it."""
+
+    loss: float
+    """Sum over all entries, weighted."""
+    residual: float = np.inf
+    """Decrease of the loss in the last ten iterations, in percent of the loss at the start."""
+
+    @property
+    def objective(self) -> float:
+        """Return what the solver increases."""
+        return -self.loss
+
+    def columns(self) -> dict[str, float]:
+        """Return the columns of the history."""
+        return {"loss": self.loss, "objective": self.objective, "residual": self.residual}
+
+
+class LossRun(Ascent[Unnormalized], SolverRun):
+    """A fit of W and H to a loss."""
+
+    report: Any
+
+    def __init__(
+        self, problem: FitProblem, evaluate: Evaluate, docs: Array, words: Array, *, extrapolate: bool
+    ) -> None:
+        self.model = problem.model
+        normalize = _rescale(problem)
+        start = Unnormalized(docs, words)
+        super().__init__(evaluate, start, extrapolate_arrays(normalize) if extrapolate else None, compare=True)
+        self._losses = deque([self.report.loss], maxlen=_WINDOW + 1)
+        self._first_loss = self.report.loss
+
+    @property
+    def theta(self) -> Array:
+        return self.point.theta
+
+    @property
+    def phi(self) -> Array:
+        return self.point.phi
+
+    def advance(self) -> None:
+        super().advance()
+        self._losses.append(self.report.loss)
+        iterations = len(self._losses) - 1
+        decrease = (self._losses[0] - self.report.loss) * _WINDOW / iterations
+        share = 100 * decrease / self._first_loss if self._first_loss > 0 else 0.0
+        self.report = self.report._replace(residual=share)
+
+
+def scaled_start(corpus: MemoryCorpus, theta: Array) -> Array:
+    """Return the factor of the documents whose rows sum to their tokens, from P(z|d)."""
+    return np.asarray(theta * corpus.totals[:, np.newaxis].astype(theta.dtype))
+
+
+def _rescale(problem: FitProblem) -> Callable[..., Unnormalized]:
+    """Return the function that makes a point of two factors: columns of words sum to one.
+
+    In NMF the factor of the documents gets the scale. In PLSA its rows sum to the tokens of the documents.
+    """
+    if problem.model.free_scale:
+        return lambda docs, words: Unnormalized(docs, words).rescaled
+    totals = problem.corpus.totals[:, np.newaxis]
+
+    def normalized(docs: Array, words: Array) -> Unnormalized:
+        sums = docs.sum(axis=1, dtype=np.float64, keepdims=True)
+        scale = np.divide(totals, sums, out=np.zeros_like(sums), where=sums > 0)
+        return Unnormalized((docs * scale).astype(docs.dtype), Unnormalized(docs, words).phi)
+
+    return normalized
+
+
+def _majorize(problem: FitProblem) -> Evaluate:
+    """Return the function that evaluates a point by majorization-minimization."""
+    model, corpus = problem
+    loss, counts, weights, n_threads = model.loss, corpus.counts, corpus.weights, corpus.n_threads
+    powers, rescale = loss.powers, _rescale(problem)
+
+    def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
+        docs, words = point
+        losses, terms = doc_terms(loss, counts, docs, words, n_threads=n_threads)
+        report = LossReport(corpus.total_log(losses))
+        if model.free_scale:
+            docs = multiplied(docs, terms, powers)
+            terms = word_terms(loss, counts, docs, words, n_threads=n_threads, weights=weights)
+            return EvaluatedPoint(point, report, rescale(docs, multiplied(words, terms, powers)))
+        docs = constrained(docs, terms, powers, corpus.totals)
+        terms = word_terms(loss, counts, docs, words, n_threads=n_threads, weights=weights)
+        by_topic = Terms(terms.numerators.T, terms.denominators.T)
+        words = constrained(words.T, by_topic, powers, np.ones(words.shape[1])).T
+        return EvaluatedPoint(point, report, Unnormalized(docs, np.ascontiguousarray(words)))
+
+    return evaluate
+
+
+def _descend(problem: FitProblem, passes: int) -> Evaluate:
+    """Return the function that evaluates a point by coordinate descent on the squared loss."""
+    model, corpus = problem
+    counts, weights, n_threads = corpus.counts, corpus.weights, corpus.n_threads
+    total = corpus.total_log(counts.squares)
+    settings = {"n_topics": model.n_topics, "passes": passes, "enough": 0.0, "n_threads": n_threads}
+
+    def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
+        docs, words = point
+        products, G = counts.multiply(words, n_threads=n_threads), gram(words, n_threads=n_threads)
+        cross = corpus.total_log(np.einsum("dk,dk->d", docs, products))
+        explained = inner(G, gram(docs, weights, n_threads=n_threads))
+        report = LossReport(max(total - 2 * cross + explained, 0.0) / 2)
+        docs = least_squares_rows(docs, products, G, **settings)
+        products = counts.multiply_transpose(docs, n_threads=n_threads, weights=weights)
+        words = least_squares_rows(words, products, gram(docs, weights, n_threads=n_threads), **settings)
+        return EvaluatedPoint(point, report, Unnormalized(docs, words).rescaled)
+
+    return evaluate
