@@ -31,6 +31,8 @@ from polyseme.losses.base import Zeros
 from polyseme.losses.sums import doc_terms
 from polyseme.losses.updates import constrained, multiplied
 
+_FIRST_SIZE, _GROWTH, _CUT = 0.5, 1.1, 0.6
+"""Size of the extrapolation of a document, and its changes after success and failure."""
 _ENOUGH = {np.dtype(np.float32): 1e-9, np.dtype(np.float64): 1e-14}
 """Coordinate descent on a document stops when all its weights together gain at most this share of the loss."""
 
@@ -93,23 +95,51 @@ class LeastLoss(NoLargeArrays):
                 factor, products, G, K, passes=MAX_STEPS, enough=_ENOUGH[B.dtype], n_threads=n_threads
             )
             return np.ascontiguousarray(factor[:, :K])
-        rows, part = np.flatnonzero(totals > 0), counts
-        moving = totals > 0
-        if not moving.all():
-            part, moving = counts.take(rows), np.ones(rows.size, dtype=bool)
-        for _ in range(MAX_STEPS):
-            if 2 * np.count_nonzero(moving) < rows.size:
-                rows = rows[moving]
-                part, moving = counts.take(rows), np.ones(rows.size, dtype=bool)
-            if not moving.any():
-                break
-            old = factor[rows]
-            _, terms = doc_terms(self.loss, part, old, B, n_threads=n_threads)
-            if self.free_scale:
-                new = multiplied(old, terms, self.loss.powers)
-            else:
-                new = constrained(old, terms, self.loss.powers, totals[rows])
-            factor[rows[moving]] = new[moving]
-            sums = old.sum(axis=1, dtype=np.float64)
-            moving &= np.abs(new - old).sum(axis=1, dtype=np.float64) > 2 * TOLERANCE * sums
+        rows = np.flatnonzero(totals > 0)
+        factor[rows] = self._by_steps(counts, factor[rows], rows, totals, B, n_threads)
         return np.ascontiguousarray(factor[:, :K])
+
+    def _by_steps(
+        self, counts: SparseCounts, start: Array, rows: Array, totals: Floats, B: Array, n_threads: int
+    ) -> Array:
+        """Return W of some rows by majorization-minimization, with extrapolation for each row (see `Ascent`).
+
+        A row stops when a step changes it by at most a small share. Rows that have stopped are no longer evaluated.
+        """
+        found, index = start.copy(), np.arange(rows.size)
+
+        def evaluate(point: Array, index: Array) -> tuple[Floats, Array]:
+            part = counts if index.size == counts.n_docs else counts.take(rows[index])
+            values, terms = doc_terms(self.loss, part, point, B, n_threads=n_threads)
+            if self.free_scale:
+                return values, multiplied(point, terms, self.loss.powers)
+            return values, constrained(point, terms, self.loss.powers, totals[rows[index]])
+
+        point, last = start, start
+        values, step = evaluate(point, index)
+        size, plain = np.full(rows.size, _FIRST_SIZE), np.ones(rows.size, dtype=bool)
+        for _ in range(MAX_STEPS):
+            moving = np.abs(step - point).sum(axis=1, dtype=np.float64) > 2 * TOLERANCE * point.sum(axis=1)
+            found[index] = step
+            if not moving.all():
+                index, point, last, step = index[moving], point[moving], last[moving], step[moving]
+                values, size, plain = values[moving], size[moving], plain[moving]
+            if not index.size:
+                break
+            tried = self._extrapolated(step, last, np.where(plain, 0, size), totals[rows[index]])
+            new_values, next_step = evaluate(tried, index)
+            good = plain | (new_values <= values)
+            size = np.where(good, np.where(plain, size, np.minimum(size * _GROWTH, 1)), size * _CUT)
+            plain = ~good
+            kept = good[:, np.newaxis]
+            last = np.where(kept, step, last)
+            point, step = np.where(kept, tried, point), np.where(kept, next_step, step)
+            values = np.where(good, new_values, values)
+        return found
+
+    def _extrapolated(self, new: Array, old: Array, size: Floats, totals: Floats) -> Array:
+        """Return the rows new + size (new - old), at least half of new, with their given sums."""
+        rows = np.maximum(new + size[:, np.newaxis].astype(new.dtype) * (new - old), new / 2)
+        if self.free_scale:
+            return rows
+        return rows * (totals / rows.sum(axis=1, dtype=np.float64))[:, np.newaxis].astype(new.dtype)

@@ -74,6 +74,11 @@ class Loss(ABC):
         """Whether the loss is infinite at x = 0."""
         return False
 
+    @property
+    def next_stage(self) -> Loss | None:
+        """The same loss with a closer majorizer, for a fit that can go no further; None if there is none."""
+        return None
+
     @abstractmethod
     def values(self, x: Array, q: Array) -> Array:
         """Return the loss of each entry.

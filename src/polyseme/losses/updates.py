@@ -20,7 +20,7 @@ from polyseme.kernels import Array, Floats, without_negligible
 from polyseme.losses.base import Powers
 from polyseme.losses.sums import Terms
 
-_NEWTON_STEPS, _BISECTIONS = 60, 100
+_NEWTON_STEPS, _BISECTIONS = 60, 50
 _PRECISION = 1e-14
 """Relative error of a sum at which Newton's method stops."""
 

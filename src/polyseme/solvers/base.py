@@ -285,7 +285,7 @@ SOLVERS: dict[str, type[Solver]] = {}
 """Solvers of PLSA by the name that `solver=` takes. `solvers/__init__.py` fills it."""
 
 _PREFERRED = ("scd", "accelerated-em", "em", "hals", "mm")
-"""Solvers among which `Auto` chooses, the fastest first. `em` fits every likelihood, `mm` every other loss in memory."""
+"""Solvers among which `Auto` chooses, the fastest first. `em` fits every likelihood, `mm` other losses in memory."""
 
 
 @dataclass(frozen=True)
@@ -519,7 +519,7 @@ def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> 
     if estimator.converged_:
         return
     residuals = estimator.history_.get("residual")
-    if "loss" in estimator.history_:
+    if residuals is not None and "loss" in estimator.history_:
         why = f"and the last ten still lowered the loss by {residuals[-1]:.2g} percent of its start (tol={tol:g})"
     elif residuals is None:
         why = f"and each still added more than tol={tol:g} nats per token to the bound"

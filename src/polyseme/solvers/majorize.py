@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ class MajorizeMinimize(Solver):
     extrapolate: bool = True
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
-        return LossRun(problem, _majorize(problem), theta, phi, extrapolate=self.extrapolate)
+        return LossRun(problem, _majorize, theta, phi, extrapolate=self.extrapolate)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class HALS(Solver):
             raise InputError(f"HALS: passes must be at least 1, got {self.passes!r}.")
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
-        return LossRun(problem, _descend(problem, self.passes), theta, phi, extrapolate=self.extrapolate)
+        return LossRun(problem, partial(_descend, self.passes), theta, phi, extrapolate=self.extrapolate)
 
 
 class LossReport(NamedTuple):
@@ -113,12 +114,13 @@ class LossRun(Ascent[Unnormalized], SolverRun):
     report: Any
 
     def __init__(
-        self, problem: FitProblem, evaluate: Evaluate, docs: Array, words: Array, *, extrapolate: bool
-    ) -> None:
+        self, problem: FitProblem, method: Callable[[FitProblem], Evaluate], docs: Array, words: Array, *,
+        extrapolate: bool,
+    ) -> None:  # fmt: skip
         self.model = problem.model
-        normalize = _rescale(problem)
-        start = Unnormalized(docs, words)
-        super().__init__(evaluate, start, extrapolate_arrays(normalize) if extrapolate else None, compare=True)
+        self._problem, self._method = problem, method
+        extrapolation = extrapolate_arrays(_rescale(problem)) if extrapolate else None
+        super().__init__(method(problem), Unnormalized(docs, words), extrapolation, compare=True)
         self._losses = deque([self.report.loss], maxlen=_WINDOW + 1)
         self._first_loss = self.report.loss
 
@@ -132,11 +134,23 @@ class LossRun(Ascent[Unnormalized], SolverRun):
 
     def advance(self) -> None:
         super().advance()
+        if self.exhausted:
+            self._use_next_stage()
         self._losses.append(self.report.loss)
         iterations = len(self._losses) - 1
         decrease = (self._losses[0] - self.report.loss) * _WINDOW / iterations
         share = 100 * decrease / self._first_loss if self._first_loss > 0 else 0.0
         self.report = self.report._replace(residual=share)
+
+    def _use_next_stage(self) -> None:
+        """Continue from the same point with a closer majorizer, if the loss has one."""
+        model = self._problem.model
+        stage = model.loss.next_stage
+        if stage is not None:
+            self._problem = self._problem._replace(model=replace(model, loss=stage))
+            self._evaluate = self._method(self._problem)
+            self._accept(self._evaluate(self.point))
+            self.exhausted = False
 
 
 def scaled_start(corpus: MemoryCorpus, theta: Array) -> Array:
@@ -184,7 +198,7 @@ def _majorize(problem: FitProblem) -> Evaluate:
     return evaluate
 
 
-def _descend(problem: FitProblem, passes: int) -> Evaluate:
+def _descend(passes: int, problem: FitProblem) -> Evaluate:
     """Return the function that evaluates a point by coordinate descent on the squared loss."""
     model, corpus = problem
     counts, weights, n_threads = corpus.counts, corpus.weights, corpus.n_threads
