@@ -44,6 +44,9 @@ struct Shifted {
     bool precise;
 };
 
+// Rows that `descend` updates together, because each step of one row waits for the step before it.
+constexpr int kTogether = 4;
+
 template <class T>
 struct RowTable {
     void (*dots)(const T* a, const T* B, const int64_t* offset, int64_t n, int width, T* q);
@@ -56,6 +59,7 @@ struct RowTable {
     void (*mix)(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse);
     Slope (*slope)(const T* x, const T* inverse, const T* b, int64_t n);
     Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T share, int64_t n);
+    void (*descend)(T* const* f, T* const* g, const T* G, const T* inverse, int topics, int width, double* gain);
 };
 
 enum class Isa { baseline, avx2, avx512 };

@@ -213,6 +213,44 @@ Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double st
     return {static_cast<double>(sum<T>(g)), smallest > T(0)};
 }
 
+// One pass of coordinate descent over kTogether rows (squares.hpp): each f_k moves to its minimum, g is kept current, and
+// what the pass gains is written to `gain`. inverse_k is 1 / G_kk, or 0 for a topic of zeros, whose f_k becomes 0.
+template <class T, int Width>
+void descend(T* const* f, T* const* g, const T* G, const T* inverse, int topics, int width, double* gain) {
+    const int P = packs<T, Width>(width);
+    constexpr int L = lanes<T>;
+    T half[kTogether];
+    double total[kTogether];
+    for (int i = 0; i < kTogether; ++i) total[i] = 0;
+    for (int k = 0; k < topics; ++k) {
+        const T* row = G + static_cast<int64_t>(k) * width;
+        T step[kTogether];
+        bool moves = false;
+        for (int i = 0; i < kTogether; ++i) {
+            const T slope = g[i][k], least = -f[i][k];
+            T wanted = slope * inverse[k];
+            wanted = inverse[k] > T(0) && wanted > least ? wanted : least;
+            step[i] = wanted;
+            half[i] = slope - T(0.5) * row[k] * wanted;
+            moves |= wanted != T(0);
+        }
+        if (!moves) continue;
+        for (int i = 0; i < kTogether; ++i) {
+            f[i][k] += step[i];
+            total[i] += static_cast<double>(step[i]) * static_cast<double>(half[i]);
+        }
+        const Pack<T> s0 = splat(step[0]), s1 = splat(step[1]), s2 = splat(step[2]), s3 = splat(step[3]);
+        for (int p = 0; p < P; ++p) {
+            const Pack<T> b = load(row + p * L);
+            store(g[0] + p * L, load(g[0] + p * L) - s0 * b);
+            store(g[1] + p * L, load(g[1] + p * L) - s1 * b);
+            store(g[2] + p * L, load(g[2] + p * L) - s2 * b);
+            store(g[3] + p * L, load(g[3] + p * L) - s3 * b);
+        }
+    }
+    for (int i = 0; i < kTogether; ++i) gain[i] = total[i];
+}
+
 template <class T, int Width>
 RowTable<T> table_of() {
     return {dots<T, Width>,
@@ -223,7 +261,8 @@ RowTable<T> table_of() {
             gather<T>,
             mix<T>,
             slope<T>,
-            shift<T>};
+            shift<T>,
+            descend<T, Width>};
 }
 
 template <class T>

@@ -1,7 +1,8 @@
 // Non-negative least squares by coordinate descent, for many rows with the same Gram matrix.
 //
 // Row i minimizes f'Gf / 2 - p'f over f >= 0, where G = B'B and p = B'x. Along coordinate k the minimum is at
-// f_k + g_k / G_kk, or at zero, with g = p - G f, which is kept current. A step of zero costs nothing.
+// f_k + g_k / G_kk, or at zero, with g = p - G f, which is kept current. Rows are updated kTogether at a time. A row that
+// has stopped is replaced by the next one, so that its result does not depend on the rows beside it.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -21,37 +22,63 @@ struct DescentSettings {
 template <class T>
 void descend(const double* P, const T* G, int64_t rows, int width, const DescentSettings& settings, T* F, int n_threads,
              Isa isa) {
-    const auto accumulate = row_table<T>(isa, width).accumulate;
+    const RowTable<T> table = row_table<T>(isa, width);
     constexpr int fresh = 16;  // passes after which g is computed again, because it collects rounding errors
     const int topics = settings.topics;
-    std::vector<int64_t> offset(static_cast<std::size_t>(topics));
-    for (int k = 0; k < topics; ++k) offset[static_cast<std::size_t>(k)] = static_cast<int64_t>(k) * width;
-    const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(rows, 256));
+    const auto wide = static_cast<std::size_t>(width);
+    std::vector<T> inverse(static_cast<std::size_t>(topics));
+    for (int k = 0; k < topics; ++k) {
+        const T curvature = G[static_cast<int64_t>(k) * width + k];
+        inverse[static_cast<std::size_t>(k)] = curvature > T(0) ? T(1) / curvature : T(0);
+    }
+    const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>((rows + kTogether - 1) / kTogether, 256));
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
-        std::vector<T> g(static_cast<std::size_t>(width)), minus(static_cast<std::size_t>(topics));
-        for (int64_t i = rows * piece / pieces; i < rows * (piece + 1) / pieces; ++i) {
-            T* const f = F + i * width;
-            const double* const p = P + i * width;
-            for (int pass = 0; pass < settings.passes; ++pass) {
-                if (pass % fresh == 0) {
-                    for (int k = 0; k < width; ++k) g[static_cast<std::size_t>(k)] = static_cast<T>(p[k]);
-                    for (int k = 0; k < topics; ++k) minus[static_cast<std::size_t>(k)] = -f[k];
-                    accumulate(G, offset.data(), topics, width, minus.data(), g.data());
-                }
-                double gain = 0, value = 0;
-                for (int k = 0; k < topics; ++k) {
-                    const T curvature = G[offset[static_cast<std::size_t>(k)] + k];
-                    const T slope = g[static_cast<std::size_t>(k)];
-                    const T step = curvature > T(0) ? std::max(-f[k], slope / curvature) : -f[k];
-                    if (step != T(0)) {
-                        f[k] += step;
-                        const T back = -step;
-                        accumulate(G, offset.data() + k, 1, width, &back, g.data());
-                        gain += static_cast<double>(step) * (static_cast<double>(slope) - 0.5 * curvature * step);
-                    }
-                    value += p[k] * static_cast<double>(f[k]);
-                }
-                if (gain <= settings.enough * 0.5 * value) break;
+        std::vector<T> gradients(wide * kTogether), idle(wide), minus(static_cast<std::size_t>(topics));
+        std::vector<int64_t> offset(static_cast<std::size_t>(topics));
+        int64_t next = rows * piece / pieces;
+        const int64_t end = rows * (piece + 1) / pieces;
+        int64_t row[kTogether];  // -1: none left
+        int pass[kTogether];
+        T *f[kTogether], *g[kTogether];
+        double gain[kTogether];
+        const auto refresh = [&](int i) {  // g = p - G f
+            const double* const p = P + row[i] * width;
+            int64_t many = 0;
+            for (int k = 0; k < width; ++k) g[i][k] = static_cast<T>(p[k]);
+            for (int k = 0; k < topics; ++k) {
+                if (f[i][k] == T(0)) continue;
+                offset[static_cast<std::size_t>(many)] = static_cast<int64_t>(k) * width;
+                minus[static_cast<std::size_t>(many++)] = -f[i][k];
+            }
+            table.accumulate(G, offset.data(), many, width, minus.data(), g[i]);
+        };
+        const auto take = [&](int i) {
+            row[i] = next < end ? next++ : -1;
+            pass[i] = 0;
+            f[i] = row[i] < 0 ? idle.data() : F + row[i] * width;
+            if (row[i] >= 0) refresh(i);
+        };
+        for (int i = 0; i < kTogether; ++i) {
+            g[i] = gradients.data() + wide * static_cast<std::size_t>(i);
+            take(i);
+        }
+        const auto any_left = [&] {
+            return std::any_of(row, row + kTogether, [](int64_t number) { return number >= 0; });
+        };
+        while (settings.passes > 0 && any_left()) {
+            for (int i = 0; i < kTogether; ++i)
+                if (row[i] < 0) std::fill(g[i], g[i] + width, T(0));  // and f = 0: no step
+            table.descend(f, g, G, inverse.data(), topics, width, gain);
+            for (int i = 0; i < kTogether; ++i) {
+                if (row[i] < 0) continue;
+                double value = 0;
+                const double* const p = P + row[i] * width;
+                if (settings.enough > 0)
+                    for (int k = 0; k < topics; ++k) value += p[k] * static_cast<double>(f[i][k]);
+                if (++pass[i] >= settings.passes || gain[i] <= settings.enough * 0.5 * value)
+                    take(i);
+                else if (pass[i] % fresh == 0)
+                    refresh(i);
             }
         }
     });

@@ -28,7 +28,7 @@ from polyseme.kernels import (
 )
 from polyseme.losses import Loss
 from polyseme.losses.base import Zeros
-from polyseme.losses.sums import doc_terms
+from polyseme.losses.sums import LossSums
 from polyseme.losses.updates import constrained, multiplied
 
 _FIRST_SIZE, _GROWTH, _CUT = 0.5, 1.1, 0.6
@@ -96,11 +96,11 @@ class LeastLoss(NoLargeArrays):
             )
             return np.ascontiguousarray(factor[:, :K])
         rows = np.flatnonzero(totals > 0)
-        factor[rows] = self._by_steps(counts, factor[rows], rows, totals, B, n_threads)
+        factor[rows] = self._by_steps(counts, factor[rows], rows, totals, B, K, n_threads)
         return np.ascontiguousarray(factor[:, :K])
 
     def _by_steps(
-        self, counts: SparseCounts, start: Array, rows: Array, totals: Floats, B: Array, n_threads: int
+        self, counts: SparseCounts, start: Array, rows: Array, totals: Floats, B: Array, K: int, n_threads: int
     ) -> Array:
         """Return W of some rows by majorization-minimization, with extrapolation for each row (see `Ascent`).
 
@@ -110,7 +110,7 @@ class LeastLoss(NoLargeArrays):
 
         def evaluate(point: Array, index: Array) -> tuple[Floats, Array]:
             part = counts if index.size == counts.n_docs else counts.take(rows[index])
-            values, terms = doc_terms(self.loss, part, point, B, n_threads=n_threads)
+            values, terms = LossSums(self.loss, part, K, n_threads=n_threads).docs(point, B)
             if self.free_scale:
                 return values, multiplied(point, terms, self.loss.powers)
             return values, constrained(point, terms, self.loss.powers, totals[rows[index]])

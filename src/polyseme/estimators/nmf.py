@@ -27,7 +27,7 @@ from polyseme.estimators.base import (
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.losses import KULLBACK_LEIBLER, Loss, as_loss
-from polyseme.losses.sums import doc_values
+from polyseme.losses.sums import LossSums
 from polyseme.solvers.base import finish_fit
 from polyseme.solvers.initialize import pair_of_factors
 from polyseme.utils import effective_threads
@@ -374,5 +374,6 @@ def divergence(shard: Shard, doc_topic: Array, H: Array) -> DocumentErrors:
 
 def loss_of_documents(loss: Loss, shard: Shard, W: Array, H: Array) -> DocumentErrors:
     """Return the error of W for a loss without a likelihood."""
-    losses = doc_values(loss, shard.counts, padded(W, H.dtype), padded(H.T, H.dtype), n_threads=shard.n_threads)
+    sums = LossSums(loss, shard.counts, len(H), n_threads=shard.n_threads)
+    losses = sums.values(padded(W, H.dtype), padded(H.T, H.dtype))
     return DocumentErrors(W.sum(axis=1, dtype=np.float64), shard.total_log(losses))

@@ -113,6 +113,23 @@ class Loss(ABC):
             Ratios of the numerator and of the denominator, with the shape of x.
         """
 
+    def terms(self, x: Array, q: Array) -> tuple[Array, Array, Array]:
+        """Return the losses and both ratios. A loss that shares intermediate results between them overrides it.
+
+        Parameters
+        ----------
+        x : ndarray
+            Entries of the data.
+        q : ndarray
+            Their approximations, positive.
+
+        Returns
+        -------
+        tuple of ndarray
+            Losses and ratios, with the shape of x.
+        """
+        return self.values(x, q), *self.ratios(x, q)
+
     def check_data(self, counts: Counts) -> None:
         """Check that the loss is finite for data.
 

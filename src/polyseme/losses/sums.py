@@ -12,6 +12,7 @@ are added up in their order, so results do not depend on the number of threads.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -43,93 +44,122 @@ class Terms(NamedTuple):
     denominators: Array
 
 
-def doc_values(loss: Loss, counts: Counts, A: Array, B: Array, *, n_threads: int) -> Floats:
-    """Return the loss of each document, with q = A_d . B_w. The squared loss of dense data is summed entry by entry."""
-    if counts.is_sparse and loss.zeros is Zeros.SQUARED:
-        return doc_terms(loss, counts, A, B, n_threads=n_threads)[0]
-    return _doc_sums(loss, counts, A, B, n_threads, update=False)[0]
+class LossSums:
+    """Sums of a loss of counts, for factors A (documents x width) and B (words x width) with K columns in use.
 
+    weights : weights of the documents in the sums for the words (None: one).
+    """
 
-def doc_terms(loss: Loss, counts: Counts, A: Array, B: Array, *, n_threads: int) -> tuple[Floats, Terms]:
-    """Return the loss of each document, and the sums for the update of A."""
-    if loss.zeros is not Zeros.SQUARED:
-        return _doc_sums(loss, counts, A, B, n_threads, update=True)
-    terms = Terms(counts.multiply(B, n_threads=n_threads), _times_gram(A, gram(B, n_threads=n_threads), n_threads))
-    cross, explained = (np.einsum("dk,dk->d", A, term, dtype=np.float64) for term in terms)
-    return np.maximum(counts.squares - 2 * cross + explained, 0) / 2, terms
+    def __init__(
+        self, loss: Loss, counts: Counts, n_topics: int, *, n_threads: int, weights: Floats | None = None
+    ) -> None:
+        self._loss, self._counts = loss, counts
+        self._weights = weights
+        self._n_topics, self._n_threads = n_topics, n_threads
+        self._linear = counts.is_sparse and loss.zeros is Zeros.LINEAR
 
+    def values(self, A: Array, B: Array) -> Floats:
+        """Return the loss of each document. The squared loss of dense data is summed entry by entry."""
+        if self._linear or (self._counts.is_sparse and self._loss.zeros is Zeros.SQUARED):
+            return self.docs(A, B)[0]
+        return self._dense_docs(A, B, update=False)[0]
 
-def word_terms(
-    loss: Loss, counts: Counts, A: Array, B: Array, *, n_threads: int, weights: Floats | None = None
-) -> Terms:
-    """Return the sums for the update of B, with `weights` of the documents."""
-    if loss.zeros is Zeros.SQUARED:
-        products = counts.multiply_transpose(A, n_threads=n_threads, weights=weights)
-        return Terms(products, _times_gram(B, gram(A, weights, n_threads=n_threads), n_threads))
-    if counts.is_sparse and loss.zeros is Zeros.LINEAR:
-        by_word = counts.sparse().transposed(None)
-        sums = weighted_sum(np.ones(counts.n_docs) if weights is None else weights, A, n_threads=n_threads)
-        scale = None if weights is None else weights[by_word.indices].astype(A.dtype)
-        return _linear_terms(loss, by_word, _products(by_word, B, A, n_threads), A, sums, scale, n_threads)
-    floors = _floors(counts)
+    def docs(self, A: Array, B: Array) -> tuple[Floats, Terms]:
+        """Return the loss of each document, and the sums for the update of A."""
+        counts, n_threads = self._counts, self._n_threads
+        if self._linear:
+            sparse, sums = counts.sparse(), weighted_sum(np.ones(len(B)), B, n_threads=n_threads)
+            q = _products(sparse, A, B, n_threads)
+            at_nonzeros = sparse.sums_by_row(self._loss.values(sparse.values, q) - q)
+            losses = np.einsum("dk,k->d", A, sums, dtype=np.float64) + at_nonzeros
+            return losses, self._linear_terms(sparse, q, B, sums, None)
+        if self._loss.zeros is Zeros.SQUARED:
+            products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
+            terms = Terms(products, _times_gram(A, G, n_threads))
+            cross, explained = (np.einsum("dk,dk->d", A, term, dtype=np.float64) for term in terms)
+            return np.maximum(counts.squares - 2 * cross + explained, 0) / 2, terms
+        return self._dense_docs(A, B, update=True)
 
-    def one_block(block: slice) -> Array:
-        x, a = counts.dense_rows(block), A[block]
-        ratios = loss.ratios(x, np.maximum(a @ B.T, floors[block]))
-        weighted = with_weights(a, weights, block)
-        return np.stack([ratio.T @ weighted for ratio in ratios])
+    def words(self, A: Array, B: Array) -> Terms:
+        """Return the sums for the update of B."""
+        counts, n_threads, weights = self._counts, self._n_threads, self._weights
+        if self._linear:
+            by_word = counts.sparse().transposed(None)
+            sums = weighted_sum(np.ones(counts.n_docs) if weights is None else weights, A, n_threads=n_threads)
+            scale = None if weights is None else weights[by_word.indices].astype(A.dtype)
+            return self._linear_terms(by_word, _products(by_word, B, A, n_threads), A, sums, scale)
+        if self._loss.zeros is Zeros.SQUARED:
+            products = counts.multiply_transpose(A, n_threads=n_threads, weights=weights)
+            return Terms(products, _times_gram(B, gram(A, weights, n_threads=n_threads), n_threads))
+        K = self._n_topics
+        topics = np.ascontiguousarray(B[:, :K].T)
 
-    parts = map_in_threads(one_block, _blocks(counts), n_threads)
-    return Terms(*sum_in_order(parts, (2, *B.shape)))
+        def one_block(block: slice) -> Array:
+            a, x = A[block, :K], counts.dense_rows(block)
+            ratios = self._loss.ratios(x, self._approximation(a, topics, block))
+            weighted = with_weights(a, weights, block)
+            return np.stack([ratio.T @ weighted for ratio in ratios])
 
+        parts = map_in_threads(one_block, self._blocks, n_threads)
+        return Terms(*(_widened(sums, B) for sums in sum_in_order(parts, (2, len(B), K))))
 
-def _doc_sums(loss: Loss, counts: Counts, A: Array, B: Array, n_threads: int, *, update: bool) -> tuple[Floats, Terms]:
-    """Return the loss of each document and, with `update`, the sums for the update of A."""
-    if counts.is_sparse and loss.zeros is Zeros.LINEAR:
-        sparse, sums = counts.sparse(), weighted_sum(np.ones(len(B)), B, n_threads=n_threads)
-        q = _products(sparse, A, B, n_threads)
-        at_nonzeros = sparse.sums_by_row(loss.values(sparse.values, q) - q)
-        terms = _linear_terms(loss, sparse, q, B, sums, None, n_threads) if update else Terms(A, A)
-        return np.einsum("dk,k->d", A, sums, dtype=np.float64) + at_nonzeros, terms
-    floors, losses = _floors(counts), np.empty(counts.n_docs)
-    terms = Terms(np.empty_like(A), np.empty_like(A)) if update else Terms(A, A)
+    def _dense_docs(self, A: Array, B: Array, *, update: bool) -> tuple[Floats, Terms]:
+        """Return the loss of each document and, with `update`, the sums for A, from blocks of dense rows."""
+        K = self._n_topics
+        topics, losses = np.ascontiguousarray(B[:, :K].T), np.empty(self._counts.n_docs)
+        terms = Terms(np.zeros_like(A), np.zeros_like(A)) if update else Terms(A, A)
 
-    def one_block(block: slice) -> None:
-        x = counts.dense_rows(block)
-        q = np.maximum(A[block] @ B.T, floors[block])
-        losses[block] = loss.values(x, q).sum(axis=1, dtype=np.float64)
-        if update:
-            for sums, ratio in zip(terms, loss.ratios(x, q), strict=True):
-                sums[block] = ratio @ B
+        def one_block(block: slice) -> None:
+            x = self._counts.dense_rows(block)
+            q = self._approximation(A[block, :K], topics, block)
+            if not update:
+                losses[block] = self._loss.values(x, q).sum(axis=1)
+                return
+            values, *ratios = self._loss.terms(x, q)
+            losses[block] = values.sum(axis=1)
+            for sums, ratio in zip(terms, ratios, strict=True):
+                sums[block, :K] = ratio @ topics.T
 
-    for _ in map_in_threads(one_block, _blocks(counts), n_threads):
-        pass
-    return losses, terms
+        for _ in map_in_threads(one_block, self._blocks, self._n_threads):
+            pass
+        return losses, terms
+
+    def _approximation(self, a: Array, topics: Array, block: slice) -> Array:
+        """Return q of a block of documents."""
+        q = a @ topics
+        return np.maximum(q, self._floors[block], out=q)
+
+    def _linear_terms(self, counts: SparseCounts, q: Array, B: Array, sums: Floats, weights: Array | None) -> Terms:
+        """Return the sums for the factor of the rows of `counts`, where B is the other factor, from q of the non-zeros.
+
+        The ratio of a denominator is 1 at x = 0: all entries together add `sums`, and the non-zeros what they differ
+        by. `weights` multiply the non-zeros.
+        """
+        numerator, denominator = self._loss.ratios(counts.values, q)
+        difference = denominator - 1
+        if weights is not None:
+            numerator, difference = numerator * weights, difference * weights
+        denominators = np.broadcast_to(sums, (counts.n_docs, B.shape[1]))
+        if difference.any():
+            corrected = denominators + counts.multiply(B, n_threads=self._n_threads, values=difference)
+            denominators = np.maximum(corrected, 0)  # negative by rounding only
+        return Terms(counts.multiply(B, n_threads=self._n_threads, values=numerator), denominators)
+
+    @cached_property
+    def _blocks(self) -> list[slice]:
+        return row_blocks(self._counts.n_docs, self._counts.n_words, _BLOCK_NUMBERS, _BLOCK_ROWS)
+
+    @cached_property
+    def _floors(self) -> Array:
+        """Return the smallest q of each row, as a column. It depends on the row only."""
+        counts = self._counts
+        return (_LEAST_SHARE / counts.n_words * counts.totals).astype(counts.dtype)[:, np.newaxis]
 
 
 def _products(counts: SparseCounts, A: Array, B: Array, n_threads: int) -> Array:
     """Return q of the non-zeros, at least a tiny share of x."""
-    least = counts.dtype.type(_LEAST_SHARE) * counts.values
-    return np.maximum(counts.products(A, B, n_threads=n_threads), least)
-
-
-def _linear_terms(
-    loss: Loss, counts: SparseCounts, q: Array, B: Array, sums: Floats, weights: Array | None, n_threads: int
-) -> Terms:
-    """Return the sums for the factor of the rows of `counts`, where B is the other factor and q that of the non-zeros.
-
-    The ratio of a denominator is 1 at x = 0: all entries together add `sums`, and the non-zeros what they differ by.
-    `weights` multiply the non-zeros.
-    """
-    numerator, denominator = loss.ratios(counts.values, q)
-    difference = denominator - 1
-    if weights is not None:
-        numerator, difference = numerator * weights, difference * weights
-    denominators = np.broadcast_to(sums, (counts.n_docs, B.shape[1]))
-    if difference.any():
-        corrected = denominators + counts.multiply(B, n_threads=n_threads, values=difference)
-        denominators = np.maximum(corrected, 0)  # negative by rounding only
-    return Terms(counts.multiply(B, n_threads=n_threads, values=numerator), denominators)
+    q = counts.products(A, B, n_threads=n_threads)
+    return np.maximum(q, counts.dtype.type(_LEAST_SHARE) * counts.values, out=q)
 
 
 def _times_gram(factor: Array, G: Floats, n_threads: int) -> Array:
@@ -144,10 +174,8 @@ def _times_gram(factor: Array, G: Floats, n_threads: int) -> Array:
     return product
 
 
-def _blocks(counts: Counts) -> list[slice]:
-    return row_blocks(counts.n_docs, counts.n_words, _BLOCK_NUMBERS, _BLOCK_ROWS)
-
-
-def _floors(counts: Counts) -> Array:
-    """Return the smallest q of each row, as a column. It depends on the row only."""
-    return (_LEAST_SHARE / counts.n_words * counts.totals).astype(counts.dtype)[:, np.newaxis]
+def _widened(sums: Floats, like: Array) -> Floats:
+    """Return sums with columns of zeros up to the width of a factor."""
+    wide = np.zeros(like.shape)
+    wide[:, : sums.shape[1]] = sums
+    return wide

@@ -89,8 +89,8 @@ class Unnormalized(NamedTuple):
     def rescaled(self) -> Unnormalized:
         """Return factors with the same product, where columns of words sum to one."""
         sums = column_sums(self.words)
-        scale = np.where(sums > 0, sums, 1)
-        return Unnormalized((self.docs * scale).astype(self.docs.dtype), (self.words / scale).astype(self.words.dtype))
+        scale = np.where(sums > 0, sums, 1).astype(self.words.dtype)
+        return Unnormalized(self.docs * scale, self.words / scale)
 
 
 def from_plsa(corpus: MemoryCorpus, theta: Array, phi: Array) -> Unnormalized:

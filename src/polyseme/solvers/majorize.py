@@ -25,7 +25,7 @@ import numpy as np
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import Array, gram, inner, least_squares_rows
-from polyseme.losses.sums import Terms, doc_terms, word_terms
+from polyseme.losses.sums import LossSums, Terms
 from polyseme.losses.updates import constrained, multiplied
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 from polyseme.solvers.base import FitProblem, Requirement, Solver, SolverRun
@@ -178,19 +178,19 @@ def _rescale(problem: FitProblem) -> Callable[..., Unnormalized]:
 def _majorize(problem: FitProblem) -> Evaluate:
     """Return the function that evaluates a point by majorization-minimization."""
     model, corpus = problem
-    loss, counts, weights, n_threads = model.loss, corpus.counts, corpus.weights, corpus.n_threads
-    powers, rescale = loss.powers, _rescale(problem)
+    sums = LossSums(model.loss, corpus.counts, model.n_topics, n_threads=corpus.n_threads, weights=corpus.weights)
+    powers, rescale = model.loss.powers, _rescale(problem)
 
     def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
         docs, words = point
-        losses, terms = doc_terms(loss, counts, docs, words, n_threads=n_threads)
+        losses, terms = sums.docs(docs, words)
         report = LossReport(corpus.total_log(losses))
         if model.free_scale:
             docs = multiplied(docs, terms, powers)
-            terms = word_terms(loss, counts, docs, words, n_threads=n_threads, weights=weights)
+            terms = sums.words(docs, words)
             return EvaluatedPoint(point, report, rescale(docs, multiplied(words, terms, powers)))
         docs = constrained(docs, terms, powers, corpus.totals)
-        terms = word_terms(loss, counts, docs, words, n_threads=n_threads, weights=weights)
+        terms = sums.words(docs, words)
         by_topic = Terms(terms.numerators.T, terms.denominators.T)
         words = constrained(words.T, by_topic, powers, np.ones(words.shape[1])).T
         return EvaluatedPoint(point, report, Unnormalized(docs, np.ascontiguousarray(words)))
