@@ -13,17 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, RealTopicModel, TensorPLSA
-from polyseme.solvers import SOLVERS
+from polyseme.losses import Beta
+from solver_problems import LIKELIHOOD
 
 K = 3
 LEARNED = {"doc_topic_prior": "asymmetric-learned", "topic_word_prior": "symmetric-learned"}
 MAKERS = {
-    **{f"PLSA, {name}": (PLSA, {"solver": name}) for name in SOLVERS},
+    **{f"PLSA, {name}": (PLSA, {"solver": name}) for name in LIKELIHOOD},
     "PLSA with a background": (PLSA, {"background": 0.1}),
     "PLSA with priors": (PLSA, {"doc_topic_prior": 1.1, "topic_word_prior": 1.1}),
     "PLSA from NNDSVD": (PLSA, {"init": "nndsvd"}),
     "NMF": (NMF, {}),
-    "NMF, Frobenius": (NMF, {"loss": "frobenius"}),
+    **{f"NMF, {loss}": (NMF, {"loss": loss}) for loss in ("squared", "chi-square", "absolute", Beta(1.5))},
+    **{f"PLSA, {loss}": (PLSA, {"loss": loss}) for loss in ("squared", "chi-square", "absolute", Beta(0.5))},
     "LDA": (LDA, {}),
     "LDA, learned priors": (LDA, LEARNED),
     "LDA, online": (LDA, {"solver": "online"}),

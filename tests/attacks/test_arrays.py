@@ -73,7 +73,7 @@ FITTED = {
     "PLSA": PLSA(2, random_state=0, max_iter=3),
     "LDA": LDA(2, random_state=0, max_iter=3),
     "NMF": NMF(2, random_state=0, max_iter=3),
-    "NMF frobenius": NMF(2, loss="frobenius", random_state=0, max_iter=3),
+    "NMF squared": NMF(2, loss="squared", random_state=0, max_iter=3),
     "LSA": LSA(2),
     "CorrelatedTopicModel": CorrelatedTopicModel(2, random_state=0, max_iter=3),
     "HierarchicalPLSA": HierarchicalPLSA(random_state=0, max_iter=3),
@@ -425,7 +425,7 @@ ATTACK = """
 import numpy as np, scipy.sparse as sp
 from polyseme import LDA, NMF, PLSA
 X = sp.csr_matrix(np.random.default_rng(0).poisson(1.0, (40, 30)))
-models = [LDA(3, max_iter=5).fit(X), NMF(3, loss="frobenius", max_iter=5).fit(X), PLSA(3, max_iter=5).fit(X)]
+models = [LDA(3, max_iter=5).fit(X), NMF(3, loss="squared", max_iter=5).fit(X), PLSA(3, max_iter=5).fit(X)]
 X.indices[0] = 10**9
 for model in models:
     for call in (model.transform, model.fit):

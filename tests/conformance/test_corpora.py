@@ -356,7 +356,7 @@ OTHERS = {
     "CorrelatedTopicModel": CorrelatedTopicModel(2),
     "TensorPLSA": TensorPLSA(2),
     "RealTopicModel": RealTopicModel(),
-    "NMF": NMF(2, loss="frobenius"),
+    "NMF": NMF(2, loss="squared"),
 }
 
 

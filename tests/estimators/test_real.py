@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from polyseme import LDA, NMF, PLSA, InputError, RealTopicModel, UnsupportedError, load
 from polyseme.priors import Dirichlet, Entropic
 from polyseme.simplex import SimplexDecomposition, SimplexMap
-from polyseme.solvers import SOLVERS
+from solver_problems import LIKELIHOOD
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -69,7 +69,7 @@ def test_any_topic_model_can_be_used(name, volume):
     assert np.array_equal(seen.outside(0.1), model.outside_hull(X, 0.1))
 
 
-@pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"tempered", "held-out-tempered", "annealed", "online"}))
+@pytest.mark.parametrize("solver", sorted({*LIKELIHOOD} - {"tempered", "held-out-tempered", "annealed", "online"}))
 def test_the_smallest_simplex_finds_the_corners_with_every_solver(solver):
     error, _ = matched(RealTopicModel(PLSA(3, solver=solver), margin=0.0).fit(X).components_)
     assert error < 0.05

@@ -220,7 +220,7 @@ def test_show_page_returns_a_frame(parts):
 MODELS = {
     "PLSA": lambda: PLSA(3, random_state=0),
     "NMF": lambda: NMF(3, random_state=0),
-    "NMF of squares": lambda: NMF(3, loss="frobenius", random_state=0, max_iter=1000),
+    "NMF of squares": lambda: NMF(3, loss="squared", random_state=0, max_iter=1000),
     "LDA": lambda: LDA(3, random_state=0),
     "LDA by EM": lambda: LDA(3, solver="map", doc_topic_prior=1.5, random_state=0),
     "LDA by mini-batches": lambda: LDA(3, solver="online", random_state=0),
@@ -228,7 +228,10 @@ MODELS = {
     "correlated": lambda: CorrelatedTopicModel(3, random_state=0),
 }
 KINDS = {"LDA": "dirichlet", "LDA by mini-batches": "dirichlet", "correlated": "logistic-normal"}
-NOTES = {"NMF of squares": "by likelihood (KL)", "LDA by EM": "without the model's prior on documents"}
+NOTES = {
+    "NMF of squares": "by likelihood, not by the model's loss (squared)",
+    "LDA by EM": "without the model's prior on documents",
+}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -18,6 +18,7 @@ import sklearn.linear_model
 import polyseme
 from fuzz.driver import Case, WrongResult
 from polyseme.errors import InputError, MissingExtraError
+from polyseme.losses import LOSSES
 from polyseme.solvers import SOLVERS
 
 IMPORTED_BEFORE_THE_FORK = (sklearn.decomposition, sklearn.linear_model)
@@ -183,7 +184,7 @@ OTHERS: dict[str, dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
         "early_stopping": ((None, True, False), ("x", 5)),
     },
     "NMF": {
-        "loss": (("kullback-leibler", "frobenius"), ("x", None)),
+        "loss": ((*LOSSES,), ("x", None)),
         "solver": ((*SOLVERS,), ("x", None)),
         "early_stopping": ((None, True), ("x",)),
     },

@@ -9,6 +9,7 @@ import pytest
 
 import oracles
 from polyseme import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, TensorPLSA
+from polyseme.losses import Beta
 
 X = oracles.mixed_counts(0, 60, 45, 4)
 X_WITH_GAPS = X.copy()
@@ -32,6 +33,8 @@ class Member(NamedTuple):
     """Tolerance of the weights of a document in different batches."""
     sums: bool = True
     """Whether the rows of `transform` sum to one."""
+    likelihood: bool = True
+    """Whether the estimator fits a likelihood."""
 
 
 _PLSA = {
@@ -40,6 +43,7 @@ _PLSA = {
     "log_likelihood_": {"rtol": 1e-9},
     "residual": {"rtol": 1e-6},
 }
+_LOSS = {"components_": {"atol": 1e-6}, "loss": {"rtol": 1e-6}}
 _LDA = {"components_": {"atol": 1e-7}, "topic_weights_": {"rtol": 1e-6}, "doc_topic_prior_": {"rtol": 1e-6}}
 _BOUND = {**_LDA, "bound_": {"rtol": 1e-9}}
 _TREE = {"node_word_": {"atol": 1e-9}, "leaf_node_": {"atol": 1e-8}}
@@ -49,13 +53,31 @@ MEMBERS = {
     "PLSA": Member(partial(PLSA, n_components=3, max_iter=40), {"solver": "annealed"}, _PLSA),
     "NMF": Member(
         partial(NMF, n_components=3, max_iter=40),
-        {"loss": "frobenius"},
+        {"loss": "squared"},
         {"components_": {"atol": 1e-9}, "reconstruction_err_": {"rtol": 1e-6}},
         sums=False,
     ),
-    "NMF-frobenius": Member(
-        partial(NMF, n_components=3, loss="frobenius"), {"loss": "kullback-leibler"}, alone=1e-4, sums=False
-    ),
+    **{
+        f"NMF-{loss}": Member(
+            partial(NMF, n_components=3, max_iter=40, loss=loss),
+            {"loss": "kullback-leibler"},
+            _LOSS,
+            alone=1e-4,
+            sums=False,
+            likelihood=False,
+        )
+        for loss in ("squared", "chi-square", "absolute", Beta(1.5))
+    },
+    **{
+        f"PLSA-{loss}": Member(
+            partial(PLSA, n_components=3, max_iter=40, loss=loss),
+            {"loss": "kullback-leibler"},
+            _LOSS,
+            alone=1e-4,
+            likelihood=False,
+        )
+        for loss in ("squared", "chi-square", "absolute", Beta(0.5))
+    },
     "LDA": Member(partial(LDA, n_components=3, max_iter=30), {"solver": "map"}, _BOUND),
     "LDA-random": Member(partial(LDA, n_components=3, max_iter=30, init="random"), {"solver": "map"}, _BOUND),
     "LDA-learned": Member(partial(LDA, n_components=3, max_iter=30, **LEARNED), {"n_components": 2}, _LDA),

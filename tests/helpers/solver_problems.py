@@ -11,14 +11,16 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import SOLVERS
+from polyseme.solvers import SOLVERS, Requirement
 from polyseme.solvers.base import FitProblem, advance_to_end, check_solver
 
 STOCHASTIC = ("online",)  # see tests/solvers/test_online.py
 TEMPERED = ("tempered", "held-out-tempered", "annealed")
 HOLDING_OUT = ("held-out-tempered",)
-PLAIN = [name for name in SOLVERS if name not in (*TEMPERED, *STOCHASTIC)]
-EVERY = pytest.mark.parametrize("name", [name for name in SOLVERS if name not in STOCHASTIC])
+LIKELIHOOD = [name for name, solver in SOLVERS.items() if Requirement.OTHER_LOSS not in solver.requires]
+"""Solvers that maximize a likelihood; tests/solvers/test_majorize.py has the others."""
+PLAIN = [name for name in LIKELIHOOD if name not in (*TEMPERED, *STOCHASTIC)]
+EVERY = pytest.mark.parametrize("name", [name for name in LIKELIHOOD if name not in STOCHASTIC])
 EVERY_PLAIN = pytest.mark.parametrize("name", PLAIN)
 
 K = 4

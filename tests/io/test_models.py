@@ -17,6 +17,7 @@ from polyseme import PLSA, ModelFileError
 from polyseme.core.fold_in import TOLERANCE
 from polyseme.io import models as storage
 from polyseme.solvers import SOLVERS
+from solver_problems import LIKELIHOOD
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -96,7 +97,7 @@ def test_parameters_without_a_json_form_are_omitted(tmp_path):
     assert np.array_equal(loaded.transform(X), model.doc_topic_)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", LIKELIHOOD)
 def test_a_model_of_a_solver_object_can_be_saved(tmp_path, name):
     model = PLSA(2, solver=SOLVERS[name](), random_state=0, max_iter=3).fit(X)
     model.save(tmp_path / "model")

@@ -136,8 +136,8 @@ def test_a_kl_nmf_has_the_expected_documents_of_its_plsa():
     np.testing.assert_allclose(amounts.amounts, expected(model.to_plsa(), X), rtol=1e-4, atol=1e-5)
 
 
-def test_a_frobenius_nmf_has_the_expected_documents_of_its_normalized_factors():
-    model = NMF(4, loss="frobenius", **SETTINGS).fit(X)
+def test_a_squared_nmf_has_the_expected_documents_of_its_normalized_factors():
+    model = NMF(4, loss="squared", **SETTINGS).fit(X)
     joint = model.doc_factor_ * model.components_.sum(axis=1)
     theta, phi = joint / joint.sum(axis=1, keepdims=True), normalize_rows(model.components_)
     amounts = word_amounts(model)

@@ -159,7 +159,7 @@ def dense(index):
 MODELS = {
     "PLSA": PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3),
     "NMF": NMF(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3),
-    "NMF-frobenius": NMF(3, loss="frobenius", random_state=0),
+    "NMF-squared": NMF(3, loss="squared", random_state=0),
     "LDA": LDA(3, random_state=0, n_jobs=1, topic_word_prior=0.01),
     "LDA-map": LDA(3, solver="map", random_state=0, n_init=5, n_jobs=1, topic_word_prior=1.001),
     "HierarchicalPLSA": HierarchicalPLSA(depth=1, branching=3, silent=[0], random_state=0, n_init=5, n_jobs=1),
@@ -227,9 +227,10 @@ def test_every_model_is_saved_with_the_index(modeled, tmp_path):
 
 
 def test_a_model_can_be_given_as_fitted_topics_and_with_the_weights_of_its_documents(modeled, model):
-    others = [retrieval_corpus.index().set_model(model.fitted_, n_jobs=1)]
-    if model.get_params().get("loss") != "frobenius":  # whose own weights are least squares
-        others.append(retrieval_corpus.index().set_model(model, model.documents_.doc_topic))
+    others = [
+        retrieval_corpus.index().set_model(model.fitted_, n_jobs=1),
+        retrieval_corpus.index().set_model(model, model.documents_.doc_topic),
+    ]
     for other in others:
         for method in ("plsi-q", "plsi-u"):
             np.testing.assert_array_equal(other.scores(QUERIES, method=method), modeled.scores(QUERIES, method=method))

@@ -172,7 +172,7 @@ def test_models_without_token_probabilities_raise():
 @pytest.mark.parametrize(("by", "message"), [("documents", "NMF has no"), ("words", "NMF has no"), ("entries", "loss")])
 def test_least_squares_have_no_likelihood_to_cross_validate(by, message):
     with pytest.raises(UnsupportedError, match=message):
-        cross_validate(NMF(2, loss="frobenius", random_state=0), X, by=by, n_folds=3)
+        cross_validate(NMF(2, loss="squared", random_state=0), X, by=by, n_folds=3)
 
 
 def test_progress_is_called_after_each_fold():

@@ -240,7 +240,7 @@ def conversions(_: Path) -> Any:
 # NMF
 
 NMF_FITS: dict[str, dict[str, Any]] = {
-    "frobenius": {"loss": "frobenius", "tol": 1e-4},
+    "squared": {"loss": "squared"},
     "n_init": {"n_init": 2},
     "early-stopping": {"early_stopping": True},
     "init=nndsvd": {"init": "nndsvd"},

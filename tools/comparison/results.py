@@ -322,7 +322,7 @@ def synthetic(_: Path) -> Any:
 SAVED = {
     **PAGES,
     "stream": lambda: polyseme.PLSA(**settings(solver=solvers.StepwiseEM(batch_size=9))),
-    "frobenius": lambda: polyseme.NMF(**settings(loss="frobenius", tol=1e-4)),
+    "squared": lambda: polyseme.NMF(**settings(loss="squared")),
     "map": lambda: polyseme.LDA(**settings(solver="map")),
     "tensor": lambda: polyseme.TensorPLSA(**settings()),
     "lsa": lambda: polyseme.LSA(4),

@@ -100,7 +100,25 @@ void bind_table_rows(nb::module_& module) {
 }
 
 template <class T>
-void bind_squares(nb::module_& module) {
+void bind_losses(nb::module_& module) {
+    module.def(
+        "itakura_saito",
+        [](In2<T> x, Out2<T> q, Out2<T> numerator, std::optional<Out1<double>> losses) {
+            const std::size_t rows = x.shape(0), columns = x.shape(1);
+            require(has_shape(q, {rows, columns}) && has_shape(numerator, {rows, columns}) &&
+                        has_shape(losses, {rows}),
+                    "the arrays of itakura_saito do not fit together");
+            const auto row_function = row_table<T>(chosen_isa(), 16).itakura_saito;
+            const nb::gil_scoped_release released;
+            for (std::size_t i = 0; i < rows; ++i) {
+                const std::size_t start = i * columns;
+                const double loss = row_function(x.data() + start, q.data() + start, static_cast<int64_t>(columns),
+                                                 numerator.data() + start, losses.has_value());
+                if (losses) losses->data()[i] = loss;
+            }
+        },
+        nb::arg("x").noconvert(), nb::arg("q").noconvert(), nb::arg("numerator").noconvert(),
+        nb::arg("losses").noconvert().none());
     module.def(
         "descend",
         [](In2<double> P, In2<T> G, Out2<T> F, int topics, int passes, double enough, int n_threads) {
@@ -231,8 +249,8 @@ NB_MODULE(_kernels, module) {
     bind_mstep<double>(module);
     bind_table_rows<float>(module);
     bind_table_rows<double>(module);
-    bind_squares<float>(module);
-    bind_squares<double>(module);
+    bind_losses<float>(module);
+    bind_losses<double>(module);
     bind<int32_t, float>(module);
     bind<int32_t, double>(module);
     bind<int64_t, float>(module);

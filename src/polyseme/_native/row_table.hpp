@@ -59,6 +59,7 @@ struct RowTable {
     void (*mix)(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse);
     Slope (*slope)(const T* x, const T* inverse, const T* b, int64_t n);
     Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T share, int64_t n);
+    double (*itakura_saito)(const T* x, T* q, int64_t n, T* numerator, bool with_loss);
     void (*descend)(T* const* f, T* const* g, const T* G, const T* inverse, int topics, int width, double* gain);
 };
 

@@ -213,6 +213,51 @@ Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double st
     return {static_cast<double>(sum<T>(g)), smallest > T(0)};
 }
 
+// Ratios of the Itakura-Saito loss: numerator = x / q^2, and q becomes 1 / q, the ratio of the denominator. Returns the
+// loss, sum x / q - log(x / q) - 1, or 0 without `with_loss`. All x and q are positive.
+template <class T>
+double itakura_saito(const T* x, T* q, int64_t n, T* numerator, bool with_loss) {
+    double loss = 0;
+    int64_t j = 0;
+#ifdef POLYSEME_VECTOR_TYPES
+    constexpr int L = lanes<T>;
+    constexpr int half = lanes<double>;
+    constexpr int logs_at_once = 8;  // ratios are multiplied before the logarithm; the product stays finite
+    constexpr int terms = sizeof(T) == 4 ? 5 : kExact;
+    const Pack<T> one = splat(T(1));
+    Pack<double> sums = splat(0.0), product = splat(1.0);
+    int factors = 0;
+    for (; j + L <= n; j += L) {
+        const Pack<T> inverse = one / load(q + j);
+        const Pack<T> ratio = load(x + j) * inverse;
+        store(numerator + j, ratio * inverse);
+        store(q + j, inverse);
+        if (!with_loss) continue;
+        T ratios[L];
+        store(ratios, ratio);
+        for (int i = 0; i < L; i += half) {
+            const Pack<double> wide = as_doubles(ratios + i);
+            sums = sums + wide - 1.0;
+            product = product * wide;
+        }
+        factors += L / half;
+        if (factors >= logs_at_once) {
+            sums = sums - log_pack<terms>(product);
+            product = splat(1.0);
+            factors = 0;
+        }
+    }
+    if (with_loss) loss = sum<double>(sums - log_pack<terms>(product));
+#endif
+    for (; j < n; ++j) {
+        const T inverse = T(1) / q[j], ratio = x[j] * inverse;
+        numerator[j] = ratio * inverse;
+        q[j] = inverse;
+        if (with_loss) loss += static_cast<double>(ratio) - 1 - std::log(static_cast<double>(ratio));
+    }
+    return loss;
+}
+
 // One pass of coordinate descent over kTogether rows (squares.hpp): each f_k moves to its minimum, g is kept current, and
 // what the pass gains is written to `gain`. inverse_k is 1 / G_kk, or 0 for a topic of zeros, whose f_k becomes 0.
 template <class T, int Width>
@@ -262,6 +307,7 @@ RowTable<T> table_of() {
             mix<T>,
             slope<T>,
             shift<T>,
+            itakura_saito<T>,
             descend<T, Width>};
 }
 

@@ -53,8 +53,8 @@ class NMF(FittedDecomposition):
     ----------
     n_components : int, default=10
         Number of components K.
-    loss : {"kullback-leibler", "squared", "itakura-saito", "chi-square", "absolute"} or Loss, default="kullback-leibler"
-        What to minimize: a name, or a `polyseme.losses.Beta` with another parameter.
+    loss : str or Loss, default="kullback-leibler"
+        What to minimize: a name above, or a `polyseme.losses.Beta` with another parameter.
     solver : str or Solver, default="auto"
         Solver as in PLSA; for other losses than Kullback-Leibler "hals" (squared loss) or "mm".
     init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
@@ -279,8 +279,8 @@ class NMF(FittedDecomposition):
         check_is_fitted(self)
         if not self._is_likelihood:
             raise UnsupportedError(
-                f"loss={self.loss_!r} has no likelihood: rescale W and H with polyseme.core.factors.nmf_to_plsa, or fit "
-                "PLSA with this loss."
+                f"loss={self.loss_!r} has no likelihood: rescale W and H with polyseme.core.factors.nmf_to_plsa, or "
+                "fit PLSA with this loss."
             )
         plsa = PLSA(**{**self._plsa_parameters(), "init": self.init if isinstance(self.init, str) else "random"})
         plsa._share_fit(self)

@@ -104,9 +104,9 @@ class PLSA(TopicEstimator):
     ----------
     n_components : int, default=10
         Number of topics K.
-    loss : {"kullback-leibler", "squared", "itakura-saito", "chi-square", "absolute"} or Loss, default="kullback-leibler"
-        What to minimize: a name, or a `polyseme.losses.Beta` with another parameter. The Kullback-Leibler divergence is
-        minus the likelihood up to a constant. Only solvers that `Auto` chooses for another loss can minimize it.
+    loss : str or Loss, default="kullback-leibler"
+        What to minimize: "kullback-leibler" (minus the likelihood, up to a constant), "squared", "itakura-saito",
+        "chi-square", "absolute", or a `polyseme.losses.Beta` with another parameter. `NMF` has their formulas.
     solver : str or Solver, default="auto"
         Name of a solver (a key of `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
     init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"

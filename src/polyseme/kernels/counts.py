@@ -549,6 +549,13 @@ def least_squares_rows(
     return new
 
 
+def itakura_saito(x: Array, q: Array, *, losses: bool) -> tuple[Floats, Array, Array]:
+    """Return the Itakura-Saito loss of each row (zeros unless `losses`), x / q^2 and 1 / q. Overwrites q."""
+    numerator, sums = np.empty_like(q), np.zeros(len(q))
+    _kernels.itakura_saito(np.ascontiguousarray(x, dtype=q.dtype), q, numerator, sums if losses else None)
+    return sums, numerator, q
+
+
 def padded_width(n_columns: int) -> int:
     """Return the number of columns with which an operand of `n_columns` columns is stored."""
     return -(-n_columns // _WIDTH_STEP) * _WIDTH_STEP

@@ -16,8 +16,10 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import NamedTuple
 
+import numpy as np
+
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Counts
+from polyseme.kernels import Array, Counts, Floats
 
 
 class Zeros(Enum):
@@ -113,22 +115,25 @@ class Loss(ABC):
             Ratios of the numerator and of the denominator, with the shape of x.
         """
 
-    def terms(self, x: Array, q: Array) -> tuple[Array, Array, Array]:
-        """Return the losses and both ratios. A loss that shares intermediate results between them overrides it.
+    def row_terms(self, x: Array, q: Array, *, losses: bool) -> tuple[Floats, Array, Array]:
+        """Return the loss of each row and both ratios. A loss that computes them together overrides the method.
 
         Parameters
         ----------
-        x : ndarray
+        x : ndarray of shape (rows, columns)
             Entries of the data.
-        q : ndarray
-            Their approximations, positive.
+        q : ndarray of shape (rows, columns)
+            Their approximations, positive, which may be overwritten.
+        losses : bool
+            Whether the losses are needed.
 
         Returns
         -------
         tuple of ndarray
-            Losses and ratios, with the shape of x.
+            Losses of the rows, if needed, and ratios of the numerator and of the denominator, with the shape of x.
         """
-        return self.values(x, q), *self.ratios(x, q)
+        sums = self.values(x, q).sum(axis=1, dtype=np.float64) if losses else np.zeros(len(x))
+        return sums, *self.ratios(x, q)
 
     def check_data(self, counts: Counts) -> None:
         """Check that the loss is finite for data.

@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array
+from polyseme.kernels import Array, Floats, itakura_saito
 from polyseme.losses.base import Loss, Powers, Zeros
 
 _NAMES = {0.0: "itakura-saito", 1.0: "kullback-leibler", 2.0: "squared"}
@@ -69,35 +69,25 @@ class Beta(Loss):
         return self.beta <= 0
 
     def values(self, x: Array, q: Array) -> Array:
-        return self.terms(x, q)[0] if self.beta not in (1, 2) else self._limit(x, q)
+        beta = self.beta
+        if beta == 2:
+            return np.asarray((x - q) ** 2 / 2)
+        if beta == 1:
+            logs = np.log(x / q, out=np.zeros_like(q), where=x > 0)
+            return np.asarray(x * logs - x + q)
+        if beta == 0:
+            ratio = x / q
+            return np.asarray(ratio - np.log(ratio) - 1)
+        power = q ** (beta - 1)
+        return np.asarray((x**beta + ((beta - 1) * q - beta * x) * power) / (beta * (beta - 1)))
 
     def ratios(self, x: Array, q: Array) -> tuple[Array, Array]:
         if self.beta == 2:
             return x, q
         if self.beta == 1:
             return x / q, np.ones_like(q)
-        inverse = 1 / q
-        power = inverse if self.beta == 0 else q ** (self.beta - 1)
-        return x * power * inverse, power
+        power = q ** (self.beta - 1)
+        return x * power / q, power
 
-    def terms(self, x: Array, q: Array) -> tuple[Array, Array, Array]:
-        beta = self.beta
-        if beta in (1, 2):
-            return self._limit(x, q), *self.ratios(x, q)
-        inverse = 1 / q
-        if beta == 0:
-            ratio = x * inverse
-            losses = np.log(ratio)
-            np.subtract(ratio, losses, out=losses)
-            losses -= 1
-            return losses, np.multiply(ratio, inverse, out=ratio), inverse
-        power = q ** (beta - 1)
-        losses = (x**beta + ((beta - 1) * q - beta * x) * power) / (beta * (beta - 1))
-        return losses, x * power * inverse, power
-
-    def _limit(self, x: Array, q: Array) -> Array:
-        """Return the losses for beta = 1 or 2."""
-        if self.beta == 2:
-            return np.asarray((x - q) ** 2 / 2)
-        logs = np.log(x / q, out=np.zeros_like(q), where=x > 0)
-        return np.asarray(x * logs - x + q)
+    def row_terms(self, x: Array, q: Array, *, losses: bool) -> tuple[Floats, Array, Array]:
+        return itakura_saito(x, q, losses=losses) if self.beta == 0 else super().row_terms(x, q, losses=losses)

@@ -4,7 +4,7 @@ What the entries with x = 0 add (`Loss.zeros`) decides how sparse data are used:
 
 - linear: sums of the factors, plus a correction at the non-zeros, by the compiled kernels;
 - squared: Gram matrices of the factors, and products of the data with the factors;
-- dense: blocks of rows become dense. A block has at least 64 rows, and about 65,536 entries if the rows are short.
+- dense: blocks of rows become dense. A block has at least 64 rows, and about 262,144 entries if the rows are short.
 
 Dense data are read in such blocks too, except for the products of the squared loss. Blocks depend on the shape only and
 are added up in their order, so results do not depend on the number of threads.
@@ -31,10 +31,12 @@ from polyseme.kernels import (
 )
 from polyseme.losses.base import Loss, Zeros
 
-_BLOCK_NUMBERS, _BLOCK_ROWS = 1 << 16, 64
-"""Size of a dense block: entries for the second-level cache, and rows so that sums over words cost little beside it."""
+_BLOCK_NUMBERS, _BLOCK_ROWS = 1 << 18, 64
+"""Size of a dense block: entries for the cache, and rows so that sums over words cost little beside it."""
 _LEAST_SHARE = 1e-12
 """q is at least this share of x, or of the mean of a row, so that ratios are finite."""
+_EMPTY_FLOOR = 1e-24
+"""Smallest q of an empty row."""
 
 
 class Terms(NamedTuple):
@@ -96,7 +98,7 @@ class LossSums:
 
         def one_block(block: slice) -> Array:
             a, x = A[block, :K], counts.dense_rows(block)
-            ratios = self._loss.ratios(x, self._approximation(a, topics, block))
+            _, *ratios = self._loss.row_terms(x, self._approximation(a, topics, block), losses=False)
             weighted = with_weights(a, weights, block)
             return np.stack([ratio.T @ weighted for ratio in ratios])
 
@@ -113,10 +115,9 @@ class LossSums:
             x = self._counts.dense_rows(block)
             q = self._approximation(A[block, :K], topics, block)
             if not update:
-                losses[block] = self._loss.values(x, q).sum(axis=1)
+                losses[block] = self._loss.values(x, q).sum(axis=1, dtype=np.float64)
                 return
-            values, *ratios = self._loss.terms(x, q)
-            losses[block] = values.sum(axis=1)
+            losses[block], *ratios = self._loss.row_terms(x, q, losses=True)
             for sums, ratio in zip(terms, ratios, strict=True):
                 sums[block, :K] = ratio @ topics.T
 
@@ -153,7 +154,9 @@ class LossSums:
     def _floors(self) -> Array:
         """Return the smallest q of each row, as a column. It depends on the row only."""
         counts = self._counts
-        return (_LEAST_SHARE / counts.n_words * counts.totals).astype(counts.dtype)[:, np.newaxis]
+        means = counts.totals / counts.n_words
+        floors = np.where(means > 0, _LEAST_SHARE * means, _EMPTY_FLOOR)
+        return floors.astype(counts.dtype)[:, np.newaxis]
 
 
 def _products(counts: SparseCounts, A: Array, B: Array, n_threads: int) -> Array:
