@@ -1,0 +1,62 @@
+"""The family of beta divergences: its members, its limits, and wrong parameters."""
+
+import numpy as np
+import pytest
+
+from polyseme import InputError
+from polyseme.kernels import itakura_saito
+from polyseme.losses import LOSSES, Beta, as_loss
+from sentences import sentence
+
+x, q = np.random.default_rng(0).gamma(1.0, 1.0, (2, 6, 50))
+
+
+@pytest.mark.parametrize(("name", "beta"), [("itakura-saito", 0), ("kullback-leibler", 1), ("squared", 2)])
+def test_named_losses_are_members_and_limits_of_the_family(name, beta):
+    assert LOSSES[name] == Beta(beta)
+    assert Beta(beta).name == name
+    for near in (beta - 1e-5, beta + 1e-5):
+        np.testing.assert_allclose(Beta(near).values(x, q), Beta(beta).values(x, q), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("beta", "exponent"), [(-1, 1 / 3), (0, 0.5), (0.5, 2 / 3), (1, 1), (1.5, 1), (2, 1), (3, 0.5), (4, 1 / 3)]
+)
+def test_the_exponents_are_those_of_fevotte_and_idier(beta, exponent):
+    assert Beta(beta).powers.exponent == pytest.approx(exponent)
+
+
+@pytest.mark.parametrize("beta", [-1, 0, 0.5, 1, 1.5, 2, 3])
+def test_the_loss_is_zero_at_x_positive_elsewhere_and_scales_with_the_power_beta(beta):
+    loss = Beta(beta)
+    np.testing.assert_allclose(loss.values(x, x), 0, atol=1e-10 * max(1, (x**beta).max()))
+    assert (loss.values(x, q) > 0).all()
+    np.testing.assert_allclose(loss.values(3 * x, 3 * q), 3.0**beta * loss.values(x, q), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [1, 7, 16, 50, 257])
+def test_the_compiled_itakura_saito_equals_the_formulas(dtype, columns):
+    rng = np.random.default_rng(columns)
+    X, Q = (np.exp(rng.normal(0, 3, (5, columns))).astype(dtype) for _ in range(2))
+    losses, numerator, inverse = itakura_saito(X, Q.copy(), losses=True)
+    ratio = X.astype(np.float64) / Q
+    rtol = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(losses, (ratio - np.log(ratio) - 1).sum(axis=1), rtol=rtol)
+    np.testing.assert_allclose(numerator, ratio / Q, rtol=rtol)
+    np.testing.assert_allclose(inverse, 1 / Q, rtol=rtol)
+    assert not itakura_saito(X, Q, losses=False)[0].any()
+
+
+@pytest.mark.parametrize("beta", [np.nan, np.inf, -np.inf, "1", None, True, [1.0]], ids=repr)
+def test_a_wrong_beta_raises(beta):
+    with pytest.raises(InputError, match="Beta: beta must be a finite number, got") as error:
+        Beta(beta)
+    sentence(error)
+
+
+def test_a_loss_is_found_by_name_or_given():
+    assert as_loss("squared") is LOSSES["squared"]
+    assert as_loss(Beta(1.5)) == Beta(1.5)
+    assert Beta(1.5).name == "beta(1.5)"
+    assert Beta(np.float32(0.5)) == Beta(0.5)
