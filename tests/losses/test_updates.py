@@ -62,9 +62,9 @@ def check_monotone(loss, seeds):
     for seed in seeds:
         for normalized in (False, True):
             values = np.array(list(losses_of_steps(loss, seed, normalized)))
-            rise = np.diff(values) / np.maximum(values[:-1], 1e-9 * values[0])
-            allowed = 1e-7 if isinstance(loss, Absolute) else 1e-11  # the smoothing, or rounding
-            assert rise.max() <= allowed, (loss, seed, normalized)
+            relative = 1e-7 if isinstance(loss, Absolute) else 1e-11  # the smoothing, or rounding
+            allowed = relative * values[:-1] + 1e-12 * values[0]
+            assert (np.diff(values) <= allowed).all(), (loss, seed, normalized)
 
 
 @EVERY
@@ -81,22 +81,23 @@ def test_no_update_raises_the_loss_in_five_hundred_problems(loss):
 @pytest.mark.parametrize("powers", [Powers(0.0, 1.0), Powers(0.0, 2.0), Powers(0.0, 3.0), Powers(1.0, 0.0),
                                     Powers(0.5, 0.5), Powers(1.5, 0.0)])  # fmt: skip
 def test_a_constrained_update_has_one_multiplier_per_row(powers):
-    """The slope of the majorizer is the same for all positive entries of a row, and not smaller for zeros."""
+    """The slope of the majorizer is the same for all entries of a row, except those at the bound t = 0.1."""
     rng = np.random.default_rng(0)
     factor = rng.gamma(0.3, 1.0, (40, 6)) + 1e-9
     numerators, denominators = np.exp(rng.normal(0, 3, (2, 40, 6)))
     new = constrained(factor, Terms(numerators, denominators), powers, factor.sum(axis=1))
     np.testing.assert_allclose(new.sum(axis=1), factor.sum(axis=1), rtol=1e-12)
+    if powers.fall == 0:
+        assert (new >= 0.0999 * factor).all()
     rise, fall = (1.0, 1.0) if powers.rise > 0 and powers.fall > 0 else powers
     t = new / factor
     with np.errstate(divide="ignore"):
         slope = denominators * t**rise - numerators * t**-fall
     scale = np.abs(denominators) + np.abs(numerators)
     for row in range(40):
-        inside = new[row] > 1e-6 * new[row].max()
+        inside = (new[row] > 1e-6 * new[row].max()) & (t[row] > 0.1001)
         spread = np.ptp(slope[row][inside])
         assert spread <= 1e-5 * max(scale[row][inside].max(), np.abs(slope[row][inside]).max())
-        assert (slope[row][new[row] == 0] >= slope[row][inside].max() - 1e-5 * scale[row].max()).all()
 
 
 def test_rows_without_a_total_and_zeros_stay_as_they_are():

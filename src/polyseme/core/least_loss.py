@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from polyseme.core.fitted import DocumentWeights, NoLargeArrays, mean_operands
-from polyseme.core.fold_in import MAX_STEPS, TOLERANCE, select_known_words
+from polyseme.core.fold_in import MAX_STEPS, select_known_words
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import (
     Array,
@@ -31,6 +31,8 @@ from polyseme.losses.base import Zeros
 from polyseme.losses.sums import LossSums
 from polyseme.losses.updates import constrained, multiplied
 
+_TOLERANCE = 2e-6
+"""A document stops when a step changes at most this share of its weights."""
 _FIRST_SIZE, _GROWTH, _CUT = 0.5, 1.1, 0.6
 """Size of the extrapolation of a document, and its changes after success and failure."""
 _ENOUGH = {np.dtype(np.float32): 1e-9, np.dtype(np.float64): 1e-14}
@@ -119,7 +121,7 @@ class LeastLoss(NoLargeArrays):
         values, step = evaluate(point, index)
         size, plain = np.full(rows.size, _FIRST_SIZE), np.ones(rows.size, dtype=bool)
         for _ in range(MAX_STEPS):
-            moving = np.abs(step - point).sum(axis=1, dtype=np.float64) > 2 * TOLERANCE * point.sum(axis=1)
+            moving = np.abs(step - point).sum(axis=1, dtype=np.float64) > _TOLERANCE * point.sum(axis=1)
             found[index] = step
             if not moving.all():
                 index, point, last, step = index[moving], point[moving], last[moving], step[moving]

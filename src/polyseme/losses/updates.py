@@ -21,6 +21,8 @@ from polyseme.losses.base import Powers
 from polyseme.losses.sums import Terms
 
 _NEWTON_STEPS, _BISECTIONS = 60, 50
+_LEAST_CHANGE = 0.1
+"""Smallest t where the minimum could be at t = 0, because an update cannot make a zero positive again."""
 _PRECISION = 1e-14
 """Relative error of a sum at which Newton's method stops."""
 
@@ -87,8 +89,8 @@ def _by_newton(f: Floats, N: Floats, D: Floats, powers: Powers, goal: Floats) ->
 def _change(N: Floats, D: Floats, multiplier: Floats, powers: Powers, least: Floats) -> tuple[Floats, Floats]:
     """Return t for a multiplier, and minus its derivative. `least` is the smallest possible D + m if rise = 0."""
     if powers.fall == 0:
-        t = np.maximum(N - multiplier, 0) / D
-        return t, np.where(t > 0, 1 / D, 0)
+        t = (N - multiplier) / D
+        return np.maximum(t, _LEAST_CHANGE), np.where(t > _LEAST_CHANGE, 1 / D, 0)
     if powers.rise == 0:
         denominator = np.where(N > 0, np.maximum(D + multiplier, least), 1)
         t = (N / denominator) ** (1 / powers.fall)
@@ -104,7 +106,7 @@ def _by_bisection(f: Floats, N: Floats, D: Floats, rise: float, goal: Floats) ->
     with np.errstate(divide="ignore", over="ignore"):
         alone = N - D * (goal / f) ** rise
     low = np.max(alone, axis=1, keepdims=True, where=f > 0, initial=-np.inf)
-    high = np.max(N, axis=1, keepdims=True)
+    high = np.max(N, axis=1, keepdims=True)  # the sum is at most a tenth of the goal there
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         too_small = (f * _root(N - middle, D, rise)).sum(axis=1, keepdims=True) < goal
@@ -113,4 +115,4 @@ def _by_bisection(f: Floats, N: Floats, D: Floats, rise: float, goal: Floats) ->
 
 
 def _root(slope: Floats, D: Floats, rise: float) -> Floats:
-    return np.asarray((np.maximum(slope, 0) / D) ** (1 / rise))
+    return np.maximum((np.maximum(slope, 0) / D) ** (1 / rise), _LEAST_CHANGE)

@@ -120,7 +120,10 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         self.model = problem.model
         self._problem, self._method = problem, method
         extrapolation = extrapolate_arrays(_rescale(problem)) if extrapolate else None
-        super().__init__(method(problem), Unnormalized(docs, words), extrapolation, compare=True)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a loss that is not finite
+            super().__init__(method(problem), Unnormalized(docs, words), extrapolation, compare=True)
+        if not np.isfinite(self.report.loss):
+            raise InputError(f"loss={problem.model.loss.name!r} of this data is not finite: rescale X.")
         self._losses = deque([self.report.loss], maxlen=_WINDOW + 1)
         self._first_loss = self.report.loss
 

@@ -1,0 +1,143 @@
+"""Losses of NMF compared with scikit-learn: seconds of an iteration, and the loss after the same number of iterations.
+
+    python benchmarks/losses.py [--rounds 5] [--k 50] [--quick]
+
+Iterations of polyseme and of scikit-learn alternate in one process, and medians are compared; only ratios within a run
+are meaningful. The time of an iteration of scikit-learn is the difference of a longer and a shorter fit, without the
+start; tol=0 disables its test of convergence. Both have the same data, type and start.
+
+- Kullback-Leibler on 20 Newsgroups: EM against NMF(solver="mu").
+- Squared loss on 20 Newsgroups: coordinate descent against NMF(solver="cd") and "mu".
+- Itakura-Saito on a spectrogram of a trumpet, plus 1e-3: majorization-minimization against NMF(solver="mu").
+- The other losses: seconds of an iteration, without a peer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import NMF as SklearnNMF
+
+from common import DATA, NEWSGROUPS, THREADS, describe_machine, load_counts, report_figure, report_ratio, time_call
+from polyseme.core.model import Model
+from polyseme.core.shard import as_counts
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.kernels import padded
+from polyseme.losses import LOSSES, Beta, Loss
+from polyseme.solvers import EM, FitProblem, Solver
+from polyseme.solvers.base import SOLVERS
+
+warnings.filterwarnings("ignore")
+TRUMPET = "nontext/audio_trumpet.npz"
+
+
+def start_of(X: Any, K: int, dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    """Return W and H, with the scale of the data."""
+    rng = np.random.default_rng(0)
+    scale = np.sqrt(X.mean() / K)
+    return tuple((scale * rng.uniform(0.5, 1.5, shape)).astype(dtype) for shape in ((X.shape[0], K), (K, X.shape[1])))
+
+
+def begin(X: Any, K: int, loss: Loss, dtype: type, solver: Solver | None = None) -> Any:
+    """Return a run of a solver (None: the one that `auto` chooses) at the common start."""
+    corpus = MemoryCorpus(as_counts(X, np.dtype(dtype)), None, THREADS)
+    W, H = start_of(X, K, dtype)
+    if loss.is_likelihood:
+        theta = W * H.sum(axis=1)
+        factors = theta / theta.sum(axis=1, keepdims=True), H / H.sum(axis=1, keepdims=True)
+        problem = FitProblem(Model(K), corpus)
+    else:
+        factors, problem = (W, H), FitProblem(Model(K, loss=loss, free_scale=True), corpus)
+    chosen = (solver or SOLVERS["auto"]()).choose(problem)
+    return chosen.begin(problem, padded(factors[0], dtype), padded(factors[1].T, dtype))
+
+
+def their_fit(X: Any, K: int, beta: float, solver: str, dtype: type, iterations: int) -> tuple[np.ndarray, np.ndarray]:
+    W, H = start_of(X, K, dtype)
+    model = SklearnNMF(K, init="custom", solver=solver, beta_loss=beta, max_iter=iterations, tol=0)
+    return model.fit_transform(X, W=W, H=H), model.components_
+
+
+def their_seconds(X: Any, K: int, beta: float, solver: str, dtype: type, iterations: int) -> Callable[[], float]:
+    """Return a function that measures one iteration of scikit-learn."""
+
+    def seconds() -> float:
+        long, short = (
+            time_call(lambda n=n: their_fit(X, K, beta, solver, dtype, n)) for n in (1 + iterations, 1)
+        )
+        return (long - short) / iterations
+
+    return seconds
+
+
+def compare_sweeps(
+    name: str, X: Any, K: int, loss: Beta, dtype: type, args: Any, ours: Solver | None, peers: tuple[str, ...]
+) -> None:
+    """Print the ratio of the medians of alternating iterations."""
+    run = begin(X, K, loss, dtype, ours)
+    run.advance()
+    their = {peer: their_seconds(X, K, loss.beta, peer, dtype, args.iterations) for peer in peers}
+    own: list[float] = []
+    theirs: dict[str, list[float]] = {peer: [] for peer in peers}
+    for _ in range(args.rounds):
+        own.append(median(time_call(run.advance) for _ in range(3)))
+        for peer in peers:
+            theirs[peer].append(their[peer]())
+    seconds = median(own)
+    report_figure(f"{name}, K = {K}, {np.dtype(dtype).name}: one iteration", 1000 * seconds, "ms")
+    for peer in peers:
+        report_ratio(f"{name}, K = {K}, {np.dtype(dtype).name}: speed against scikit-learn {peer}",
+                     median(theirs[peer]) / seconds)  # fmt: skip
+
+
+def compare_losses(name: str, X: np.ndarray, K: int, loss: Beta, iterations: int) -> None:
+    """Print the ratio of the losses after the same number of iterations, from the common start (dense data)."""
+    run = begin(X, K, loss, np.float64)
+    for _ in range(iterations):
+        if not run.exhausted:
+            run.advance()
+    if loss.is_likelihood:
+        Q = X.sum(axis=1, keepdims=True) * (run.theta @ run.phi.T)
+    else:
+        Q = run.point.docs @ run.point.words.T
+    theirs = np.matmul(*their_fit(X, K, loss.beta, "mu", np.float64, iterations))
+    own, other = (loss.values(X, np.maximum(product, 1e-300)).sum() for product in (Q, theirs))
+    report_ratio(f"{name}, K = {K}: loss of scikit-learn mu over ours after {iterations} iterations", other / own)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--iterations", type=int, default=5, help="iterations of scikit-learn in one measurement")
+    parser.add_argument("--k", type=int, nargs="+", default=[20, 50])
+    parser.add_argument("--quick", action="store_true", help="two rounds, the first K only")
+    args = parser.parse_args()
+    if args.quick:
+        args.rounds, args.iterations, args.k = 2, 2, args.k[:1]
+    describe_machine()
+    X = load_counts(NEWSGROUPS).astype(np.float32)
+    S = np.load(DATA / TRUMPET)["S"].astype(np.float64) + 1e-3
+    for K in args.k:
+        compare_sweeps("newsgroups, Kullback-Leibler", X, K, Beta(1), np.float32, args, EM(), ("mu",))
+        compare_sweeps("newsgroups, squared", X, K, Beta(2), np.float32, args, None, ("cd", "mu"))
+        for name in ("chi-square", "absolute"):
+            run = begin(X, K, LOSSES[name], np.float32)
+            run.advance()
+            seconds = median(time_call(run.advance) for _ in range(3))
+            report_figure(f"newsgroups, {name}, K = {K}, float32: one iteration", 1000 * seconds, "ms")
+    for K in (10, 50)[: 1 if args.quick else 2]:
+        for dtype in (np.float32, np.float64):
+            args.iterations = 20
+            compare_sweeps("trumpet, Itakura-Saito", S.astype(dtype), K, Beta(0), dtype, args, None, ("mu",))
+        compare_sweeps("trumpet, beta = 1.5", S, K, Beta(1.5), np.float64, args, None, ("mu",))
+    for loss in (Beta(0), Beta(1), Beta(2)):
+        compare_losses(f"trumpet, {loss.name}", S, 10, loss, 20 if args.quick else 100)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""NMF with every loss: scikit-learn's checks, errors and weights that agree with the loss, and wrong input."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog, nnls
+from sklearn.decomposition import NMF as SklearnNMF
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+import polyseme
+from polyseme import NMF, PLSA, InputError, UnsupportedError
+from polyseme.core.factors import nmf_to_plsa
+from polyseme.explore.page_data import page_data
+from polyseme.losses import LOSSES, Absolute, Beta, as_loss
+from polyseme.retrieval import SearchIndex
+from sentences import sentence
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = oracles.mixed_counts(0, 40, 25, 3).astype(float)
+POSITIVE = X + 0.2
+OF_COUNTS = ["squared", "chi-square", "absolute", Beta(0.5), Beta(1.5), Beta(3)]
+OTHERS = [*OF_COUNTS, "itakura-saito", Beta(-0.5)]
+EVERY = pytest.mark.parametrize("loss", OTHERS, ids=str)
+LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+
+
+@parametrize_with_checks([NMF(3, loss=loss) for loss in OF_COUNTS])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def data_of(loss):
+    return POSITIVE if as_loss(loss).needs_positive else X
+
+
+def total(loss, X, Q):
+    return float(as_loss(loss).values(X, np.maximum(Q, 1e-15)).sum())
+
+
+@EVERY
+@LAYOUTS
+def test_the_error_is_the_loss_of_the_factors(loss, layout):
+    data = data_of(loss)
+    model = NMF(3, loss=loss, random_state=0).fit(layout(data))
+    # With beta < 1, the smallest q that the sums allow changes the loss of zeros a little.
+    found = total(loss, data, model.doc_factor_ @ model.components_)
+    assert model.reconstruction_err_ == pytest.approx(found, rel=1e-4 if loss == Beta(0.5) else 1e-6)
+    assert model.reconstruction_err_ <= model.history_["loss"][-1] * 1.01  # W is at its minimum
+    assert model.loss_ == as_loss(loss).name
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-6)
+    assert np.array_equal(model.doc_factor_, model.transform(layout(data)))
+    assert not hasattr(model, "log_likelihood_")
+    assert model.solver_ == ("hals" if loss == "squared" else "mm")
+
+
+@EVERY
+def test_transform_is_a_minimum(loss):
+    """No random neighbor of W is better by more than a small share of the loss."""
+    model = NMF(3, loss=loss, random_state=0).fit(data_of(loss))
+    new = oracles.mixed_counts(1, 12, 25, 3) * model.components_.any(axis=0) + (data_of(loss) is POSITIVE) * 0.2
+    W, H = model.transform(new), model.components_
+    found = total(loss, new, W @ H)
+    rng = np.random.default_rng(0)
+    for size in (1e-1, 1e-2, 1e-3):
+        for _ in range(200):
+            neighbor = np.maximum(W + size * W.mean() * rng.standard_normal(W.shape), 0)
+            assert found <= total(loss, new, neighbor @ H) * (1 + 1e-3)
+
+
+def test_least_squares_equal_those_of_scipy():
+    model = NMF(3, loss="squared", random_state=0).fit(X)
+    exact = np.array([nnls(model.components_.T, x)[0] for x in X])
+    np.testing.assert_allclose(model.transform(X), exact, atol=1e-5 * exact.max())
+
+
+def test_absolute_errors_are_near_those_of_linear_programming():
+    model = NMF(3, loss="absolute", random_state=0).fit(POSITIVE)
+    H, (n_words, K) = model.components_, model.components_.T.shape
+    cost = np.r_[np.zeros(K), np.ones(n_words)]
+    bounds = np.block([[H.T, -np.eye(n_words)], [-H.T, -np.eye(n_words)]])
+    exact = sum(linprog(cost, A_ub=bounds, b_ub=np.r_[x, -x]).fun for x in POSITIVE)
+    assert exact <= model.reconstruction_err_ + 1e-6
+    assert model.reconstruction_err_ <= exact * 1.005
+
+
+@pytest.mark.parametrize(("loss", "beta"), [("squared", "frobenius"), ("itakura-saito", "itakura-saito")])
+def test_a_fit_is_about_as_good_as_that_of_scikit_learn(loss, beta):
+    data = data_of(loss)
+    solver = "cd" if loss == "squared" else "mu"
+    theirs = SklearnNMF(3, solver=solver, beta_loss=beta, init="nndsvda", max_iter=2000, tol=1e-8).fit(data)
+    ours = NMF(3, loss=loss, n_init=5, max_iter=2000, tol=1e-6, random_state=0).fit(data)
+    assert ours.reconstruction_err_ <= total(loss, data, theirs.transform(data) @ theirs.components_) * 1.001
+
+
+@pytest.mark.parametrize("loss", ["squared", "chi-square", Beta(1.5)], ids=str)
+def test_the_start_keeps_its_scale(loss):
+    """With the exact factors as a start, the loss is zero."""
+    rng = np.random.default_rng(0)
+    W, H = rng.gamma(1.0, 5.0, (20, 3)), rng.gamma(1.0, 5.0, (3, 10))
+    model = NMF(3, loss=loss, init=(W, H), max_iter=1).fit(W @ H)
+    assert model.history_["loss"][0] <= 1e-9 * (W @ H).sum()
+
+
+@pytest.mark.parametrize("init", ["random", "nndsvd", "lsa"])
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_every_start_works(init, loss):
+    model = NMF(3, loss=loss, init=init, random_state=0).fit(X)
+    assert model.history_["loss"][-1] < model.history_["loss"][0]
+
+
+def test_tol_and_n_init_change_the_fit():
+    loose, tight = (NMF(3, loss="squared", tol=tol, random_state=0, max_iter=1000).fit(X) for tol in (1, 1e-6))
+    assert loose.converged_
+    assert tight.converged_
+    assert loose.n_iter_ < tight.n_iter_
+    assert tight.history_["loss"][-1] < loose.history_["loss"][-1]
+
+
+def test_documents_of_weight_zero_do_not_change_the_topics():
+    weights = np.ones(len(X))
+    weights[::3] = 0
+    kept = NMF(3, loss="squared", random_state=0).fit(X[weights > 0])
+    weighted = NMF(3, loss="squared", random_state=0).fit(X, sample_weight=weights)
+    np.testing.assert_allclose(weighted.components_, kept.components_, atol=1e-9)
+    assert weighted.doc_factor_.shape == (40, 3)
+    assert weighted.reconstruction_err_ == pytest.approx(kept.reconstruction_err_, rel=1e-6)
+
+
+@EVERY
+def test_a_model_is_saved_and_loaded(loss, tmp_path):
+    data = data_of(loss)
+    model = NMF(3, loss=loss, random_state=0, max_iter=20).fit(data)
+    model.save(tmp_path / "model")
+    again = polyseme.load(tmp_path / "model")
+    assert again.get_params() == model.get_params()
+    assert np.array_equal(again.transform(data), model.transform(data))
+    assert np.array_equal(again.doc_factor_, model.doc_factor_)
+    assert again.fitted_.inference.loss == as_loss(loss)
+
+
+def test_a_file_whose_loss_is_another_object_is_refused(tmp_path, monkeypatch):
+    model = NMF(2, loss="squared", random_state=0, max_iter=3).fit(X)
+    solver = polyseme.solvers.EM()
+    object.__setattr__(model.fitted_.inference, "loss", solver)
+    model.save(tmp_path / "model")
+    with pytest.raises(polyseme.ModelFileError, match="loss is not a loss"):
+        polyseme.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_search_and_pages_use_the_model(loss):
+    words = [f"w{column}" for column in range(25)]
+    model = NMF(3, loss=loss, random_state=0).fit(X, feature_names=words)
+    index = SearchIndex(sp.csr_array(X), words)
+    index.set_model(model)
+    assert index.search("w1 w2", method="plsi-u").hits
+    data = page_data(model, sp.csr_array(X), words)
+    assert np.array_equal(data.doc_topic, model.documents_.doc_topic)
+
+
+def test_the_factors_can_be_rescaled_to_distributions():
+    model = NMF(3, loss="squared", random_state=0).fit(X)
+    parameters = nmf_to_plsa(model.doc_factor_, model.components_)
+    assert parameters.topic_weights.sum() == pytest.approx(1)
+    with pytest.raises(UnsupportedError, match=r"nmf_to_plsa, or fit PLSA with this loss") as error:
+        model.to_plsa()
+    sentence(error)
+
+
+# wrong input
+
+
+@pytest.mark.parametrize("kind", [NMF, PLSA])
+@pytest.mark.parametrize("loss", ["itakura-saito", Beta(-1)], ids=str)
+@LAYOUTS
+def test_zeros_raise_where_the_loss_is_infinite(loss, kind, layout):
+    with pytest.raises(InputError, match="is infinite where X is zero: add a small number to X") as error:
+        kind(2, loss=loss).fit(layout(X))
+    sentence(error)
+    model = kind(2, loss=loss, random_state=0, max_iter=5).fit(layout(POSITIVE))
+    with pytest.raises(InputError, match="is infinite where X is zero"):
+        model.transform(layout(X))
+
+
+@pytest.mark.parametrize("parameter", [{"solver": "scd"}, {"solver": "em"}, {"early_stopping": True}], ids=str)
+@pytest.mark.parametrize("kind", [NMF, PLSA])
+def test_solvers_of_likelihoods_raise(parameter, kind):
+    with pytest.raises(UnsupportedError, match=r"maximizes a likelihood.*kullback-leibler") as error:
+        kind(2, loss="squared", **parameter).fit(X)
+    sentence(error)
+
+
+def test_an_overflow_is_not_silent():
+    with pytest.raises(InputError, match=r"loss='beta\(200\)' of this data is not finite"):
+        NMF(2, loss=Beta(200), random_state=0).fit(X * 100)
+
+
+def test_every_name_has_a_loss():
+    assert set(LOSSES) == {"kullback-leibler", "squared", "itakura-saito", "chi-square", "absolute"}
+    assert isinstance(LOSSES["absolute"], Absolute)
