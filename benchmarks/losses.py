@@ -23,7 +23,18 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import NMF as SklearnNMF
 
-from common import DATA, NEWSGROUPS, THREADS, describe_machine, load_counts, report_figure, report_ratio, time_call
+from common import (
+    DATA,
+    NEWSGROUPS,
+    THREADS,
+    describe_machine,
+    format_quantity,
+    load_counts,
+    report_figure,
+    report_ratio,
+    require_file,
+    time_call,
+)
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
@@ -33,7 +44,7 @@ from polyseme.solvers import EM, FitProblem, Solver
 from polyseme.solvers.base import SOLVERS
 
 warnings.filterwarnings("ignore")
-TRUMPET = "nontext/audio_trumpet.npz"
+TRUMPET = DATA / "nontext" / "audio_trumpet.npz"
 
 
 def start_of(X: Any, K: int, dtype: type) -> tuple[np.ndarray, np.ndarray]:
@@ -67,9 +78,7 @@ def their_seconds(X: Any, K: int, beta: float, solver: str, dtype: type, iterati
     """Return a function that measures one iteration of scikit-learn."""
 
     def seconds() -> float:
-        long, short = (
-            time_call(lambda n=n: their_fit(X, K, beta, solver, dtype, n)) for n in (1 + iterations, 1)
-        )
+        long, short = (time_call(lambda n=n: their_fit(X, K, beta, solver, dtype, n)) for n in (1 + iterations, 1))
         return (long - short) / iterations
 
     return seconds
@@ -88,11 +97,9 @@ def compare_sweeps(
         own.append(median(time_call(run.advance) for _ in range(3)))
         for peer in peers:
             theirs[peer].append(their[peer]())
-    seconds = median(own)
-    report_figure(f"{name}, K = {K}, {np.dtype(dtype).name}: one iteration", 1000 * seconds, "ms")
     for peer in peers:
-        report_ratio(f"{name}, K = {K}, {np.dtype(dtype).name}: speed against scikit-learn {peer}",
-                     median(theirs[peer]) / seconds)  # fmt: skip
+        what = f"{name}: one iteration, K = {K}, {np.dtype(dtype).name}"
+        report_ratio(what, f"scikit-learn NMF {peer}", median(own), median(theirs[peer]))
 
 
 def compare_losses(name: str, X: np.ndarray, K: int, loss: Beta, iterations: int) -> None:
@@ -107,7 +114,7 @@ def compare_losses(name: str, X: np.ndarray, K: int, loss: Beta, iterations: int
         Q = run.point.docs @ run.point.words.T
     theirs = np.matmul(*their_fit(X, K, loss.beta, "mu", np.float64, iterations))
     own, other = (loss.values(X, np.maximum(product, 1e-300)).sum() for product in (Q, theirs))
-    report_ratio(f"{name}, K = {K}: loss of scikit-learn mu over ours after {iterations} iterations", other / own)
+    report_ratio(f"{name}: loss after {iterations} iterations, K = {K}", "scikit-learn NMF mu", own, other, "")
 
 
 def main() -> None:
@@ -121,15 +128,15 @@ def main() -> None:
         args.rounds, args.iterations, args.k = 2, 2, args.k[:1]
     describe_machine()
     X = load_counts(NEWSGROUPS).astype(np.float32)
-    S = np.load(DATA / TRUMPET)["S"].astype(np.float64) + 1e-3
+    S = np.load(require_file(TRUMPET))["S"].astype(np.float64) + 1e-3
     for K in args.k:
         compare_sweeps("newsgroups, Kullback-Leibler", X, K, Beta(1), np.float32, args, EM(), ("mu",))
         compare_sweeps("newsgroups, squared", X, K, Beta(2), np.float32, args, None, ("cd", "mu"))
         for name in ("chi-square", "absolute"):
             run = begin(X, K, LOSSES[name], np.float32)
             run.advance()
-            seconds = median(time_call(run.advance) for _ in range(3))
-            report_figure(f"newsgroups, {name}, K = {K}, float32: one iteration", 1000 * seconds, "ms")
+            seconds = format_quantity(median(time_call(run.advance) for _ in range(3)), "s")
+            report_figure(f"newsgroups, {name}: one iteration, K = {K}, float32", seconds)
     for K in (10, 50)[: 1 if args.quick else 2]:
         for dtype in (np.float32, np.float64):
             args.iterations = 20

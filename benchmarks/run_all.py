@@ -65,6 +65,7 @@ BENCHMARKS = {
         "--rounds 1 --k 50 --picture {pictures}/sweep.png",
         "--rounds 5 --picture {pictures}/sweep.png",
     ),
+    "losses": Benchmark("Losses of NMF", "--quick", ""),
     "solvers": Benchmark(
         "Seconds to a likelihood",
         "--k 20 --seeds 1 --limit 6 --peer-limit 6 --picture {pictures}/convergence.png",

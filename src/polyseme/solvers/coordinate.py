@@ -101,7 +101,7 @@ def from_plsa(corpus: MemoryCorpus, theta: Array, phi: Array) -> Unnormalized:
 def column_sums(factor: Array, weights: Floats | None = None) -> Floats:
     """Return the sum over the rows of weight * factor, in float64 (width numbers)."""
     if weights is None:
-        return np.asarray(factor.sum(axis=0, dtype=np.float64))
+        weights = np.ones(len(factor))
     return weighted_sum(weights, factor)
 
 

@@ -119,7 +119,8 @@ class LossRun(Ascent[Unnormalized], SolverRun):
     ) -> None:  # fmt: skip
         self.model = problem.model
         self._problem, self._method = problem, method
-        extrapolation = extrapolate_arrays(_rescale(problem)) if extrapolate else None
+        normalize = Unnormalized if problem.model.free_scale else _with_sums(problem)
+        extrapolation = extrapolate_arrays(normalize) if extrapolate else None
         with np.errstate(over="ignore", invalid="ignore"):  # of a loss that is not finite
             super().__init__(method(problem), Unnormalized(docs, words), extrapolation, compare=True)
         if not np.isfinite(self.report.loss):
@@ -161,13 +162,8 @@ def scaled_start(corpus: MemoryCorpus, theta: Array) -> Array:
     return np.asarray(theta * corpus.totals[:, np.newaxis].astype(theta.dtype))
 
 
-def _rescale(problem: FitProblem) -> Callable[..., Unnormalized]:
-    """Return the function that makes a point of two factors: columns of words sum to one.
-
-    In NMF the factor of the documents gets the scale. In PLSA its rows sum to the tokens of the documents.
-    """
-    if problem.model.free_scale:
-        return lambda docs, words: Unnormalized(docs, words).rescaled
+def _with_sums(problem: FitProblem) -> Callable[..., Unnormalized]:
+    """Return the function that gives two factors the sums of PLSA: tokens for the documents, one for the topics."""
     totals = problem.corpus.totals[:, np.newaxis]
 
     def normalized(docs: Array, words: Array) -> Unnormalized:
@@ -182,7 +178,7 @@ def _majorize(problem: FitProblem) -> Evaluate:
     """Return the function that evaluates a point by majorization-minimization."""
     model, corpus = problem
     sums = LossSums(model.loss, corpus.counts, model.n_topics, n_threads=corpus.n_threads, weights=corpus.weights)
-    powers, rescale = model.loss.powers, _rescale(problem)
+    powers = model.loss.powers
 
     def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
         docs, words = point
@@ -191,7 +187,7 @@ def _majorize(problem: FitProblem) -> Evaluate:
         if model.free_scale:
             docs = multiplied(docs, terms, powers)
             terms = sums.words(docs, words)
-            return EvaluatedPoint(point, report, rescale(docs, multiplied(words, terms, powers)))
+            return EvaluatedPoint(point, report, Unnormalized(docs, multiplied(words, terms, powers)).rescaled)
         docs = constrained(docs, terms, powers, corpus.totals)
         terms = sums.words(docs, words)
         by_topic = Terms(terms.numerators.T, terms.denominators.T)
