@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyseme import InputError
-from polyseme.kernels import itakura_saito
+from polyseme.kernels import ReciprocalSums
 from polyseme.losses import LOSSES, Beta, as_loss
 from sentences import sentence
 
@@ -35,17 +35,24 @@ def test_the_loss_is_zero_at_x_positive_elsewhere_and_scales_with_the_power_beta
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("columns", [1, 7, 16, 50, 257])
-def test_the_compiled_itakura_saito_equals_the_formulas(dtype, columns):
+@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("columns", [1, 7, 32, 64, 257])
+def test_the_compiled_itakura_saito_sums_equal_the_formulas(dtype, rows, columns):
     rng = np.random.default_rng(columns)
-    X, Q = (np.exp(rng.normal(0, 3, (5, columns))).astype(dtype) for _ in range(2))
-    losses, numerator, inverse = itakura_saito(X, Q.copy(), losses=True)
-    ratio = X.astype(np.float64) / Q
-    rtol = 1e-5 if dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(losses, (ratio - np.log(ratio) - 1).sum(axis=1), rtol=rtol)
-    np.testing.assert_allclose(numerator, ratio / Q, rtol=rtol)
-    np.testing.assert_allclose(inverse, 1 / Q, rtol=rtol)
-    assert not itakura_saito(X, Q, losses=False)[0].any()
+    K = 5
+    X = np.exp(rng.normal(0, 2, (rows, columns))).astype(dtype)
+    A, topics = rng.gamma(1.0, 1.0, (rows, K)).astype(dtype), rng.gamma(1.0, 1.0, (K, columns)).astype(dtype)
+    floors, weights = np.full(rows, 0.5, dtype=dtype), rng.uniform(0, 2, (rows, 1)).astype(dtype)
+    Q = np.maximum(A.astype(float) @ topics, 0.5)
+    sums = ReciprocalSums(X, floors)
+    losses, numerators, denominators = sums.docs(A, topics, n_threads=2)
+    rtol = 1e-4 if dtype == np.float32 else 1e-11
+    np.testing.assert_allclose(losses, Beta(0).values(X.astype(float), Q).sum(axis=1), rtol=rtol)
+    np.testing.assert_allclose(numerators, (X / Q**2) @ topics.T, rtol=rtol)
+    np.testing.assert_allclose(denominators, (1 / Q) @ topics.T, rtol=rtol)
+    numerators, denominators = sums.words(A, A * weights, topics, n_threads=2)
+    np.testing.assert_allclose(numerators, (X / Q**2).T @ (A * weights), rtol=rtol)
+    np.testing.assert_allclose(denominators, (1 / Q).T @ (A * weights), rtol=rtol)
 
 
 @pytest.mark.parametrize("beta", [np.nan, np.inf, -np.inf, "1", None, True, [1.0]], ids=repr)

@@ -1,11 +1,13 @@
 // Python bindings of the kernels.
 #include <algorithm>
+#include <vector>
 
 #include "arrays.hpp"
 #include "coordinate.hpp"
 #include "foldin.hpp"
 #include "mstep.hpp"
 #include "products.hpp"
+#include "reciprocal.hpp"
 #include "squares.hpp"
 #include "sweep.hpp"
 #include "table_rows.hpp"
@@ -100,25 +102,53 @@ void bind_table_rows(nb::module_& module) {
 }
 
 template <class T>
+DenseProblem<T> dense_problem(const In2<T>& x, const In2<T>& A, const In2<T>& weighted, const In2<T>& topics,
+                              const In1<T>& floors, int64_t columns, const T* zeros) {
+    const std::size_t rows = x.shape(0), stride = x.shape(1), K = A.shape(1);
+    require(has_shape(A, {rows, K}) && has_shape(weighted, {rows, K}) && has_shape(topics, {K, stride}) &&
+                has_shape(floors, {rows}) && stride * sizeof(T) % static_cast<std::size_t>(kTileBytes) == 0 &&
+                0 <= columns && static_cast<std::size_t>(columns) <= stride,
+            "the arrays of a dense loss do not fit together");
+    return {x.data(), A.data(), weighted.data(), zeros, topics.data(), floors.data(), static_cast<int64_t>(rows),
+            columns, static_cast<int64_t>(stride), columns_of(A)};
+}
+
+template <class T>
 void bind_losses(nb::module_& module) {
     module.def(
-        "itakura_saito",
-        [](In2<T> x, Out2<T> q, Out2<T> numerator, std::optional<Out1<double>> losses) {
-            const std::size_t rows = x.shape(0), columns = x.shape(1);
-            require(has_shape(q, {rows, columns}) && has_shape(numerator, {rows, columns}) &&
-                        has_shape(losses, {rows}),
-                    "the arrays of itakura_saito do not fit together");
-            const auto row_function = row_table<T>(chosen_isa(), 16).itakura_saito;
+        "reciprocal_docs",
+        [](In2<T> x, In2<T> A, In2<T> topics, In1<T> floors, int64_t columns, Out2<T> numerators, Out2<T> denominators,
+           Out1<double> losses, int n_threads) {
+            const DenseProblem<T> problem = dense_problem<T>(x, A, A, topics, floors, columns, nullptr);
+            require(has_shape(numerators, {A.shape(0), A.shape(1)}) &&
+                        has_shape(denominators, {A.shape(0), A.shape(1)}) && has_shape(losses, {A.shape(0)}),
+                    "the arrays of reciprocal_docs do not fit together");
+            const int threads = threads_for_each(n_threads, x, 3.0 * problem.topics_count);
             const nb::gil_scoped_release released;
-            for (std::size_t i = 0; i < rows; ++i) {
-                const std::size_t start = i * columns;
-                const double loss = row_function(x.data() + start, q.data() + start, static_cast<int64_t>(columns),
-                                                 numerator.data() + start, losses.has_value());
-                if (losses) losses->data()[i] = loss;
-            }
+            if (problem.rows > 0)
+                reciprocal_docs<T>(problem, numerators.data(), denominators.data(), losses.data(), threads,
+                                   chosen_isa());
         },
-        nb::arg("x").noconvert(), nb::arg("q").noconvert(), nb::arg("numerator").noconvert(),
-        nb::arg("losses").noconvert().none());
+        nb::arg("x").noconvert(), nb::arg("A").noconvert(), nb::arg("topics").noconvert(),
+        nb::arg("floors").noconvert(), nb::arg("columns"), nb::arg("numerators").noconvert(),
+        nb::arg("denominators").noconvert(), nb::arg("losses").noconvert(), nb::arg("n_threads"));
+    module.def(
+        "reciprocal_words",
+        [](In2<T> x, In2<T> A, In2<T> weighted, In2<T> topics, In1<T> floors, int64_t columns, Out2<double> numerators,
+           Out2<double> denominators, int n_threads) {
+            const std::vector<T> zeros(A.shape(1));
+            const DenseProblem<T> problem = dense_problem<T>(x, A, weighted, topics, floors, columns, zeros.data());
+            require(has_shape(numerators, {topics.shape(0), topics.shape(1)}) &&
+                        has_shape(denominators, {topics.shape(0), topics.shape(1)}),
+                    "the arrays of reciprocal_words do not fit together");
+            const int threads = threads_for_each(n_threads, x, 3.0 * problem.topics_count);
+            const nb::gil_scoped_release released;
+            if (problem.rows > 0)
+                reciprocal_words<T>(problem, numerators.data(), denominators.data(), threads, chosen_isa());
+        },
+        nb::arg("x").noconvert(), nb::arg("A").noconvert(), nb::arg("weighted").noconvert(),
+        nb::arg("topics").noconvert(), nb::arg("floors").noconvert(), nb::arg("columns"),
+        nb::arg("numerators").noconvert(), nb::arg("denominators").noconvert(), nb::arg("n_threads"));
     module.def(
         "descend",
         [](In2<double> P, In2<T> G, Out2<T> F, int topics, int passes, double enough, int n_threads) {

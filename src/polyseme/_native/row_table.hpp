@@ -44,6 +44,23 @@ struct Shifted {
     bool precise;
 };
 
+// Two rows of dense data for the Itakura-Saito loss (reciprocal.hpp), or one column tile of them.
+constexpr int kTileRows = 2;
+constexpr int kTilePacks = 4;
+constexpr int64_t kTileBytes = 64 * kTilePacks;  // columns are padded to this many bytes, whatever the instruction set
+
+template <class T>
+struct ReciprocalRows {
+    const T* x[kTileRows];       // padded data; for words, at the tile
+    const T* a[kTileRows];       // K numbers of the documents' factor
+    const T* weighted[kTileRows];  // the same times the weight of the document, or zeros; for the sums of the words
+    const T* topics;             // K x padded columns; for words, at the tile
+    int64_t stride;              // padded columns
+    int64_t columns;             // columns with data
+    int topics_count;            // K
+    T floor[kTileRows];          // smallest q of each row
+};
+
 // Rows that `descend` updates together, because each step of one row waits for the step before it.
 constexpr int kTogether = 4;
 
@@ -59,7 +76,8 @@ struct RowTable {
     void (*mix)(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse);
     Slope (*slope)(const T* x, const T* inverse, const T* b, int64_t n);
     Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T share, int64_t n);
-    double (*itakura_saito)(const T* x, T* q, int64_t n, T* numerator, bool with_loss);
+    void (*reciprocal_docs)(const ReciprocalRows<T>& rows, T* numerators, T* denominators, double* losses);
+    void (*reciprocal_words)(const ReciprocalRows<T>& rows, T* numerators, T* denominators);
     void (*descend)(T* const* f, T* const* g, const T* G, const T* inverse, int topics, int width, double* gain);
 };
 

@@ -213,49 +213,117 @@ Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double st
     return {static_cast<double>(sum<T>(g)), smallest > T(0)};
 }
 
-// Ratios of the Itakura-Saito loss: numerator = x / q^2, and q becomes 1 / q, the ratio of the denominator. Returns the
-// loss, sum x / q - log(x / q) - 1, or 0 without `with_loss`. All x and q are positive.
+// For kTileRows rows and kTilePacks packs of columns: q = a . topics, at least `floor`; inverse = 1 / q; ratio = x / q.
 template <class T>
-double itakura_saito(const T* x, T* q, int64_t n, T* numerator, bool with_loss) {
-    double loss = 0;
-    int64_t j = 0;
-#ifdef POLYSEME_VECTOR_TYPES
+inline void reciprocal_tile(const ReciprocalRows<T>& rows, int64_t column, Pack<T> (&ratio)[kTileRows][kTilePacks],
+                            Pack<T> (&inverse)[kTileRows][kTilePacks]) {
     constexpr int L = lanes<T>;
-    constexpr int half = lanes<double>;
-    constexpr int logs_at_once = 8;  // ratios are multiplied before the logarithm; the product stays finite
-    constexpr int terms = sizeof(T) == 4 ? 5 : kExact;
+    Pack<T> q[kTileRows][kTilePacks];
+    for (int r = 0; r < kTileRows; ++r)
+        for (int c = 0; c < kTilePacks; ++c) q[r][c] = splat(T(0));
+    const T* topic = rows.topics + column;
+    for (int k = 0; k < rows.topics_count; ++k, topic += rows.stride) {
+        const Pack<T> a0 = splat(rows.a[0][k]), a1 = splat(rows.a[1][k]);
+        for (int c = 0; c < kTilePacks; ++c) {
+            const Pack<T> t = load(topic + c * L);
+            q[0][c] = q[0][c] + a0 * t;
+            q[1][c] = q[1][c] + a1 * t;
+        }
+    }
     const Pack<T> one = splat(T(1));
-    Pack<double> sums = splat(0.0), product = splat(1.0);
-    int factors = 0;
-    for (; j + L <= n; j += L) {
-        const Pack<T> inverse = one / load(q + j);
-        const Pack<T> ratio = load(x + j) * inverse;
-        store(numerator + j, ratio * inverse);
-        store(q + j, inverse);
-        if (!with_loss) continue;
-        T ratios[L];
-        store(ratios, ratio);
-        for (int i = 0; i < L; i += half) {
+    for (int r = 0; r < kTileRows; ++r)
+        for (int c = 0; c < kTilePacks; ++c) {
+            inverse[r][c] = one / larger<T>(q[r][c], splat(rows.floor[r]));
+            ratio[r][c] = load(rows.x[r] + column + c * L) * inverse[r][c];
+        }
+}
+
+// sum ratio - log ratio - 1 over the first n ratios of a tile
+template <class T>
+inline double reciprocal_loss(const Pack<T> (&ratio)[kTilePacks], int64_t n) {
+    constexpr int L = lanes<T>;
+    T ratios[kTilePacks * L];
+    for (int c = 0; c < kTilePacks; ++c) store(ratios + c * L, ratio[c]);
+#ifdef POLYSEME_VECTOR_TYPES
+    if (n >= kTilePacks * L) {
+        constexpr int terms = sizeof(T) == 4 ? 5 : kExact;
+        Pack<double> sums = splat(0.0), product = splat(1.0);  // a product of at most eight ratios is finite
+        for (int i = 0; i < kTilePacks * L; i += lanes<double>) {
             const Pack<double> wide = as_doubles(ratios + i);
             sums = sums + wide - 1.0;
             product = product * wide;
         }
-        factors += L / half;
-        if (factors >= logs_at_once) {
-            sums = sums - log_pack<terms>(product);
-            product = splat(1.0);
-            factors = 0;
+        return sum<double>(sums - log_pack<terms>(product));
+    }
+#endif
+    double total = 0;
+    for (int64_t i = 0; i < n && i < kTilePacks * L; ++i)
+        total += static_cast<double>(ratios[i]) - 1 - std::log(static_cast<double>(ratios[i]));
+    return total;
+}
+
+// Sums for the documents: numerators_k = sum_w x / q^2 topics_kw and denominators_k = sum_w 1 / q topics_kw of each row
+// (kTileRows x K), and the losses. The sums of every pack are kept in memory: K x kTileRows packs for each.
+template <class T>
+void reciprocal_docs(const ReciprocalRows<T>& rows, T* numerators, T* denominators, double* losses) {
+    constexpr int L = lanes<T>;
+    constexpr int step = kTilePacks * L;
+    const int K = rows.topics_count;
+    for (int i = 0; i < K * kTileRows * L; ++i) numerators[i] = denominators[i] = T(0);
+    for (int r = 0; r < kTileRows; ++r) losses[r] = 0;
+    for (int64_t column = 0; column < rows.columns; column += step) {
+        Pack<T> b[kTileRows][kTilePacks], inverse[kTileRows][kTilePacks];
+        reciprocal_tile<T>(rows, column, b, inverse);
+        for (int r = 0; r < kTileRows; ++r) {
+            losses[r] += reciprocal_loss<T>(b[r], rows.columns - column);
+            for (int c = 0; c < kTilePacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
+        }
+        const T* topic = rows.topics + column;
+        for (int k = 0; k < K; ++k, topic += rows.stride) {
+            T* const n = numerators + k * kTileRows * L;
+            T* const d = denominators + k * kTileRows * L;
+            Pack<T> n0 = load(n), n1 = load(n + L), d0 = load(d), d1 = load(d + L);
+            for (int c = 0; c < kTilePacks; ++c) {
+                const Pack<T> t = load(topic + c * L);
+                n0 = n0 + b[0][c] * t;
+                n1 = n1 + b[1][c] * t;
+                d0 = d0 + inverse[0][c] * t;
+                d1 = d1 + inverse[1][c] * t;
+            }
+            store(n, n0);
+            store(n + L, n1);
+            store(d, d0);
+            store(d + L, d1);
         }
     }
-    if (with_loss) loss = sum<double>(sums - log_pack<terms>(product));
-#endif
-    for (; j < n; ++j) {
-        const T inverse = T(1) / q[j], ratio = x[j] * inverse;
-        numerator[j] = ratio * inverse;
-        q[j] = inverse;
-        if (with_loss) loss += static_cast<double>(ratio) - 1 - std::log(static_cast<double>(ratio));
+    for (int k = 0; k < K; ++k)  // the sum of each pack moves to the front: entry kTileRows k + r
+        for (int r = 0; r < kTileRows; ++r) {
+            numerators[k * kTileRows + r] = sum<T>(load(numerators + (k * kTileRows + r) * L));
+            denominators[k * kTileRows + r] = sum<T>(load(denominators + (k * kTileRows + r) * L));
+        }
+}
+
+// Adds the terms of some rows to the sums for the words of one tile (K x kTileBytes each).
+template <class T>
+void reciprocal_words(const ReciprocalRows<T>& rows, T* numerators, T* denominators) {
+    constexpr int L = lanes<T>;
+    constexpr int step = kTilePacks * L;
+    constexpr int width = static_cast<int>(kTileBytes / static_cast<int64_t>(sizeof(T)));
+    for (int column = 0; column < width; column += step) {
+        Pack<T> b[kTileRows][kTilePacks], inverse[kTileRows][kTilePacks];
+        reciprocal_tile<T>(rows, column, b, inverse);
+        for (int r = 0; r < kTileRows; ++r)
+            for (int c = 0; c < kTilePacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
+        for (int k = 0; k < rows.topics_count; ++k) {
+            const Pack<T> a0 = splat(rows.weighted[0][k]), a1 = splat(rows.weighted[1][k]);
+            T* const n = numerators + k * width + column;
+            T* const d = denominators + k * width + column;
+            for (int c = 0; c < kTilePacks; ++c) {
+                store(n + c * L, load(n + c * L) + a0 * b[0][c] + a1 * b[1][c]);
+                store(d + c * L, load(d + c * L) + a0 * inverse[0][c] + a1 * inverse[1][c]);
+            }
+        }
     }
-    return loss;
 }
 
 // One pass of coordinate descent over kTogether rows (squares.hpp): each f_k moves to its minimum, g is kept current, and
@@ -307,7 +375,8 @@ RowTable<T> table_of() {
             mix<T>,
             slope<T>,
             shift<T>,
-            itakura_saito<T>,
+            reciprocal_docs<T>,
+            reciprocal_words<T>,
             descend<T, Width>};
 }
 

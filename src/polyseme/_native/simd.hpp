@@ -147,6 +147,17 @@ inline void store(T* to, const Pack<T>& value) {
 }
 
 template <class T>
+inline Pack<T> larger(const Pack<T>& a, const Pack<T>& b) {
+#ifdef POLYSEME_VECTOR_TYPES
+    return a > b ? a : b;
+#else
+    Pack<T> value;
+    for (int i = 0; i < lanes<T>; ++i) value.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
+    return value;
+#endif
+}
+
+template <class T>
 inline T sum(const Pack<T>& a) {
     T total = a[0];
     for (int i = 1; i < lanes<T>; ++i) total += a[i];

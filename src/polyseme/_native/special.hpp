@@ -24,17 +24,6 @@ inline Pack<T> polynomial(const T (&coefficient)[N], const Pack<T>& at) {  // hi
 }
 
 template <class T>
-inline Pack<T> larger(const Pack<T>& a, const Pack<T>& b) {
-#ifdef POLYSEME_VECTOR_TYPES
-    return a > b ? a : b;
-#else
-    Pack<T> value;
-    for (int i = 0; i < lanes<T>; ++i) value.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
-    return value;
-#endif
-}
-
-template <class T>
 inline Pack<T> smaller(const Pack<T>& a, const Pack<T>& b) {
     return splat(T(0)) - larger<T>(splat(T(0)) - a, splat(T(0)) - b);
 }

@@ -27,6 +27,8 @@ _GRAM_NUMBERS = 1 << 18
 """Numbers of a factor in one block of a Gram matrix."""
 _WIDTH_STEP = 16
 _CACHE_LINE = 64
+_TILE_BYTES = 256
+"""Bytes of a tile of columns (kTileBytes in row_table.hpp)."""
 _PASS_TOLERANCE = 1e-3
 """Coordinate ascent on a row stops when a pass moves less than this share of its total."""
 
@@ -549,11 +551,47 @@ def least_squares_rows(
     return new
 
 
-def itakura_saito(x: Array, q: Array, *, losses: bool) -> tuple[Floats, Array, Array]:
-    """Return the Itakura-Saito loss of each row (zeros unless `losses`), x / q^2 and 1 / q. Overwrites q."""
-    numerator, sums = np.empty_like(q), np.zeros(len(q))
-    _kernels.itakura_saito(np.ascontiguousarray(x, dtype=q.dtype), q, numerator, sums if losses else None)
-    return sums, numerator, q
+class ReciprocalSums:
+    """Sums of the Itakura-Saito loss over dense rows, compiled (reciprocal.hpp).
+
+    x : rows of positive data. floors : smallest q of each row.
+    """
+
+    def __init__(self, x: Array, floors: Array) -> None:
+        self._columns = x.shape[1]
+        self._x = _with_whole_tiles(x)
+        self._floors = np.ascontiguousarray(floors, dtype=x.dtype)
+
+    def docs(self, A: Array, topics: Array, *, n_threads: int) -> tuple[Floats, Array, Array]:
+        """Return the loss of each row, and sums over the columns of x / q^2 and of 1 / q times the topics (rows x K).
+
+        A is rows x K, `topics` is K x columns, and q = A @ topics.
+        """
+        A, losses = np.ascontiguousarray(A), np.empty(len(A))
+        numerators, denominators = np.empty_like(A), np.empty_like(A)
+        _kernels.reciprocal_docs(
+            self._x, A, _with_whole_tiles(topics), self._floors, self._columns, numerators, denominators, losses,
+            n_threads=n_threads,
+        )  # fmt: skip
+        return losses, numerators, denominators
+
+    def words(self, A: Array, weighted: Array, topics: Array, *, n_threads: int) -> tuple[Floats, Floats]:
+        """Return sums over the rows of x / q^2 and of 1 / q times `weighted`, A times weights (columns x K)."""
+        tiles = _with_whole_tiles(topics)
+        numerators, denominators = np.zeros((2, *tiles.shape))
+        _kernels.reciprocal_words(
+            self._x, np.ascontiguousarray(A), np.ascontiguousarray(weighted), tiles, self._floors, self._columns,
+            numerators, denominators, n_threads=n_threads,
+        )  # fmt: skip
+        return numerators[:, : self._columns].T, denominators[:, : self._columns].T
+
+
+def _with_whole_tiles(rows: Array) -> Array:
+    """Return a copy of rows with columns of zeros up to a multiple of the kernel's tiles."""
+    tile = _TILE_BYTES // rows.dtype.itemsize
+    wide = aligned_empty((len(rows), -(-rows.shape[1] // tile) * tile), rows.dtype)
+    wide[:, : rows.shape[1]], wide[:, rows.shape[1] :] = rows, 0
+    return wide
 
 
 def padded_width(n_columns: int) -> int:

@@ -16,10 +16,8 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import NamedTuple
 
-import numpy as np
-
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Counts, Floats
+from polyseme.kernels import Array, Counts, ReciprocalSums
 
 
 class Zeros(Enum):
@@ -77,6 +75,11 @@ class Loss(ABC):
         return False
 
     @property
+    def compiled(self) -> type[ReciprocalSums] | None:
+        """Compiled sums over dense rows; None if the sums are computed from `values` and `ratios`."""
+        return None
+
+    @property
     def next_stage(self) -> Loss | None:
         """The same loss with a closer majorizer, for a fit that can go no further; None if there is none."""
         return None
@@ -114,26 +117,6 @@ class Loss(ABC):
         tuple of ndarray
             Ratios of the numerator and of the denominator, with the shape of x.
         """
-
-    def row_terms(self, x: Array, q: Array, *, losses: bool) -> tuple[Floats, Array, Array]:
-        """Return the loss of each row and both ratios. A loss that computes them together overrides the method.
-
-        Parameters
-        ----------
-        x : ndarray of shape (rows, columns)
-            Entries of the data.
-        q : ndarray of shape (rows, columns)
-            Their approximations, positive, which may be overwritten.
-        losses : bool
-            Whether the losses are needed.
-
-        Returns
-        -------
-        tuple of ndarray
-            Losses of the rows, if needed, and ratios of the numerator and of the denominator, with the shape of x.
-        """
-        sums = self.values(x, q).sum(axis=1, dtype=np.float64) if losses else np.zeros(len(x))
-        return sums, *self.ratios(x, q)
 
     def check_data(self, counts: Counts) -> None:
         """Check that the loss is finite for data.

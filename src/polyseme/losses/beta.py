@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, itakura_saito
+from polyseme.kernels import Array, ReciprocalSums
 from polyseme.losses.base import Loss, Powers, Zeros
 
 _NAMES = {0.0: "itakura-saito", 1.0: "kullback-leibler", 2.0: "squared"}
@@ -68,6 +68,10 @@ class Beta(Loss):
     def needs_positive(self) -> bool:
         return self.beta <= 0
 
+    @property
+    def compiled(self) -> type[ReciprocalSums] | None:
+        return ReciprocalSums if self.beta == 0 else None
+
     def values(self, x: Array, q: Array) -> Array:
         beta = self.beta
         if beta == 2:
@@ -88,6 +92,3 @@ class Beta(Loss):
             return x / q, np.ones_like(q)
         power = q ** (self.beta - 1)
         return x * power / q, power
-
-    def row_terms(self, x: Array, q: Array, *, losses: bool) -> tuple[Floats, Array, Array]:
-        return itakura_saito(x, q, losses=losses) if self.beta == 0 else super().row_terms(x, q, losses=losses)

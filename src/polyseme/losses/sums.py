@@ -21,6 +21,7 @@ from polyseme.kernels import (
     Array,
     Counts,
     Floats,
+    ReciprocalSums,
     SparseCounts,
     gram,
     map_in_threads,
@@ -58,6 +59,7 @@ class LossSums:
         self._loss, self._counts = loss, counts
         self._weights = weights
         self._n_topics, self._n_threads = n_topics, n_threads
+        self._kept: ReciprocalSums | None = None
         self._linear = counts.is_sparse and loss.zeros is Zeros.LINEAR
 
     def values(self, A: Array, B: Array) -> Floats:
@@ -95,10 +97,16 @@ class LossSums:
             return Terms(products, _times_gram(B, gram(A, weights, n_threads=n_threads), n_threads))
         K = self._n_topics
         topics = np.ascontiguousarray(B[:, :K].T)
+        if self._loss.compiled is not None:
+            found = np.zeros((2, len(B), K))
+            for block in self._compiled_blocks:
+                a = A[block, :K]
+                found += self._compiled(block).words(a, with_weights(a, weights, block), topics, n_threads=n_threads)
+            return Terms(*(_widened(sums, B) for sums in found))
 
         def one_block(block: slice) -> Array:
             a, x = A[block, :K], counts.dense_rows(block)
-            _, *ratios = self._loss.row_terms(x, self._approximation(a, topics, block), losses=False)
+            ratios = self._loss.ratios(x, self._approximation(a, topics, block))
             weighted = with_weights(a, weights, block)
             return np.stack([ratio.T @ weighted for ratio in ratios])
 
@@ -110,16 +118,21 @@ class LossSums:
         K = self._n_topics
         topics, losses = np.ascontiguousarray(B[:, :K].T), np.empty(self._counts.n_docs)
         terms = Terms(np.zeros_like(A), np.zeros_like(A)) if update else Terms(A, A)
+        if self._loss.compiled is not None:
+            for block in self._compiled_blocks:
+                found = self._compiled(block).docs(A[block, :K], topics, n_threads=self._n_threads)
+                losses[block] = found[0]
+                if update:
+                    terms.numerators[block, :K], terms.denominators[block, :K] = found[1:]
+            return losses, terms
 
         def one_block(block: slice) -> None:
             x = self._counts.dense_rows(block)
             q = self._approximation(A[block, :K], topics, block)
-            if not update:
-                losses[block] = self._loss.values(x, q).sum(axis=1, dtype=np.float64)
-                return
-            losses[block], *ratios = self._loss.row_terms(x, q, losses=True)
-            for sums, ratio in zip(terms, ratios, strict=True):
-                sums[block, :K] = ratio @ topics.T
+            losses[block] = self._loss.values(x, q).sum(axis=1, dtype=np.float64)
+            if update:
+                for sums, ratio in zip(terms, self._loss.ratios(x, q), strict=True):
+                    sums[block, :K] = ratio @ topics.T
 
         for _ in map_in_threads(one_block, self._blocks, self._n_threads):
             pass
@@ -145,6 +158,21 @@ class LossSums:
             corrected = denominators + counts.multiply(B, n_threads=self._n_threads, values=difference)
             denominators = np.maximum(corrected, 0)  # negative by rounding only
         return Terms(counts.multiply(B, n_threads=self._n_threads, values=numerator), denominators)
+
+    @cached_property
+    def _compiled_blocks(self) -> list[slice]:
+        """Blocks for the compiled sums, which have their own threads: all rows of dense data at once."""
+        return self._blocks if self._counts.is_sparse else [slice(0, self._counts.n_docs)]
+
+    def _compiled(self, block: slice) -> ReciprocalSums:
+        """Return the compiled sums of a block; those of dense data are kept, with a copy of the data."""
+        if self._kept is not None:
+            return self._kept
+        assert self._loss.compiled is not None
+        sums = self._loss.compiled(self._counts.dense_rows(block), self._floors[block, 0])
+        if not self._counts.is_sparse:
+            self._kept = sums
+        return sums
 
     @cached_property
     def _blocks(self) -> list[slice]:
