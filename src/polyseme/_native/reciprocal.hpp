@@ -24,10 +24,10 @@ struct DenseProblem {
     int64_t rows, columns, stride;
     int topics_count;
 
-    // Returns two rows from row i, the last one twice if there is no second. For words, from a column on.
-    ReciprocalRows<T> pair(int64_t i, int64_t column) const {
+    // Returns the rows from row i on; if there are no more, the last one again with a weight of zero.
+    ReciprocalRows<T> rows_from(int64_t i, int64_t column) const {
         ReciprocalRows<T> found{};
-        for (int r = 0; r < kTileRows; ++r) {
+        for (int r = 0; r < kMostRows; ++r) {
             const int64_t row = std::min(i + r, rows - 1);
             found.x[r] = x + row * stride + column;
             found.a[r] = A + row * topics_count;
@@ -47,21 +47,21 @@ void reciprocal_docs(const DenseProblem<T>& problem, T* numerators, T* denominat
                      Isa isa) {
     const auto function = row_table<T>(isa, 16).reciprocal_docs;
     const int K = problem.topics_count;
-    const int64_t pairs = (problem.rows + kTileRows - 1) / kTileRows;
+    const int64_t pairs = (problem.rows + kDocRows - 1) / kDocRows;
     const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(pairs, 64));
     constexpr std::size_t most_lanes = 64 / sizeof(T);
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
-        const std::size_t size = static_cast<std::size_t>(K) * kTileRows * most_lanes;
+        const std::size_t size = static_cast<std::size_t>(K) * kDocRows * most_lanes;
         std::vector<T> n(size), d(size);
-        double loss[kTileRows];
-        const int64_t begin = pairs * piece / pieces * kTileRows;
-        const int64_t end = std::min(pairs * (piece + 1) / pieces * kTileRows, problem.rows);
-        for (int64_t i = begin; i < end; i += kTileRows) {
-            function(problem.pair(i, 0), n.data(), d.data(), loss);
-            for (int r = 0; r < kTileRows && i + r < problem.rows; ++r) {
+        double loss[kDocRows];
+        const int64_t begin = pairs * piece / pieces * kDocRows;
+        const int64_t end = std::min(pairs * (piece + 1) / pieces * kDocRows, problem.rows);
+        for (int64_t i = begin; i < end; i += kDocRows) {
+            function(problem.rows_from(i, 0), n.data(), d.data(), loss);
+            for (int r = 0; r < kDocRows && i + r < problem.rows; ++r) {
                 losses[i + r] = loss[r];
                 for (int k = 0; k < K; ++k) {
-                    const std::size_t from = static_cast<std::size_t>(k * kTileRows + r);
+                    const std::size_t from = static_cast<std::size_t>(k * kDocRows + r);
                     numerators[(i + r) * K + k] = n[from];
                     denominators[(i + r) * K + k] = d[from];
                 }
@@ -76,7 +76,7 @@ void reciprocal_words(const DenseProblem<T>& problem, double* numerators, double
                       Isa isa) {
     const auto function = row_table<T>(isa, 16).reciprocal_words;
     const int K = problem.topics_count;
-    constexpr int64_t width = kTileBytes / static_cast<int64_t>(sizeof(T)), most = 1024;
+    constexpr int64_t width = kWordBytes / static_cast<int64_t>(sizeof(T)), most = 1024;
     for_each_piece(problem.stride / width, n_threads, [&](int, int64_t tile) {
         const std::size_t size = static_cast<std::size_t>(K) * static_cast<std::size_t>(width);
         std::vector<T> n(size), d(size);
@@ -84,8 +84,8 @@ void reciprocal_words(const DenseProblem<T>& problem, double* numerators, double
         for (int64_t first = 0; first < problem.rows; first += most) {
             std::fill(n.begin(), n.end(), T(0));
             std::fill(d.begin(), d.end(), T(0));
-            for (int64_t i = first; i < std::min(first + most, problem.rows); i += kTileRows)
-                function(problem.pair(i, column), n.data(), d.data());
+            for (int64_t i = first; i < std::min(first + most, problem.rows); i += kWordRows)
+                function(problem.rows_from(i, column), n.data(), d.data());
             for (int k = 0; k < K; ++k)
                 for (int64_t j = 0; j < width; ++j) {
                     const auto from = static_cast<std::size_t>(k * width + j);

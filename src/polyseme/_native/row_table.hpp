@@ -44,21 +44,23 @@ struct Shifted {
     bool precise;
 };
 
-// Two rows of dense data for the Itakura-Saito loss (reciprocal.hpp), or one column tile of them.
-constexpr int kTileRows = 2;
-constexpr int kTilePacks = 4;
-constexpr int64_t kTileBytes = 64 * kTilePacks;  // columns are padded to this many bytes, whatever the instruction set
+// A few rows of dense data for the Itakura-Saito loss (reciprocal.hpp). Tiles for the documents are two rows by four
+// packs, tiles for the words four rows by two packs, so that the sums that change most often stay in registers.
+constexpr int kMostRows = 4;
+constexpr int kDocRows = 2, kDocPacks = 4, kWordRows = 4, kWordPacks = 2;
+constexpr int64_t kTileBytes = 64 * kDocPacks;  // columns are padded to this many bytes, whatever the instruction set
+constexpr int64_t kWordBytes = 64 * kWordPacks;
 
 template <class T>
 struct ReciprocalRows {
-    const T* x[kTileRows];       // padded data; for words, at the tile
-    const T* a[kTileRows];       // K numbers of the documents' factor
-    const T* weighted[kTileRows];  // the same times the weight of the document, or zeros; for the sums of the words
-    const T* topics;             // K x padded columns; for words, at the tile
-    int64_t stride;              // padded columns
-    int64_t columns;             // columns with data
-    int topics_count;            // K
-    T floor[kTileRows];          // smallest q of each row
+    const T* x[kMostRows];         // padded data; for words, at the tile
+    const T* a[kMostRows];         // K numbers of the documents' factor
+    const T* weighted[kMostRows];  // the same times the weight of the document, or zeros; for the sums of the words
+    const T* topics;               // K x padded columns; for words, at the tile
+    int64_t stride;                // padded columns
+    int64_t columns;               // columns with data
+    int topics_count;              // K
+    T floor[kMostRows];            // smallest q of each row
 };
 
 // Rows that `descend` updates together, because each step of one row waits for the step before it.

@@ -213,26 +213,26 @@ Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double st
     return {static_cast<double>(sum<T>(g)), smallest > T(0)};
 }
 
-// For kTileRows rows and kTilePacks packs of columns: q = a . topics, at least `floor`; inverse = 1 / q; ratio = x / q.
-template <class T>
-inline void reciprocal_tile(const ReciprocalRows<T>& rows, int64_t column, Pack<T> (&ratio)[kTileRows][kTilePacks],
-                            Pack<T> (&inverse)[kTileRows][kTilePacks]) {
+// For some rows and packs of columns: q = a . topics, at least `floor`; inverse = 1 / q; ratio = x / q.
+template <class T, int Rows, int Packs>
+inline void reciprocal_tile(const ReciprocalRows<T>& rows, int64_t column, Pack<T> (&ratio)[Rows][Packs],
+                            Pack<T> (&inverse)[Rows][Packs]) {
     constexpr int L = lanes<T>;
-    Pack<T> q[kTileRows][kTilePacks];
-    for (int r = 0; r < kTileRows; ++r)
-        for (int c = 0; c < kTilePacks; ++c) q[r][c] = splat(T(0));
+    Pack<T> q[Rows][Packs];
+    for (int r = 0; r < Rows; ++r)
+        for (int c = 0; c < Packs; ++c) q[r][c] = splat(T(0));
     const T* topic = rows.topics + column;
     for (int k = 0; k < rows.topics_count; ++k, topic += rows.stride) {
-        const Pack<T> a0 = splat(rows.a[0][k]), a1 = splat(rows.a[1][k]);
-        for (int c = 0; c < kTilePacks; ++c) {
-            const Pack<T> t = load(topic + c * L);
-            q[0][c] = q[0][c] + a0 * t;
-            q[1][c] = q[1][c] + a1 * t;
+        Pack<T> t[Packs];
+        for (int c = 0; c < Packs; ++c) t[c] = load(topic + c * L);
+        for (int r = 0; r < Rows; ++r) {
+            const Pack<T> a = splat(rows.a[r][k]);
+            for (int c = 0; c < Packs; ++c) q[r][c] = q[r][c] + a * t[c];
         }
     }
     const Pack<T> one = splat(T(1));
-    for (int r = 0; r < kTileRows; ++r)
-        for (int c = 0; c < kTilePacks; ++c) {
+    for (int r = 0; r < Rows; ++r)
+        for (int c = 0; c < Packs; ++c) {
             inverse[r][c] = one / larger<T>(q[r][c], splat(rows.floor[r]));
             ratio[r][c] = load(rows.x[r] + column + c * L) * inverse[r][c];
         }
@@ -240,15 +240,15 @@ inline void reciprocal_tile(const ReciprocalRows<T>& rows, int64_t column, Pack<
 
 // sum ratio - log ratio - 1 over the first n ratios of a tile
 template <class T>
-inline double reciprocal_loss(const Pack<T> (&ratio)[kTilePacks], int64_t n) {
+inline double reciprocal_loss(const Pack<T> (&ratio)[kDocPacks], int64_t n) {
     constexpr int L = lanes<T>;
-    T ratios[kTilePacks * L];
-    for (int c = 0; c < kTilePacks; ++c) store(ratios + c * L, ratio[c]);
+    T ratios[kDocPacks * L];
+    for (int c = 0; c < kDocPacks; ++c) store(ratios + c * L, ratio[c]);
 #ifdef POLYSEME_VECTOR_TYPES
-    if (n >= kTilePacks * L) {
+    if (n >= kDocPacks * L) {
         constexpr int terms = sizeof(T) == 4 ? 5 : kExact;
         Pack<double> sums = splat(0.0), product = splat(1.0);  // a product of at most eight ratios is finite
-        for (int i = 0; i < kTilePacks * L; i += lanes<double>) {
+        for (int i = 0; i < kDocPacks * L; i += lanes<double>) {
             const Pack<double> wide = as_doubles(ratios + i);
             sums = sums + wide - 1.0;
             product = product * wide;
@@ -257,33 +257,33 @@ inline double reciprocal_loss(const Pack<T> (&ratio)[kTilePacks], int64_t n) {
     }
 #endif
     double total = 0;
-    for (int64_t i = 0; i < n && i < kTilePacks * L; ++i)
+    for (int64_t i = 0; i < n && i < kDocPacks * L; ++i)
         total += static_cast<double>(ratios[i]) - 1 - std::log(static_cast<double>(ratios[i]));
     return total;
 }
 
 // Sums for the documents: numerators_k = sum_w x / q^2 topics_kw and denominators_k = sum_w 1 / q topics_kw of each row
-// (kTileRows x K), and the losses. The sums of every pack are kept in memory: K x kTileRows packs for each.
+// (kDocRows x K), and the losses. The sums of every pack are kept in memory: K x kDocRows packs for each.
 template <class T>
 void reciprocal_docs(const ReciprocalRows<T>& rows, T* numerators, T* denominators, double* losses) {
     constexpr int L = lanes<T>;
-    constexpr int step = kTilePacks * L;
+    constexpr int step = kDocPacks * L;
     const int K = rows.topics_count;
-    for (int i = 0; i < K * kTileRows * L; ++i) numerators[i] = denominators[i] = T(0);
-    for (int r = 0; r < kTileRows; ++r) losses[r] = 0;
+    for (int i = 0; i < K * kDocRows * L; ++i) numerators[i] = denominators[i] = T(0);
+    for (int r = 0; r < kDocRows; ++r) losses[r] = 0;
     for (int64_t column = 0; column < rows.columns; column += step) {
-        Pack<T> b[kTileRows][kTilePacks], inverse[kTileRows][kTilePacks];
-        reciprocal_tile<T>(rows, column, b, inverse);
-        for (int r = 0; r < kTileRows; ++r) {
+        Pack<T> b[kDocRows][kDocPacks], inverse[kDocRows][kDocPacks];
+        reciprocal_tile<T, kDocRows, kDocPacks>(rows, column, b, inverse);
+        for (int r = 0; r < kDocRows; ++r) {
             losses[r] += reciprocal_loss<T>(b[r], rows.columns - column);
-            for (int c = 0; c < kTilePacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
+            for (int c = 0; c < kDocPacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
         }
         const T* topic = rows.topics + column;
         for (int k = 0; k < K; ++k, topic += rows.stride) {
-            T* const n = numerators + k * kTileRows * L;
-            T* const d = denominators + k * kTileRows * L;
+            T* const n = numerators + k * kDocRows * L;
+            T* const d = denominators + k * kDocRows * L;
             Pack<T> n0 = load(n), n1 = load(n + L), d0 = load(d), d1 = load(d + L);
-            for (int c = 0; c < kTilePacks; ++c) {
+            for (int c = 0; c < kDocPacks; ++c) {
                 const Pack<T> t = load(topic + c * L);
                 n0 = n0 + b[0][c] * t;
                 n1 = n1 + b[1][c] * t;
@@ -296,31 +296,42 @@ void reciprocal_docs(const ReciprocalRows<T>& rows, T* numerators, T* denominato
             store(d + L, d1);
         }
     }
-    for (int k = 0; k < K; ++k)  // the sum of each pack moves to the front: entry kTileRows k + r
-        for (int r = 0; r < kTileRows; ++r) {
-            numerators[k * kTileRows + r] = sum<T>(load(numerators + (k * kTileRows + r) * L));
-            denominators[k * kTileRows + r] = sum<T>(load(denominators + (k * kTileRows + r) * L));
+    for (int k = 0; k < K; ++k)  // the sum of each pack moves to the front: entry kDocRows k + r
+        for (int r = 0; r < kDocRows; ++r) {
+            numerators[k * kDocRows + r] = sum<T>(load(numerators + (k * kDocRows + r) * L));
+            denominators[k * kDocRows + r] = sum<T>(load(denominators + (k * kDocRows + r) * L));
         }
 }
 
-// Adds the terms of some rows to the sums for the words of one tile (K x kTileBytes each).
+// Adds the terms of kWordRows rows to the sums for the words of one tile (K x kWordBytes each).
 template <class T>
 void reciprocal_words(const ReciprocalRows<T>& rows, T* numerators, T* denominators) {
     constexpr int L = lanes<T>;
-    constexpr int step = kTilePacks * L;
-    constexpr int width = static_cast<int>(kTileBytes / static_cast<int64_t>(sizeof(T)));
+    constexpr int step = kWordPacks * L;
+    constexpr int width = static_cast<int>(kWordBytes / static_cast<int64_t>(sizeof(T)));
     for (int column = 0; column < width; column += step) {
-        Pack<T> b[kTileRows][kTilePacks], inverse[kTileRows][kTilePacks];
-        reciprocal_tile<T>(rows, column, b, inverse);
-        for (int r = 0; r < kTileRows; ++r)
-            for (int c = 0; c < kTilePacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
+        Pack<T> b[kWordRows][kWordPacks], inverse[kWordRows][kWordPacks];
+        reciprocal_tile<T, kWordRows, kWordPacks>(rows, column, b, inverse);
+        for (int r = 0; r < kWordRows; ++r)
+            for (int c = 0; c < kWordPacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
         for (int k = 0; k < rows.topics_count; ++k) {
-            const Pack<T> a0 = splat(rows.weighted[0][k]), a1 = splat(rows.weighted[1][k]);
             T* const n = numerators + k * width + column;
             T* const d = denominators + k * width + column;
-            for (int c = 0; c < kTilePacks; ++c) {
-                store(n + c * L, load(n + c * L) + a0 * b[0][c] + a1 * b[1][c]);
-                store(d + c * L, load(d + c * L) + a0 * inverse[0][c] + a1 * inverse[1][c]);
+            Pack<T> sum_n[kWordPacks], sum_d[kWordPacks];
+            for (int c = 0; c < kWordPacks; ++c) {
+                sum_n[c] = load(n + c * L);
+                sum_d[c] = load(d + c * L);
+            }
+            for (int r = 0; r < kWordRows; ++r) {
+                const Pack<T> a = splat(rows.weighted[r][k]);
+                for (int c = 0; c < kWordPacks; ++c) {
+                    sum_n[c] = sum_n[c] + a * b[r][c];
+                    sum_d[c] = sum_d[c] + a * inverse[r][c];
+                }
+            }
+            for (int c = 0; c < kWordPacks; ++c) {
+                store(n + c * L, sum_n[c]);
+                store(d + c * L, sum_d[c]);
             }
         }
     }
