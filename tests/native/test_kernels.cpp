@@ -21,6 +21,7 @@
 
 using namespace polyseme;
 
+void test_losses();       // test_losses.cpp
 void test_variational();  // test_variational.cpp
 
 namespace {
@@ -457,6 +458,7 @@ int main() {
     test_all_sizes<int64_t, double>("double, 64 bits");
     test_large_operands<int32_t, float>();
     test_large_operands<int64_t, double>();
+    test_losses();
     test_variational();
     test_no_nonzeros();
 #if defined(__linux__)

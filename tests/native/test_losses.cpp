@@ -1,0 +1,138 @@
+// The kernels of the losses compared with plain loops in double: products, least squares, Itakura-Saito.
+#include "problem.hpp"
+#include "products.hpp"
+#include "reciprocal.hpp"
+#include "row_table.hpp"
+#include "squares.hpp"
+
+using namespace polyseme;
+
+void test_losses();
+
+namespace {
+
+template <class T>
+double close_to() {
+    return sizeof(T) == 4 ? 1e-4 : 1e-11;
+}
+
+template <class T>
+void test_multiply(Isa isa) {
+    const Problem<int32_t, T> p(40, 90, 20, 1);
+    std::vector<double> one(at(p.rows * p.width)), four(one.size()), naive(one.size());
+    multiply(p.counts(), p.B.data(), p.width, one.data(), 1, isa);
+    multiply(p.counts(), p.B.data(), p.width, four.data(), 4, isa);
+    for (int64_t d = 0; d < p.rows; ++d)
+        for (int32_t j = p.indptr[at(d)]; j < p.indptr[at(d + 1)]; ++j)
+            for (int k = 0; k < p.width; ++k)
+                naive[at(d * p.width + k)] += static_cast<double>(p.values[at(j)]) *
+                                              static_cast<double>(p.B[at(int64_t{p.indices[at(j)]} * p.width + k)]);
+    check_close(one, naive, close_to<T>(), "multiply");
+    check_same_bits(one, four, "multiply with 1 and 4 threads");
+}
+
+// After enough passes no entry can gain: the slope is zero where f > 0, and not positive where f = 0.
+template <class T>
+void test_descend(int64_t rows, int topics, Isa isa) {
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    const int width = (topics + 15) / 16 * 16, words = 3 * topics + 2;
+    std::vector<double> B(at(words * topics)), P(at(rows * width));
+    for (double& b : B) b = uniform(random);
+    std::vector<T> G(at(width * width)), one(at(rows * width)), four;
+    for (int k = 0; k < topics; ++k)
+        for (int j = 0; j < topics; ++j) {
+            double total = 0;
+            for (int w = 0; w < words; ++w) total += B[at(w * topics + k)] * B[at(w * topics + j)];
+            G[at(k * width + j)] = static_cast<T>(total);
+        }
+    for (int64_t i = 0; i < rows; ++i)
+        for (int k = 0; k < topics; ++k) {
+            P[at(i * width + k)] = 5 * uniform(random);
+            one[at(i * width + k)] = T(1);
+        }
+    four = one;
+    const DescentSettings settings{topics, 20000, 0.0};
+    descend(P.data(), G.data(), rows, width, settings, one.data(), 1, isa);
+    descend(P.data(), G.data(), rows, width, settings, four.data(), 4, isa);
+    check_same_bits(one, four, "descend with 1 and 4 threads");
+    bool minimal = true;
+    for (int64_t i = 0; i < rows; ++i)
+        for (int k = 0; k < topics; ++k) {
+            double slope = P[at(i * width + k)];
+            for (int j = 0; j < topics; ++j)
+                slope -= static_cast<double>(G[at(k * width + j)]) * static_cast<double>(one[at(i * width + j)]);
+            const double f = static_cast<double>(one[at(i * width + k)]);
+            minimal = minimal && f >= 0 && slope <= 2e-3 && (f == 0 || slope >= -2e-3);
+        }
+    check(minimal, "descend ends at a minimum");
+}
+
+template <class T>
+void test_reciprocal(int64_t rows, int64_t columns, int topics, Isa isa) {
+    std::mt19937 random(3);
+    std::uniform_real_distribution<double> uniform(0.1, 2);
+    const int64_t tile = kTileBytes / static_cast<int64_t>(sizeof(T)), stride = (columns + tile - 1) / tile * tile;
+    std::vector<T> x(at(rows * stride)), A(at(rows * topics)), weighted(A.size()), topic(at(topics * stride));
+    std::vector<T> floors(at(rows), T(0.2)), zeros(at(topics));
+    for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t w = 0; w < columns; ++w) x[at(i * stride + w)] = static_cast<T>(uniform(random));
+        for (int k = 0; k < topics; ++k) {
+            A[at(i * topics + k)] = static_cast<T>(uniform(random));
+            weighted[at(i * topics + k)] = A[at(i * topics + k)] * static_cast<T>(i % 3);
+        }
+    }
+    for (int k = 0; k < topics; ++k)
+        for (int64_t w = 0; w < columns; ++w) topic[at(k * stride + w)] = static_cast<T>(uniform(random));
+    const DenseProblem<T> problem{x.data(),      A.data(),      weighted.data(), zeros.data(), topic.data(),
+                                  floors.data(), rows,          columns,         stride,       topics};
+    std::vector<double> losses(at(rows)), naive_losses(at(rows)), n_docs(A.size()), d_docs(A.size());
+    std::vector<double> n_words(topic.size()), d_words(topic.size());
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t w = 0; w < columns; ++w) {
+            double q = 0;
+            for (int k = 0; k < topics; ++k)
+                q += static_cast<double>(A[at(i * topics + k)]) * static_cast<double>(topic[at(k * stride + w)]);
+            q = std::max(q, static_cast<double>(floors[at(i)]));
+            const double ratio = static_cast<double>(x[at(i * stride + w)]) / q;
+            naive_losses[at(i)] += ratio - std::log(ratio) - 1;
+            for (int k = 0; k < topics; ++k) {
+                n_docs[at(i * topics + k)] += ratio / q * static_cast<double>(topic[at(k * stride + w)]);
+                d_docs[at(i * topics + k)] += static_cast<double>(topic[at(k * stride + w)]) / q;
+                n_words[at(k * stride + w)] += ratio / q * static_cast<double>(weighted[at(i * topics + k)]);
+                d_words[at(k * stride + w)] += static_cast<double>(weighted[at(i * topics + k)]) / q;
+            }
+        }
+    for (const int threads : {1, 4}) {
+        std::vector<T> n(A.size()), d(A.size());
+        reciprocal_docs(problem, n.data(), d.data(), losses.data(), threads, isa);
+        check_close(losses, naive_losses, close_to<T>(), "losses of documents");
+        check_close(n, n_docs, close_to<T>(), "numerators of documents");
+        check_close(d, d_docs, close_to<T>(), "denominators of documents");
+        std::vector<double> words_n(topic.size()), words_d(topic.size());
+        reciprocal_words(problem, words_n.data(), words_d.data(), threads, isa);
+        for (int k = 0; k < topics; ++k)  // the padding contains sums that nobody reads
+            for (int64_t w = columns; w < stride; ++w) words_n[at(k * stride + w)] = words_d[at(k * stride + w)] = 0;
+        check_close(words_n, n_words, close_to<T>(), "numerators of words");
+        check_close(words_d, d_words, close_to<T>(), "denominators of words");
+    }
+}
+
+}  // namespace
+
+void test_losses() {
+    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+        if (isa > best_isa()) continue;
+        where = std::string("losses, ") + isa_name(isa);
+        test_multiply<float>(isa);
+        test_multiply<double>(isa);
+        for (const int64_t rows : {1, 3, 4, 9}) {
+            test_descend<float>(rows, 5, isa);
+            test_descend<double>(rows, 17, isa);
+            for (const int64_t columns : {1, 31, 64, 130}) {
+                test_reciprocal<float>(rows, columns, 5, isa);
+                test_reciprocal<double>(rows, columns, 20, isa);
+            }
+        }
+    }
+}
