@@ -18,6 +18,11 @@ class ChiSquare(Loss):
     form of Neyman divides by x, which is zero for most words of a document. Pearson's form agrees with twice the
     Kullback-Leibler divergence up to the second order in x - q. x^2 / q is convex in q, and Jensen's inequality gives
     the update with the exponent 1/2, which never raises the loss. Sparse data are used as they are.
+
+    Attributes
+    ----------
+    name : str
+        "chi-square".
     """
 
     name = "chi-square"
