@@ -2,6 +2,6 @@
 
 PACKAGES = (
     "polyseme", "polyseme.datasets", "polyseme.explore", "polyseme.losses", "polyseme.metrics", "polyseme.plots",
-    "polyseme.priors", "polyseme.retrieval", "polyseme.scale", "polyseme.selection", "polyseme.simplex", "polyseme.solvers",
-    "polyseme.text",
+    "polyseme.priors", "polyseme.retrieval", "polyseme.scale", "polyseme.selection", "polyseme.simplex",
+    "polyseme.solvers", "polyseme.text",
 )  # fmt: skip
