@@ -11,8 +11,9 @@ import oracles
 import polyseme
 from polyseme import NMF, PLSA, InputError, UnsupportedError
 from polyseme.core.factors import nmf_to_plsa
+from polyseme.core.model import as_loss
 from polyseme.explore.page_data import page_data
-from polyseme.losses import LOSSES, Absolute, Beta, as_loss
+from polyseme.losses import LOSSES, Absolute, Beta
 from polyseme.retrieval import SearchIndex
 from sentences import sentence
 

@@ -9,7 +9,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 import polyseme
 from polyseme import PLSA, UnsupportedError
-from polyseme.losses import Beta, as_loss
+from polyseme.core.model import as_loss
+from polyseme.losses import Beta
 from polyseme.metrics import evaluate
 from polyseme.scale import write_shards
 from polyseme.selection import cross_validate

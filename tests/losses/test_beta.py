@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from polyseme import InputError
+from polyseme.core.model import as_loss
 from polyseme.kernels import ReciprocalSums
-from polyseme.losses import LOSSES, Beta, as_loss
+from polyseme.losses import LOSSES, Beta
 from sentences import sentence
 
 x, q = np.random.default_rng(0).gamma(1.0, 1.0, (2, 6, 50))

@@ -40,7 +40,7 @@ from polyseme.kernels import (
     weighted_sum,
     without_negligible,
 )
-from polyseme.losses import KULLBACK_LEIBLER, Loss
+from polyseme.losses import KULLBACK_LEIBLER, LOSSES, Loss
 from polyseme.priors import Prior
 
 Extrapolate = Callable[[Array, Array], Array]
@@ -164,6 +164,18 @@ def as_background(value: Any) -> Background | None:
     """Return the Background for a number (lambda), a Background or None; None if its share is zero."""
     background = value if isinstance(value, Background) else Background(0.0 if value is None else value)
     return background if background.share > 0 else None
+
+
+def as_loss(loss: Any) -> Loss:
+    """Return the loss object, or the loss of that name."""
+    if isinstance(loss, str) and loss in LOSSES:
+        return LOSSES[loss]
+    if not isinstance(loss, Loss):
+        names = ", ".join(map(repr, LOSSES))
+        raise InputError(
+            f"loss must be one of {names} or a loss object such as polyseme.losses.Beta(1.5), got {loss!r}."
+        )
+    return loss
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,13 @@ from polyseme.core.fitted import (
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.holdout import split_tokens
 from polyseme.core.least_loss import LeastLoss
-from polyseme.core.model import Model, as_background, topic_use
+from polyseme.core.model import Model, as_background, as_loss, topic_use
 from polyseme.core.shard import row_batches, sparse_counts
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.io import models
 from polyseme.kernels import Array, Floats, check_sparse
-from polyseme.losses import as_loss
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.perplexity import perplexity_of, score_tokens
 from polyseme.metrics.words import RELEVANCE, word_amounts

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.fitted import FoldedTraining
 from polyseme.core.fold_in import MaximumLikelihood, select_known_words
 from polyseme.core.least_loss import LeastLoss
+from polyseme.core.model import as_loss
 from polyseme.core.shard import Shard, row_batches
-from polyseme.data.corpus import is_stored
+from polyseme.data.corpus import Corpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FittedDecomposition,
@@ -26,7 +28,7 @@ from polyseme.estimators.base import (
 )
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
-from polyseme.losses import KULLBACK_LEIBLER, Loss, as_loss
+from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.sums import LossSums
 from polyseme.solvers.base import finish_fit
 from polyseme.solvers.initialize import pair_of_factors
@@ -185,16 +187,11 @@ class NMF(FittedDecomposition):
             check_not_shards(self, X)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
             folded, end, _ = plsa._fit_corpus(settings, training, free_scale=not loss.is_likelihood)
-            documents, H = training.corpus.all_documents, folded.fitted.topic_word
-            rows, error = folded.documents.doc_topic, divergence
-            if not loss.is_likelihood:
-                rows, error = folded.documents.parameters["factor"], partial(loss_of_documents, loss)
-            errors = documents.map(error, documents.split(rows), (H,))
+            found = self._of_documents(folded, training.corpus.all_documents)
         self._set_fitted(folded, end)
         self.loss_ = loss.name
-        if loss.is_likelihood:
-            self.doc_totals_ = np.concatenate([error.totals for error in errors])
-        self.reconstruction_err_ = sum(error.value for error in errors)
+        for name, value in found.items():
+            setattr(self, name, value)
         finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
         return self
 
@@ -317,6 +314,18 @@ class NMF(FittedDecomposition):
     def _is_likelihood(self) -> bool:
         return self._topics.inference.is_likelihood
 
+    def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
+        """Return the attributes that depend on the training documents."""
+        inference, H = folded.fitted.inference, folded.fitted.topic_word
+        if isinstance(inference, LeastLoss):
+            rows = corpus.split(folded.documents.parameters["factor"])
+            return {"reconstruction_err_": sum(corpus.map(partial(weighted_loss, inference.loss), rows, (H,)))}
+        errors = corpus.map(divergence, corpus.split(folded.documents.doc_topic), (H,))
+        return {
+            "doc_totals_": np.concatenate([error.totals for error in errors]),
+            "reconstruction_err_": sum(error.value for error in errors),
+        }
+
     def _plsa_parameters(self) -> dict[str, Any]:
         parameters: dict[str, Any] = self.get_params(deep=False)
         if not isinstance(self.init, str):
@@ -344,16 +353,16 @@ def known_totals(shard: Shard, _: None, H: Array) -> Floats:
     return _known_totals(shard.by_doc, H)
 
 
-class DocumentErrors(NamedTuple):
+class Divergence(NamedTuple):
     """Error of the documents of a shard."""
 
     totals: Floats
-    """Sums over the words of each document that have a probability in H, or of its approximation."""
+    """Tokens of each document whose words have a probability in H."""
     value: float
-    """Loss of all documents, weighted."""
+    """sum_d weight_d (sum_w x log(x / WH) - x + WH)."""
 
 
-def divergence(shard: Shard, doc_topic: Array, H: Array) -> DocumentErrors:
+def divergence(shard: Shard, doc_topic: Array, H: Array) -> Divergence:
     """Return the error of W = totals * doc_topic, without forming WH.
 
     The totals are multiplied in float64: if they are small, products of W and H would underflow in float32.
@@ -369,11 +378,10 @@ def divergence(shard: Shard, doc_topic: Array, H: Array) -> DocumentErrors:
     with np.errstate(divide="ignore"):  # infinite if no topic has the word, such as a held-out word
         logs = np.log(x / products)
     value = inner(v * x, logs - 1) + inner(weighted_sum(weights * totals, doc_topic), H.sum(axis=1))
-    return DocumentErrors(totals, value)
+    return Divergence(totals, value)
 
 
-def loss_of_documents(loss: Loss, shard: Shard, W: Array, H: Array) -> DocumentErrors:
+def weighted_loss(loss: Loss, shard: Shard, W: Array, H: Array) -> float:
     """Return the error of W for a loss without a likelihood."""
     sums = LossSums(loss, shard.counts, len(H), n_threads=shard.n_threads)
-    losses = sums.values(padded(W, H.dtype), padded(H.T, H.dtype))
-    return DocumentErrors(W.sum(axis=1, dtype=np.float64), shard.total_log(losses))
+    return shard.total_log(sums.values(padded(W, H.dtype), padded(H.T, H.dtype)))

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyseme.core.fitted import FittedTopics, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood, fold_in_shard
 from polyseme.core.least_loss import LeastLoss
-from polyseme.core.model import Model, as_background
+from polyseme.core.model import Model, as_background, as_loss
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
@@ -41,7 +41,6 @@ from polyseme.estimators.base import (
     with_early_stopping,
 )
 from polyseme.kernels import Array, Floats, normalize_columns, normalize_rows, padded
-from polyseme.losses import as_loss
 from polyseme.priors import Prior, as_prior
 from polyseme.solvers.base import (
     FitProblem,

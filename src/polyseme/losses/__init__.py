@@ -5,9 +5,6 @@ A line in `LOSSES` adds a loss to the package: its name is public, `loss=` takes
 
 from __future__ import annotations
 
-from typing import Any
-
-from polyseme.errors import InputError
 from polyseme.losses.absolute import Absolute as Absolute
 from polyseme.losses.base import Loss as Loss
 from polyseme.losses.beta import Beta as Beta
@@ -21,15 +18,3 @@ LOSSES: dict[str, Loss] = {
 """Losses by the name that `loss=` takes."""
 
 __all__ = ["LOSSES", "Absolute", "Beta", "ChiSquare", "Loss"]
-
-
-def as_loss(loss: Any) -> Loss:
-    """Return the loss object, or the loss of that name."""
-    if isinstance(loss, str) and loss in LOSSES:
-        return LOSSES[loss]
-    if not isinstance(loss, Loss):
-        names = ", ".join(map(repr, LOSSES))
-        raise InputError(
-            f"loss must be one of {names} or a loss object such as polyseme.losses.Beta(1.5), got {loss!r}."
-        )
-    return loss

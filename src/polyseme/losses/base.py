@@ -49,6 +49,9 @@ class Loss(ABC):
     Subclasses are frozen dataclasses.
     """
 
+    is_likelihood: bool = False
+    """Whether the minimum of the loss is the maximum of a likelihood of counts."""
+
     @property
     @abstractmethod
     def name(self) -> str:
@@ -63,11 +66,6 @@ class Loss(ABC):
     @abstractmethod
     def powers(self) -> Powers:
         """Powers of the majorizer."""
-
-    @property
-    def is_likelihood(self) -> bool:
-        """Whether the minimum of the loss is the maximum of a likelihood of counts."""
-        return False
 
     @property
     def needs_positive(self) -> bool:

@@ -47,6 +47,7 @@ class Beta(Loss):
         if not number or not np.isfinite(float(self.beta)):
             raise InputError(f"Beta: beta must be a finite number, got {self.beta!r}.")
         object.__setattr__(self, "beta", float(self.beta))
+        object.__setattr__(self, "is_likelihood", self.beta == 1)
 
     @property
     def name(self) -> str:
@@ -59,10 +60,6 @@ class Beta(Loss):
     @property
     def powers(self) -> Powers:
         return Powers(max(self.beta - 1, 0.0), max(2 - self.beta, 0.0))
-
-    @property
-    def is_likelihood(self) -> bool:
-        return self.beta == 1
 
     @property
     def needs_positive(self) -> bool:
