@@ -93,7 +93,7 @@ def test_a_fit_is_at_least_as_low_as_that_of_scikit_learn(loss, iterations):
             Q = run.point.docs @ run.point.words.T
         theirs = np.matmul(*scikit_learn(X, W, H, loss.beta, iterations))
         values = [loss.values(X, np.maximum(product, 1e-300)).sum() for product in (Q, theirs)]
-        lower.append(values[0] <= values[1] * (1 + 1e-9))
+        lower.append(values[0] <= values[1] * (1 + 1e-6))
     assert np.mean(lower) >= 0.8  # another local minimum can be lower
 
 

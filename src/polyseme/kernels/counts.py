@@ -66,11 +66,13 @@ class Counts(Protocol):
     def dense_rows(self, rows: slice) -> Array:
         """Return some rows as a dense array."""
 
-    def multiply(self, B: Array, *, n_threads: int) -> Floats:
-        """Return sum_w x B_w of every document (documents x width)."""
+    def multiply(self, B: Array, *, n_threads: int, memory: Floats | None = None) -> Floats:
+        """Return sum_w x B_w of every document (documents x width), in `memory` if given."""
 
-    def multiply_transpose(self, A: Array, *, n_threads: int, weights: Floats | None = None) -> Floats:
-        """Return sum_d weight_d x A_d of every word (words x width)."""
+    def multiply_transpose(
+        self, A: Array, *, n_threads: int, weights: Floats | None = None, memory: Floats | None = None
+    ) -> Floats:
+        """Return sum_d weight_d x A_d of every word (words x width), in `memory` if given."""
 
     @property
     def squares(self) -> Floats:
@@ -240,16 +242,20 @@ class SparseCounts:
         dense[np.repeat(np.arange(len(dense)), lengths), self.indices[part]] = self.values[part]
         return dense
 
-    def multiply(self, B: Array, *, n_threads: int, values: Array | None = None) -> Floats:
+    def multiply(
+        self, B: Array, *, n_threads: int, values: Array | None = None, memory: Floats | None = None
+    ) -> Floats:
         """Return sum_w x B_w of every document, with `values` in place of x if given."""
         check_operands(self, None, B, None)
-        out = aligned_empty((self.n_docs, B.shape[1]), np.float64)
+        out = aligned_empty((self.n_docs, B.shape[1]), np.float64) if memory is None else memory
         x = self.values if values is None else np.ascontiguousarray(values, dtype=self.dtype)
         _kernels.multiply(self.indptr, self.indices, x, B, out, n_threads=n_threads)
         return out
 
-    def multiply_transpose(self, A: Array, *, n_threads: int, weights: Floats | None = None) -> Floats:
-        return self.transposed(weights).multiply(A, n_threads=n_threads)
+    def multiply_transpose(
+        self, A: Array, *, n_threads: int, weights: Floats | None = None, memory: Floats | None = None
+    ) -> Floats:
+        return self.transposed(weights).multiply(A, n_threads=n_threads, memory=memory)
 
     @property
     def squares(self) -> Floats:
@@ -370,8 +376,8 @@ class DenseCounts:
     def dense_rows(self, rows: slice) -> Array:
         return self.values[rows]
 
-    def multiply(self, B: Array, *, n_threads: int) -> Floats:
-        out = aligned_empty((self.n_docs, B.shape[1]), np.float64)
+    def multiply(self, B: Array, *, n_threads: int, memory: Floats | None = None) -> Floats:
+        out = aligned_empty((self.n_docs, B.shape[1]), np.float64) if memory is None else memory
 
         def one_block(block: slice) -> None:
             out[block] = self.values[block] @ B
@@ -380,12 +386,14 @@ class DenseCounts:
             pass
         return out
 
-    def multiply_transpose(self, A: Array, *, n_threads: int, weights: Floats | None = None) -> Floats:
+    def multiply_transpose(
+        self, A: Array, *, n_threads: int, weights: Floats | None = None, memory: Floats | None = None
+    ) -> Floats:
         def one_block(block: slice) -> Array:
             return np.asarray(self.values[block].T @ with_weights(A[block], weights, block))
 
         blocks = row_blocks(self.n_docs, self.n_words)
-        return sum_in_order(map_in_threads(one_block, blocks, n_threads), (self.n_words, A.shape[1]))
+        return sum_in_order(map_in_threads(one_block, blocks, n_threads), (self.n_words, A.shape[1]), memory)
 
     @property
     def squares(self) -> Floats:
@@ -515,9 +523,9 @@ def with_weights(rows: Array, weights: Floats | None, block: slice) -> Array:
     return rows if weights is None else rows * weights[block, np.newaxis].astype(rows.dtype)
 
 
-def sum_in_order(parts: Iterable[Array], shape: tuple[int, ...]) -> Floats:
-    """Return the sum of arrays in float64, in their order."""
-    total = aligned_empty(shape, np.float64)
+def sum_in_order(parts: Iterable[Array], shape: tuple[int, ...], memory: Floats | None = None) -> Floats:
+    """Return the sum of arrays in float64, in their order, in `memory` if given."""
+    total = aligned_empty(shape, np.float64) if memory is None else memory
     total.fill(0)
     for part in parts:
         total += part

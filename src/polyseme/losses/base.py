@@ -68,6 +68,11 @@ class Loss(ABC):
         """Powers of the majorizer."""
 
     @property
+    def is_convex(self) -> bool:
+        """Whether the loss is convex in q, so that each factor has one minimum while the other is fixed."""
+        return True
+
+    @property
     def needs_positive(self) -> bool:
         """Whether the loss is infinite at x = 0."""
         return False

@@ -62,6 +62,10 @@ class Beta(Loss):
         return Powers(max(self.beta - 1, 0.0), max(2 - self.beta, 0.0))
 
     @property
+    def is_convex(self) -> bool:
+        return 1 <= self.beta <= 2
+
+    @property
     def needs_positive(self) -> bool:
         return self.beta <= 0
 

@@ -73,7 +73,9 @@ class Extrapolation:
     def __call__(self, new: Array, old: Array) -> Array:
         if self.size == 0:
             return new
-        extrapolated = new + new.dtype.type(self.size) * (new - old)
+        extrapolated = new - old  # in place, because allocating large arrays takes as long as filling them
+        extrapolated *= new.dtype.type(self.size)
+        extrapolated += new
         return np.maximum(extrapolated, new.dtype.type(self.keep) * new, out=extrapolated)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, gram, inner, least_squares_rows
+from polyseme.kernels import Array, aligned_empty, gram, inner, least_squares_rows, padded_width
 from polyseme.losses.sums import LossSums, Terms
 from polyseme.losses.updates import constrained, multiplied
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
@@ -47,17 +47,19 @@ class MajorizeMinimize(Solver):
 
     Parameters
     ----------
-    extrapolate : bool, default=True
+    extrapolate : bool, default=None
         Whether iterations are extrapolated. If an extrapolated point would raise the loss, it is dropped and a plain
-        iteration follows.
+        iteration follows. None extrapolates losses that are convex in q; others, such as Itakura-Saito, decrease faster
+        with extrapolation too, but often to a higher local minimum.
     """
 
     name: ClassVar[str] = "mm"
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.OTHER_LOSS, Requirement.IN_MEMORY})
-    extrapolate: bool = True
+    extrapolate: bool | None = None
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
-        return LossRun(problem, _majorize, theta, phi, extrapolate=self.extrapolate)
+        extrapolate = problem.model.loss.is_convex if self.extrapolate is None else self.extrapolate
+        return LossRun(problem, _majorize, theta, phi, extrapolate=extrapolate)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class HALS(Solver):
 
     Parameters
     ----------
-    passes : int, default=2
+    passes : int, default=1
         Updates of each entry in a half-step.
     extrapolate : bool, default=True
         Whether iterations are extrapolated.
@@ -79,7 +81,7 @@ class HALS(Solver):
     requires: ClassVar[frozenset[Requirement]] = frozenset(
         {Requirement.OTHER_LOSS, Requirement.SQUARED_LOSS, Requirement.FREE_SCALE, Requirement.IN_MEMORY}
     )
-    passes: int = 2
+    passes: int = 1
     extrapolate: bool = True
 
     def check(self) -> None:
@@ -202,16 +204,18 @@ def _descend(passes: int, problem: FitProblem) -> Evaluate:
     model, corpus = problem
     counts, weights, n_threads = corpus.counts, corpus.weights, corpus.n_threads
     total = corpus.total_log(counts.squares)
+    width = padded_width(model.n_columns)
+    by_doc, by_word = (aligned_empty((size, width), np.float64) for size in (counts.n_docs, counts.n_words))
     settings = {"n_topics": model.n_topics, "passes": passes, "enough": 0.0, "n_threads": n_threads}
 
     def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
         docs, words = point
-        products, G = counts.multiply(words, n_threads=n_threads), gram(words, n_threads=n_threads)
+        products, G = counts.multiply(words, n_threads=n_threads, memory=by_doc), gram(words, n_threads=n_threads)
         cross = corpus.total_log(np.einsum("dk,dk->d", docs, products))
         explained = inner(G, gram(docs, weights, n_threads=n_threads))
         report = LossReport(max(total - 2 * cross + explained, 0.0) / 2)
         docs = least_squares_rows(docs, products, G, **settings)
-        products = counts.multiply_transpose(docs, n_threads=n_threads, weights=weights)
+        products = counts.multiply_transpose(docs, n_threads=n_threads, weights=weights, memory=by_word)
         words = least_squares_rows(words, products, gram(docs, weights, n_threads=n_threads), **settings)
         return EvaluatedPoint(point, report, Unnormalized(docs, words).rescaled)
 
