@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from polyseme.core.fitted import DocumentSums, document_sums, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import Shard, row_batches
-from polyseme.core.statistics import accumulated
 from polyseme.core.tree import Tree, as_tree, node_weights
-from polyseme.data.corpus import Corpus
+from polyseme.data.corpus import Corpus, accumulated
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, Training, fit_starts, training_corpus
 from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
