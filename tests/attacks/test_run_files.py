@@ -243,9 +243,9 @@ def test_fields_that_no_code_reads_are_not_changed(place):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("counted.json", {"settings": [], "facts": {}}),
-        ("counted.json", {"facts": {}}),
-        ("counted.json", {"settings": {"reading": {}, "counting": {}, "fitting": {}}, "facts": {"documents": "x"}}),
+        ("stages.json", {"settings": [], "facts": {}}),
+        ("stages.json", {"facts": {}}),
+        ("stages.json", {"settings": {"reading": {}, "counting": {}, "fitting": {}}, "facts": {"documents": "x"}}),
         ("choice.json", {"n_topics": "2", "reason": "x"}),
         ("choice.json", {"reason": "x"}),
     ],

@@ -204,14 +204,14 @@ def test_ctrl_c_writes_what_is_fitted_so_far(folder: Path, monkeypatch: pytest.M
     assert open_run(folder / "out").about["interrupted"] is True
 
 
-def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_only_work_that_can_be_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("polyseme.cli.fitting.write_fitted", full)
     result = run("fit", "docs", "-k", "2", "-o", "out", cwd=folder)
     assert result.exit_code == 1
-    assert "No space left on device" in result.stderr
+    assert "No space left on device; the work so far is stored: repeat the command with --resume" in result.stderr
 
     def half_written() -> None:
         with atomic_folder(folder / "other") as new:
@@ -220,7 +220,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.Mon
 
     with pytest.raises(OSError, match="No space"):
         half_written()
-    assert sorted(path.name for path in folder.iterdir()) == ["docs"]
+    assert sorted(path.name for path in folder.iterdir()) == [".out.part", "docs"]
 
 
 @pytest.mark.parametrize("name", ["documents.parquet", "counts.safetensors", "vectorizer.json", "model.safetensors"])

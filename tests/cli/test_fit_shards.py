@@ -111,7 +111,7 @@ def test_standard_input_the_number_of_topics_and_no_texts(tmp_path: Path) -> Non
     found = open_run(tmp_path / "polyseme-run")
     assert found.about["model"]["n_components"] == found.about["selection"]["n_topics"] == found.model.n_components
     assert found.texts is None
-    assert not {"texts", "explorer.html", "choice.json", "counted.json", "fitted.json"} & {
+    assert not {"texts", "explorer.html", "choice.json", "stages.json", "fitted.json"} & {
         path.name for path in found.path.iterdir()
     }
 

@@ -17,7 +17,8 @@ from fuzz.driver import Case, UncleanError, WrongResult, in_child
 from fuzz.mutations import mutate, mutate_bytes
 from polyseme.cli import console as exit_codes
 from polyseme.io import parquet
-from polyseme.runs.folder import UNFINISHED_FILE, work_folder
+from polyseme.runs import folder
+from polyseme.runs.folder import work_folder
 
 IMPORTED_BEFORE_THE_FORK = (chardet, matplotlib.figure, Stemmer)
 
@@ -203,15 +204,9 @@ def _commands_of(kind: str) -> list[str]:
 
 def _kill_before_the_end(arguments: list[str], place: Path) -> None:
     """Run a fit in a child that dies after counting and fitting, before the work folder is complete."""
-    remove = Path.unlink
-
-    def die(path: Path, missing_ok: bool = False) -> None:
-        if path.name == UNFINISHED_FILE:
-            os._exit(0)
-        remove(path, missing_ok)
 
     def body() -> None:
-        Path.unlink = die  # type: ignore[method-assign]
+        folder.flush_all = lambda _: os._exit(0)  # type: ignore[assignment]
         cli_runner.run(*arguments, cwd=place)
 
     in_child(body)

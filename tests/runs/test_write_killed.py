@@ -16,7 +16,7 @@ from polyseme import InputError
 from polyseme.io import files
 from polyseme.io.files import locked
 from polyseme.runs import atomic_folder, open_run
-from polyseme.runs.folder import CHECKPOINT_FOLDER, UNFINISHED_FILE, work_folder
+from polyseme.runs.folder import CHECKPOINT_FOLDER, work_folder
 
 
 def command(*arguments: str) -> list[str]:
@@ -108,18 +108,6 @@ def test_a_lock_does_not_outlive_its_holder(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("offered", [True, False])
-def test_a_folder_replaces_another(offered, tmp_path, monkeypatch):
-    if not offered:
-        monkeypatch.setattr(files, "_exchange", lambda *_: False)
-    for name, content in (("new", "2"), ("run", "1")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text(content, encoding="utf-8")
-    files.replace_folder(tmp_path / "new", tmp_path / "run")
-    assert (tmp_path / "run" / "file").read_text(encoding="utf-8") == "2"
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 def test_a_replacement_killed_between_two_renames_is_completed(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_exchange", lambda *_: False)
     with atomic_folder(tmp_path / "run") as work:
@@ -141,23 +129,3 @@ def test_a_replacement_killed_between_two_renames_is_completed(tmp_path, monkeyp
     monkeypatch.undo()
     assert not (tmp_path / "run").exists()
     assert open_run(tmp_path / "run").about == {"format_version": 1}
-
-
-def test_a_full_disk_keeps_a_fit_that_has_a_checkpoint(tmp_path):
-    def fail(*, stored: bool) -> None:
-        with atomic_folder(tmp_path / "run") as work:
-            (work / UNFINISHED_FILE).write_text("{}", encoding="utf-8")
-            (work / CHECKPOINT_FOLDER / "fit-1").mkdir(parents=True)
-            if stored:
-                (work / CHECKPOINT_FOLDER / "fit-1" / "checkpoint.safetensors").write_bytes(b"fit")
-            raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match=r"No space left on device$"):
-        fail(stored=False)
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(OSError, match="No space left on device; the work so far is stored"):
-        fail(stored=True)
-    with atomic_folder(tmp_path / "run", resume=True) as work:
-        assert [path.read_bytes() for path in states(tmp_path / "run")] == [b"fit"]
-        assert work == work_folder(tmp_path / "run")
-    assert not (tmp_path / "run" / CHECKPOINT_FOLDER).exists()

@@ -53,7 +53,7 @@ from polyseme.cli.reading import (
 from polyseme.data.shard_files import MANIFEST, read_manifest
 from polyseme.data.shard_writer import append_to_shards
 from polyseme.errors import InputError
-from polyseme.io.files import write_atomically
+from polyseme.io.files import flush_all, write_atomically
 from polyseme.kernels import Array
 from polyseme.metrics.words import fitted_topics
 from polyseme.runs import Counted, Run, atomic_folder, open_run, write_fitted
@@ -69,7 +69,7 @@ from polyseme.runs.documents import (
     read_vectorizer,
     write_vectorizer,
 )
-from polyseme.runs.folder import CHOICE_FIELDS, FITTED_FIELDS, FITTED_FILE, SHARDS_FOLDER, flush_all
+from polyseme.runs.folder import CHOICE_FIELDS, FITTED_FIELDS, FITTED_FILE, SHARDS_FOLDER
 from polyseme.runs.run import MODEL_FILE, ShardedRun, sample_rows, take_counts, with_documents
 from polyseme.runs.topic_documents import Labels
 from polyseme.runs.write import save_model, write_files, write_fitted_shards
@@ -187,6 +187,7 @@ def fit_in_shards(
             write_explorer(run, work / PAGE_FILE, page_text, notes, quiet=quiet)
         rows = topic_rows(model, run.count_parts(), run.vocabulary, run.names, run.label_numbers)
         summary = _shard_summary(model, shards, seconds)
+        (work / FITTED_FILE).unlink(missing_ok=True)
         return FitOutcome(rows, summary, facts["counting"]["language"], model.n_iter_, model.converged_, interrupted)
 
 

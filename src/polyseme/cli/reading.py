@@ -19,7 +19,7 @@ from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.runs import Counted
 from polyseme.runs.documents import COLUMNS, TextWriter, damage_error, excerpt, read_json
-from polyseme.runs.folder import COUNTED_FIELDS, FACT_FIELDS, UNFINISHED_FILE
+from polyseme.runs.folder import COUNTED_FIELDS, FACT_FIELDS, STAGES_FILE
 from polyseme.text import Document, Reader, Vectorizer, read
 from polyseme.text.readers.inputs import REMARKS
 
@@ -78,10 +78,10 @@ class FitSettings:
 
     def load_facts(self, work: Path) -> dict[str, Any] | None:
         """Return what `store_facts` wrote, None if there is nothing; raise InputError if the settings differ."""
-        if not (work / UNFINISHED_FILE).is_file():
+        if not (work / STAGES_FILE).is_file():
             return None
-        found = read_json(work / UNFINISHED_FILE, COUNTED_FIELDS, required=tuple(COUNTED_FIELDS))
-        _check_facts(found["facts"], work / UNFINISHED_FILE)
+        found = read_json(work / STAGES_FILE, COUNTED_FIELDS, required=tuple(COUNTED_FIELDS))
+        _check_facts(found["facts"], work / STAGES_FILE)
         if found["settings"] != self._as_json():
             difference = _first_difference(found["settings"], self._as_json())
             raise InputError(
@@ -104,7 +104,7 @@ class FitSettings:
             "problems": dict(reader.problems.counts),
             "seconds": {"reading": round(seconds, 3)},
         }
-        write_atomically(work / UNFINISHED_FILE, json.dumps({"settings": self._as_json(), "facts": facts}).encode())
+        write_atomically(work / STAGES_FILE, json.dumps({"settings": self._as_json(), "facts": facts}).encode())
         return facts
 
     def _as_json(self) -> dict[str, Any]:

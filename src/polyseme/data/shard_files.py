@@ -33,6 +33,7 @@ from polyseme.io.checks import (
     whole_number,
 )
 from polyseme.io.files import write_atomically
+from polyseme.io.manifest import file_digest, write_with_digest
 from polyseme.io.tensors import arrays_in, safetensors_parts
 from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
 
@@ -151,22 +152,20 @@ def write_shard(folder: Path, number: int, counts: SparseCounts, file: int | Non
 
 def write_checked(path: Path, parts: Iterable[Any]) -> Entry:
     """Write a file from buffers, atomically. Return its name, size and digest."""
-    parts = list(parts)
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    write_atomically(path, parts)
-    return Entry(path.name, sum(len(part) for part in parts), digest.hexdigest())
+    return Entry(path.name, *write_with_digest(path, parts))
 
 
 def read_checked(folder: Path, entry: Entry) -> memoryview:
     """Return the mapped bytes of a file, after a check of its size and digest."""
-    content: memoryview = _map(folder, entry).data
-    if hashlib.sha256(content).hexdigest() != entry.sha256:
-        raise ShardError(
-            f"{folder / entry.name} is damaged: its digest differs from the manifest; write the shards again."
-        )
-    return content
+    check_size(folder, entry)
+    # Through one handle, so that the file that is mapped is the one whose digest was checked.
+    with (folder / entry.name).open("rb") as file:
+        if file_digest(file) != entry.sha256:
+            raise ShardError(
+                f"{folder / entry.name} is damaged: its digest differs from the manifest; write the shards again."
+            )
+        content: Array = np.memmap(file, dtype=np.uint8, mode="r") if entry.size else np.empty(0, dtype=np.uint8)
+    return content.data
 
 
 def check_size(folder: Path, entry: Entry) -> None:
@@ -226,8 +225,3 @@ def _csr(
         raise ValueError(fault)
     known: list[tuple[Floats | None, SparseCounts]] = [] if transpose is None else [(None, transpose)]
     return SparseCounts(indptr, indices, values.astype(dtype, copy=False), *shape, known)
-
-
-def _map(folder: Path, entry: Entry) -> Array:
-    check_size(folder, entry)
-    return np.memmap(folder / entry.name, dtype=np.uint8, mode="r") if entry.size else np.empty(0, dtype=np.uint8)
