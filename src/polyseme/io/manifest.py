@@ -11,13 +11,14 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from io import BufferedIOBase
 from os import PathLike
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from polyseme.errors import ModelFileError
 from polyseme.io.checks import COUNT, OBJECT, Check, check_fields
-from polyseme.io.files import is_regular, write_atomically
+from polyseme.io.files import flush_to_disk, is_regular, write_atomically
 
 
 class FileEntry(NamedTuple):
@@ -67,7 +68,7 @@ def _check_listing(value: Any) -> None:
             raise ValueError(f"{name}: {error}") from None
 
 
-def file_digest(file: BinaryIO) -> str:
+def file_digest(file: BufferedIOBase) -> str:
     """Return the SHA-256 of the rest of an open file, which is read in blocks."""
     return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -103,9 +104,9 @@ class FileManifest:
         """Add a file, or its new content after it was written again. It is also flushed to disk."""
         FILE_NAME.require("the name of a file", name)
         size = self._size(name)
-        with (self.folder / name).open("r+b" if os.name == "nt" else "rb") as file:
+        with (self.folder / name).open("rb") as file:
             self.entries[name] = FileEntry(size, file_digest(file))
-            os.fsync(file.fileno())
+        flush_to_disk(self.folder / name)
         self._checked.add(name)
 
     def add_all(self, *, skip: Collection[str] = ()) -> None:
@@ -169,6 +170,7 @@ class FileManifest:
             found = path.lstat()
         except OSError as error:
             raise ModelFileError(f"{path} is missing ({error.strerror}): restore it, or fit again.") from None
-        if not stat.S_ISREG(found.st_mode):
-            raise ModelFileError(f"{path} is not a regular file: restore it, or fit again.")
+        folders = [self.folder / parent for parent in PurePosixPath(name).parents if parent.name]
+        if not stat.S_ISREG(found.st_mode) or any(folder.is_symlink() for folder in folders):
+            raise ModelFileError(f"{path} is not a regular file, or is behind a link: restore it, or fit again.")
         return found.st_size
