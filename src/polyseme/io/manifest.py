@@ -92,12 +92,20 @@ class FileManifest:
     """Sizes and digests of the files of a folder, by their names relative to it.
 
     The files of a run are listed in its run.json, and the files of shards in a manifest.json that run.json lists, so
-    that every file has a digest.
+    that every file has a digest. Errors name the file that lists them (`listed_in`) and say what to do (`remedy`).
     """
 
-    def __init__(self, folder: Path, entries: Mapping[str, FileEntry] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        entries: Mapping[str, FileEntry] | None = None,
+        *,
+        listed_in: str = "run.json",
+        remedy: str = "restore it, or fit again",
+    ) -> None:
         self.folder = folder
         self.entries = dict(entries or {})
+        self._listed_in, self._remedy = listed_in, remedy
         self._checked: set[str] = set()
 
     def add(self, name: str) -> None:
@@ -120,7 +128,7 @@ class FileManifest:
 
     def with_folder(self, folder: Path) -> FileManifest:
         """Return the manifest of the same files after the folder was renamed."""
-        moved = FileManifest(folder, self.entries)
+        moved = FileManifest(folder, self.entries, listed_in=self._listed_in, remedy=self._remedy)
         moved._checked = set(self._checked)
         return moved
 
@@ -129,10 +137,13 @@ class FileManifest:
         return {name: self.entries[name]._asdict() for name in sorted(self.entries)}
 
     @classmethod
-    def from_json(cls, folder: Path, value: Any) -> FileManifest:
-        """Return the manifest that `to_json` returned. Raise ValueError if a field is not valid."""
+    def from_json(cls, folder: Path, value: Any, **texts: str) -> FileManifest:
+        """Return the manifest that `to_json` returned. Raise ValueError if a field is not valid.
+
+        texts : `listed_in` and `remedy`.
+        """
         _check_listing(value)
-        return cls(folder, {name: FileEntry(**entry) for name, entry in value.items()})
+        return cls(folder, {name: FileEntry(**entry) for name, entry in value.items()}, **texts)
 
     def check_sizes(self) -> None:
         """Raise ModelFileError if a file is missing, has another size, or is a link or another kind of file."""
@@ -143,34 +154,33 @@ class FileManifest:
         """Return the path of a file, whose digest is checked the first time. Raise ModelFileError if it is damaged."""
         path = self.folder / name
         if name not in self.entries:
-            raise ModelFileError(f"{path} is not listed in run.json: restore run.json, or fit again.")
+            raise self._error(name, f"is not listed in {self._listed_in}")
         if name not in self._checked:
             self._check_size(name)
             try:
                 with path.open("rb") as file:
                     found = file_digest(file)
             except OSError as error:
-                raise ModelFileError(f"{path} cannot be read ({error.strerror}): restore it, or fit again.") from None
+                raise self._error(name, f"cannot be read ({error.strerror})") from None
             if found != self.entries[name].sha256:
-                raise ModelFileError(f"{path} is damaged: its digest differs from run.json; restore it, or fit again.")
+                raise self._error(name, f"is damaged: its digest differs from {self._listed_in}")
             self._checked.add(name)
         return path
 
     def _check_size(self, name: str) -> None:
         found, wanted = self._size(name), self.entries[name].size
         if found != wanted:
-            raise ModelFileError(
-                f"{self.folder / name} is damaged: it has {found} bytes where run.json says {wanted}; restore it, or "
-                "fit again."
-            )
+            raise self._error(name, f"is damaged: it has {found} bytes where {self._listed_in} says {wanted}")
 
     def _size(self, name: str) -> int:
-        path = self.folder / name
         try:
-            found = path.lstat()
+            found = (self.folder / name).lstat()
         except OSError as error:
-            raise ModelFileError(f"{path} is missing ({error.strerror}): restore it, or fit again.") from None
+            raise self._error(name, f"is missing ({error.strerror})") from None
         folders = [self.folder / parent for parent in PurePosixPath(name).parents if parent.name]
         if not stat.S_ISREG(found.st_mode) or any(folder.is_symlink() for folder in folders):
-            raise ModelFileError(f"{path} is not a regular file, or is behind a link: restore it, or fit again.")
+            raise self._error(name, "is not a regular file, or is behind a link")
         return found.st_size
+
+    def _error(self, name: str, problem: str) -> ModelFileError:
+        return ModelFileError(f"{self.folder / name} {problem}; {self._remedy}.")

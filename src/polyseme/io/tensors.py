@@ -118,6 +118,11 @@ def npy_header(array: Array) -> bytes:
     return _NPY_MAGIC + len(text).to_bytes(2, "little") + text
 
 
+def npy_parts(array: Array) -> list[Any]:
+    """Return the buffers of a .npy file."""
+    return [npy_header(array), bytes_of(array)]
+
+
 def map_npy(path: Path) -> Array:
     """Return the array in a .npy file, mapped read-only.
 
