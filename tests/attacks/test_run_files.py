@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from safetensors.numpy import load as from_safetensors
 from safetensors.numpy import save as to_safetensors
+from sklearn.exceptions import ConvergenceWarning
 
 import polyseme
 from cli_runner import TEXTS, run, write_folder
@@ -837,6 +838,29 @@ def test_a_checkpoint_with_a_right_digest_and_a_wrong_content(tmp_path, change):
     write_checkpoint(path, fit, found)
     with pytest.raises(ModelFileError, match="remove it to start again"):
         model.fit(X)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1])
+def test_a_checkpoint_with_damaged_rows(tmp_path, size):
+    X = np.eye(5) + 1
+    shards = write_shards([X], tmp_path / "shards", shard_nonzeros=10)
+    model = interrupted(tmp_path / "states", shards)
+    (file,) = (tmp_path / "states").glob("*/checkpoint.safetensors")
+    (rows,) = read_checkpoint(file, file.parent.name).files.values()
+    assert len(rows.entries) > 1
+    for path in (rows.path(name) for name in rows.entries):
+        content = path.read_bytes()
+        for place in {len(content) - 1, 0, 8, len(content) // 2}:
+            changed = bytearray(content)
+            changed[place] ^= 1
+            path.write_bytes((changed + b"x")[: len(content) + size])
+            with pytest.raises(ModelFileError, match="remove the folder"):
+                model.fit(shards)
+        path.write_bytes(content)
+    seen = []
+    with pytest.warns(ConvergenceWarning):
+        model.set_params(callback=lambda entry: seen.append(entry["iteration"])).fit(shards)
+    assert seen[0] == 3
 
 
 @pytest.mark.parametrize("folders", ["[1]", '{"a": 1}', "NaN", "[" * 50_000])

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import retrieval_corpus
-from polyseme import InputError, ModelFileError
+from polyseme import PLSA, InputError, ModelFileError
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.scores import METHODS
 
@@ -86,6 +86,10 @@ def test_saving_over_an_index_in_use_does_not_change_it(index, path):
     retrieval_corpus.index().save(path)
     np.testing.assert_array_equal(loaded.scores(QUERIES), before)
     assert SearchIndex.load(path).scoring.average is None
+    loaded = SearchIndex.load(path)
+    before = loaded.scores(QUERIES, method="bm25")
+    PLSA(1, random_state=0).fit(np.eye(3)).save(path)
+    np.testing.assert_array_equal(loaded.scores(QUERIES, method="bm25"), before)
 
 
 def test_a_failed_write_leaves_the_old_file(index, path, monkeypatch):

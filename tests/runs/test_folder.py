@@ -1,4 +1,4 @@
-"""A run is written as a whole or not at all: through links too, and planted links and folders are not followed."""
+"""A run is written as a whole or not at all, also through links. tests/attacks/test_links.py has planted links."""
 
 import json
 import os
@@ -22,7 +22,6 @@ from polyseme.runs.folder import (
     atomic_folder,
     check_is_run,
     check_target,
-    replacing,
     run_lock,
     work_folder,
 )
@@ -195,70 +194,7 @@ def test_what_is_not_a_run_is_not_replaced(tmp_path):
     check_target(tmp_path / "run", overwrite=True)
 
 
-# planted links, files and folders
-
-
-@posix
-@pytest.mark.parametrize("name", [".run.part", ".run.old"])
-@pytest.mark.parametrize("resume", [True, False])
-@pytest.mark.parametrize("offered", [True, False])
-def test_a_planted_link_is_removed_and_not_followed(tmp_path, monkeypatch, name, resume, offered):
-    if not offered:
-        monkeypatch.setattr(files, "_exchange", lambda *_: False)
-    write(tmp_path / "run", "1")
-    victim = tmp_path / "victim"
-    victim.mkdir()
-    (victim / STAGES_FILE).write_text("{}", encoding="utf-8")
-    (victim / "x.part").write_text("mine", encoding="utf-8")
-    (tmp_path / name).symlink_to(victim)
-    write(tmp_path / "run", "2", overwrite=True, resume=resume)
-    assert content(tmp_path / "run") == "2"
-    assert names(victim) == {STAGES_FILE, "x.part"}
-    assert names(tmp_path) == {"run", "victim"}
-    assert not (tmp_path / "run").is_symlink()
-
-
-@pytest.mark.parametrize("name", [".run.part", ".run.old"])
-def test_a_planted_file_is_removed(tmp_path, name):
-    (tmp_path / name).write_text("planted", encoding="utf-8")
-    write(tmp_path / "run", "1")
-    assert names(tmp_path) == {"run"}
-
-
-@posix
-@pytest.mark.parametrize("name", [".run.part", ".run.old"])
-@pytest.mark.parametrize("resume", [True, False])
-def test_a_planted_folder_of_another_user_is_refused(tmp_path, monkeypatch, name, resume):
-    write(tmp_path / "run", "1")
-    (tmp_path / name).mkdir()
-    (tmp_path / name / STAGES_FILE).write_text("{}", encoding="utf-8")
-    monkeypatch.setattr(files.os, "geteuid", lambda: 4321)
-    for call in (
-        lambda: check_target(tmp_path / "run", overwrite=True),
-        lambda: write(tmp_path / "run", "2", overwrite=True, resume=resume),
-        lambda: replacing(tmp_path / "run", resume=resume).__enter__(),
-    ):
-        assert f"{name} belongs to another user: remove it, or choose another folder." in refused(call)
-    assert content(tmp_path / "run") == "1"
-    assert (tmp_path / name / STAGES_FILE).exists()
-
-
-@posix
-def test_a_planted_lock_is_not_followed(tmp_path):
-    write(tmp_path / "run", "1")
-    (tmp_path / ".run.lock").symlink_to(tmp_path / "victim")
-    assert ".run.lock is not a lock file of polyseme: remove it." in refused(
-        write, tmp_path / "run", "2", overwrite=True
-    )
-    assert names(tmp_path) == {"run", ".run.lock"}
-
-
-@posix
-def test_a_planted_old_run_is_not_opened(tmp_path):
-    write(tmp_path / "elsewhere", "1")
-    (tmp_path / ".run.old").symlink_to("elsewhere")
-    assert "is not a run" in refused(check_is_run, tmp_path / "run")
-    assert names(tmp_path) == {"elsewhere", ".run.old"}
+# permissions
 
 
 @posix
