@@ -178,6 +178,17 @@ def test_a_parent_that_cannot_be_written_to_is_refused_before_any_work(tmp_path,
     assert names(tmp_path) == set()
 
 
+def test_a_read_only_run_is_not_replaced(tmp_path, monkeypatch):
+    write(tmp_path / "run", "1")
+    (tmp_path / "link").symlink_to("run")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != (tmp_path / "run").resolve())
+    for name in ("run", "link"):
+        assert "run cannot be written to: change its permissions" in refused(
+            write, tmp_path / name, "2", overwrite=True
+        )
+    assert content(tmp_path / "run") == "1"
+
+
 def test_a_file_in_place_of_a_parent_is_refused(tmp_path):
     (tmp_path / "file").touch()
     assert "file is not a folder" in refused(check_target, tmp_path / "file" / "run", overwrite=False)

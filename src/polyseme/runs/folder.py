@@ -131,15 +131,15 @@ def check_target(path: Path, *, overwrite: bool) -> None:
             raise InputError(f"{path} is a run already: choose another folder with -o, or replace it with --overwrite.")
         if not is_run and (not target.is_dir() or any(target.iterdir())):
             raise InputError(f"{path} exists and is not a run: choose another folder with -o.")
-    # A run is written beside its final place, which needs a parent that exists or can be created, and own work folders.
+    # A run is written beside its final place. One whose folder was made read-only is not replaced either.
     parent = next(folder for folder in target.parents if folder.exists())
-    if not parent.is_dir():
-        raise InputError(f"{parent} is not a folder: choose another folder with -o.")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise InputError(
-            f"{parent} cannot be written to, which a run in it needs: change its permissions, or choose another folder "
-            "with -o."
-        )
+    for folder in (parent, target) if target.exists() else (parent,):
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a folder: choose another folder with -o.")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(
+                f"{folder} cannot be written to: change its permissions, or choose another folder with -o."
+            )
     for left in (work_folder(target), old_name(target)):
         check_own(left)
 
@@ -214,7 +214,7 @@ def _publish(work: Path, path: Path) -> None:
 def _permissions(work: Path, path: Path) -> int:
     """Return the permissions of a run: those of the folder that it replaces, so that a private run stays private."""
     if path.exists():
-        return stat.S_IMODE(path.stat().st_mode)
+        return stat.S_IMODE(path.stat().st_mode) | stat.S_IRWXU
     return work.stat().st_mode & stat.S_ISGID | 0o777 & ~umask()
 
 
