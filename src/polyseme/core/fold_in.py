@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from polyseme.core.edits import TopicEdit, without
 from polyseme.core.fitted import DocumentWeights, NoLargeArrays
 from polyseme.core.model import Background, Model, m_step_docs, restore_support
 from polyseme.core.shard import Shard
@@ -48,6 +49,15 @@ class MaximumLikelihood(NoLargeArrays):
     def model(self, n_topics: int) -> Model:
         """Return the model of the documents, for `n_topics` topics."""
         return Model(n_topics, self.temperature, self.background, doc_prior=self.prior, topic_share=self.topic_share)
+
+    def edited(self, edit: TopicEdit) -> MaximumLikelihood:
+        """Return the inference for merged and removed topics, without the banned words in the background."""
+        background, prior = self.background, self.prior
+        if background is not None:
+            background = replace(background, distribution=without(background.word_probabilities, edit.banned))
+        return replace(
+            self, background=background, prior=None if prior is None else prior.with_merged_columns(edit.groups)
+        )
 
     def weights(
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
