@@ -52,15 +52,19 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__getattr__("__all__")})
 
 
-def load(path: str | PathLike[str]) -> Any:
-    """Load a model that was written by `save`.
+def load(path: str | PathLike[str], *, check_documents: bool = True) -> Any:
+    """Load a model that was written by `save`, or the model of a run.
 
-    Nothing in the file is executed: it holds arrays and parameters only.
+    Nothing in the file is executed: it holds arrays and parameters only. The arrays of the training documents of a run
+    are files beside its model, which are mapped to memory.
 
     Parameters
     ----------
     path : str or path-like
         The model file.
+    check_documents : bool, default=True
+        Whether the digests of arrays in files beside the model file are checked. False is for files that were checked
+        already.
 
     Returns
     -------
@@ -83,4 +87,5 @@ def load(path: str | PathLike[str]) -> Any:
     named: tuple[type[Any], ...] = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
     others: tuple[type[Any], ...] = (EarlyStopping, TreeGrowth, Background, JointBackground)
     settings = {part.__name__: part for part in (*named, *others)}
-    return models.restore(path, {name: getattr(estimators, name) for name in estimators.__all__}, settings)
+    classes = {name: getattr(estimators, name) for name in estimators.__all__}
+    return models.restore(path, classes, settings, check_documents=check_documents)

@@ -40,7 +40,7 @@ from polyseme.data.disk import (
 from polyseme.data.shard_files import Entry, MappedShard, open_shard, read_checked
 from polyseme.errors import InputError, MissingExtraError, ShardError
 from polyseme.io.files import write_atomically
-from polyseme.io.tensors import bytes_of, map_npy, npy_header
+from polyseme.io.tensors import map_npy, npy_parts
 from polyseme.kernels import Array, Floats
 
 T = TypeVar("T")
@@ -536,7 +536,7 @@ def _rows_from(ref: ShardRef, path: Path) -> Array:
 
 def _write_arrays(paths: list[Path], arrays: tuple[Array, ...]) -> None:
     for path, array in zip(paths, map(np.ascontiguousarray, arrays), strict=True):
-        write_atomically(path, [npy_header(array), bytes_of(array)])
+        write_atomically(path, npy_parts(array))
 
 
 def _read_arrays(paths: list[Path]) -> tuple[Array, ...]:

@@ -53,7 +53,7 @@ from polyseme.data.shard_files import (
 from polyseme.errors import ShardError
 from polyseme.io.checks import TEXT, list_of, parse_json
 from polyseme.io.files import flush_to_disk, only_writer, umask, write_atomically
-from polyseme.io.tensors import bytes_of, map_npy, npy_header
+from polyseme.io.tensors import bytes_of, map_npy, npy_header, npy_parts
 from polyseme.kernels import Array, Floats
 
 FIT_FOLDER = "fit"
@@ -171,7 +171,7 @@ def _remove_all() -> None:
 
 def write_rows(path: Path, rows: Array, *, flush: bool = False) -> None:
     """Write the rows of a shard to a .npy file, atomically."""
-    write_atomically(path, [npy_header(rows), bytes_of(rows)], flush=flush)
+    write_atomically(path, npy_parts(rows), flush=flush)
 
 
 def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:

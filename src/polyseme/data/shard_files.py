@@ -33,7 +33,7 @@ from polyseme.io.checks import (
     whole_number,
 )
 from polyseme.io.files import write_atomically
-from polyseme.io.tensors import arrays_in, safetensors_parts
+from polyseme.io.tensors import arrays_in, hashed, safetensors_parts
 from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
 
 FORMAT_VERSION = 1
@@ -151,12 +151,9 @@ def write_shard(folder: Path, number: int, counts: SparseCounts, file: int | Non
 
 def write_checked(path: Path, parts: Iterable[Any]) -> Entry:
     """Write a file from buffers, atomically. Return its name, size and digest."""
-    parts = list(parts)
     digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    write_atomically(path, parts)
-    return Entry(path.name, sum(len(part) for part in parts), digest.hexdigest())
+    write_atomically(path, hashed(parts, digest))
+    return Entry(path.name, path.stat().st_size, digest.hexdigest())
 
 
 def read_checked(folder: Path, entry: Entry) -> memoryview:

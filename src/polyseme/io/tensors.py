@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ _NPY_HEADER = re.compile(
     rb"\{'descr': '([<>|]?[biuf][0-9])', 'fortran_order': (False|True), "
     rb"'shape': \(((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?)\),? *\} *\n"
 )
+_BLOCK = 1 << 22
+"""Bytes of an array that are written or checked at a time."""
 _ALIGNMENT = 64
 """The arrays in a file start at a multiple of this, the size of a cache line."""
 
@@ -116,6 +118,50 @@ def npy_header(array: Array) -> bytes:
     text = repr({"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}).encode()
     text += b" " * (-(len(text) + 11) % _ALIGNMENT) + b"\n"
     return _NPY_MAGIC + len(text).to_bytes(2, "little") + text
+
+
+def npy_parts(array: Array) -> Iterator[Any]:
+    """Yield the buffers of a .npy file: the header, and the rows in blocks, so that no second array is in memory."""
+    yield npy_header(array)
+    for rows in row_blocks(array):
+        yield bytes_of(rows)
+
+
+def row_blocks(array: Array) -> Iterator[Array]:
+    """Yield the rows of an array in blocks of about `_BLOCK` bytes."""
+    step = max(1, _BLOCK // max(array[:1].nbytes, 1))
+    for start in range(0, len(array), step):
+        yield array[start : start + step]
+
+
+def write_npy(path: Path, array: Array) -> str:
+    """Write an array to a .npy file, atomically, and return the SHA-256 of the file.
+
+    A regular file that has the same content already, such as the one that the array is mapped from, is not written.
+    """
+    size = len(npy_header(array)) + array.nbytes
+    if path.is_file() and not path.is_symlink() and path.stat().st_size == size:
+        digest = hashlib.sha256()
+        for part in npy_parts(array):
+            digest.update(part)
+        if digest.hexdigest() == file_digest(path):
+            return digest.hexdigest()
+    digest = hashlib.sha256()
+    write_atomically(path, hashed(npy_parts(array), digest))
+    return digest.hexdigest()
+
+
+def hashed(parts: Iterable[Any], digest: Any) -> Iterator[Any]:
+    """Yield buffers, and add each of them to a digest."""
+    for part in parts:
+        digest.update(part)
+        yield part
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def map_npy(path: Path) -> Array:
