@@ -278,6 +278,19 @@ def test_shards_with_a_banned_word_are_refused(name, fitted, tmp_path):
         fitted(name).with_edited_topics([[0]], [5], placed(X, "shards", tmp_path))
 
 
+@pytest.mark.filterwarnings("error:X does not have valid feature names")
+def test_documents_of_a_data_frame():
+    frame = pytest.importorskip("pandas").DataFrame(X.toarray(), columns=[f"w{i}" for i in range(45)])
+    model = PLSA(2, random_state=0, max_iter=5).fit(frame)
+    assert model.with_documents(frame).log_likelihood_ == pytest.approx(model.log_likelihood_)
+    edited = model.with_edited_topics([[1], [0]], [5], frame)
+    assert edited.unigram_[5] == 0
+    assert list(edited.vocabulary_) == list(frame.columns)
+    only = PLSA(1, random_state=0).fit([[1, 2, 0], [0, 1, 1]])
+    with pytest.raises(InputError, match="no words"):
+        only.with_edited_topics([[0]], [2], [[0, 0, 3]])
+
+
 @pytest.mark.parametrize("make", [lambda: HierarchicalPLSA(depth=1, branching=2), lambda: CorrelatedTopicModel(2)])
 def test_models_whose_topics_depend_on_each_other_say_what_is_possible(make):
     model = make()

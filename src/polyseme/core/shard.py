@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -149,7 +149,7 @@ def row_batches(X: Any, dtype: np.dtype[Any]) -> Iterator[SparseCounts]:
         yield sparse_counts(X[start : start + step], dtype)
 
 
-def without_words(X: Any, columns: Array) -> Any:
+def without_words(X: Any, columns: Sequence[int] | Array) -> Any:
     """Return counts, CSR or dense, with zeros in these columns."""
     if not sp.issparse(X):
         X = np.array(X)

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -278,8 +278,6 @@ class FittedDecomposition(CountDecomposition):
         edit = TopicEdit.of(groups, banned, *self.fitted_.topic_word.shape)
         model = copy(self)
         model._edit_topics(edit)
-        if edit.banned.size and not is_stored(X):
-            X = without_words(count_data(model, X, reset=False), edit.banned)
         return model._fold_in_documents(X, sample_weight, edit.banned)
 
     def refitting(self, X: Any) -> Self:
@@ -311,7 +309,7 @@ class FittedDecomposition(CountDecomposition):
             )
         check_is_fitted(self)
         model = copy(self)
-        with model._corpus_of(X, None) as corpus:
+        with model._corpus_of(X) as corpus:
             model._complete_topics(corpus.unigram)
         return clone(self).set_params(n_components=model.fitted_.n_topics, init=model._start_of(X))
 
@@ -334,27 +332,31 @@ class FittedDecomposition(CountDecomposition):
         return {}
 
     @contextmanager
-    def _corpus_of(self, X: Any, sample_weight: Any) -> Iterator[Corpus]:
-        """Yield the corpus of documents with the words of the fitted model."""
+    def _corpus_of(self, X: Any, sample_weight: Any = None, banned: Sequence[int] | Array = ()) -> Iterator[Corpus]:
+        """Yield the corpus of documents with the words of the fitted model, without banned words."""
         n_threads = effective_threads(self.n_jobs)
         if is_stored(X):
             check_no_weights(sample_weight)
             with stored_session(self, X, n_threads) as corpus:
+                check_has_words(corpus)
+                if len(banned) and corpus.word_totals[np.asarray(banned)].any():
+                    raise InputError("The shards have banned words: write the shards without them.")
                 yield corpus
             return
         data = training_data(self, X, sample_weight, reset=False)
-        yield MemoryCorpus(as_counts(data.X, self.fitted_.topic_word.dtype), data.weights, n_threads)
+        counts = without_words(data.X, banned) if len(banned) else data.X
+        memory = MemoryCorpus(as_counts(counts, self.fitted_.topic_word.dtype), data.weights, n_threads)
+        check_has_words(memory)
+        yield memory
 
-    def _fold_in_documents(self, X: Any, sample_weight: Any, banned: Array | None = None) -> Self:
+    def _fold_in_documents(self, X: Any, sample_weight: Any, banned: Sequence[int] | Array = ()) -> Self:
         """Fold in documents, and set what follows from them. The estimator must be a copy, because it changes."""
         background = self.fitted_.inference.background
         if is_stored(X) and background is not None and background.joint:
             raise UnsupportedError(
                 "The training documents of a model with a JointBackground cannot be shards: give an array."
             )
-        with self._corpus_of(X, sample_weight) as corpus:
-            if banned is not None and corpus.word_totals[banned].any():
-                raise InputError("X has banned words: write the shards without them.")
+        with self._corpus_of(X, sample_weight, banned) as corpus:
             self._complete_topics(corpus.unigram)
             fitted = self.fitted_
             folded = fold_in_training(
@@ -803,9 +805,14 @@ def training_corpus(
     vars(estimator).pop("feature_names_in_", None)
     vocabulary = names_or_none(X.vocabulary if feature_names is None else feature_names, X.shape[1])
     with X.session(factor_dtype(dtype, X), n_threads) as corpus:
-        if not corpus.tokens > 0:
-            raise InputError("There is nothing to fit: the shards have no words.")
+        check_has_words(corpus)
         yield Training(corpus, vocabulary)
+
+
+def check_has_words(corpus: Corpus) -> None:
+    """Raise InputError if no document has a word."""
+    if not corpus.tokens > 0:
+        raise InputError("There is nothing to fit: the documents have no words.")
 
 
 def check_no_weights(sample_weight: Any) -> None:
