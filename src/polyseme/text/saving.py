@@ -1,4 +1,4 @@
-"""Conversion of a fitted Vectorizer to plain data for JSON, and back.
+"""Conversion of a fitted Vectorizer to plain data for JSON, and back to a Vectorizer or to its WordRules.
 
 The data may come from a file that somebody else wrote: every field is checked, and nothing in it is executed.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.errors import InputError, ModelFileError
+from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.checks import (
     FLAG,
     NULL,
@@ -25,8 +25,9 @@ from polyseme.io.checks import (
     one_of,
     whole_number,
 )
-from polyseme.text.languages import LANGUAGES
+from polyseme.text.languages import LANGUAGES, Pair, get_language, language_token_rules, scikit_learn_token_rules
 from polyseme.text.tokens import pattern_characters
+from polyseme.text.words import TokenSettings, WordRules
 
 FORMAT_VERSION = 1
 _OPTIONAL_ATTRIBUTES = ("language_", "forms_", "shown_")
@@ -110,6 +111,43 @@ def to_dict(vectorizer: Any) -> dict[str, Any]:
 
 def from_dict(vectorizer_class: Any, data: dict[str, Any], *, trust_pattern: bool = False) -> Any:
     """Return the fitted vectorizer that `to_dict` described. Raises ModelFileError if the data is not valid."""
+    parameters = _checked_parameters(data, trust_pattern=trust_pattern)
+    vectorizer = vectorizer_class(**parameters)
+    vectorizer.fixed_vocabulary_ = parameters["vocabulary"] is not None
+    vectorizer.vocabulary_ = _columns(data)
+    for name in _OPTIONAL_ATTRIBUTES:
+        if name.rstrip("_") in data:
+            setattr(vectorizer, name, data[name.rstrip("_")])
+    if "phrases" in data:
+        vectorizer.phrases_ = _phrases(data)
+    return vectorizer
+
+
+def read_word_rules(data: dict[str, Any], *, trust_pattern: bool = False) -> WordRules:
+    """Return the rules of the vectorizer that `to_dict` described, for counts in one thread and without scikit-learn.
+
+    Raises ModelFileError as `from_dict` does, and UnsupportedError for n-grams of length zero, which scikit-learn counts.
+    """
+    parameters = _checked_parameters(data, trust_pattern=trust_pattern)
+    ngram_range = parameters["ngram_range"]
+    if ngram_range[0] < 1:
+        raise UnsupportedError("n-grams of length zero are counted by scikit-learn: use Vectorizer.from_dict.")
+    settings = TokenSettings(
+        **{name: parameters[name] for name in ("analyzer", "lowercase", "strip_accents", "stop_words", "token_pattern")}
+    )
+    joined = parameters["phrases"] is not False
+    name = data["language"] if joined or parameters["language"] is not None else None
+    language = None if name is None else get_language(name)
+    return WordRules(
+        scikit_learn_token_rules(settings) if language is None else language_token_rules(settings, language),
+        _columns(data), ngram_range, language, parameters["stem"], data.get("forms", {}), data.get("shown", {}),
+        _phrases(data), ordered=joined or (language is not None and ngram_range != (1, 1)),
+        binary=parameters["binary"], dtype=parameters["dtype"],
+    )  # fmt: skip
+
+
+def _checked_parameters(data: dict[str, Any], *, trust_pattern: bool) -> dict[str, Any]:
+    """Return the parameters of the vectorizer, after checks of all data."""
     try:
         version = data.get("format_version") if isinstance(data, dict) else None
         if isinstance(version, int) and version > FORMAT_VERSION:
@@ -126,17 +164,18 @@ def from_dict(vectorizer_class: Any, data: dict[str, Any], *, trust_pattern: boo
             f"The token pattern {pattern[:_MAX_PATTERN_LENGTH]!r} is not known to be fast on every text: if you trust "
             "it, confirm it with --trust-pattern (in Python: trust_pattern=True)."
         )
-    parameters["ngram_range"] = tuple(parameters["ngram_range"])
-    parameters["dtype"] = np.dtype(parameters["dtype"]).type
-    vectorizer = vectorizer_class(**parameters)
-    vectorizer.fixed_vocabulary_ = parameters["vocabulary"] is not None
-    vectorizer.vocabulary_ = {name: column for column, name in enumerate(data["vocabulary"])}
-    for name in _OPTIONAL_ATTRIBUTES:
-        if name.rstrip("_") in data:
-            setattr(vectorizer, name, data[name.rstrip("_")])
-    if "phrases" in data:
-        vectorizer.phrases_ = [[(first, second) for first, second in pairs] for pairs in data["phrases"]]
-    return vectorizer
+    return parameters | {
+        "ngram_range": tuple(parameters["ngram_range"]),
+        "dtype": np.dtype(parameters["dtype"]).type,
+    }
+
+
+def _columns(data: dict[str, Any]) -> dict[str, int]:
+    return {name: column for column, name in enumerate(data["vocabulary"])}
+
+
+def _phrases(data: dict[str, Any]) -> list[list[Pair]]:
+    return [[(first, second) for first, second in pairs] for pairs in data.get("phrases", ())]
 
 
 def is_plain_pattern(pattern: str) -> bool:

@@ -15,16 +15,18 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.metrics.coherence import TokenSequences
+from polyseme.kernels import SparseCounts
 from polyseme.text._counting import Counter
 from polyseme.text._counting import Sequences as CompiledSequences
+
+if TYPE_CHECKING:
+    from polyseme.metrics.coherence import TokenSequences
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint32]
@@ -183,8 +185,11 @@ class WordCounter:
         """Change the number of word i to columns[i]. Counts of equal numbers are added; -1 removes a word."""
         self._counter.renumber(np.ascontiguousarray(columns, dtype=np.int32), self._n_threads)
 
-    def matrix(self, n_columns: int, dtype: Any) -> sp.csr_array:
-        """Return the counts (documents x columns) with sorted rows, and release those of the counter."""
+    def counts(self, n_columns: int, dtype: Any, *, binary: bool = False) -> SparseCounts:
+        """Return the counts (documents x columns) with sorted rows, and release those of the counter.
+
+        binary : whether every count is 1.
+        """
         n_rows, n_counts = self._counter.rows, self._counter.nonzeros
         indptr = np.empty(n_rows + 1, dtype=np.int64)
         indices = np.empty(n_counts, dtype=np.int32)
@@ -192,9 +197,10 @@ class WordCounter:
         self._counter.write(indptr, indices, values, self._n_threads)
         if n_counts <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
-        matrix = sp.csr_array((values.astype(dtype, copy=False), indices, indptr), (n_rows, n_columns))
-        matrix.has_sorted_indices = matrix.has_canonical_format = True
-        return matrix
+        values = values.astype(dtype, copy=False)
+        if binary:
+            values.fill(1)
+        return SparseCounts(indptr, indices, values, n_rows, n_columns)
 
 
 class WordSequences:
@@ -230,6 +236,8 @@ class WordSequences:
 
     def columns(self, columns: Columns) -> TokenSequences:
         """Return columns[number] of each word in the order of the documents; -1 marks a word without a column."""
+        from polyseme.metrics.coherence import TokenSequences  # imports scipy, which a query does not need
+
         numbers = np.empty(self.compiled.size, dtype=np.int32)
         indptr = np.empty(self.n_documents + 1, dtype=np.int64)
         self.compiled.write(numbers, indptr)
@@ -245,7 +253,7 @@ class WordSequences:
 
     def count(self, names: Sequence[str], ngram_range: tuple[int, int], *, per_document: bool) -> WordCounter:
         """Return the counts of the n-grams of all documents, with a name for each number."""
-        counter = WordCounter(_GIVEN_WORDS, ngram_range, per_document=per_document, n_threads=self._n_threads)
+        counter = WordCounter(_given_words(), ngram_range, per_document=per_document, n_threads=self._n_threads)
         counter.add_sequences(self, names)
         return counter
 
@@ -367,5 +375,8 @@ def _lower_case() -> tuple[Codes, tuple[int, ...]]:
     return codes, tuple(sorted(irregular))
 
 
-_GIVEN_WORDS = TokenRules(single_characters(False))
-"""Rules of a counter whose words are already known."""
+
+@cache
+def _given_words() -> TokenRules:
+    """Return the rules of a counter whose words are already known."""
+    return TokenRules(single_characters(False))
