@@ -14,7 +14,7 @@ import oracles
 import polyseme
 from estimator_cases import fitted_attributes
 from polyseme import PLSA, ModelFileError
-from polyseme.core.fold_in import TOLERANCE
+from polyseme.kernels import FOLD_IN_TOLERANCE
 from polyseme.io import models as storage
 from polyseme.solvers import SOLVERS
 
@@ -301,6 +301,6 @@ def test_a_file_of_version_2_transforms_as_it_did():
     np.testing.assert_allclose(transformed, expected["transformed"], atol=0.02)
     for x, now, then in zip(documents, transformed, expected["transformed"], strict=True):
         log_now, log_then = (oracles.log_likelihood(x[np.newaxis], theta[np.newaxis], phi) for theta in (now, then))
-        assert abs(log_now - log_then) <= TOLERANCE * x.sum()
+        assert abs(log_now - log_then) <= FOLD_IN_TOLERANCE * x.sum()
     perplexity = model.completion_perplexity(expected["documents"])
     np.testing.assert_allclose(perplexity, expected["completion_perplexity"], rtol=0.02)

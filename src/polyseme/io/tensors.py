@@ -23,7 +23,10 @@ from polyseme.io.checks import check_regular, parse_json
 from polyseme.io.files import write_atomically
 from polyseme.kernels import Array
 
-_DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
+DTYPES = {
+    "F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "U32": np.uint32
+}  # fmt: skip
+"""Types of arrays by their names in safetensors."""
 _NPY_MAGIC = b"\x93NUMPY\x01\x00"
 _NPY_HEADER = re.compile(
     rb"\{'descr': '([<>|]?[biuf][0-9])', 'fortran_order': (False|True), "
@@ -57,11 +60,11 @@ def write_safetensors(path: str | PathLike[str], arrays: Mapping[str, Array], me
     write_atomically(path, to_safetensors(contiguous, metadata=metadata))
 
 
-def safetensors_parts(arrays: Mapping[str, Array]) -> list[Any]:
+def safetensors_parts(arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> list[Any]:
     """Return the buffers of a safetensors file, without the copy of the arrays that safetensors' own writer makes."""
-    names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+    names = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     end = 0
     for name, array in ordered:
         header[name] = {
@@ -102,9 +105,9 @@ def arrays_in(content: Array) -> dict[str, Array]:
     arrays = {}
     for name, entry in header.items():
         start, end = (8 + length + int(offset) for offset in entry["data_offsets"])
-        if entry["dtype"] not in _DTYPES:
+        if entry["dtype"] not in DTYPES:
             raise ValueError(f"{name} is of the type {entry['dtype']}")
-        arrays[name] = content[start:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        arrays[name] = content[start:end].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
     return arrays
 
 

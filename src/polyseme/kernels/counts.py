@@ -21,6 +21,10 @@ Floats = npt.NDArray[np.float64]
 
 NUMBERS_AT_ONCE = 1 << 20
 """Number of counts that are processed at a time where an intermediate array is needed."""
+FOLD_IN_TOLERANCE = 1e-4
+"""A document stops when other weights can gain at most this many nats per token. The true gap is far smaller."""
+FOLD_IN_STEPS = 1000
+"""Maximum number of steps of a document."""
 _WIDTH_STEP = 16
 _CACHE_LINE = 64
 _PASS_TOLERANCE = 1e-3

@@ -1,0 +1,112 @@
+"""Strings in a file, of which only those that are needed are decoded.
+
+A table has the UTF-8 bytes of all strings, one after the other, and the place where each one starts. To find a string,
+the table can have sorted hashes of all strings with their numbers; a search in them reads a few numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, overload
+
+import numpy as np
+
+from polyseme.errors import ModelFileError
+from polyseme.kernels import Array
+
+_BYTES, _STARTS, _HASHES, _ORDER = "bytes", "starts", "hashes", "order"
+
+
+class StringTable(Sequence[str]):
+    """Strings that are stored in arrays of a file (`string_arrays`). The arrays are checked when they are used."""
+
+    def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
+        """Find the arrays of the table `name`. Raises KeyError or ValueError if they do not fit together."""
+        self._bytes, self._starts = arrays[f"{name}.{_BYTES}"], arrays[f"{name}.{_STARTS}"]
+        self._hashes, self._order = arrays.get(f"{name}.{_HASHES}"), arrays.get(f"{name}.{_ORDER}")
+        self._name = name
+        wanted = [(self._bytes, np.uint8, None), (self._starts, np.int64, None)]
+        if self._hashes is not None:
+            wanted += [(self._hashes, np.int64, len(self)), (arrays[f"{name}.{_ORDER}"], np.int64, len(self))]
+        for array, dtype, size in wanted:
+            if array.dtype != dtype or len(array.shape) != 1 or size not in (None, len(array)):
+                raise ValueError(f"the strings of {name} have other types or sizes than their table")
+        if len(self._starts) == 0:
+            raise ValueError(f"the strings of {name} have no places")
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = int(index) + len(self) if index < 0 else int(index)
+        if not 0 <= number < len(self):
+            raise IndexError(f"there is no string {index}")
+        start, end = self._starts[number : number + 2].tolist()
+        if not 0 <= start <= end <= len(self._bytes):
+            raise self._damage()
+        return self._decoded(self._bytes[start:end].tobytes())
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over all strings, with one read of each array."""
+        starts, content = self._starts[:].tolist(), self._bytes[:].tobytes()
+        for start, end in zip(starts, starts[1:], strict=False):
+            if not 0 <= start <= end <= len(content):
+                raise self._damage()
+            yield self._decoded(content[start:end])
+
+    def get(self, text: Any, default: int, /) -> int:
+        """Return the number of a string, or the default. The table must have hashes."""
+        if not isinstance(text, str):
+            return default
+        key = _hash(_encoded(text))
+        for place in range(bisect_left(self._hashes, key), len(self)):
+            if self._hashes[place] != key:
+                break
+            number = int(self._order[place])
+            if not 0 <= number < len(self):
+                raise self._damage()
+            if self[number] == text:
+                return number
+        return default
+
+    def _decoded(self, content: bytes) -> str:
+        try:
+            return content.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise self._damage() from None
+
+    def _damage(self) -> ModelFileError:
+        damage: ModelFileError = self._bytes.damage("its strings do not have their places")
+        return damage
+
+
+def string_arrays(name: str, strings: Sequence[str], *, find: bool = False) -> dict[str, Array]:
+    """Return the arrays of a table. find : whether strings can be found by `StringTable.get`."""
+    encoded = [_encoded(text) for text in strings]
+    starts = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=starts[1:])
+    arrays: dict[str, Array] = {
+        f"{name}.{_BYTES}": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+        f"{name}.{_STARTS}": starts,
+    }
+    if find:
+        hashes = np.fromiter(map(_hash, encoded), dtype=np.int64, count=len(encoded))
+        order = np.argsort(hashes, kind="stable")
+        arrays |= {f"{name}.{_HASHES}": hashes[order], f"{name}.{_ORDER}": order.astype(np.int64)}
+    return arrays
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _hash(content: bytes) -> int:
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little", signed=True)
