@@ -46,6 +46,7 @@ class CheckedArray:
         self._bytes = array.reshape(-1).view(np.uint8)
         self._checksums = checksums
         self._unchecked = np.ones(len(checksums), dtype=bool)
+        self._n_unchecked = len(checksums)
         self._name, self._path = name, path
 
     def __len__(self) -> int:
@@ -53,6 +54,8 @@ class CheckedArray:
 
     def __getitem__(self, key: Any) -> Any:
         """Return an entry, rows or any other part of the array, after a check of the rows that it needs."""
+        if not self._n_unchecked:
+            return self._array[key]
         first = key[0] if isinstance(key, tuple) else key
         row_bytes = self.nbytes // max(1, len(self))
         if isinstance(first, slice):
@@ -63,6 +66,7 @@ class CheckedArray:
                 self._check(0, self.nbytes)
         elif np.ndim(first) <= 1 and np.asarray(first).dtype.kind in "iu":
             rows = np.atleast_1d(np.asarray(first, dtype=np.int64))
+            rows = np.where(rows < 0, rows + len(self), rows)
             if rows.size and not (0 <= rows.min() and rows.max() < len(self)):
                 raise IndexError(f"a row is outside 0..{len(self) - 1}")
             if rows.size * row_bytes < self.nbytes:
@@ -86,6 +90,7 @@ class CheckedArray:
             if self.dtype.kind == "f" and not np.isfinite(content.view(self.dtype)).all():
                 raise self.damage("it has a number that is not finite")
             self._unchecked[block] = False
+            self._n_unchecked -= 1
 
     def damage(self, problem: str) -> ModelFileError:
         """Return the error for an array whose content is wrong."""

@@ -88,6 +88,34 @@ class StringTable(Sequence[str]):
         return damage
 
 
+class StringMapping(Mapping[str, str]):
+    """Strings by strings, stored in arrays of a file (`StringMapping.arrays`)."""
+
+    def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
+        """Find the arrays of the mapping `name`. Raises KeyError or ValueError if they do not fit together."""
+        self._keys, self._values = StringTable(arrays, f"{name}.keys"), StringTable(arrays, f"{name}.values")
+        if len(self._keys) != len(self._values):
+            raise ValueError(f"there are not as many values as keys of {name}")
+
+    @staticmethod
+    def arrays(name: str, mapping: Mapping[str, str]) -> dict[str, Array]:
+        """Return the arrays of a mapping."""
+        keys = string_arrays(f"{name}.keys", list(mapping), find=True)
+        return keys | string_arrays(f"{name}.values", list(mapping.values()))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __getitem__(self, key: str) -> str:
+        number = self._keys.get(key, -1)
+        if number < 0:
+            raise KeyError(key)
+        return self._values[number]
+
+
 def string_arrays(name: str, strings: Sequence[str], *, find: bool = False) -> dict[str, Array]:
     """Return the arrays of a table. find : whether strings can be found by `StringTable.get`."""
     encoded = [_encoded(text) for text in strings]

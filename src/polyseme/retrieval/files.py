@@ -1,9 +1,10 @@
 """The file of a `SearchIndex`: written atomically, mapped when it is read.
 
 An index file is a safetensors file with a JSON header and checksums of all blocks (`polyseme.io.checked_arrays`); it
-contains no pickle and no code. It has everything that a search needs except the rules that count a query: the counts by
-document and by word, the models, the words, and the ids, titles and excerpts as tables of strings. Opening a file
-checks its header and the sizes of all parts. A part is read and checked when a search first needs it.
+contains no pickle and no code. It has everything that a search needs: the counts by document and by word, the models,
+the words and the rules that count a query (if they are WordRules), and the ids, titles and excerpts as tables of
+strings. Opening a file checks its header and the sizes of all parts. A part is read and checked when a search first
+needs it.
 
 `identity` names the state of the corpus and the model that the index was made from, for example a digest of both.
 """
@@ -11,7 +12,6 @@ checks its header and the sizes of all parts. A part is read and checked when a 
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ from polyseme.io.string_tables import StringTable, string_arrays
 from polyseme.kernels import Array
 from polyseme.retrieval.queries import SparseRows
 from polyseme.retrieval.scores import Scoring, SingularSpace, TermScores, TopicSpace
+from polyseme.text.saving import rules_from_arrays, rules_to_arrays
+from polyseme.text.words import WordRules
 
 FORMAT_VERSION = 2
 _METADATA_KEY = "polyseme_index"
@@ -32,6 +34,8 @@ _SPACES = ("model", "average")
 _SPACE_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
 _SPACE_NUMBERS = ("sizes", "temperatures", "background_shares")
 _LENGTHS = ("tf", "tfidf")
+_RULES = "rules."
+"""Start of the names of the arrays of the rules that count queries."""
 _SQUARES = "tfidf"
 """Weighting of plsi-u, whose lengths of documents are stored. Those of others are computed when they are needed."""
 _MOST_TOPICS = 2**31 - 1
@@ -42,6 +46,7 @@ _HEADER_FIELDS = {
     "shape": list_of(COUNT, most=2),
     "spaces": mapping_to(OBJECT),
     "lsi": OBJECT,
+    "rules": OBJECT,
 }
 _SPACE_FIELDS = {
     "sizes": list_of(COUNT),
@@ -58,12 +63,16 @@ class IndexParts(NamedTuple):
     ids: Any
     titles: Any
     excerpts: Any
+    rules: WordRules | None
+    """Rules that count queries, if the file has them."""
 
 
 def write_index(parts: IndexParts, path: Path, identity: str) -> None:
     """Write an index to a file. A crash or a full disk leaves an existing file as it was."""
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent} to save the index in: make it first.")
+    from importlib.metadata import version
+
     scoring = parts.scoring
     terms = scoring.terms
     arrays: dict[str, Any] = {"idf": terms.idf, "rarity": terms.rarity, "totals": terms.totals}
@@ -91,6 +100,9 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
         lsi = scoring.lsi
         arrays |= {"lsi.basis": lsi.basis, "lsi.units": lsi.units, "lsi.lengths": lsi.lengths}
         header["lsi"] = {"weighting": lsi.weighting}
+    if parts.rules is not None and (stored := rules_to_arrays(parts.rules)) is not None:
+        header["rules"], found = stored
+        arrays |= {f"{_RULES}{name}": array for name, array in found.items()}
     whole = {name: np.ascontiguousarray(array[:]) for name, array in arrays.items()}
     write_atomically(path, checked_parts(whole, {_METADATA_KEY: json.dumps(header)}))
 
@@ -106,8 +118,6 @@ def read_index(path: Path, identity: str | None) -> IndexParts:
             raise ModelFileError(f"{path} belongs to another run, or to an older state of it: build the index again.")
         return _restore(header, arrays, str(path))
     except (KeyError, ValueError, TypeError, IndexError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         raise ModelFileError(f"{path} is damaged: its parts do not fit together ({error}).") from None
 
 
@@ -162,7 +172,12 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> Index
             header["lsi"]["weighting"],
         )
     tables = (("vocabulary", n_words), ("ids", n_docs), ("titles", n_docs), ("excerpts", n_docs))
-    return IndexParts(scoring, *(_restore_strings(name, arrays, size) for name, size in tables))
+    vocabulary, ids, titles, excerpts = (_restore_strings(name, arrays, size) for name, size in tables)
+    rules = None
+    if "rules" in header:
+        own = {name.removeprefix(_RULES): array for name, array in arrays.items() if name.startswith(_RULES)}
+        rules = rules_from_arrays(header["rules"], own, vocabulary)
+    return IndexParts(scoring, vocabulary, ids, titles, excerpts, rules)
 
 
 def _restore_space(name: str, settings: Any, arrays: dict[str, Any], n_docs: int, n_words: int) -> TopicSpace:

@@ -38,6 +38,7 @@ from polyseme.retrieval.scores import (
     method_settings,
     topic_space,
 )
+from polyseme.text.words import WordRules, plain_rules
 from polyseme.utils import check_integer
 
 if TYPE_CHECKING:
@@ -118,12 +119,12 @@ class SearchIndex:
         self.counts = matrix
         scoring = Scoring(SparseRows.of(matrix), TermScores.of(matrix))
         columns = {word: column for column, word in enumerate(names)}
-        self._fill(IndexParts(scoring, names, **texts), rows, columns, vectorizer)
+        self._fill(IndexParts(scoring, names, **texts, rules=None), rows, columns, vectorizer)
 
     def _fill(self, parts: IndexParts, rows: Any, columns: Any, vectorizer: Any) -> None:
         """Set the attributes of a new or loaded index. `rows` and `columns` find ids and words, as a dict does."""
-        self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts = parts
-        self.vectorizer = vectorizer
+        self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules = parts
+        self.vectorizer = rules if vectorizer is None else vectorizer
         self._rows, self._columns = rows, columns
         self._word_documents: WordAmounts | None = None
 
@@ -210,6 +211,21 @@ class SearchIndex:
         size = check_integer("n_components", n_components, least=1)
         self.scoring.lsi = SingularSpace.of(self.counts, weighting, size)
         return self
+
+    def supports(self, method: str) -> bool:
+        """Return whether the index has the models of a method.
+
+        Parameters
+        ----------
+        method : str
+            Method, as in `search`.
+
+        Returns
+        -------
+        bool
+            Whether `search` can use the method.
+        """
+        return self.scoring.supports(method_settings(method, None, None))
 
     def search(
         self,
@@ -403,9 +419,10 @@ class SearchIndex:
         return [RelatedWord(self.vocabulary[w], float(weight)) for w, weight in zip(words, weights, strict=True)]
 
     def save(self, path: str | PathLike[str], *, identity: str = "") -> None:
-        """Write the index and its models, without the vectorizer, to one file.
+        """Write the index and its models to one file.
 
-        If writing fails, an existing file does not change.
+        The rules that count queries are written if they are WordRules (`polyseme.text.saving.read_word_rules`); a
+        vectorizer of another kind must be given to `load` again. If writing fails, an existing file does not change.
 
         Parameters
         ----------
@@ -414,7 +431,8 @@ class SearchIndex:
         identity : str, default=""
             Name of the state of the corpus and the model, such as a digest of both.
         """
-        parts = IndexParts(self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts)
+        rules = self.vectorizer if isinstance(self.vectorizer, WordRules) else None
+        parts = IndexParts(self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules)
         write_index(parts, Path(path), identity)
 
     @classmethod
@@ -428,7 +446,7 @@ class SearchIndex:
         path : str or path
             Name of the file.
         vectorizer : object with a method transform, default=None
-            Vectorizer for queries, as in the constructor.
+            Vectorizer for queries, as in the constructor. None uses the rules in the file, if there are any.
         identity : str, default=None
             Identity that was given to `save`; a file with another one is refused. None accepts any.
 
@@ -519,8 +537,6 @@ class SearchIndex:
 
     @cached_property
     def _query_vectorizer(self) -> Any:
-        from polyseme.text.words import plain_rules
-
         return plain_rules(self._columns) if self.vectorizer is None else self.vectorizer
 
     def _query_rows(self, queries: Any) -> SparseRows:

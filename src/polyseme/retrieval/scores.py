@@ -95,7 +95,7 @@ class MethodSettings:
     """Settings of a search method."""
 
     latent: str | None
-    """Attribute of `Scoring` with the latent space; None for a term score alone."""
+    """Latent space of `Scoring`: "lsi", "model" or "average"; None for a term score alone."""
     term: str
     """Term score: "tf", "tfidf" or "bm25"."""
     term_weight: float
@@ -197,8 +197,15 @@ class Scoring:
 
         return explain
 
+    def supports(self, method: MethodSettings) -> bool:
+        """Return whether the latent space of a method is there."""
+        return method.latent is None or self._spaces()[method.latent] is not None
+
+    def _spaces(self) -> dict[str, Any]:
+        return {"lsi": self.lsi, "model": self.model, "average": self.average}
+
     def _space(self, name: str) -> Any:
-        space = getattr(self, name)
+        space = self._spaces()[name]
         if space is None:
             raise UnsupportedError(f"The index has no model for this method: call {_REQUIRED_CALLS[name]} first.")
         return space

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import SparseCounts
-from polyseme.text.languages import Language, Pair, join_phrases, scikit_learn_token_rules, stem_words
-from polyseme.text.tokens import TokenRules, WordCounter, WordSequences, batches, check_not_one_string
+from polyseme.text.languages import Language, Pair, join_phrases, language_token_rules, scikit_learn_token_rules, stem_words
+from polyseme.text.tokens import TokenRules, WordCounter, WordSequences, check_not_one_string
 
 DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
 """Regular expression of a word in scikit-learn."""
@@ -53,11 +53,16 @@ class WordRules:
     binary: bool = False
     dtype: Any = np.int64
     n_threads: int = 1
+    settings: TokenSettings | None = None
+    """The settings that `tokens` was made from; None if a function of the user is part of it."""
 
     def transform(self, texts: Iterable[str]) -> SparseCounts:
-        """Return the counts of texts (texts x words)."""
+        """Return the counts of some short texts, such as queries (texts x words)."""
         check_not_one_string(texts)
-        return self.count(batches(texts, _as_it_is))
+        prepare, characters = self.tokens.prepare, self.tokens.characters
+        prepared = [text if prepare is None else prepare(text) for text in texts]
+        limited = replace(self.tokens, prepare=None, characters=characters.of_texts(prepared))
+        return replace(self, tokens=limited).count(iter([prepared]))
 
     def count(self, documents: Iterator[list[Any]]) -> SparseCounts:
         """Return the counts of documents that come in batches. Unknown words are not counted."""
@@ -107,9 +112,15 @@ class WordRules:
         return known_stems(forms, language, self.forms) if self.stem else forms
 
 
+def settings_rules(settings: TokenSettings, columns: ColumnLookup, language: Language | None, **rules: Any) -> WordRules:
+    """Return the rules of plain settings."""
+    tokens = scikit_learn_token_rules(settings) if language is None else language_token_rules(settings, language)
+    return WordRules(tokens, columns, language=language, settings=settings, **rules)
+
+
 def plain_rules(columns: ColumnLookup) -> WordRules:
     """Return rules that split texts as CountVectorizer of scikit-learn does by default."""
-    return WordRules(scikit_learn_token_rules(TokenSettings()), columns)
+    return settings_rules(TokenSettings(), columns, None)
 
 
 def known_stems(forms: list[str], language: Language, known: Mapping[str, str]) -> list[str]:
@@ -131,20 +142,14 @@ class TokenSettings:
     analyzer: str = "word"
     lowercase: bool = True
     strip_accents: str | None = None
-    stop_words: str | Sequence[str] | None = None
+    stop_words: Sequence[str] | None = None
     token_pattern: str | None = DEFAULT_PATTERN
     tokenizer: None = None
     preprocessor: None = None
 
     def get_stop_words(self) -> frozenset[str] | None:
-        """Return the stop words. Only scikit-learn has the list "english"."""
-        if self.stop_words is None:
-            return None
-        if self.stop_words == "english":
-            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-            return frozenset(ENGLISH_STOP_WORDS)
-        return frozenset(self.stop_words)
+        """Return the stop words."""
+        return None if self.stop_words is None else frozenset(self.stop_words)
 
     def build_preprocessor(self) -> Callable[[str], str]:
         """Return the function that lowers a text and removes its accents."""
@@ -168,6 +173,3 @@ def _prepare(text: str, *, lowercase: bool, accents: str | None) -> str:
         return decomposed.encode("ascii", "ignore").decode("ascii")
     return "".join(character for character in decomposed if not unicodedata.combining(character))
 
-
-def _as_it_is(text: Any) -> Any:
-    return text

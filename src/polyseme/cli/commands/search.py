@@ -1,10 +1,16 @@
-"""``polyseme search``: finds documents of a run, and the words that explain each hit."""
+"""``polyseme search``: finds documents of a run, and the words that explain each hit.
+
+The first search stores an index in the run. Later ones read the index and the rules of the vectorizer only; they import
+neither scikit-learn nor polars.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -12,16 +18,21 @@ from rich.text import Text
 
 from polyseme.cli import options
 from polyseme.cli.console import Console, print_json
-from polyseme.errors import ModelFileError
+from polyseme.errors import InputError, ModelFileError
+from polyseme.io.checks import check_fields, read_json
+from polyseme.runs.folder import RUN_FIELDS, RUN_FILE
 
 if TYPE_CHECKING:
     from polyseme.retrieval import SearchIndex
     from polyseme.retrieval.queries import Hit, Results
-    from polyseme.runs import Run
+    from polyseme.text.words import WordRules
 
 
 INDEX_FILE = "search.safetensors"
-"""File in the run folder that stores the models of plsi*."""
+"""File in the run folder that stores the index, with the models of lsi and plsi* after their first use."""
+_VECTORIZER_FILE = "vectorizer.json"
+_SMALL_FILES = (RUN_FILE, _VECTORIZER_FILE)
+_LARGE_FILES = ("model.safetensors", "counts.safetensors", "documents.parquet", "shards/manifest.json")
 WORDS_SHOWN = 6
 EXCERPT_WIDTH = 140
 LSI_DIMENSIONS = 128
@@ -58,56 +69,115 @@ def search(
 
       polyseme search letters-run 1871/june.txt --like --json
     """
-    from polyseme.runs import open_run
+    from polyseme.retrieval.scores import method_settings
 
-    opened = open_run(run, trust_pattern=trust_pattern)
-    index = index_of(opened, method, Console(stderr=True, quiet=quiet))
-    query = " ".join(words)
-    results = (
-        index.similar_documents(query, number, method=method) if like else index.search(query, number, method=method)
-    )
+    method_settings(method, None, None)  # raises for an unknown method before an index is built
+    query, folder = " ".join(words), Path(run)
+    notes = Console(stderr=True, quiet=quiet)
+
+    def answer(index: SearchIndex) -> Results:
+        ask = index.similar_documents if like else index.search
+        results = ask(query, number, method=method)
+        for hit in results:
+            assert hit.words is not None  # reads the documents of the hits, so that a damaged file is noticed here
+        return results
+
+    results = _stored_answer(folder, method, answer, notes, trust_pattern)
+    if results is None:
+        notes.print("Building the search index, once for this run ...")
+        identity = run_identity(folder)
+        index = index_of_run(folder, trust_pattern=trust_pattern)
+        _add_models(index, method, notes)
+        _store(index, folder, identity, notes)
+        results = answer(index)
     if as_json:
         print_json(results.to_dict())
     elif len(results):
-        Console().print(_hit_table(results, opened))
+        Console().print(_hit_table(results))
     else:
         Console().print(results.note)
 
 
-def index_of(run: Run, method: str, notes: Console) -> SearchIndex:
-    """Return the index of a run's documents, with the models that the method needs."""
+def index_of_run(folder: Path, *, trust_pattern: bool) -> SearchIndex:
+    """Return a new index of a run's documents, with its model. This is the only part that opens the whole run."""
+    from polyseme.retrieval import SearchIndex
+    from polyseme.runs import open_run
+
+    run = open_run(folder, trust_pattern=trust_pattern)
+    index = SearchIndex(
+        run.counts,
+        run.vocabulary,
+        ids=run.ids,
+        titles=run.names,
+        excerpts=[text or "" for text in run.column("excerpt")],
+        vectorizer=word_rules_of_run(folder, trust_pattern=trust_pattern),
+    )
+    return index.set_model(run.model.fitted_, run.model.doc_topic_)
+
+
+def word_rules_of_run(folder: Path, *, trust_pattern: bool) -> WordRules:
+    """Return the rules that count a query, from the vectorizer of a run."""
+    from polyseme.text.saving import read_word_rules
+
+    path = folder / _VECTORIZER_FILE
+    try:
+        return read_word_rules(read_json(path), trust_pattern=trust_pattern)
+    except (OSError, ValueError, ModelFileError) as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def run_identity(folder: Path) -> str:
+    """Return a digest that changes with the model, the counts or the documents of a run, without reading them."""
+    digest = sha256()
+    for name in _SMALL_FILES:
+        digest.update((folder / name).read_bytes())
+    for name in _LARGE_FILES:
+        path = folder / name
+        digest.update(f"{name} {path.stat().st_size if path.is_file() else ''}\n".encode())
+    return digest.hexdigest()
+
+
+def _stored_answer(
+    folder: Path, method: str, answer: Callable[[SearchIndex], Results], notes: Console, trust_pattern: bool
+) -> Results | None:
+    """Return the answer of the index that an earlier search stored; None if it is missing, damaged or out of date."""
     from polyseme.retrieval import SearchIndex
 
-    saved = run.path / INDEX_FILE
-    if method == "plsi*" and saved.is_file():
-        return _saved_index(saved, run)
-    index = SearchIndex(run.counts, run.vocabulary, ids=run.ids, titles=run.names, vectorizer=run.vectorizer)
-    index.set_model(run.model, run.model.doc_topic_)
+    try:
+        check_fields(read_json(folder / RUN_FILE), RUN_FIELDS, others=True)
+        identity = run_identity(folder)
+        index = SearchIndex.load(folder / INDEX_FILE, identity=identity)
+        if index.vectorizer is None:  # the run has a pattern that must be trusted
+            index.vectorizer = word_rules_of_run(folder, trust_pattern=trust_pattern)
+        if not index.supports(method):
+            _add_models(index, method, notes)
+            _store(index, folder, identity, notes)
+        return answer(index)
+    except InputError:
+        raise
+    except (OSError, ValueError, ModelFileError):  # opening the whole run reports what is wrong with it
+        return None
+
+
+def _add_models(index: SearchIndex, method: str, notes: Console) -> None:
+    """Fit the models that a method needs beside the model of the run."""
     if method == "lsi":
-        index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(run.counts.shape) - 1)))
+        notes.print("Computing the dimensions of lsi, once for this run ...")
+        index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(index.counts.shape) - 1)))
     if method == "plsi*":
         notes.print("Fitting the models of plsi*, once for this run ...")
         index.fit_models(verbose=int(notes.is_terminal and not notes.quiet))
-        try:
-            index.save(saved)
-        except OSError as error:  # a run that is read-only, or a full disk
-            reason = error.strerror or str(error)
-            notes.print(f"The models could not be stored in the run ({reason}): the next search fits them again.")
-    return index
 
 
-def _saved_index(path: Path, run: Run) -> SearchIndex:
-    """Load the index that an earlier search stored in the run."""
-    from polyseme.retrieval import SearchIndex
-
-    index = SearchIndex.load(path, vectorizer=run.vectorizer)
-    if index.vocabulary != run.vocabulary or len(index.ids) != len(run.documents):
-        raise ModelFileError(f"{path} belongs to another run: remove it, and the next search writes a new one.")
-    return index.set_model(run.model, run.model.doc_topic_)
+def _store(index: SearchIndex, folder: Path, identity: str, notes: Console) -> None:
+    try:
+        index.save(folder / INDEX_FILE, identity=identity)
+    except OSError as error:  # a run that is read-only, or a full disk
+        reason = error.strerror or str(error)
+        notes.print(f"The index could not be stored in the run ({reason}): the next search builds it again.")
 
 
-def _hit_table(results: Results, run: Run) -> Table:
-    excerpts: list[Any] = run.documents["excerpt"].to_list()
+def _hit_table(results: Results) -> Table:
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", justify="right", style="cyan")
     table.add_column("score", justify="right")
@@ -116,7 +186,7 @@ def _hit_table(results: Results, run: Run) -> Table:
         content = Text(hit.title or hit.id, style="bold")
         content.append(f"  {hit.id}\n" if hit.title and hit.title != hit.id else "\n", style="not bold dim")
         content.append_text(_words(hit))
-        content.append(f"\n{shorten(excerpts[hit.row] or '', EXCERPT_WIDTH, placeholder=' …')}", style="not bold dim")
+        content.append(f"\n{shorten(hit.excerpt, EXCERPT_WIDTH, placeholder=' …')}", style="not bold dim")
         table.add_row(str(hit.rank), f"{hit.score:.3f}", content)
     return table
 
