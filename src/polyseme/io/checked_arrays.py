@@ -29,6 +29,8 @@ CHECKSUMS = "checksums"
 """Name of the array of checksums."""
 BLOCK = 1 << 16
 """Bytes of a block: reading and checking one takes some 20 microseconds."""
+_CHECKED_AT_ONCE = 1 << 20
+"""Arrays of at most this many bytes are checked as a whole, which takes less time than to find out what is needed."""
 _MAX_HEADER = 1 << 24
 _ENTRY_FIELDS = {
     "dtype": one_of(*DTYPES),
@@ -54,36 +56,26 @@ class CheckedArray:
 
     def __getitem__(self, key: Any) -> Any:
         """Return an entry, rows or any other part of the array, after a check of the rows that it needs."""
-        if not self._n_unchecked:
-            return self._array[key]
-        first = key[0] if isinstance(key, tuple) else key
-        row_bytes = self.nbytes // max(1, len(self))
-        if isinstance(first, slice):
-            start, stop, step = first.indices(len(self))
-            if step == 1:
-                self._check(start * row_bytes, max(start, stop) * row_bytes)
-            else:
-                self._check(0, self.nbytes)
-        elif np.ndim(first) <= 1 and np.asarray(first).dtype.kind in "iu":
-            rows = np.atleast_1d(np.asarray(first, dtype=np.int64))
-            rows = np.where(rows < 0, rows + len(self), rows)
-            if rows.size and not (0 <= rows.min() and rows.max() < len(self)):
-                raise IndexError(f"a row is outside 0..{len(self) - 1}")
-            if rows.size * row_bytes < self.nbytes:
-                for row in rows.tolist():
-                    self._check(row * row_bytes, (row + 1) * row_bytes)
-            else:
-                self._check(0, self.nbytes)
-        else:
-            self._check(0, self.nbytes)
+        if self._n_unchecked:
+            self._check(self._blocks_of(key[0] if isinstance(key, tuple) else key))
         return self._array[key]
 
-    def _check(self, start: int, stop: int) -> None:
-        """Check the blocks of these bytes that were not used before."""
-        if start >= stop:
-            return
-        first = start // BLOCK
-        for block in (np.flatnonzero(self._unchecked[first : (stop - 1) // BLOCK + 1]) + first).tolist():
+    def _blocks_of(self, rows: Any) -> Any:
+        """Return the blocks of some rows, as an index; all blocks if the array is small."""
+        row_bytes = self.nbytes // max(1, len(self))
+        if self.nbytes > _CHECKED_AT_ONCE and isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(len(self))
+            return slice(start * row_bytes // BLOCK, -(-max(start, stop) * row_bytes // BLOCK))
+        if self.nbytes > _CHECKED_AT_ONCE and row_bytes <= BLOCK and _are_numbers(rows):
+            first = np.asarray(rows, dtype=np.int64) % len(self) * row_bytes
+            return np.append(first // BLOCK, (first + row_bytes - 1) // BLOCK)
+        return slice(None)
+
+    def _check(self, blocks: Any) -> None:
+        """Check those of some blocks that were not used before."""
+        needed = np.zeros(len(self._unchecked), dtype=bool)
+        needed[blocks] = True
+        for block in np.flatnonzero(needed & self._unchecked).tolist():
             content = self._bytes[block * BLOCK : (block + 1) * BLOCK]
             if crc32(content) != self._checksums[block]:
                 raise self.damage("some of its bytes have changed")
@@ -166,6 +158,10 @@ def _place_arrays(header: dict[str, Any], data: Array) -> dict[str, Array]:
     if place != len(data):
         raise ValueError("it does not end where its arrays end")
     return arrays
+
+
+def _are_numbers(rows: Any) -> bool:
+    return bool(np.ndim(rows) <= 1 and np.asarray(rows).dtype.kind in "iu")
 
 
 def _n_blocks(n_bytes: int) -> int:
