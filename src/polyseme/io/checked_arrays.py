@@ -21,8 +21,18 @@ from zlib import crc32
 import numpy as np
 
 from polyseme.errors import ModelFileError
-from polyseme.io.checks import OBJECT, TEXT, check_fields, check_regular, list_of, mapping_to, one_of, parse_json, whole_number
-from polyseme.io.tensors import DTYPES, safetensors_parts
+from polyseme.io.checks import (
+    OBJECT,
+    TEXT,
+    check_fields,
+    check_regular,
+    list_of,
+    mapping_to,
+    one_of,
+    parse_json,
+    whole_number,
+)
+from polyseme.io.tensors import DTYPES, bytes_of, safetensors_parts
 from polyseme.kernels import Array
 
 CHECKSUMS = "checksums"
@@ -77,7 +87,7 @@ class CheckedArray:
         needed[blocks] = True
         for block in np.flatnonzero(needed & self._unchecked).tolist():
             content = self._bytes[block * BLOCK : (block + 1) * BLOCK]
-            if crc32(content) != self._checksums[block]:
+            if crc32(content.data) != self._checksums[block]:
                 raise self.damage("some of its bytes have changed")
             if self.dtype.kind == "f" and not np.isfinite(content.view(self.dtype)).all():
                 raise self.damage("it has a number that is not finite")
@@ -93,7 +103,7 @@ def checked_parts(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> l
     """Return the buffers of a safetensors file of these arrays and their checksums."""
     table = np.zeros(2 + sum(_n_blocks(array.nbytes) for array in arrays.values()), dtype=np.uint32)
     length, header, *contents = parts = safetensors_parts({**arrays, CHECKSUMS: table}, metadata)
-    own = memoryview(table).cast("B")
+    own = bytes_of(table)
     found = [crc32(header, crc32(length))]
     for content in contents:
         if not np.shares_memory(np.frombuffer(content, dtype=np.uint8), table):
@@ -128,7 +138,7 @@ def map_checked(path: Path) -> tuple[dict[str, str], dict[str, CheckedArray]]:
     n_blocks = sum(_n_blocks(array.nbytes) for array in arrays.values())
     if table is None or table.dtype != np.uint32 or table.shape != (n_blocks + 2,):
         raise ValueError("its checksums are missing")
-    if table[-1] != crc32(table[:-1]) or table[0] != crc32(content[:start]):
+    if table[-1] != crc32(bytes_of(table[:-1])) or table[0] != crc32(bytes_of(content[:start])):
         raise ValueError("its header has changed")
     checked, place = {}, 1
     for name, array in arrays.items():

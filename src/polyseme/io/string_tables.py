@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -22,19 +23,21 @@ _BYTES, _STARTS, _HASHES, _ORDER = "bytes", "starts", "hashes", "order"
 class StringTable(Sequence[str]):
     """Strings that are stored in arrays of a file (`string_arrays`). The arrays are checked when they are used."""
 
-    def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
-        """Find the arrays of the table `name`. Raises KeyError or ValueError if they do not fit together."""
+    def __init__(self, arrays: Mapping[str, Any], name: str, *, find: bool = False) -> None:
+        """Find the arrays of the table `name`. Raises KeyError or ValueError if they do not fit together.
+
+        find : whether the table must have hashes.
+        """
         self._bytes, self._starts = arrays[f"{name}.{_BYTES}"], arrays[f"{name}.{_STARTS}"]
-        self._hashes, self._order = arrays.get(f"{name}.{_HASHES}"), arrays.get(f"{name}.{_ORDER}")
-        self._name = name
-        wanted = [(self._bytes, np.uint8, None), (self._starts, np.int64, None)]
-        if self._hashes is not None:
-            wanted += [(self._hashes, np.int64, len(self)), (arrays[f"{name}.{_ORDER}"], np.int64, len(self))]
-        for array, dtype, size in wanted:
-            if array.dtype != dtype or len(array.shape) != 1 or size not in (None, len(array)):
-                raise ValueError(f"the strings of {name} have other types or sizes than their table")
-        if len(self._starts) == 0:
+        self._hashes = arrays[f"{name}.{_HASHES}"] if find else np.empty(0, dtype=np.int64)
+        self._order = arrays[f"{name}.{_ORDER}"] if find else self._hashes
+        of_whole_numbers = (self._starts, self._hashes, self._order)
+        if self._bytes.dtype != np.uint8 or any(array.dtype != np.int64 for array in of_whole_numbers):
+            raise ValueError(f"the strings of {name} have arrays of other types")
+        if any(len(array.shape) != 1 for array in (self._bytes, *of_whole_numbers)) or not len(self._starts):
             raise ValueError(f"the strings of {name} have no places")
+        if find and not len(self._hashes) == len(self._order) == len(self):
+            raise ValueError(f"the strings of {name} have another number of hashes")
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -57,17 +60,17 @@ class StringTable(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         """Iterate over all strings, with one read of each array."""
         starts, content = self._starts[:].tolist(), self._bytes[:].tobytes()
-        for start, end in zip(starts, starts[1:], strict=False):
+        for start, end in pairwise(starts):
             if not 0 <= start <= end <= len(content):
                 raise self._damage()
             yield self._decoded(content[start:end])
 
     def get(self, text: Any, default: int, /) -> int:
-        """Return the number of a string, or the default. The table must have hashes."""
+        """Return the number of a string, or the default. Only tables with hashes find strings."""
         if not isinstance(text, str):
             return default
         key = _hash(_encoded(text))
-        for place in range(bisect_left(self._hashes, key), len(self)):
+        for place in range(bisect_left(self._hashes, key), len(self._hashes)):
             if self._hashes[place] != key:
                 break
             number = int(self._order[place])
@@ -93,7 +96,7 @@ class StringMapping(Mapping[str, str]):
 
     def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
         """Find the arrays of the mapping `name`. Raises KeyError or ValueError if they do not fit together."""
-        self._keys, self._values = StringTable(arrays, f"{name}.keys"), StringTable(arrays, f"{name}.values")
+        self._keys, self._values = StringTable(arrays, f"{name}.keys", find=True), StringTable(arrays, f"{name}.values")
         if len(self._keys) != len(self._values):
             raise ValueError(f"there are not as many values as keys of {name}")
 

@@ -171,8 +171,13 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> Index
             _sized(arrays, "lsi.lengths", floats, n_docs),
             header["lsi"]["weighting"],
         )
-    tables = (("vocabulary", n_words), ("ids", n_docs), ("titles", n_docs), ("excerpts", n_docs))
-    vocabulary, ids, titles, excerpts = (_restore_strings(name, arrays, size) for name, size in tables)
+    tables = (
+        ("vocabulary", n_words, True),
+        ("ids", n_docs, True),
+        ("titles", n_docs, False),
+        ("excerpts", n_docs, False),
+    )
+    vocabulary, ids, titles, excerpts = (_restore_strings(name, arrays, size, find) for name, size, find in tables)
     rules = None
     if "rules" in header:
         own = {name.removeprefix(_RULES): array for name, array in arrays.items() if name.startswith(_RULES)}
@@ -207,8 +212,8 @@ def _restore_matrix(name: str, arrays: dict[str, Any], shape: tuple[int, int], p
     return SparseRows(_sized(arrays, f"{name}.indptr", np.int64, shape[0] + 1), indices, data, shape, path)
 
 
-def _restore_strings(name: str, arrays: dict[str, Any], size: int) -> StringTable:
-    table = StringTable(arrays, name)
+def _restore_strings(name: str, arrays: dict[str, Any], size: int, find: bool) -> StringTable:
+    table = StringTable(arrays, name, find=find)
     if len(table) != size:
         raise ValueError(f"there are {len(table)} {name} instead of {size}")
     return table

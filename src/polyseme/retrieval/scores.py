@@ -179,19 +179,19 @@ class Scoring:
         weight = method.term_weight
         if method.smoothed:
             smoothed = self._smoothed_scores(method.term)
-            return lambda document: [smoothed.word_parts(query, document, weight)]
+            return lambda document: [smoothed.word_parts(query, self.counts.row(document), document, weight)]
         latent = None if method.latent is None else self._space(method.latent).explainer(query)
         scale = weight
         if latent is not None and method.term == "bm25":
             scale = weight / float(_term_scale(self.terms.scores(query, method.term), method.term)[0, 0])
 
         def explain(document: int) -> list[tuple[Array, Array]]:
-            found = []
+            found, row = [], self.counts.row(document)
             if latent is not None:
-                words, weights = latent(self.counts.row(document), document)
+                words, weights = latent(row, document)
                 found.append((words, (1 - weight) * weights))
             if weight > 0:
-                words, weights = self.terms.word_parts(query, document, method.term)
+                words, weights = self.terms.word_parts(query, row, document, method.term)
                 found.append((words, scale * weights))
             return found
 
@@ -264,20 +264,13 @@ class TermScores:
         """Return the products of queries, with these values, and counts (queries x documents)."""
         return self._products(queries, weights, "tf")
 
-    def word_parts(self, query: Any, document: int, weighting: str) -> tuple[Array, Floats]:
-        """Return the words of the query and their contributions to the score of a document."""
-        values = self.posting_values(query.indices, document, weighting)
-        return query.indices, self._query_weights(query, weighting) * values * self._scale(weighting)[document]
-
-    def posting_values(self, words: Array, document: int, weighting: str = "tf") -> Floats:
-        """Return the entries of a document in the posting lists of some words; 0 if it is not in a list."""
-        values = np.zeros(len(words))
-        for i, word in enumerate(words):
-            documents, entries = self._list(word, weighting)
-            place = int(np.searchsorted(documents, document))
-            if place < len(documents) and documents[place] == document:
-                values[i] = entries[place]
-        return values
+    def word_parts(self, query: Any, row: SparseRow, document: int, weighting: str) -> tuple[Array, Floats]:
+        """Return the words of the query and their contributions to the score of a document with these counts."""
+        words = query.indices
+        values = _values_of(row, words)
+        if weighting == "bm25":
+            values = self.rarity[words] * values / (values + self._penalty[document])
+        return words, self._query_weights(query, weighting) * values * self._scale(weighting)[document]
 
     def word_weights(self, words: Array, weighting: str) -> Floats:
         """Return the factors of the counts in the vector space of `weighting`: 1 for tf, idf for tfidf."""
@@ -547,11 +540,11 @@ class SmoothedScores:
         counted = self.terms.counted(queries, weights)
         return latent, term_weight * scale * counted / np.maximum(self.terms.totals[:], 1)
 
-    def word_parts(self, query: Any, document: int, term_weight: float) -> tuple[Array, Floats]:
+    def word_parts(self, query: Any, row: SparseRow, document: int, term_weight: float) -> tuple[Array, Floats]:
         """Return the words of the query and their contributions, whether the document contains them or not."""
         words = query.indices
         smoothed = self.space.topic_word[words] @ self._doc_topic[:, document]
-        own = self.terms.posting_values(words, document) / max(self.terms.totals[document], 1)
+        own = _values_of(row, words) / max(self.terms.totals[document], 1)
         mixed = (1 - term_weight) * smoothed + term_weight * own
         return words, self._scales(term_weight)[document] * self._query_weights(query) * mixed
 
@@ -640,10 +633,20 @@ def _doc_topic(space: TopicSpace) -> Array:
     return np.asarray(documents / np.maximum(documents.sum(axis=0), np.finfo(np.float32).tiny))
 
 
+def _values_of(row: SparseRow, words: Array) -> Floats:
+    """Return the values of some words in a row; 0 for words that it does not contain."""
+    values = np.zeros(len(words))
+    places = np.searchsorted(row.indices, words)
+    inside = np.flatnonzero(places < len(row.indices))
+    found = inside[row.indices[places[inside]] == words[inside]]
+    values[found] = row.data[places[found]]
+    return values
+
+
 def _sums_by_row(rows: Any, values: Floats) -> Floats:
     """Return the sums of values, one for each entry, over the rows of a sparse matrix."""
     numbers = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return np.bincount(numbers, values, minlength=rows.shape[0])
+    return np.asarray(np.bincount(numbers, values, minlength=rows.shape[0]), dtype=np.float64)
 
 
 def _row_norms(matrix: Any, weights: Floats) -> Floats:

@@ -146,7 +146,8 @@ def from_dict(vectorizer_class: Any, data: dict[str, Any], *, trust_pattern: boo
 def read_word_rules(data: dict[str, Any], *, trust_pattern: bool = False) -> WordRules:
     """Return the rules of the vectorizer that `to_dict` described, for counts in one thread and without scikit-learn.
 
-    Raises ModelFileError as `from_dict` does, and UnsupportedError for n-grams of length zero, which scikit-learn counts.
+    Raises ModelFileError as `from_dict` does, and UnsupportedError for n-grams of length zero, which only scikit-learn
+    counts.
     """
     parameters = _checked_parameters(data, trust_pattern=trust_pattern)
     ngram_range = parameters["ngram_range"]

@@ -16,7 +16,14 @@ import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import SparseCounts
-from polyseme.text.languages import Language, Pair, join_phrases, language_token_rules, scikit_learn_token_rules, stem_words
+from polyseme.text.languages import (
+    Language,
+    Pair,
+    join_phrases,
+    language_token_rules,
+    scikit_learn_token_rules,
+    stem_words,
+)
 from polyseme.text.tokens import TokenRules, WordCounter, WordSequences, check_not_one_string
 
 DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
@@ -112,7 +119,9 @@ class WordRules:
         return known_stems(forms, language, self.forms) if self.stem else forms
 
 
-def settings_rules(settings: TokenSettings, columns: ColumnLookup, language: Language | None, **rules: Any) -> WordRules:
+def settings_rules(
+    settings: TokenSettings, columns: ColumnLookup, language: Language | None, **rules: Any
+) -> WordRules:
     """Return the rules of plain settings."""
     tokens = scikit_learn_token_rules(settings) if language is None else language_token_rules(settings, language)
     return WordRules(tokens, columns, language=language, settings=settings, **rules)
@@ -172,4 +181,3 @@ def _prepare(text: str, *, lowercase: bool, accents: str | None) -> str:
     if accents == "ascii":
         return decomposed.encode("ascii", "ignore").decode("ascii")
     return "".join(character for character in decomposed if not unicodedata.combining(character))
-
