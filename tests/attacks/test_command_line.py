@@ -13,7 +13,7 @@ from cli_runner import run, write_folder
 from polyseme import PLSA
 from polyseme.cli.commands.select import parse_n_topics
 from polyseme.errors import InputError
-from polyseme.retrieval import index as store
+from polyseme.retrieval import files as store
 from polyseme.runs.write import escape_formula
 
 
@@ -99,7 +99,7 @@ def test_a_read_only_run_is_searched(made, tmp_path, monkeypatch, code):
     def refused(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(store, "write_safetensors", refused)
+    monkeypatch.setattr(store, "write_atomically", refused)
     done = run("search", "run", "iron", "--method", "plsi*", cwd=tmp_path)
     assert done.exit_code == 0, done.output
     assert "copper is a metal" in done.stdout

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -18,7 +18,7 @@ from rich.text import Text
 
 from polyseme.cli import options
 from polyseme.cli.console import Console, print_json
-from polyseme.errors import InputError, ModelFileError
+from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.checks import check_fields, read_json
 from polyseme.runs.folder import RUN_FIELDS, RUN_FILE
 
@@ -84,9 +84,8 @@ def search(
 
     results = _stored_answer(folder, method, answer, notes, trust_pattern)
     if results is None:
-        notes.print("Building the search index, once for this run ...")
         identity = run_identity(folder)
-        index = index_of_run(folder, trust_pattern=trust_pattern)
+        index = index_of_run(folder, notes, trust_pattern=trust_pattern)
         _add_models(index, method, notes)
         _store(index, folder, identity, notes)
         results = answer(index)
@@ -98,21 +97,21 @@ def search(
         Console().print(results.note)
 
 
-def index_of_run(folder: Path, *, trust_pattern: bool) -> SearchIndex:
+def index_of_run(folder: Path, notes: Console, *, trust_pattern: bool) -> SearchIndex:
     """Return a new index of a run's documents, with its model. This is the only part that opens the whole run."""
     from polyseme.retrieval import SearchIndex
     from polyseme.runs import open_run
 
     run = open_run(folder, trust_pattern=trust_pattern)
-    index = SearchIndex(
-        run.counts,
-        run.vocabulary,
-        ids=run.ids,
-        titles=run.names,
-        excerpts=[text or "" for text in run.column("excerpt")],
-        vectorizer=word_rules_of_run(folder, trust_pattern=trust_pattern),
-    )
-    return index.set_model(run.model.fitted_, run.model.doc_topic_)
+    model, counts, vocabulary, ids, titles = run.model, run.counts, run.vocabulary, run.ids, run.names
+    excerpts = [text or "" for text in run.column("excerpt")]
+    try:
+        vectorizer: Any = word_rules_of_run(folder, trust_pattern=trust_pattern)
+    except UnsupportedError:
+        vectorizer = run.vectorizer
+    notes.print("Building the search index, once for this run ...")  # after all that can be wrong with the run
+    index = SearchIndex(counts, vocabulary, ids=ids, titles=titles, excerpts=excerpts, vectorizer=vectorizer)
+    return index.set_model(model.fitted_, model.doc_topic_)
 
 
 def word_rules_of_run(folder: Path, *, trust_pattern: bool) -> WordRules:
@@ -122,6 +121,8 @@ def word_rules_of_run(folder: Path, *, trust_pattern: bool) -> WordRules:
     path = folder / _VECTORIZER_FILE
     try:
         return read_word_rules(read_json(path), trust_pattern=trust_pattern)
+    except UnsupportedError:
+        raise
     except (OSError, ValueError, ModelFileError) as error:
         raise ModelFileError(f"{path}: {error}") from None
 
@@ -153,6 +154,8 @@ def _stored_answer(
             _add_models(index, method, notes)
             _store(index, folder, identity, notes)
         return answer(index)
+    except UnsupportedError:  # the vectorizer needs scikit-learn
+        return None
     except InputError:
         raise
     except (OSError, ValueError, ModelFileError):  # opening the whole run reports what is wrong with it
