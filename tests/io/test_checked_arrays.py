@@ -41,7 +41,8 @@ def test_arrays_and_metadata_are_those_that_were_written(path):
 
 KEYS = [
     0, -1, 4999, np.int64(3), slice(2, 5), slice(4990, None), slice(5, 2), slice(None, None, 2), [7, 4000, 7], [],
-    np.array([4999, -1]), (slice(3, 9), 4), (slice(None), slice(2, 4)), ([1, 3000], [2, 5]), ..., np.arange(5000) % 2 == 0,
+    np.array([4999, -1]), (slice(3, 9), 4), (slice(None), slice(2, 4)), ([1, 3000], [2, 5]), ...,
+    np.arange(5000) % 2 == 0,
 ]  # fmt: skip
 
 

@@ -14,8 +14,8 @@ import oracles
 import polyseme
 from estimator_cases import fitted_attributes
 from polyseme import PLSA, ModelFileError
-from polyseme.kernels import FOLD_IN_TOLERANCE
 from polyseme.io import models as storage
+from polyseme.kernels import FOLD_IN_TOLERANCE
 from polyseme.solvers import SOLVERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

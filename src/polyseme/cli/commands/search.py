@@ -79,7 +79,7 @@ def search(
         ask = index.similar_documents if like else index.search
         results = ask(query, number, method=method)
         for hit in results:
-            assert hit.words is not None  # reads the documents of the hits, so that a damaged file is noticed here
+            _ = hit.words  # reads the documents of the hits, so that a damaged file is noticed here
         return results
 
     results = _stored_answer(folder, method, answer, notes, trust_pattern)
@@ -103,7 +103,7 @@ def index_of_run(folder: Path, notes: Console, *, trust_pattern: bool) -> Search
     from polyseme.runs import open_run
 
     run = open_run(folder, trust_pattern=trust_pattern)
-    model, counts, vocabulary, ids, titles = run.model, run.counts, run.vocabulary, run.ids, run.names
+    counts, vocabulary, ids, titles, model = run.counts, run.vocabulary, run.ids, run.names, run.model
     excerpts = [text or "" for text in run.column("excerpt")]
     try:
         vectorizer: Any = word_rules_of_run(folder, trust_pattern=trust_pattern)
