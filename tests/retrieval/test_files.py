@@ -234,7 +234,7 @@ def test_an_index_of_another_state_is_refused(index, path):
     assert SearchIndex.load(path, identity="abc").search("car", 1)
     assert SearchIndex.load(path).search("car", 1)
     with pytest.raises(ModelFileError, match="belongs to another run, or to an older state"):
-        SearchIndex.load(path, identity="abd")
+        SearchIndex.load(path, identity="xyz")
 
 
 @pytest.fixture(scope="module")
