@@ -181,7 +181,10 @@ class Corpus(Protocol):
         """Return rows as an array, or as a folder of files (`data.disk.Generation`), for a checkpoint."""
 
     def restore_rows(self, saved: Any) -> Rows:
-        """Return rows from an array or from the path of a folder. Raise ValueError if they have another form."""
+        """Return rows from an array, or from the `Generation.files` of a folder, after a check of its files.
+
+        Raises ValueError if they have another form, and ModelFileError if a file is damaged.
+        """
 
     def release(self) -> None:
         """Free memory that only a fit needs."""

@@ -11,16 +11,25 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.edits import TopicEdit
 from polyseme.core.factors import nmf_to_plsa
-from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, document_sums, mean_operands
+from polyseme.core.fitted import (
+    DocumentWeights,
+    FittedTopics,
+    FoldedTraining,
+    TrainingDocuments,
+    document_sums,
+    mean_operands,
+)
 from polyseme.core.fold_in import MaximumLikelihood, select_known_words
 from polyseme.core.shard import Shard, as_counts, row_batches
-from polyseme.data.corpus import is_stored
+from polyseme.data.corpus import Corpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FittedDecomposition,
     clear_fit,
     count_data,
+    edited_likelihood,
     factor_dtype,
     fold_in_stored,
     stored_session,
@@ -30,7 +39,7 @@ from polyseme.estimators.base import (
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.solvers.base import finish_fit
-from polyseme.solvers.initialize import pair_of_factors
+from polyseme.solvers.initialize import is_topics_only, pair_of_factors
 from polyseme.utils import (
     as_random_state,
     check_integer,
@@ -62,7 +71,8 @@ class NMF(FittedDecomposition):
     solver : str or Solver, default="auto"
         Solver as in PLSA (Kullback-Leibler loss only).
     init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
-        Start of the fit: a name ("lsa" for the Kullback-Leibler loss only) or a pair (W, H).
+        Start of the fit: a name ("lsa" for the Kullback-Leibler loss only) or a pair (W, H); with the Kullback-Leibler
+        loss (None, H) finds W first.
     n_init : int, default=1
         Number of starts; the best fit is kept (Kullback-Leibler loss only).
     max_iter : int, default=200
@@ -124,6 +134,8 @@ class NMF(FittedDecomposition):
     """
 
     file_attributes = (*FittedDecomposition.file_attributes, "loss_")
+    edits_topics = True
+    refits = True
 
     def __init__(
         self,
@@ -184,13 +196,9 @@ class NMF(FittedDecomposition):
         plsa = PLSA(**self._plsa_parameters())
         settings = plsa._settings()
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
-            folded, end, _ = plsa._fit_corpus(settings, training)
-            documents, H = training.corpus.all_documents, folded.fitted.topic_word
-            errors = documents.map(divergence, documents.split(folded.documents.doc_topic), (H,))
-        self._set_fitted(folded, end)
-        self.loss_ = self.loss
-        self.doc_totals_ = np.concatenate([error.totals for error in errors])
-        self.reconstruction_err_ = sum(error.value for error in errors)
+            folded, end = plsa._fit_corpus(settings, training)
+            found = self._of_documents(folded, training.corpus.all_documents)
+        self._set_fitted(folded, end, {**found, "loss_": self.loss})
         finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
         return self
 
@@ -313,8 +321,38 @@ class NMF(FittedDecomposition):
         doc_topic = self._documents.doc_topic
         return self.W_ if self.loss_ == FROBENIUS else _scaled(doc_topic, self.doc_totals_)
 
+    def with_documents(self, X: Any, sample_weight: Any = None) -> Self:
+        self._check_likelihood("with_documents")
+        return super().with_documents(X, sample_weight)
+
+    def with_edited_topics(self, groups: Any, banned: Any, X: Any, sample_weight: Any = None) -> Self:
+        self._check_likelihood("with_edited_topics")
+        return super().with_edited_topics(groups, banned, X, sample_weight)
+
+    def refitting(self, X: Any) -> Self:
+        self._check_likelihood("refitting")
+        return super().refitting(X)
+
+    def _check_likelihood(self, method: str) -> None:
+        check_is_fitted(self)
+        if self.loss_ == FROBENIUS:
+            raise UnsupportedError(f"{method} is not available with loss='frobenius': use loss='kullback-leibler'.")
+
+    def _edit_topics(self, edit: TopicEdit) -> None:
+        self.fitted_ = edited_likelihood(self.fitted_, edit)
+        self.n_components = self.fitted_.n_topics
+
+    def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
+        errors = corpus.map(divergence, corpus.split(folded.documents.doc_topic), (folded.fitted.topic_word,))
+        return {
+            "doc_totals_": np.concatenate([error.totals for error in errors]),
+            "reconstruction_err_": sum(error.value for error in errors),
+        }
+
     def _plsa_parameters(self) -> dict[str, Any]:
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "loss"}
+        if is_topics_only(self.init):
+            return parameters
         if not isinstance(self.init, str):
             W, H = pair_of_factors(self.init, ("W", "H"))
             if W.shape[1] != H.shape[0]:
