@@ -87,6 +87,8 @@ class RunDraft:
             files, self._stages = FileManifest.from_json(folder, stored["files"]), stored["stages"]
             if not (folder / RUN_FILE).is_file():  # else `finish` checks the files, and some of these are removed
                 files.check_sizes()
+                for name in _own_files(folder) - set(files.entries):
+                    (folder / name).unlink()  # of the stage that was interrupted, which starts again
         self.run = Run(folder, {}, files)
         """The run as far as it is written; its values that are in memory are not read from files."""
 
@@ -222,14 +224,20 @@ class RunDraft:
 
         without : folders that the run will not have.
         """
-        found = {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}
-        others = tuple(f"{name}/" for name in (SHARDS_FOLDER, CHECKPOINT_FOLDER, *without))
-        listed = {name for name in found if not name.startswith(others)} | found & {_SHARDS_MANIFEST}
-        listed -= {STAGES_FILE, RUN_FILE}
+        listed = {name for name in _own_files(self.folder) if name.partition("/")[0] not in without}
+        if (self.folder / _SHARDS_MANIFEST).is_file():
+            listed.add(_SHARDS_MANIFEST)
         for name in set(self.files.entries) - listed:
             del self.files.entries[name]
         for name in sorted(listed - set(self.files.entries)):
             self.files.add(name)
+
+
+def _own_files(folder: Path) -> set[str]:
+    """Return the names of the files of a draft, without the shards, the checkpoint and the JSON files of the draft."""
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    others = SHARDS_FOLDER, CHECKPOINT_FOLDER, STAGES_FILE, RUN_FILE
+    return {name for name in found if name.partition("/")[0] not in others}
 
 
 class DocumentRecorder:
