@@ -77,6 +77,7 @@ BENCHMARKS = {
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
     "fit_memory": Benchmark("Memory of a fit", "--documents 20000 --topics 20 --max-iter 2", ""),
     "search": Benchmark("Search queries", "--queries 40 --iterations 2", "--queries 200"),
+    "search_start": Benchmark("Start of a search", "--documents 2000 --topics 5 --searches 3", ""),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
     "shown_words": Benchmark("Words shown and typical documents", "--k 20 --seeds 1 --documents 2000", ""),
     "hierarchy": Benchmark("Hierarchical topics", "--speed-only", ""),

@@ -98,7 +98,8 @@ def build_index(counts, vocabulary, beta: float, iterations: int) -> SearchIndex
     ]
     print(f"models of {', '.join(map(str, SIZES))} topics, {iterations} steps: {time.perf_counter() - started:.1f} s")
     index = SearchIndex(counts, vocabulary)
-    index.scoring.average = TopicSpace.of(models, counts)
+    fitted, doc_topic = [model.fitted_ for model in models], [model.doc_topic_ for model in models]
+    index.scoring.average = TopicSpace.of(fitted, doc_topic, index.counts)
     index.set_model(models[-1])
     print(f"singular vectors (128): {time_call(lambda: index.fit_lsi(128)):.1f} s")
     return index

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import InputError as InputError
@@ -16,19 +15,23 @@ if TYPE_CHECKING:
     from polyseme.core.model import Background as Background
     from polyseme.core.model import JointBackground as JointBackground
     from polyseme.estimators import *  # noqa: F403
+    from polyseme.estimators.base import load as load
+    from polyseme.runs.fit import fit as fit
+    from polyseme.runs.run import Run as Run
+    from polyseme.runs.run import open_run as open_run
 
     __version__: str
 
-_OWN = (
-    "Background",
-    "InputError",
-    "JointBackground",
-    "MissingExtraError",
-    "ModelFileError",
-    "ShardError",
-    "UnsupportedError",
-    "load",
-)
+_MODULES = {
+    "Background": "core.model",
+    "JointBackground": "core.model",
+    "Run": "runs.run",
+    "fit": "runs.fit",
+    "load": "estimators.base",
+    "open_run": "runs.run",
+}
+"""Public names that are imported when they are first used, beside the estimators, and their modules."""
+_OWN = (*_MODULES, "InputError", "MissingExtraError", "ModelFileError", "ShardError", "UnsupportedError")
 """Public names beside the estimators."""
 
 
@@ -36,60 +39,19 @@ def __getattr__(name: str) -> Any:
     """Import the estimators when they are first used, so that the command line can report errors at once."""
     if name == "__version__":
         return import_module("importlib.metadata").version("polyseme")
-    if name != "__all__" and not name[:1].isupper():  # all lazy names are classes
+    if name in _MODULES:
+        globals()[name] = getattr(import_module(f"polyseme.{_MODULES[name]}"), name)
+        return globals()[name]
+    if name != "__all__" and not name[:1].isupper():  # the estimators are classes
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     estimators = import_module("polyseme.estimators")
     if name == "__all__":
         return sorted([*estimators.__all__, *_OWN])
-    if name not in estimators.__all__ and name not in _OWN:
+    if name not in estimators.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module("polyseme.core.model") if name in _OWN else estimators, name)
-    globals()[name] = found
-    return found
+    globals()[name] = getattr(estimators, name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__getattr__("__all__")})
-
-
-def load(path: str | PathLike[str]) -> Any:
-    """Load a model that was written by `save`.
-
-    Nothing in the file is executed: it holds arrays and parameters only.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The model file.
-
-    Returns
-    -------
-    estimator
-        The fitted model.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, is not a model file, or was written by a newer version.
-    """
-    from polyseme import estimators
-    from polyseme.core.model import Background as Background
-    from polyseme.core.model import JointBackground as JointBackground
-    from polyseme.estimators.lda import VARIATIONAL_SOLVERS
-    from polyseme.io import models
-    from polyseme.losses import Absolute, Beta, ChiSquare
-    from polyseme.priors import MEMBERS
-    from polyseme.solvers import SOLVERS, EarlyStopping, TreeGrowth
-
-    named: tuple[type[Any], ...] = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
-    others: tuple[type[Any], ...] = (
-        EarlyStopping,
-        TreeGrowth,
-        Background,
-        JointBackground,
-        Absolute,
-        Beta,
-        ChiSquare,
-    )
-    settings = {part.__name__: part for part in (*named, *others)}
-    return models.restore(path, {name: getattr(estimators, name) for name in estimators.__all__}, settings)

@@ -1,4 +1,4 @@
-"""Progress of a fit on standard error: a progress bar of rich on a terminal, else plain lines."""
+"""Progress of long calls: of a fit on standard error (a progress bar on a terminal, else plain lines), and of a run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,48 @@ import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
 
 Entry = dict[str, float]
 """A row of the history."""
 Callback = Callable[[Entry], Any]
 """Function that is called with each row of the history."""
 
+ProgressUpdate = Callable[[float, float | None, str], None]
+"""Signature of ``update(completed, total, detail)``; `total` is None while it is not known."""
+
 _LINE_EVERY = 10
 """Iterations between two lines."""
 
 _bar = threading.Lock()
 """Lock of the fit that shows a bar, because a terminal can show only one."""
+
+
+class Reporter(Protocol):
+    """Receiver of the progress and the notes of a call with several stages, such as `polyseme.fit`."""
+
+    def stage(self, name: str, *, unit: str = "", size: float = 1.0) -> AbstractContextManager[ProgressUpdate]:
+        """Show the progress of a stage, with the rate in units of `size` per second if `unit` is given."""
+
+    def note(self, text: str) -> None:
+        """Show a sentence to the user."""
+
+
+class SilentReporter:
+    """Reporter that shows nothing."""
+
+    @contextmanager
+    def stage(self, name: str, *, unit: str = "", size: float = 1.0) -> Iterator[ProgressUpdate]:
+        yield lambda completed, total, detail: None
+
+    def note(self, text: str) -> None:
+        pass
+
+
+def pluralize(number: int, noun: str) -> str:
+    """Return for example "1 document" or "2,000 documents"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @contextmanager

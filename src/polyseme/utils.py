@@ -1,7 +1,8 @@
 """Checks of parameters that estimators, solvers and functions share, and the number of threads.
 
 Every `check_*` function takes the name of the parameter and its value, returns the value in its final type, and raises
-InputError with the name, the condition and the value if the condition does not hold.
+InputError with the name, the condition and the value if the condition does not hold. joblib, scikit-learn and
+threadpoolctl are imported where they are used: a search needs none of them, and they take a second.
 """
 
 from __future__ import annotations
@@ -11,10 +12,7 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
-import joblib
 import numpy as np
-from sklearn.utils import check_random_state
-from threadpoolctl import ThreadpoolController
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array
@@ -35,11 +33,11 @@ def check_integer(name: str, value: Any, *, least: int) -> int:
     return int(value)
 
 
-def check_n_topics(n_components: Any) -> int:
+def check_n_topics(value: Any, name: str = "n_components") -> int:
     """Return the number of topics as an int from 1 to `MAX_TOPICS`."""
-    n_topics = check_integer("n_components", n_components, least=1)
+    n_topics = check_integer(name, value, least=1)
     if n_topics > MAX_TOPICS:
-        raise InputError(f"n_components must be at most {MAX_TOPICS}, got {n_components!r}.")
+        raise InputError(f"{name} must be at most {MAX_TOPICS}, got {value!r}.")
     return n_topics
 
 
@@ -73,6 +71,8 @@ def as_random_state(random_state: Any) -> np.random.RandomState:
             "random_state must be None, a whole number or a numpy.random.RandomState, not a Generator: pass a number "
             "drawn from it, int(generator.integers(2**31))."
         )
+    from sklearn.utils import check_random_state
+
     try:
         return check_random_state(random_state)
     except (TypeError, ValueError):
@@ -151,10 +151,14 @@ def openmp_threads() -> int | None:
 @cache
 def _openmp_libraries() -> list[Any]:
     """Return the loaded OpenMP libraries. Cached, because the search takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
     return [library for library in ThreadpoolController().lib_controllers if library.user_api == "openmp"]
 
 
 @cache
 def _count_cores(affinity: frozenset[int] | None, limit: str | None) -> int:
     """Return the count of joblib, cached because it opens files, which is slow compared with a small fit."""
+    import joblib
+
     return int(joblib.cpu_count())

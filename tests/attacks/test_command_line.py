@@ -13,7 +13,7 @@ from cli_runner import run, write_folder
 from polyseme import PLSA
 from polyseme.cli.commands.select import parse_n_topics
 from polyseme.errors import InputError
-from polyseme.retrieval import index as store
+from polyseme.retrieval import files as index_files
 from polyseme.runs.write import escape_formula
 
 
@@ -37,7 +37,7 @@ LONG = "9" * 5000
         (("fit", "docs", "-k", BILLION, "-q"), 1, "There are 30 documents, too few for 1,000,000,000 topics"),
         (("fit", "docs", "-k", "31", "-q"), 1, "There are 30 documents, too few for 31 topics: choose a smaller -k."),
         (("fit", "docs", "-k", "31", "-q", "--shards"), 1, "too few for 31 topics"),
-        (("fit", "docs", "-k", "9" * 30, "-q"), 1, "There are 30 documents"),
+        (("fit", "docs", "-k", "9" * 30, "-q"), 1, "-k must be at most 2147483647"),
         (("fit", "docs", "-k", LONG, "-q"), 2, "Invalid value for '-k'"),
         (("fit", "docs", "-k", "0", "-q"), 2, "Invalid value for '-k'"),
         (("select", "docs", "-k", "2,31", "-q"), 1, "too few for 31 topics"),
@@ -52,7 +52,7 @@ LONG = "9" * 5000
         (("edit", "run", "--rename", f"{LONG}=x"), 1, "--rename must be a topic and a name"),
         (("edit", "run", "--merge", "0,²"), 1, "--merge must be topics separated by commas"),
         (("edit", "run", "--merge", f"0,{LONG}"), 1, "--merge must be topics separated by commas"),
-        (("edit", "run", "--drop", "9" * 30), 1, "There is no topic"),
+        (("edit", "run", "--delete", "9" * 30), 1, "There is no topic"),
         (("edit", "run", "--rename", "٣=x"), 1, "There is no topic 3: the run has topics 0 to 1."),
         (("explore", "run", "--stability", "9" * 30), 2, "Invalid value for '--stability'"),
         (("fit", "docs", "--background", "nan", "-q"), 2, "Invalid value for '--background'"),
@@ -99,7 +99,7 @@ def test_a_read_only_run_is_searched(made, tmp_path, monkeypatch, code):
     def refused(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(store, "write_safetensors", refused)
+    monkeypatch.setattr(index_files, "write_atomically", refused)
     done = run("search", "run", "iron", "--method", "plsi*", cwd=tmp_path)
     assert done.exit_code == 0, done.output
     assert "copper is a metal" in done.stdout

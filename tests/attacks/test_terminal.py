@@ -16,8 +16,9 @@ from rich.text import Text
 
 import polyseme.cli
 from cli_runner import FRUIT, METAL, run
+from polyseme import terminal
 from polyseme.cli import console
-from polyseme.cli.console import Console, visible
+from polyseme.terminal import Console, visible
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"
 """OSC 52 makes the terminal copy a text to the clipboard."""
@@ -92,7 +93,7 @@ def test_shown_characters_stay_within_the_table():
 def test_long_titles_of_control_characters_take_linear_time():
     text = Text("a\x1b" * 200_000)
     text.stylize("bold", 5, 100_000)
-    changed = console._visible_text(text)
+    changed = terminal._visible_text(text)
     assert changed.plain == r"a\x1b" * 200_000
     assert [(span.start, span.end) for span in changed.spans] == [(5 + 3 * 2, 100_000 + 3 * 50_000)]
 
@@ -162,15 +163,15 @@ def test_fit_and_edit(place):
     assert_safe(run("compare", "run", "edited", cwd=place))
 
 
-@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("is_terminal", [False, True])
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_tables_are_printed_unchanged_except_to_a_terminal(place, monkeypatch, terminal, more):
+def test_tables_are_printed_unchanged_except_to_a_terminal(place, monkeypatch, is_terminal, more):
     """The output to a pipe is the unchanged data."""
-    monkeypatch.setattr(console, "_is_terminal", lambda: terminal)
+    monkeypatch.setattr(console, "_is_terminal", lambda: is_terminal)
     result = run("transform", "run", next(place.glob("docs*")).name, "--quiet", *more, cwd=place)
     assert result.exit_code == 0
-    assert bool(unsafe(result.stdout)) != terminal
-    if terminal:
+    assert bool(unsafe(result.stdout)) != is_terminal
+    if is_terminal:
         assert r"\x9b31m" in result.stdout
 
 
@@ -211,7 +212,7 @@ def test_everything_is_printed_by_the_console():
     """A command with its own rich console, or one that echoes a text, would print control characters."""
     folder = Path(polyseme.cli.__file__).parent
     allowed = {"console.py": {"echo"}, "app.py": {"echo"}, "__init__.py": {"print"}}
-    for path in folder.glob("*.py"):
+    for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.ImportFrom) and node.module == "rich.console":
                 assert "Console" not in [alias.name for alias in node.names], path.name

@@ -14,12 +14,13 @@ import scipy.sparse as sp
 import polyseme
 from cli_runner import here
 from polyseme import cli
-from polyseme.cli import console, fitting
+from polyseme.cli import console
 from polyseme.cli.commands import demo
 from polyseme.core.fitted import FittedTopics, TrainingDocuments
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.datasets import TextCorpus
-from polyseme.runs.topic_documents import Labels
+from polyseme.io.manifest import FileManifest
+from polyseme.runs import Run
 
 SMALL_CORPUS = TextCorpus(
     texts=["apples pears plums fruit"] * 12 + ["iron copper zinc metal"] * 18,
@@ -93,14 +94,14 @@ def test_an_interrupted_demo_shows_the_topics_so_far(small_corpus: None, monkeyp
 
 
 def test_an_interrupt_inside_the_fit_keeps_the_model(small_corpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt_at_the_second_iteration(log_likelihood: float) -> float:
-        iterations.append(log_likelihood)
+    def interrupt_at_the_second_iteration(entry: Any) -> str:
+        iterations.append(entry)
         if len(iterations) == 2:
             raise KeyboardInterrupt
-        return 1.0
+        return ""
 
-    iterations: list[float] = []
-    monkeypatch.setattr(fitting, "exp", interrupt_at_the_second_iteration)
+    iterations: list[Any] = []
+    monkeypatch.setattr("polyseme.runs.fit.perplexity_shown", interrupt_at_the_second_iteration)
     result = here("demo", "-k", "2")
     assert result.exit_code == 130
     assert "topic  weight" in result.stdout
@@ -181,12 +182,12 @@ def test_topic_rows_summarize_the_model() -> None:
     )  # fmt: skip
     doc_weights = np.array([0.125, 0.375, 0.5])  # P(d|z): 0.5, 0.3, 0.2 and 0, 0.4, 0.6
     documents = TrainingDocuments(doc_weights, np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]]), np.zeros(3))
-    model = SimpleNamespace(fitted_=fitted, documents_=documents)
-    labels = Labels.of(["x", "y", "y"])
-    counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
-    rows = console.topic_rows(
-        model, [counts], ["ant", "bee", "cow"], ["one", "two", "three"], labels, n_words=2, n_documents=2
-    )
+    run = Run(
+        Path(), {}, FileManifest(Path()), model=SimpleNamespace(fitted_=fitted, documents_=documents),
+        counts=sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]]), vocabulary=["ant", "bee", "cow"],
+        names=["one", "two", "three"], labels=["x", "y", "y"],
+    )  # fmt: skip
+    rows = console.topic_rows(run, n_words=2, n_documents=2)
     assert [row.topic for row in rows] == [1, 0]
     assert [row.weight for row in rows] == [0.75, 0.25]
     assert [row.fit for row in rows] == pytest.approx([0.4 * 0.8 + 0.6 * 0.9, 0.5 + 0.3 * 0.2 + 0.2 * 0.1])

@@ -9,9 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from polyseme.cli.app import app
-from polyseme.cli.commands.evaluate import STEPS, main_labels
+from polyseme.cli.commands.evaluate import STEPS
 from polyseme.metrics import coherence, evaluate, fit_report, label_agreement, shown_words, topic_diversity
 from polyseme.runs import open_run
+from polyseme.runs.run import main_labels
 
 FRUIT = ["apples", "pears", "plums", "cherries", "grapes", "orchard"]
 METAL = ["iron", "copper", "zinc", "tin", "silver", "mine"]

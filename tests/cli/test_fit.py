@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import io
 import json
 import shutil
 from pathlib import Path
@@ -12,16 +11,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from rich.console import Console
 
 import polyseme
 from cli_runner import FRUIT, TEXTS, run, write_folder
 from explorer_corpora import themed_page_data
-from polyseme.cli import fitting
-from polyseme.cli.console import RateColumn
-from polyseme.cli.fitting import choose_once, remove_choice
-from polyseme.runs import atomic_folder, open_run
+from polyseme import open_run
+from polyseme.progress import SilentReporter
+from polyseme.runs import fit as fitting
+from polyseme.runs.fit import choose_n_topics
+from polyseme.runs.folder import atomic_folder
 from polyseme.runs.write import escape_formula
+from polyseme.terminal import RateColumn
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def finished(folder: Path) -> Path:
 def test_a_folder_becomes_a_run(finished: Path) -> None:
     names = {path.name for path in finished.iterdir()}
     assert names == {
-        "model.safetensors", "vectorizer.json", "counts.safetensors", "topics.csv", "documents.parquet", "run.json",
-        "texts", "explorer.html",
+        "model.safetensors", "doc_topic.npy", "doc_weights.npy", "vectorizer.json", "shards", "topics.csv",
+        "documents.parquet", "run.json", "texts", "explorer.html",
     }  # fmt: skip
     about = json.loads((finished / "run.json").read_text(encoding="utf-8"))
     assert about["documents"] == 30
@@ -75,10 +75,10 @@ def test_without_k_the_number_is_chosen_and_the_reason_is_stored(folder: Path) -
     result = run("fit", "docs", "-o", "out", "--max-df", "1", cwd=folder)
     assert result.exit_code == 0, result.output
     about = open_run(folder / "out").about
-    assert about["model"]["n_components"] == about["selection"]["n_topics"] == 2
+    assert about["model"]["n_topics"] == about["selection"]["n_topics"] == 2
     assert about["selection"]["reason"] in " ".join(result.stderr.split())
     assert {row["n_topics"] for row in about["selection"]["rows"]} >= {2}
-    assert not (folder / "out" / "choice.json").exists()
+    assert not (folder / "out" / "stages.json").exists()
 
 
 def test_a_few_documents_get_half_as_many_topics(tmp_path: Path) -> None:
@@ -154,10 +154,12 @@ def test_standard_input_has_one_document_per_line(tmp_path: Path) -> None:
     assert result.stdout == "Run: polyseme-run\n"
 
 
-def test_one_document_is_enough(tmp_path: Path) -> None:
+def test_one_document_is_not_enough(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text(FRUIT, encoding="utf-8")
     result = run("fit", "one.txt", "-k", "1", cwd=tmp_path)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1
+    assert "There is only one document" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["one.txt"]
 
 
 @pytest.mark.parametrize(
@@ -204,14 +206,14 @@ def test_ctrl_c_writes_what_is_fitted_so_far(folder: Path, monkeypatch: pytest.M
     assert open_run(folder / "out").about["interrupted"] is True
 
 
-def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_only_work_that_can_be_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("polyseme.cli.fitting.write_fitted", full)
+    monkeypatch.setattr("polyseme.runs.write.topics_csv", full)
     result = run("fit", "docs", "-k", "2", "-o", "out", cwd=folder)
     assert result.exit_code == 1
-    assert "No space left on device" in result.stderr
+    assert "No space left on device; the work so far is stored: repeat the call with --resume" in result.stderr
 
     def half_written() -> None:
         with atomic_folder(folder / "other") as new:
@@ -220,15 +222,29 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.Mon
 
     with pytest.raises(OSError, match="No space"):
         half_written()
-    assert sorted(path.name for path in folder.iterdir()) == ["docs"]
+    assert sorted(path.name for path in folder.iterdir()) == [".out.part", "docs"]
 
 
-@pytest.mark.parametrize("name", ["documents.parquet", "counts.safetensors", "vectorizer.json", "model.safetensors"])
-def test_a_damaged_run_is_named(name: str, finished: Path) -> None:
-    (finished / name).write_bytes((finished / name).read_bytes()[:40])
-    opened = open_run(finished)
-    with pytest.raises(polyseme.ModelFileError, match=name.split(".")[0]):
+FILES = [
+    "documents.parquet",
+    "shards/shard-000000.safetensors",
+    "vectorizer.json",
+    "model.safetensors",
+    "doc_topic.npy",
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("change", [lambda content: content[:40], lambda content: content[:-1] + b"~"])
+def test_a_damaged_run_is_named(name: str, change: Any, finished: Path) -> None:
+    (finished / name).write_bytes(change((finished / name).read_bytes()))
+
+    def read() -> None:
+        opened = open_run(finished)
         _ = (opened.documents, opened.counts, opened.vectorizer, opened.model)
+
+    with pytest.raises((polyseme.ModelFileError, polyseme.ShardError), match=name.split("/")[-1].split(".")[0]):
+        read()
 
 
 def test_a_newer_or_broken_run_is_refused(finished: Path) -> None:
@@ -260,26 +276,27 @@ def test_a_run_can_be_moved(finished: Path, tmp_path: Path) -> None:
 # Choice of the number of topics, and the progress bar
 
 
-def notes():
-    return Console(file=io.StringIO(), width=1000)
-
-
-def test_the_number_of_topics_is_chosen_once_and_loaded_on_resume(tmp_path, monkeypatch):
-    counts, console = themed_page_data().counts, notes()
-    number, choice = choose_once(counts, tmp_path, console, seed=0, resume=False, quiet=False)
-    assert number == choice["chosen"] == choice["n_topics"] > 1
+def test_the_number_of_topics_is_chosen_by_held_out_documents():
+    choice = choose_n_topics(themed_page_data().counts, SilentReporter(), 0)
+    assert choice["chosen"] == choice["n_topics"] > 1
     assert choice["structured"]
-    assert f"{choice['reason']} (Use -k to set another number.)" in console.file.getvalue()
+
+
+def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("fit", "docs", "-o", "out", "--max-df", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "fit_with_progress", lambda *_: (_ for _ in ()).throw(OSError(5, "broken")))
+        assert run(*command, cwd=folder).exit_code == 1
     monkeypatch.setattr(fitting, "select_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
-    assert choose_once(counts, tmp_path, notes(), seed=0, resume=True, quiet=True) == (number, choice)
-    remove_choice(tmp_path)
-    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(fitting, "learn_words", lambda *_, **__: pytest.fail("read a second time"))
+    result = run(*command, "--resume", cwd=folder)
+    assert result.exit_code == 0, result.output
+    assert open_run(folder / "out").about["selection"]["n_topics"] == 2
 
 
-def test_few_documents_get_half_as_many_topics(tmp_path):
-    counts = np.ones((7, 5))
-    number, choice = choose_once(counts, tmp_path, notes(), seed=0, resume=False, quiet=True)
-    assert number == 3
+def test_few_documents_get_half_as_many_topics():
+    choice = choose_n_topics(np.ones((7, 5)), SilentReporter(), 0)
+    assert choice["n_topics"] == 3
     assert "fewer than 20 documents" in choice["reason"]
 
 

@@ -12,13 +12,13 @@ import scipy.sparse as sp
 
 from cli_runner import TEXTS, run, write_folder, write_texts
 from polyseme import PLSA, ModelFileError
-from polyseme.cli import fitting
 from polyseme.data import shard_writer as writing
 from polyseme.data.disk import LocalShards
 from polyseme.runs import documents as pieces
+from polyseme.runs import fit as fitting
 from polyseme.runs import open_run
 from polyseme.runs import run as sharded
-from polyseme.runs.folder import SHARDS_FOLDER
+from polyseme.runs.run import SHARDS_FOLDER
 from polyseme.scale import open_shards
 from shard_runs import MODEL, fitted, make_loading_small, make_small, same_files
 
@@ -43,9 +43,12 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
         assert result.exit_code == 0, result.output
     plain, found = open_run(tmp_path / "plain"), open_run(tmp_path / "run")
     assert {path.name for path in found.path.iterdir()} == {
-        "model.safetensors", "vectorizer.json", "shards", "topics.csv", "documents.parquet", "run.json", "texts",
-        "explorer.html",
-    }  # fmt: skip
+        "model.safetensors", "doc_topic.npy", "doc_weights.npy", "vectorizer.json", "shards", "topics.csv",
+        "documents.parquet", "run.json", "texts", "explorer.html",
+    } == {path.name for path in plain.path.iterdir()}  # fmt: skip
+    assert {path.name for path in (found.path / "shards").iterdir()} == {
+        path.name for path in (plain.path / "shards").iterdir()
+    }
     assert len(found.shards.manifest.shards) > 3
     assert found.about["shards"] == len(found.shards.manifest.shards)
     assert found.vocabulary == plain.vocabulary
@@ -109,11 +112,9 @@ def test_standard_input_the_number_of_topics_and_no_texts(tmp_path: Path) -> Non
     result = run("fit", "-", "--shards", "--no-texts", "--no-page", cwd=tmp_path, stdin="\n".join(TEXTS))
     assert result.exit_code == 0, result.output
     found = open_run(tmp_path / "polyseme-run")
-    assert found.about["model"]["n_components"] == found.about["selection"]["n_topics"] == found.model.n_components
+    assert found.about["model"]["n_topics"] == found.about["selection"]["n_topics"] == found.model.n_components
     assert found.texts is None
-    assert not {"texts", "explorer.html", "choice.json", "counted.json", "fitted.json"} & {
-        path.name for path in found.path.iterdir()
-    }
+    assert not {"texts", "metadata", "explorer.html", "stages.json"} & {path.name for path in found.path.iterdir()}
 
 
 def test_a_folder_that_spark_wrote(tmp_path: Path) -> None:
@@ -138,16 +139,16 @@ def test_a_small_run_of_shards_can_be_edited_and_searched(place: Path) -> None:
     assert open_run(place / "run").topic_names == {1: "One"}
 
 
-@pytest.mark.parametrize("refine", [(), ("--refine",)])
+@pytest.mark.parametrize("refit", [(), ("--refit",)])
 @pytest.mark.parametrize("texts", [(), ("--no-texts",)])
-def test_an_update_appends_shards(refine: Any, texts: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_appends_shards(refit: Any, texts: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = fitted(place, *texts)
     parts, topics, old = len(before.shards.manifest.shards), before.model.components_, before.counts
     lines = (place / "lines.txt").read_text(encoding="utf-8").split("\n")
     (place / "new.txt").write_text("\n".join(lines[:100]), encoding="utf-8")
     with monkeypatch.context() as patch:
         patch.setattr(sharded, "MAX_NUMBERS_IN_MEMORY", 10)  # no step may load all documents
-        result = run("update", "run", "new.txt", *refine, cwd=place)
+        result = run("update", "run", "new.txt", *refit, cwd=place)
     assert result.exit_code == 0, result.output
     assert "100 documents added; 0 already in the run." in result.stdout
     found = open_run(place / "run")
@@ -157,9 +158,9 @@ def test_an_update_appends_shards(refine: Any, texts: Any, place: Path, monkeypa
     assert found.column("id") == [*map(str, range(1, 301)), *map(str, range(1, 101))]
     assert found.about["documents"] == len(found.documents) == 400
     assert [entry["documents"] for entry in found.about["updates"]] == [100]
-    assert np.allclose(found.model.components_, topics, rtol=1e-5, atol=0) == (not refine)
+    assert np.allclose(found.model.components_, topics, rtol=1e-5, atol=0) == (not refit)
     np.testing.assert_array_equal(found.documents["topic_0"], found.model.doc_topic_[:, 0])
-    if not refine:
+    if not refit:
         in_memory = found.model.with_topics(topics, found.counts)
         np.testing.assert_allclose(found.model.doc_topic_, in_memory.doc_topic_, atol=1e-5)
         np.testing.assert_allclose(found.model.topic_weights_, in_memory.topic_weights_, atol=1e-6)
@@ -177,7 +178,7 @@ def test_an_update_that_fails_changes_nothing(place: Path, monkeypatch: pytest.M
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("polyseme.cli.fitting.write_fitted_shards", full)
+    monkeypatch.setattr("polyseme.runs.write.topics_csv", full)
     assert "No space left" in run("update", "run", "new.txt", cwd=place).stderr
     same_files(place / "run", place / "wanted")
     assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run", "wanted"]
@@ -244,20 +245,32 @@ def test_a_sample_is_some_of_the_documents(large: Path) -> None:
         whole.names[300]
 
 
-@pytest.mark.parametrize("command", [("search", "run", "waax"), ("edit", "run", "--drop", "1")])
-def test_commands_that_need_memory_refuse_a_large_run(command: tuple[str, ...], large: Path) -> None:
-    result = run(*command, cwd=large)
+def test_a_large_run_is_edited_without_loading_it(large: Path) -> None:
+    word = open_run(large / "run").vocabulary[0]
+    assert run("edit", "run", "--delete", "1", "--ban", word, "--rename", "2=Last", cwd=large).exit_code == 0
+    edited = open_run(large / "run")
+    assert edited.model.doc_topic_.shape == (300, 2)
+    assert edited.topic_names == {1: "Last"}
+    assert all(part[:, [0]].nnz == 0 for part in edited.shards)
+    assert edited.about["tokens"] == sum(int(part.sum()) for part in edited.shards)
+
+
+def test_search_refuses_a_run_that_is_too_large_for_memory(large: Path) -> None:
+    result = run("search", "run", "waax", cwd=large)
     assert result.exit_code == 1
-    assert "run has 300 documents in shards, too many to load into memory" in result.stderr
-    assert "polyseme fit --sample." in result.stderr
+    assert "run has 300 documents, too many to load into memory" in result.stderr
+    assert "polyseme fit --sample" in result.stderr
 
 
 def test_a_damaged_file_is_named(place: Path) -> None:
     found = fitted(place)
-    for name in ("shards/doc_topic.npy", "documents.parquet/000001.parquet"):
+    for name in ("doc_topic.npy", "documents.parquet/000001.parquet"):
         path = found.path / name
         content = path.read_bytes()
         path.write_bytes(content[:40])
+        with pytest.raises(ModelFileError, match=path.name):
+            open_run(found.path)
+        path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
         opened = open_run(found.path)
         with pytest.raises(ModelFileError, match=path.name):
             _ = (opened.model, opened.documents)

@@ -14,8 +14,9 @@ from cli_runner import run, write_texts
 from polyseme.data import shard_writer as writing
 from polyseme.data.disk import LocalShards
 from polyseme.data.shard_files import read_manifest
-from polyseme.runs import atomic_folder, open_run
-from polyseme.runs.folder import SHARDS_FOLDER, work_folder
+from polyseme.runs import open_run
+from polyseme.runs.folder import atomic_folder, work_folder
+from polyseme.runs.run import SHARDS_FOLDER
 from shard_runs import MODEL, fitted, make_loading_small, make_small, same_files
 
 
@@ -62,7 +63,7 @@ PHASES = {
     "sharding": "polyseme.data.shard_writer:write_shard:2",
     "fitting": "polyseme.data.disk:LocalShards.run:9",
     "folding": "polyseme.data.disk:fold_shard:2",
-    "writing": "polyseme.runs.documents:Pieces.replace:2",
+    "writing": "polyseme.runs.documents:FrameWriter.add:7",
 }
 
 
@@ -80,9 +81,9 @@ def test_a_fit_killed_in_any_step_resumes_to_the_same_bits(phase: str, place: Pa
     if phase != "reading":
         (place / "lines.txt").unlink()  # the rest of the fit reads the work folder only
         other = run("fit", "lines.txt", *MODEL, "-k", "4", "--shards", "--resume", cwd=place)
-        assert "-k: 3, now 4" in other.stderr
+        assert "-k was 3, now 4" in other.stderr
         mixed = run("fit", "lines.txt", *MODEL, "--resume", cwd=place)
-        assert "--shards: True, now False" in mixed.stderr
+        assert "--shards was True, now None" in mixed.stderr
     written, steps = counted_calls(monkeypatch)
     fitted(place, "--no-page", "--resume")
     same_files(place / "run", place / "wanted")
@@ -143,13 +144,14 @@ def stopped_at_the_third_shard(place: Path, monkeypatch: pytest.MonkeyPatch, err
             return write_shard(folder, number, counts)
 
         patch.setattr(writing, "write_shard", stopped)
-        return run("fit", "lines.txt", *MODEL, "--shards", "--no-page", cwd=place)
+        settings = [option for option in MODEL if option != "-q"]
+        return run("fit", "lines.txt", *settings, "--shards", "--no-page", cwd=place)
 
 
 def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = stopped_at_the_third_shard(place, monkeypatch, KeyboardInterrupt())
     assert result.exit_code == 130
-    assert "the same command with --resume continues it" in result.stderr
+    assert "the same call with --resume continues it" in result.stderr
     fitted(place, "--no-page", "--resume")
     same_files(place / "run", place / "wanted")
 
@@ -157,6 +159,6 @@ def test_ctrl_c_while_shards_are_written_keeps_them(place: Path, monkeypatch: py
 def test_a_full_disk_keeps_the_shards_that_are_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = stopped_at_the_third_shard(place, monkeypatch, OSError(28, "No space left on device"))
     assert result.exit_code == 1
-    assert "No space left on device; the work so far is stored: repeat the command with --resume." in result.stderr
+    assert "No space left on device; the work so far is stored: repeat the call with --resume." in result.stderr
     fitted(place, "--no-page", "--resume")
     same_files(place / "run", place / "wanted")

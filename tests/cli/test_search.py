@@ -1,13 +1,19 @@
 """``polyseme search``: hits with their words, all methods, and queries without a hit."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from cli_runner import FRUIT, METAL, here
-from polyseme.cli.commands.search import INDEX_FILE
+from polyseme.retrieval import SearchIndex
+from polyseme.retrieval.scores import METHODS
 from polyseme.runs.documents import unique_ids
+from polyseme.runs.fields import read_about
+from polyseme.runs.searching import INDEX_FILE
+from polyseme.runs.write import write_about
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +53,98 @@ def test_the_models_of_plsi_star_are_fitted_once(finished: Path) -> None:
     second = here("search", "run", "plums", "--method", "plsi*", "--json")
     assert "Fitting the models" not in second.stderr
     assert json.loads(second.stdout)["hits"] == json.loads(first.stdout)["hits"]
+
+
+BUILDING = "Building the search index, once for this run"
+
+
+def test_the_index_is_built_once(finished: Path) -> None:
+    first = here("search", "run", "plums", "--json")
+    assert BUILDING in first.stderr
+    second = here("search", "run", "plums", "--json")
+    assert second.stderr == ""
+    assert second.stdout == first.stdout
+    assert second.stdout == here("search", "run", "plums", "--json", "-q").stdout
+    assert json.loads(first.stdout)["hits"][0]["excerpt"] == FRUIT
+    table = here("search", "run", "plums").stdout
+    (finished / INDEX_FILE).unlink()
+    again = here("search", "run", "plums", "-q")
+    assert (again.stdout, again.stderr) == (table, "")
+
+
+def test_lsi_is_added_to_a_stored_index(finished: Path) -> None:
+    here("search", "run", "plums", "-q")
+    first = here("search", "run", "plums", "--method", "lsi", "--json")
+    assert "once for this run" in first.stderr
+    assert BUILDING not in first.stderr
+    second = here("search", "run", "plums", "--method", "lsi", "--json")
+    assert (second.stdout, second.stderr) == (first.stdout, "")
+    identity = read_about(finished)[0]["digest"]
+    assert SearchIndex.load(finished / INDEX_FILE, identity=identity).supports("plsi-u")
+
+
+def test_a_damaged_index_is_built_again(finished: Path) -> None:
+    expected = here("search", "run", "plums", "--json").stdout
+    content = (finished / INDEX_FILE).read_bytes()
+    for place in range(0, len(content), len(content) // 12):
+        damaged = bytearray(content)
+        damaged[place : place + 200] = bytes(200)
+        (finished / INDEX_FILE).write_bytes(damaged)
+        again = here("search", "run", "plums", "--json")
+        assert again.exit_code == 0, again.output
+        assert again.stdout == expected
+        if BUILDING in again.stderr:
+            assert (finished / INDEX_FILE).read_bytes() == content
+    for wrong in (b"", b"text", content[:-1]):
+        (finished / INDEX_FILE).write_bytes(wrong)
+        assert here("search", "run", "plums", "--json").stdout == expected
+        assert (finished / INDEX_FILE).read_bytes() == content
+
+
+def test_the_index_of_an_older_state_is_built_again(finished: Path) -> None:
+    assert here("search", "run", "plums").exit_code == 0
+    assert here("edit", "run", "--rename", "0=Fruit").exit_code == 0
+    assert BUILDING in here("search", "run", "plums").stderr
+    assert BUILDING not in here("search", "run", "plums").stderr
+    about, files = read_about(finished)
+    write_about(finished, about | {"written": "later"}, files)
+    assert BUILDING in here("search", "run", "plums").stderr
+
+
+def test_a_damaged_run_beside_a_good_index_is_reported(finished: Path) -> None:
+    assert here("search", "run", "plums").exit_code == 0
+    (finished / "run.json").write_text("{", encoding="utf-8")
+    ended = here("search", "run", "plums")
+    assert ended.exit_code == 1
+    assert "run.json is damaged" in " ".join(ended.stderr.split())
+
+
+PROGRAM = """
+import json, sys
+from polyseme.cli import main
+sys.argv = ["polyseme", "search", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as ended:
+    print(json.dumps([ended.code, sorted(sys.modules)]), file=sys.stderr)
+"""
+SLOW = ("sklearn", "scipy", "polars", "pandas", "joblib", "polyseme.estimators", "polyseme.solvers", "polyseme.metrics")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_stored_index_answers_without_slow_imports(finished: Path, method: str) -> None:
+    first = here("search", "run", "plums", "--method", method, "--json")
+    for more in (["plums", "--json"], ["plums"], ["1", "--like"]):
+        arguments = [sys.executable, "-P", "-c", PROGRAM, "run", *more, "--method", method]
+        done = subprocess.run(arguments, cwd=finished.parent, capture_output=True, text=True, check=True)
+        code, modules = json.loads(done.stderr.splitlines()[-1])
+        assert code == 0
+        assert not {name for name in modules if name.startswith(SLOW)}
+        if "--json" in more:
+            found, expected = json.loads(done.stdout), json.loads(first.stdout)
+            assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in expected["hits"]]
+            scores = [hit["score"] for hit in expected["hits"]]
+            assert [hit["score"] for hit in found["hits"]] == pytest.approx(scores, rel=1e-6)
 
 
 def test_documents_like_a_document() -> None:

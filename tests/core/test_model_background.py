@@ -189,7 +189,7 @@ class TestFittedModel:
         assert len(shards.manifest.shards) > 3
         np.testing.assert_array_equal(model.transform(shards), model.transform(X))
         if kind is JointBackground:
-            with pytest.raises(UnsupportedError, match="with_topics takes no shards"):
+            with pytest.raises(UnsupportedError, match="JointBackground cannot be shards"):
                 model.with_topics(model.components_, shards)
         else:
             again, whole = (model.with_topics(model.components_, data) for data in (shards, X))

@@ -14,12 +14,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from polyseme import LDA, PLSA, HierarchicalPLSA, InputError
+from polyseme import LDA, PLSA, HierarchicalPLSA, InputError, ModelFileError
 from polyseme.data.dask import WORKER_ENVIRONMENT, connected
 from polyseme.data.disk import FIT_FOLDER
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.scale import ShardError, open_shards, write_dask_shards, write_shards
 from polyseme.solvers import Checkpoint
+from polyseme.solvers.checkpoints import read_checkpoint
 
 dask = pytest.importorskip("dask", reason="needs polyseme[dask]")
 distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
@@ -134,6 +135,35 @@ def test_an_interrupted_fit_resumes_on_workers_and_on_disk(shards, client, tmp_p
             PLSA(**settings, callback=callback).fit(data)
         assert seen == list(range(first, stop + 1))
     same_bits(PLSA(**settings).fit(shards), whole)
+
+
+@pytest.mark.parametrize("written_at", ["workers", "disk"])
+def test_damaged_rows_of_a_checkpoint_are_refused_on_workers_and_on_disk(shards, client, tmp_path, written_at):
+    """Workers hash the rows while they write them."""
+    settings = {**SETTINGS, "solver": "accelerated-em", "checkpoint": Checkpoint(tmp_path / "states", 0)}
+    at_workers = open_shards(shards.folder, cluster=client)
+
+    class Stop(Exception):
+        pass
+
+    def callback(entry):
+        if entry["iteration"] == 5:
+            raise Stop
+
+    with pytest.raises(Stop):
+        PLSA(**settings, callback=callback).fit(at_workers if written_at == "workers" else shards)
+    (file,) = (tmp_path / "states").glob("*/checkpoint.safetensors")
+    for files in read_checkpoint(file, file.parent.name).files.values():
+        assert len(files.entries) == len(shards.manifest.shards)
+        for path in (files.folder / name for name in files.entries):
+            content = path.read_bytes()
+            for changed in (content[:-4] + np.float32(np.nan).tobytes(), content[:-3] + b"\1\2\3", content[:-1]):
+                path.write_bytes(changed)
+                for data in (at_workers, shards):
+                    with pytest.raises(ModelFileError, match=rf"{path.name} is damaged: .*; remove the folder"):
+                        PLSA(**settings).fit(data)
+            path.write_bytes(content)
+    same_bits(PLSA(**settings).fit(at_workers), PLSA(**{**settings, "checkpoint": None}).fit(shards))
 
 
 def test_a_fit_can_start_from_topics_alone(shards, client):

@@ -541,9 +541,9 @@ def test_a_damaged_checkpoint_raises_an_error_with_the_file(shards, tmp_path):
         with pytest.raises(ModelFileError, match=r"checkpoint.safetensors is damaged"):
             PLSA(**settings).fit(shards)
     state.write_bytes(content)
-    rows = next(state.parent.glob("theta-*/000003.npy"))
+    rows = checkpoints.read_checkpoint(state, state.parent.name).files["point"].path("000003.npy")
     rows.write_bytes(rows.read_bytes()[:-1])
-    with pytest.raises(ShardError, match=r"000003.npy is missing or damaged .* remove the folder"):
+    with pytest.raises(ModelFileError, match=r"000003.npy is damaged: .* remove the folder .* to start again"):
         PLSA(**settings).fit(shards)
 
 

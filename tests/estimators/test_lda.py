@@ -228,7 +228,7 @@ def test_scores_agree_with_the_attributes(solver):
     assert model.perplexity(X) < report.perplexity
     np.testing.assert_allclose(model.perplexity(X), model.training_perplexity_, rtol=1e-9)
     table = model.topics([f"word{w}" for w in range(45)], n_words=3)
-    assert list(table.columns) == ["id", "weight", "fit", "words"]
+    assert list(table.columns) == ["id", "name", "weight", "fit", "words"]
     assert len(table) == 4
 
 

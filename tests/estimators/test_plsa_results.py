@@ -119,7 +119,7 @@ def expected_words(model, n_words, names):
 
 
 def check_topics(frame, model, names):
-    assert list(frame.columns) == ["id", "weight", "fit", "words"]
+    assert list(frame.columns) == ["id", "name", "weight", "fit", "words"]
     assert list(frame["id"]) == [0, 1, 2, 3]
     np.testing.assert_allclose(frame["weight"], model.topic_weights_)
     assert list(frame["words"]) == expected_words(model, 4, names)

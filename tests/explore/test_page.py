@@ -16,6 +16,7 @@ from sklearn.decomposition import NMF as SklearnNMF
 from sklearn.decomposition import LatentDirichletAllocation, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer
 
+import polyseme
 from explorer_corpora import HOSTILE, hostile_page_data, themed_page_data, themed_texts
 from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, JointBackground
 from polyseme.core.fold_in import MaximumLikelihood
@@ -34,6 +35,7 @@ from polyseme.explore.page import SCRIPTS
 from polyseme.explore.summary import periods
 from polyseme.metrics import coherence, shown_words
 from polyseme.metrics.distances import classical_scaling
+from polyseme.runs.documents import excerpt
 from polyseme.text import Vectorizer
 
 
@@ -372,23 +374,16 @@ def test_wrong_arguments_are_refused(parts, message):
 
 
 def test_a_run_has_a_page(tmp_path):
-    pytest.importorskip("polars")
-    from polyseme.runs import open_run, write_run
-    from polyseme.runs.documents import Counted
-
+    pl = pytest.importorskip("polars")
     texts, titles, labels, times = themed_texts(30)
-    vectorizer = Vectorizer(language="english")
-    counts = vectorizer.fit_transform(texts)
-    model = PLSA(3, random_state=0).fit(counts)
-    columns = {
-        "id": [str(i) for i in range(30)], "title": titles, "label": ["; ".join(names) for names in labels],
-        "time": times, "source": [None] * 30, "excerpt": [text[:40] for text in texts],
-    }  # fmt: skip
+    frame = pl.DataFrame(
+        {"text": texts, "title": titles, "label": ["; ".join(names) for names in labels], "time": times}
+    )
+    run = polyseme.fit(frame, 3, language="english", min_df=1, max_df=1.0, output=tmp_path / "run")
+    model, counts = run.model, run.counts
     row = {"n_topics": 3, "perplexity": 9.5, "behind_error": 0.1}
     selection = {"rows": [row, {"n_topics": 2, "perplexity": None}], "reason": "Three do."}
-    about = {"model": {"seed": 0}, "topic_names": {"1": "Bread"}, "selection": selection, "stability": [0.5, 0.25, 1]}
-    write_run(tmp_path / "run", model, Counted(counts, columns, vectorizer), about, texts=texts)
-    run = open_run(tmp_path / "run")
+    run.about |= {"topic_names": {"1": "Bread"}, "selection": selection, "stability": [0.5, 0.25, 1]}
     found = sections(render_page(run))
     assert found["core"]["title"] == "run"
     assert found["core"]["topic_names"] == {"1": "Bread"}
@@ -399,7 +394,7 @@ def test_a_run_has_a_page(tmp_path):
     npmi = coherence(shown_words(model), counts).topics
     assert found["core"]["measures"]["coherence"] == pytest.approx(npmi, abs=1e-6)
     assert found["core"]["facts"]["seed"] == 0
-    assert found["texts0"]["texts"] == columns["excerpt"]
+    assert found["texts0"]["texts"] == [excerpt(text) for text in texts]
     assert found["documents"]["labels"] == ["harbour", "kitchen", "money", "music"]
     assert sections(render_page(run, "full"))["texts0"]["texts"] == texts
 

@@ -1,8 +1,13 @@
-"""Every command on runs with mutated files succeeds, or ends with one line of error and an exit code."""
+"""Every command on runs with mutated files gives the right answer, or ends with one line of error and an exit code.
+
+A file that was damaged must not change an answer: the result must be that of the undamaged run. An attacker can correct
+all digests after a change; of such a run a command may say anything, as long as it ends cleanly.
+"""
 
 import json
 import os
 import shutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -16,8 +21,15 @@ import cli_runner
 from fuzz.driver import Case, UncleanError, WrongResult, in_child
 from fuzz.mutations import mutate, mutate_bytes
 from polyseme.cli import console as exit_codes
+from polyseme.data import shard_files, shard_writer
 from polyseme.io import parquet
-from polyseme.runs.folder import UNFINISHED_FILE, work_folder
+from polyseme.runs import documents, folder, write
+from polyseme.runs.folder import work_folder
+from polyseme.runs.models import MODELS
+from polyseme.solvers import base as solving
+from polyseme.solvers import checkpoints
+from run_answers import answer, difference
+from sealed_files import change_array, change_json, seal
 
 IMPORTED_BEFORE_THE_FORK = (chardet, matplotlib.figure, Stemmer)
 
@@ -41,20 +53,38 @@ COMMANDS: dict[str, list[str]] = {
     "explore stability": ["explore", "RUN", "--stability", "2"],
     "edit names": ["edit", "RUN", "--rename", "1=Metals"],
     "edit topics": ["edit", "RUN", "--merge", "0,1", "--ban", "iron"],
-    "edit and refine": ["edit", "RUN", "--drop", "0", "--refine"],
+    "edit and refit": ["edit", "RUN", "--delete", "0", "--refit"],
     "update": ["update", "RUN", "new.jsonl"],
-    "update and refine": ["update", "RUN", "new.jsonl", "--refine"],
+    "update and refit": ["update", "RUN", "new.jsonl", "--refit"],
     "compare": ["compare", "RUN", "whole"],
     "compare in JSON": ["compare", "whole", "RUN", "--json"],
     "resume": [*FIT, "--resume"],
-    "resume shards": [*FIT, "--shards", "--resume"],
     "fit over": ["fit", "new.jsonl", "-k", "2", "-o", "RUN", "--overwrite", "--no-page"],
 }
 """Commands by name."""
-CHANGES = {name for name, arguments in COMMANDS.items() if arguments[0] in ("edit", "update")}
+WRITING = {"explore", "explore stability", "resume", "fit over"} | {
+    name for name, arguments in COMMANDS.items() if arguments[0] in ("edit", "update")
+}
+"""Commands that write a run."""
 EXIT_CODES = {exit_codes.FAILED, 2}
-FINISHED, UNFINISHED = ("plain", "shards"), ("unfinished", "unfinished shards")
-
+FINISHED: dict[str, list[str]] = {
+    "plain": [],
+    "shards": ["--shards"],
+    **{name: ["--model", name] for name in ("lda", "ctm", "hierarchical", "nmf")},
+}
+"""Kinds of runs, and the options of their fits."""
+UNFINISHED: dict[str, tuple[list[str], str]] = {
+    "counting shards": (["--shards"], "counting"),
+    "fitting": ([], "fitting"),
+    "fitting shards": (["--shards"], "fitting"),
+    "fitted": ([], "fitted"),
+    "fitted lda": (["--model", "lda"], "fitted"),
+    "written": ([], "written"),
+    "written shards": (["--shards"], "written"),
+}
+"""Kinds of fits that were killed: their options, and when they were killed."""
+TWINS = "twins"
+"""Folder of runs of the same shapes, from the same documents in another order."""
 
 WORDS = {
     "fruit": ["apples", "pears", "plums", "cherries", "orchard", "ripe", "sweet", "harvest"],
@@ -105,46 +135,29 @@ class Runs:
     folder: Path
 
     def prepare(self) -> None:
-        """Make small runs with all files that commands store in a run, and fits that were killed."""
+        """Make small runs with all files that commands store in a run, fits that were killed, and twins of all."""
         base = self.folder / "base"
-        base.mkdir()
-        (base / "docs.jsonl").write_text("".join(json.dumps(document) + "\n" for document in _documents()), "utf-8")
-        (base / "new.jsonl").write_text(NEW, "utf-8")
+        for place, found in ((base, _documents()), (base / TWINS, _documents()[::-1])):
+            place.mkdir()
+            (place / "docs.jsonl").write_text("".join(json.dumps(document) + "\n" for document in found), "utf-8")
+            (place / "new.jsonl").write_text(NEW, "utf-8")
         # These run first: they fork, which polars, used by the others, does not survive.
-        for name in UNFINISHED:
-            _kill_before_the_end([*FIT, "--shards"] if "shards" in name else FIT, base)
-            work_folder(base / "RUN").rename(base / name)
-            for lock in base.glob(".*.lock"):
-                lock.unlink()
-        for name in FINISHED:
-            shards = ["--shards"] if name == "shards" else []
-            for arguments in (
-                [*FIT, *shards],
-                ["search", "RUN", "metal", "--method", "plsi*"],
-                ["edit", "RUN", "--rename", "0=First"],
-            ):
-                result = cli_runner.run(*arguments, cwd=base)
-                if result.exit_code:
-                    raise WrongResult(f"{arguments}: {result.output}")
-            (base / "RUN" / "explorer.html").unlink(missing_ok=True)  # no command reads it
-            (base / "RUN").rename(base / name)
+        for name, (options, moment) in UNFINISHED.items():
+            for place in (base, base / TWINS):
+                _kill([*FIT, *options], moment, place)
+                work_folder(place / "RUN").rename(place / name)
+                for lock in place.glob(".*.lock"):
+                    lock.unlink()
+        for name, options in FINISHED.items():
+            for place in (base, base / TWINS):
+                _make([*FIT, *options], place)
+                (place / "RUN").rename(place / name)
 
     def check(self) -> None:
-        """Raise if a command fails on valid runs."""
+        """Raise if a command fails on valid runs, or does not give the same answer twice."""
         for kind in (*FINISHED, *UNFINISHED):
             for name in _commands_of(kind):
-                outcome = self._in_copy({"run": kind, "command": name})
-                if not outcome.endswith("well"):
-                    raise WrongResult(f"{name} does not work before the mutation: {outcome}")
-
-    def _in_copy(self, case: Case) -> str:
-        place = self.folder / "whole"
-        place.mkdir()
-        with cli_runner.pytest.MonkeyPatch.context() as patch:
-            patch.chdir(place)
-            outcome = self.run(case)
-        shutil.rmtree(place)
-        return outcome
+                self._expected(kind, name)
 
     @cache  # noqa: B019, as there is one fuzzer
     def _files(self, kind: str) -> list[tuple[str, bytes]]:
@@ -153,13 +166,14 @@ class Runs:
 
     def draw(self, random: Random) -> Case:
         """Return a file of a run that is mutated, removed or replaced, and a command."""
-        kind = random.choice(FINISHED) if random.random() < 0.9 else random.choice(UNFINISHED)
+        kind = random.choice([*FINISHED, "plain", "shards"] if random.random() < 0.75 else list(UNFINISHED))
         files = self._files(kind)
         case: Case = {"run": kind, "command": random.choice(_commands_of(kind)), "files": {}}
+        case["sealed"] = random.random() < 0.5
         for _ in range(random.choice((1, 1, 1, 2))):
             name, content = random.choice(files)
             how = random.random()
-            mutated: bytes | None = mutate(content, Path(name).suffix, random)
+            mutated: Any = mutate(content, Path(name).suffix, random)
             if how < 0.15:
                 mutated = mutate_bytes(content, random)
             elif how < 0.18:
@@ -168,57 +182,194 @@ class Runs:
                 mutated = b""
             elif how < 0.23:
                 mutated = random.choice(files)[1]
+            elif how < 0.26:
+                mutated = {"twin": True}
+            elif how < 0.28:
+                mutated = {"folder": True}
+            elif how < 0.3:
+                mutated = {"link": random.choice(("/dev/zero", "new.jsonl", name, "absent", "."))}
             case["files"][name] = mutated
         return case
 
     def run(self, case: Case) -> str:
-        """Run a command on a run with these files."""
-        run = work_folder(Path("RUN")) if case["run"] in UNFINISHED else Path("RUN")
-        shutil.copytree(self.folder / "base" / case["run"], run)
-        for name, content in case.get("files", {}).items():
-            path = run / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)
-            if content is not None:
-                path.write_bytes(content)
-        arguments = COMMANDS[case["command"]]
-        if "whole" in arguments:
-            shutil.copytree(self.folder / "base" / "plain", "whole")
-        for name in ("docs.jsonl", "new.jsonl"):
-            shutil.copyfile(self.folder / "base" / name, name)
-        before = _content() if case["command"] in CHANGES else {}
-        ended_well = _checked(cli_runner.here(*arguments), arguments)
+        """Run a command on a run with these files, and compare its result with that of the run without the changes."""
+        kind, name = case["run"], case["command"]
+        expected = {} if case.get("sealed") else self._expected(kind, name)
+        run = self._copy(kind)
+        for file, content in case.get("files", {}).items():
+            self._put(run, kind, file, content)
+        if case.get("sealed"):
+            seal(run)
+        before = _content() if name in WRITING - {"resume"} else {}
+        result = cli_runner.here(*_arguments(kind, name))
+        ended_well = _checked(result, _arguments(kind, name))
         if not ended_well and before and _content() != before:
-            raise WrongResult(f"{case['command']} failed and changed the run")
-        return f"{case['command']}: {'well' if ended_well else 'refused'}"
+            raise WrongResult(f"{name} failed and changed the run")
+        if ended_well and expected:
+            _compare(self._answer(result, case), expected)
+        return f"{name}: {'well' if ended_well else 'refused'}{', sealed' if case.get('sealed') else ''}"
+
+    def _copy(self, kind: str) -> Path:
+        """Copy a run, or the work folder of one, and the other files of a case to the present folder."""
+        run = work_folder(Path("RUN")) if kind in UNFINISHED else Path("RUN")
+        base = self.folder / "base"
+        shutil.copytree(base / kind, run)
+        if kind in FINISHED:
+            shutil.copytree(base / "plain", "whole")
+        for name in ("docs.jsonl", "new.jsonl"):
+            shutil.copyfile(base / name, name)
+        _make_small("--shards" in _options(kind))
+        return run
+
+    def _put(self, run: Path, kind: str, name: str, content: Any) -> None:
+        """Replace or change a file of a run.
+
+        content : bytes; None removes it; {"fields": changes} of JSON; {"array": [name, place, number]} of safetensors;
+        {"folder": True}, {"link": target} or {"twin": True} put a folder, a link or the file of the twin there.
+        """
+        path = run / name
+        if isinstance(content, dict) and "fields" in content:
+            change_json(path, **content["fields"])
+            return
+        if isinstance(content, dict) and "array" in content:
+            change_array(path, *content["array"])
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif content and "folder" in content:
+            path.mkdir()
+        elif content and "link" in content:
+            path.symlink_to(content["link"])
+        elif content and (twin := self.folder / "base" / TWINS / kind / name).is_file():
+            shutil.copyfile(twin, path)
+
+    def _expected(self, kind: str, name: str) -> dict[str, Any]:
+        """Return the answer of a command on a run without changes."""
+        file = self.folder / f"{kind}, {name}.json"
+        if not file.exists():
+            file.write_text(json.dumps(self._in_copy({"run": kind, "command": name})), "utf-8")
+        answer: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        return answer
+
+    def _in_copy(self, case: Case) -> dict[str, Any]:
+        """Run a command twice, each time on its own copy of a run, and return the answer."""
+        answers = []
+        for _ in range(2):
+            place = self.folder / "whole"
+            place.mkdir()
+            with cli_runner.pytest.MonkeyPatch.context() as patch:
+                patch.chdir(place)
+                self._copy(case["run"])
+                arguments = _arguments(case["run"], case["command"])
+                result = cli_runner.here(*arguments)
+                if not _checked(result, arguments):
+                    raise WrongResult(f"{case} does not work before the mutation: {result.output}")
+                answers.append(self._answer(result, case))
+            shutil.rmtree(place)
+        _compare(*answers)
+        return answers[0]
+
+    def _answer(self, result: Any, case: Case) -> dict[str, Any]:
+        """Return what a command printed and wrote."""
+        run = Path("RUN") if case["command"] in WRITING else None
+        before = self.folder / "base" / case["run"] / "run.json" if case["run"] in FINISHED else None
+        return answer(result, Path("weights.parquet"), Path("page.html"), run=run, before=before)
+
+
+def _compare(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Raise WrongResult if two answers differ."""
+    problem = difference(found, expected)
+    if problem is not None:
+        raise WrongResult(problem)
 
 
 def _commands_of(kind: str) -> list[str]:
     """Return the commands for a kind of run."""
-    resume = {"unfinished": "resume", "unfinished shards": "resume shards"}
-    if kind in resume:
-        return [resume[kind]]
-    return sorted(set(COMMANDS) - set(resume.values()))
+    if kind in UNFINISHED:
+        return ["resume"]
+    model = MODELS.get(kind, MODELS["plsa"])
+    names = set(COMMANDS) - {"resume"}
+    if not model.edits_topics:
+        names -= {name for name in names if {"--merge", "--delete"} & set(COMMANDS[name])}
+    if kind == "nmf":  # which has no perplexity
+        names -= {name for name in names if COMMANDS[name][0] == "evaluate"}
+    if not model.refits:
+        names -= {name for name in names if "--refit" in COMMANDS[name]}
+    return sorted(names)
 
 
-def _kill_before_the_end(arguments: list[str], place: Path) -> None:
-    """Run a fit in a child that dies after counting and fitting, before the work folder is complete."""
-    remove = Path.unlink
+def _options(kind: str) -> list[str]:
+    return UNFINISHED[kind][0] if kind in UNFINISHED else FINISHED[kind]
 
-    def die(path: Path, missing_ok: bool = False) -> None:
-        if path.name == UNFINISHED_FILE:
-            os._exit(0)
-        remove(path, missing_ok)
+
+def _arguments(kind: str, name: str) -> list[str]:
+    return [*COMMANDS[name], *(_options(kind) if name == "resume" else [])]
+
+
+def _make_small(small: bool) -> None:
+    """Make shards and pieces of tables so small that there are several, and fit from shards instead of memory."""
+    sizes = (100, 1, 10, 50) if small else _SIZES
+    shard_writer._MIN_NONZEROS, shard_writer._NONZEROS_PER_WORD = sizes[:2]
+    documents.DOCUMENTS_PER_PIECE, solving.LOADED_NONZEROS = sizes[2:]
+
+
+_SIZES = (
+    shard_writer._MIN_NONZEROS,
+    shard_writer._NONZEROS_PER_WORD,
+    documents.DOCUMENTS_PER_PIECE,
+    solving.LOADED_NONZEROS,
+)
+
+
+def _make(fit: list[str], place: Path) -> None:
+    """Make a run in RUN, with an index and a name."""
+    _make_small("--shards" in fit)
+    for arguments in (
+        fit,
+        ["edit", "RUN", "--rename", "0=First"],
+        ["search", "RUN", "metal", "--method", "plsi*"],
+    ):
+        result = cli_runner.run(*arguments, cwd=place)
+        if result.exit_code:
+            raise WrongResult(f"{arguments}: {result.output}")
+
+
+def _kill(arguments: list[str], moment: str, place: Path) -> None:
+    """Run a fit in a child that dies at some moment: "counting", "fitting", "fitted" or "written"."""
 
     def body() -> None:
-        Path.unlink = die  # type: ignore[method-assign]
+        _make_small("--shards" in arguments)
+        if moment == "counting":
+            shard_files.Manifest.write = _dying(shard_files.Manifest.write, 1)  # type: ignore[method-assign]
+        elif moment == "fitting":
+            checkpoints.write_checkpoint = _dying(checkpoints.write_checkpoint, 3)
+        elif moment == "fitted":
+            write.RunDraft.finish = _dying(None, 0)  # type: ignore[method-assign]
+        else:
+            folder.flush_all = _dying(None, 0)
         cli_runner.run(*arguments, cwd=place)
 
     in_child(body)
 
 
+def _dying(function: Callable[..., Any] | None, calls: int) -> Any:
+    """Return a function that ends the process after some calls."""
+    left = [calls]
+
+    def called(*arguments: Any, **options: Any) -> None:
+        if function is not None:
+            function(*arguments, **options)
+        left[0] -= 1
+        if left[0] <= 0:
+            os._exit(0)
+
+    return called
+
+
 def _content() -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in Path("RUN").rglob("*") if path.is_file()}
+    return {str(path): path.read_bytes() for path in Path("RUN").rglob("*") if path.is_file() and not path.is_symlink()}
 
 
 def _no_constant(name: str) -> Any:

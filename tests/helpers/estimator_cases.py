@@ -16,6 +16,8 @@ X_WITH_GAPS = X.copy()
 X_WITH_GAPS[[0, 17]] = 0
 X_WITH_GAPS[:, [3, 44]] = 0
 
+NMF_LOSSES = ("squared", "chi-square", "absolute", Beta(1.5))
+PLSA_LOSSES = ("squared", "chi-square", "absolute", Beta(0.5))
 LEARNED = {"doc_topic_prior": "asymmetric-learned", "topic_word_prior": "symmetric-learned"}
 
 
@@ -66,7 +68,7 @@ MEMBERS = {
             sums=False,
             likelihood=False,
         )
-        for loss in ("squared", "chi-square", "absolute", Beta(1.5))
+        for loss in NMF_LOSSES
     },
     **{
         f"PLSA-{loss}": Member(
@@ -76,7 +78,7 @@ MEMBERS = {
             alone=1e-4,
             likelihood=False,
         )
-        for loss in ("squared", "chi-square", "absolute", Beta(0.5))
+        for loss in PLSA_LOSSES
     },
     "LDA": Member(partial(LDA, n_components=3, max_iter=30), {"solver": "map"}, _BOUND),
     "LDA-random": Member(partial(LDA, n_components=3, max_iter=30, init="random"), {"solver": "map"}, _BOUND),

@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,12 @@ from safetensors.numpy import save_file
 
 import oracles
 import polyseme
-from estimator_cases import fitted_attributes
-from polyseme import PLSA, ModelFileError
-from polyseme.core.fold_in import TOLERANCE
+from estimator_cases import MEMBERS, NMF_LOSSES, PLSA_LOSSES, X_WITH_GAPS, fitted_attributes
+from polyseme import PLSA, Background, JointBackground, ModelFileError
 from polyseme.io import models as storage
+from polyseme.io import tensors as tensors_module
+from polyseme.io.tensors import read_safetensors
+from polyseme.kernels import FOLD_IN_TOLERANCE
 from polyseme.solvers import SOLVERS
 from solver_problems import LIKELIHOOD
 
@@ -302,6 +306,124 @@ def test_a_file_of_version_2_transforms_as_it_did():
     np.testing.assert_allclose(transformed, expected["transformed"], atol=0.02)
     for x, now, then in zip(documents, transformed, expected["transformed"], strict=True):
         log_now, log_then = (oracles.log_likelihood(x[np.newaxis], theta[np.newaxis], phi) for theta in (now, then))
-        assert abs(log_now - log_then) <= TOLERANCE * x.sum()
+        assert abs(log_now - log_then) <= FOLD_IN_TOLERANCE * x.sum()
     perplexity = model.completion_perplexity(expected["documents"])
     np.testing.assert_allclose(perplexity, expected["completion_perplexity"], rtol=0.02)
+
+
+# training documents beside the model file
+
+
+@pytest.fixture(scope="module")
+def fitted_members():
+    """Return a function that returns a small fitted model of each kind, fitted once."""
+    known = {}
+
+    def fit(name):
+        if name not in known:
+            known[name] = MEMBERS[name].make(random_state=0, n_jobs=1).fit(X_WITH_GAPS)
+        return known[name]
+
+    return fit
+
+
+FILES = {
+    "PLSA": {"doc_topic.npy", "doc_weights.npy"},
+    "NMF": {"doc_topic.npy", "doc_weights.npy", "doc_totals.npy"},
+    **{f"NMF-{loss}": {"doc_topic.npy", "doc_weights.npy", "factor.npy"} for loss in NMF_LOSSES},
+    **{f"PLSA-{loss}": {"doc_topic.npy", "doc_weights.npy"} for loss in PLSA_LOSSES},
+    "LDA": {"doc_topic.npy", "doc_weights.npy", "gamma.npy"},
+    "LDA-map": {"doc_topic.npy", "doc_weights.npy"},
+    "HierarchicalPLSA": {"doc_topic.npy", "doc_weights.npy", "labels.npy"},
+    "CorrelatedTopicModel": {"doc_topic.npy", "doc_weights.npy", "mean.npy", "variance.npy"},
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_arrays_of_the_documents_are_files_beside_the_model(name, fitted_members, tmp_path):
+    model = fitted_members(name)
+    storage.save(model, tmp_path / "model.safetensors", documents_beside=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"model.safetensors", *FILES[name]}
+    metadata, tensors = read_safetensors(tmp_path / "model.safetensors")
+    assert len(X_WITH_GAPS) not in {size for array in tensors.values() for size in array.shape}
+    assert set(json.loads(metadata["polyseme"])["beside"]) > {"documents_.doc_topic", "documents_.doc_weights"}
+    for options in ({}, {"check_documents": False}):
+        loaded = polyseme.load(tmp_path / "model.safetensors", **options)
+        assert vars(loaded).keys() == vars(model).keys()
+        found = fitted_attributes(loaded)
+        for attribute, value in fitted_attributes(model).items():
+            assert same(found[attribute], value), attribute
+        rows = loaded.documents_.doc_topic
+        assert not rows.flags.writeable
+        assert isinstance(rows.base, np.memmap)
+        assert np.array_equal(loaded.transform(X_WITH_GAPS), model.transform(X_WITH_GAPS))
+        loaded.with_documents(X_WITH_GAPS)
+
+
+def test_a_share_of_the_background_that_differs_between_documents_is_a_file(tmp_path):
+    shares = {}
+    for kind in (Background, JointBackground):
+        model = PLSA(2, random_state=0, max_iter=5, background=kind(0.2)).fit(X)
+        folder = tmp_path / kind.__name__
+        folder.mkdir()
+        storage.save(model, folder / "model", documents_beside=True)
+        shares[kind] = (folder / "background.npy").exists()
+        assert np.array_equal(polyseme.load(folder / "model").doc_background_, model.doc_background_)
+    assert shares == {Background: False, JointBackground: True}
+
+
+def test_a_model_without_documents_has_no_files_beside_it(tmp_path):
+    model = PLSA(2, random_state=0).partial_fit(X)
+    storage.save(model, tmp_path / "model", documents_beside=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert polyseme.load(tmp_path / "model").documents_ is None
+
+
+def test_a_file_with_the_same_content_is_not_written(model, tmp_path, monkeypatch):
+    path = tmp_path / "model.safetensors"
+    storage.save(model, path, documents_beside=True)
+    loaded, before = polyseme.load(path), (tmp_path / "doc_topic.npy").stat()
+    storage.save(loaded, path, documents_beside=True)
+    assert os.path.samestat(before, (tmp_path / "doc_topic.npy").stat())
+    other = PLSA(2, random_state=1, max_iter=1).fit(X)  # of the same size
+    storage.save(other, path, documents_beside=True)
+    assert not os.path.samestat(before, (tmp_path / "doc_topic.npy").stat())
+    assert np.array_equal(polyseme.load(path).doc_topic_, other.doc_topic_)
+    assert np.array_equal(loaded.doc_topic_, model.doc_topic_)  # still mapped from the old file
+    storage.save(loaded, path, documents_beside=True)  # mapped from a file of this name that is not this file
+    assert np.array_equal(polyseme.load(path).doc_topic_, model.doc_topic_)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_are_written_and_checked_in_blocks(model, tmp_path, monkeypatch, order):
+    monkeypatch.setattr(tensors_module, "_BLOCK", 50)
+    sizes = []
+    written = tensors_module.bytes_of
+    monkeypatch.setattr(tensors_module, "bytes_of", lambda rows: (sizes.append(rows.nbytes), written(rows))[1])
+    turned = copy(model)
+    turned.documents_ = replace(model.documents_, doc_topic=np.asarray(model.doc_topic_, order=order))
+    storage.save(turned, tmp_path / "model", documents_beside=True)
+    assert len(sizes) > 4
+    assert max(sizes) <= 50
+    assert np.array_equal(polyseme.load(tmp_path / "model").doc_topic_, model.doc_topic_)
+    assert np.array_equal(np.load(tmp_path / "doc_topic.npy"), model.doc_topic_)
+
+
+def test_a_mapped_array_is_copied_to_another_folder(model, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    storage.save(model, tmp_path / "a" / "model", documents_beside=True)
+    storage.save(polyseme.load(tmp_path / "a" / "model"), tmp_path / "b" / "model", documents_beside=True)
+    for file in ("doc_topic.npy", "doc_weights.npy"):  # safetensors writes metadata in any order
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failed_write_of_an_array_leaves_no_half_file(model, tmp_path, monkeypatch, error):
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(type(error)):
+        storage.save(model, tmp_path / "model", documents_beside=True)
+    assert list(tmp_path.iterdir()) == []

@@ -329,6 +329,6 @@ def test_the_table_is_a_sequence_and_converts(table):
         pytest.importorskip(library)
         frame = getattr(table, f"to_{library}")()
         assert type(frame).__module__.startswith(library)
-        assert list(frame.columns) == ["id", "weight", "fit", "words"]
+        assert list(frame.columns) == ["id", "name", "weight", "fit", "words"]
         assert list(frame["words"]) == [", ".join(row.words) for row in table]
     assert table._repr_html_().count("<tr><td>") == 4

@@ -191,6 +191,17 @@ class TestPriorsOnAllRows:
 class TestSeedWords:
     VOCABULARY = ("court", "judge", "game", "team", "law", "score")
 
+    def test_a_guided_topic_starts_from_its_seed_words_and_the_mean_topic(self):
+        factor = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.2, 0.1, 0.7]])
+        start = SeedWords({1: [0, 2], 2: []}).shaped(factor)
+        np.testing.assert_allclose(start, [factor[0], [0.45, 0.15, 0.4], factor[2]])
+        np.testing.assert_allclose(start.sum(axis=1), 1)
+
+    def test_merged_topics_share_their_seed_words(self):
+        seeds = SeedWords({0: [4, 1], 2: [3], 3: [1]}, strength=9)
+        assert seeds.with_merged_rows([[2, 0], [1], [3]], [4]) == SeedWords({0: [3, 1], 2: [1]}, strength=9)
+        assert seeds.with_merged_rows([[1]]) is None
+
     def test_names_become_columns(self):
         seeds = SeedWords({0: ["law", "judge"], 2: ["team", 5]}, strength=9)
         expected = SeedWords({0: [4, 1], 2: [3, 5]}, strength=9)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,8 @@ from cli_runner import write_texts
 from polyseme import InputError
 from polyseme.io import files
 from polyseme.io.files import locked
-from polyseme.runs import atomic_folder, open_run
-from polyseme.runs.folder import CHECKPOINT_FOLDER, UNFINISHED_FILE, work_folder
+from polyseme.runs import open_run
+from polyseme.runs.folder import CHECKPOINT_FOLDER, atomic_folder, check_is_run, work_folder
 
 
 def command(*arguments: str) -> list[str]:
@@ -78,7 +79,7 @@ def test_a_fit_killed_once_resumes_from_its_checkpoint(tmp_path):
     )
     if work_folder(tmp_path / "run").exists():
         assert other.returncode == 1
-        assert "-k: 12, now 9" in other.stderr
+        assert "-k was 12, now 9" in other.stderr
     subprocess.run(command(*FIT, "--overwrite", "--resume"), cwd=tmp_path, check=True)
     assert fingerprint(tmp_path / "run") == wanted
 
@@ -108,22 +109,10 @@ def test_a_lock_does_not_outlive_its_holder(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("offered", [True, False])
-def test_a_folder_replaces_another(offered, tmp_path, monkeypatch):
-    if not offered:
-        monkeypatch.setattr(files, "_exchange", lambda *_: False)
-    for name, content in (("new", "2"), ("run", "1")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text(content, encoding="utf-8")
-    files.replace_folder(tmp_path / "new", tmp_path / "run")
-    assert (tmp_path / "run" / "file").read_text(encoding="utf-8") == "2"
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 def test_a_replacement_killed_between_two_renames_is_completed(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_exchange", lambda *_: False)
     with atomic_folder(tmp_path / "run") as work:
-        (work / "run.json").write_text('{"format_version": 1}', encoding="utf-8")
+        (work / "run.json").write_text("{}", encoding="utf-8")
     rename = os.rename
 
     def killed_after_the_first(source, target):
@@ -140,24 +129,100 @@ def test_a_replacement_killed_between_two_renames_is_completed(tmp_path, monkeyp
         replace()
     monkeypatch.undo()
     assert not (tmp_path / "run").exists()
-    assert open_run(tmp_path / "run").about == {"format_version": 1}
+    check_is_run(tmp_path / "run")
+    assert (tmp_path / "run" / "run.json").read_text(encoding="utf-8") == "{}"
 
 
-def test_a_full_disk_keeps_a_fit_that_has_a_checkpoint(tmp_path):
-    def fail(*, stored: bool) -> None:
-        with atomic_folder(tmp_path / "run") as work:
-            (work / UNFINISHED_FILE).write_text("{}", encoding="utf-8")
-            (work / CHECKPOINT_FOLDER / "fit-1").mkdir(parents=True)
-            if stored:
-                (work / CHECKPOINT_FOLDER / "fit-1" / "checkpoint.safetensors").write_bytes(b"fit")
-            raise OSError(28, "No space left on device")
+KILLER = """
+import os, random, signal, sys, time
+import polyseme.cli.app, polyseme.explore, polyseme.text.readers.reader
+import polyseme.runs.fit, polyseme.runs.update, polyseme.runs.edits
 
-    with pytest.raises(OSError, match=r"No space left on device$"):
-        fail(stored=False)
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(OSError, match="No space left on device; the work so far is stored"):
-        fail(stored=True)
-    with atomic_folder(tmp_path / "run", resume=True) as work:
-        assert [path.read_bytes() for path in states(tmp_path / "run")] == [b"fit"]
-        assert work == work_folder(tmp_path / "run")
-    assert not (tmp_path / "run" / CHECKPOINT_FOLDER).exists()
+def child(arguments):
+    '''Run a command in a new process without new imports.'''
+    pid = os.fork()
+    if pid == 0:
+        sys.argv = ["polyseme", *arguments]
+        sys.stdout = sys.stderr = open(os.devnull, "w")
+        try:
+            polyseme.cli.app.app()
+        except SystemExit as end:
+            os._exit(end.code or 0)
+        os._exit(1)
+    return pid
+
+seconds, seed, *arguments = sys.argv[1:]
+pid = child(arguments)
+time.sleep(random.Random(seed).uniform(0, 1.1) * float(seconds)) if float(seconds) else None
+if float(seconds):
+    os.kill(pid, signal.SIGKILL)
+began = time.monotonic()
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print(code, time.monotonic() - began)
+"""
+OPERATIONS = {
+    "fit": ("fit", "lines.txt", "-k", "4", "-o", "run", "--overwrite", "--resume", "--checkpoint", "0", "-q"),
+    "shards": ("fit", "lines.txt", "-k", "4", "-o", "run", "--overwrite", "--resume", "--shards", "-q"),
+    "update": ("update", "run", "new.txt", "-q"),
+    "edit": ("edit", "run", "--merge", "0,1", "--ban", "waax", "--rename", "2=Third", "-q"),
+    "explore": ("explore", "run", "--text", "full", "-q"),
+}
+KILLS = int(os.environ.get("POLYSEME_KILLS", "5"))
+"""Kills of each operation through a plain path, and as many through a link."""
+
+
+def state_of(run: Path) -> tuple[object, ...]:
+    """Return what a complete run contains; raises if a file is missing or damaged."""
+    opened = open_run(run)
+    texts, rows = opened.texts, opened.documents.drop("topic", "share").hash_rows().to_list()
+    names = sorted(opened.topic_names.items())
+    return opened.n_documents, fingerprint(run), len(texts), tuple(rows), tuple(names), opened.about["page_text"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("through", ["path", "link"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_operation_killed_at_a_random_moment_leaves_the_old_or_the_new_run(tmp_path, operation, through):
+    place = tmp_path / "place"
+    place.mkdir()
+    write_texts(place, 400)
+    lines = (place / "lines.txt").read_text(encoding="utf-8").split("\n")
+    (place / "new.txt").write_text("\n".join(lines[:50]), encoding="utf-8")
+    target = place / "run"
+    if through == "link":
+        (tmp_path / "elsewhere").mkdir()
+        target = tmp_path / "elsewhere" / "real"
+        (place / "run").symlink_to(target)
+    first = ("fit", "lines.txt", "-k", "3", "-o", str(target), "-q", "--seed", "1")
+
+    def perform(arguments: tuple[str, ...], seconds: float = 0.0, seed: int = 0) -> tuple[int, float]:
+        program = [sys.executable, "-c", KILLER, str(seconds), str(seed), *arguments]
+        done = subprocess.run(program, cwd=place, check=True, capture_output=True, text=True)
+        code, lasted = done.stdout.split()
+        return int(code), float(lasted)
+
+    def fresh() -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(tmp_path / "original", target)
+
+    assert perform(first)[0] == 0
+    shutil.copytree(target, tmp_path / "original")
+    old = state_of(place / "run")
+    code, lasted = perform(OPERATIONS[operation])
+    assert code == 0
+    new = state_of(place / "run")
+    names = {path.name for path in target.iterdir()}
+    killed = 0
+    for number in range(KILLS):
+        fresh()
+        code, _ = perform(OPERATIONS[operation], lasted, number)
+        killed += code == -signal.SIGKILL
+        assert state_of(place / "run") in (old, new)
+        if code == -signal.SIGKILL and state_of(place / "run") == old:
+            assert perform(OPERATIONS[operation])[0] == 0
+            assert state_of(place / "run") == new
+            assert {path.name for path in target.iterdir()} == names
+        assert (place / "run").is_symlink() == (through == "link")
+        left = {path.name for folder in {place, target.parent} for path in folder.iterdir()}
+        assert left == {"lines.txt", "new.txt", "run", target.name}
+    assert killed, "no kill met the operation at work"

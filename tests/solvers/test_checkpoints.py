@@ -1,5 +1,8 @@
 """A killed fit resumes from its state in a folder with the same bits."""
 
+import gc
+import json
+import os
 import shutil
 
 import numpy as np
@@ -9,8 +12,11 @@ from sklearn.base import clone
 
 import polyseme
 from polyseme import LDA, NMF, PLSA, HierarchicalPLSA, InputError, ModelFileError, UnsupportedError
+from polyseme.data.disk import remove_unused
+from polyseme.io import manifest
+from polyseme.io.manifest import FileEntry, FileManifest
 from polyseme.priors import Decorrelation, Dirichlet
-from polyseme.scale import write_shards
+from polyseme.scale import ShardError, write_shards
 from polyseme.solvers import SOLVERS, OnlineVariational
 from polyseme.solvers.checkpoints import (
     CHECKPOINT_FILE,
@@ -379,17 +385,110 @@ def test_damaged_files_are_refused(tmp_path):
     model.fit(X)
 
 
-def test_missing_files_of_rows_are_refused(tmp_path):
-    shards = write_shards([X], tmp_path / "shards", shard_nonzeros=300)
-    model = PLSA(**SETTINGS, solver="em", checkpoint=Checkpoint(tmp_path / "states", 0), callback=killed_at(9))
+def interrupted_on_shards(place, **settings):
+    """Return the shards, the estimator of a fit from them that was interrupted, and its checkpoint file."""
+    shards = write_shards([X], place / "shards", shard_nonzeros=300)
+    store = Checkpoint(place / "states", 0)
+    model = PLSA(**{**SETTINGS, "solver": "accelerated-em", **settings}, checkpoint=store, callback=killed_at(9))
     with pytest.raises(Killed):
         model.fit(shards)
-    (file,) = files_of(tmp_path / "states")
+    (file,) = files_of(place / "states")
+    return shards, model.set_params(callback=None), file
+
+
+def set_to_nan(content):
+    content[-4:] = np.float32(np.nan).tobytes()
+
+
+def flip_a_bit(content):
+    content[-3] ^= 1
+
+
+def cut(content):
+    del content[-1:]
+
+
+@pytest.mark.parametrize("damage", [set_to_nan, flip_a_bit, cut])
+@pytest.mark.parametrize("rows", ["point", "last"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_damaged_files_of_rows_are_refused(tmp_path, damage, rows, number):
+    shards, model, file = interrupted_on_shards(tmp_path)
+    folder = read_checkpoint(file, file.parent.name).files[rows].folder
+    path = sorted(folder.glob("*.npy"))[number]
+    content = bytearray(path.read_bytes())
+    damage(content)
+    path.write_bytes(content)
+    seen = []
+    for _ in range(2):  # nothing is removed
+        with pytest.raises(ModelFileError) as refused:
+            model.set_params(callback=seen.append).fit(shards)
+        message = str(refused.value)
+        assert message.startswith(f"{path} is damaged: ")
+        assert message.endswith(f"checkpoint.safetensors; remove the folder {file.parent} to start again.") or (
+            damage is cut and message.endswith(f"; remove the folder {file.parent} to start again.")
+        )
+    assert not seen, "the fit went on"
+    shutil.rmtree(file.parent)
+    model.fit(shards)
+    assert seen[0]["iteration"] == 0
+
+
+def test_missing_files_of_rows_are_refused(tmp_path):
+    shards, model, file = interrupted_on_shards(tmp_path)
     for folder in file.parent.glob("theta-*"):
         shutil.rmtree(folder)
-    with pytest.raises(ModelFileError, match="remove it to start again") as refused:
-        model.set_params(callback=None).fit(shards)
-    assert str(refused.value).startswith(f"{file} ")
+    with pytest.raises(ModelFileError, match=r"000000.npy is missing .* remove the folder .* to start again\.$"):
+        model.fit(shards)
+
+
+FORGED_ROWS = {
+    "wider": lambda rows: np.tile(rows, 2),
+    "narrower": lambda rows: rows[:, :-1].copy(),
+    "fewer": lambda rows: rows[1:].copy(),
+    "a vector": lambda rows: rows[:, 0].copy(),
+    "another type": lambda rows: rows.astype(np.float64),
+    "NaN": lambda rows: np.full_like(rows, np.nan),
+    "not an array": lambda rows: None,
+}
+
+
+@pytest.mark.parametrize("change", FORGED_ROWS)
+@pytest.mark.parametrize("names", [("point",), ("last",), ("point", "last")])
+@pytest.mark.parametrize("every", [True, False])
+def test_forged_files_of_rows_with_right_digests_are_refused(tmp_path, change, names, every):
+    shards, model, file = interrupted_on_shards(tmp_path)
+    found = read_checkpoint(file, file.parent.name)
+    for name in names:
+        files = found.files[name]
+        for entry in sorted(files.entries) if every else ["000002.npy"]:
+            forged = FORGED_ROWS[change](np.load(files.folder / entry))
+            if forged is None:
+                (files.folder / entry).write_bytes(b"no array")
+            else:
+                np.save(files.folder / entry, forged)
+            files.add(entry)
+    write_checkpoint(file, file.parent.name, found)
+    with pytest.raises(ModelFileError, match=r"does not belong to this fit .* to start again\.$"):
+        model.fit(shards)
+
+
+def test_a_file_of_rows_that_the_checkpoint_does_not_list_is_refused(tmp_path):
+    shards, model, file = interrupted_on_shards(tmp_path)
+    found = read_checkpoint(file, file.parent.name)
+    del found.files["point"].entries["000001.npy"]
+    write_checkpoint(file, file.parent.name, found)
+    with pytest.raises(ModelFileError, match=r"000001.npy is not listed in checkpoint.safetensors; remove the folder"):
+        model.fit(shards)
+
+
+def test_rows_that_are_stored_again_are_not_hashed_again(tmp_path, monkeypatch):
+    """The step before the last one was the last step of the checkpoint before."""
+    hashed, digest = [], manifest.file_digest
+    monkeypatch.setattr(manifest, "file_digest", lambda file: hashed.append(file.name) or digest(file))
+    interrupted_on_shards(tmp_path, solver="em")
+    rows = [name for name in map(str, hashed) if "theta-" in name]
+    assert len(rows) > 10
+    assert len(set(rows)) == len(rows)
 
 
 def test_the_file_of_another_fit_is_refused(tmp_path):
@@ -514,12 +613,104 @@ def test_a_forged_tree_is_refused(parents, tmp_path, stored_always):
         model.set_params(callback=None).fit(shards)
 
 
-@pytest.mark.parametrize("folder", ["../elsewhere", "/elsewhere", "a/b", ".."])
-def test_a_checkpoint_refers_only_to_folders_beside_it(tmp_path, folder):
+@pytest.mark.parametrize("folder", ["../elsewhere", "/elsewhere", "a/b", "..", ".", "", "a\\b"])
+def test_a_checkpoint_refers_only_to_folders_beside_it(tmp_path, folder, monkeypatch):
     path = tmp_path / CHECKPOINT_FILE
     numbers = {"numbers": {"passes": np.array(1.0)}}
-    write_checkpoint(path, "fit", CheckpointContent(numbers, {"theta": "theta-x"}))
-    assert read_checkpoint(path, "fit").folders == {"theta": "theta-x"}
-    write_checkpoint(path, "fit", CheckpointContent(numbers, {"theta": folder}))
-    with pytest.raises(ModelFileError, match="contains invalid folder names"):
+    files = FileManifest(tmp_path / "theta-x", {"000000.npy": FileEntry(3, "0" * 64)})
+    write_checkpoint(path, "fit", CheckpointContent(numbers, {"theta": files}))
+    (found,) = read_checkpoint(path, "fit").files.values()
+    assert (found.folder, found.entries) == (files.folder, files.entries)
+    text = json.dumps({"theta": {"folder": folder, "files": files.to_json()}})
+    monkeypatch.setattr("polyseme.solvers.checkpoints.json.dumps", lambda _: text)
+    write_checkpoint(path, "fit", CheckpointContent(numbers, {"theta": files}))
+    with pytest.raises(ModelFileError, match=r"is damaged .*the name of a folder"):
         read_checkpoint(path, "fit")
+
+
+# files of other fits
+
+
+def test_a_fit_that_ends_leaves_the_checkpoint_of_a_killed_one(tmp_path, stored_always):
+    shards = write_shards([X], tmp_path, shard_nonzeros=300)
+    settings = {**SETTINGS, "solver": "em"}
+    whole = PLSA(**settings).fit(shards)
+    expected = np.array(whole.doc_topic_)
+    with pytest.raises(Killed):
+        PLSA(**settings, callback=killed_at(9)).fit(shards)
+    (file,) = files_of(tmp_path / "fit")
+    before = content_of(file.parent)
+    for other in (PLSA(**{**settings, "n_components": 3}), clone(MODELS["LDA"]), clone(MODELS["tree"])):
+        other.fit(shards)
+        other.transform(shards)
+        assert content_of(file.parent) == before
+        assert files_of(tmp_path / "fit") == [file]
+    with pytest.raises(Killed):
+        PLSA(**{**settings, "n_components": 3}, callback=killed_at(9)).fit(shards)
+    assert content_of(file.parent) == before
+    seen = []
+    resumed = PLSA(**settings, callback=lambda entry: seen.append(entry["iteration"])).fit(shards)
+    assert seen[0] == 9
+    np.testing.assert_array_equal(resumed.doc_topic_, expected)
+
+
+def test_transform_with_another_model_touches_no_other_file(tmp_path, stored_always):
+    shards = write_shards([X], tmp_path, shard_nonzeros=300)
+    model, other = (PLSA(**{**SETTINGS, "n_components": K}).fit(X) for K in (4, 5))
+    fitted = PLSA(**SETTINGS).fit(shards)
+    with pytest.raises(Killed):
+        PLSA(**SETTINGS, solver="em", callback=killed_at(9)).fit(shards)
+    before, doc_topic = content_of(tmp_path), np.array(fitted.doc_topic_)
+    first = model.transform(shards)
+    values = np.array(first)
+    assert other.transform(shards).shape == (80, 5)
+    np.testing.assert_array_equal(first, values)
+    np.testing.assert_array_equal(fitted.doc_topic_, doc_topic)
+    after = content_of(tmp_path)
+    assert after.keys() - before.keys() == {"transformed.npy"}
+    assert {name: after[name] for name in before} == before
+
+
+def content_of(folder):
+    """Return the content of all files below a folder, without the rows that no fit of this process uses any more."""
+    gc.collect()
+    remove_unused()
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_saving_over_files_in_use_changes_no_array_that_is_mapped(tmp_path):
+    """A new file gets the name, and the old one exists until the last reader closes it."""
+    shards = write_shards([X], tmp_path / "shards", shard_nonzeros=300)
+    model = PLSA(**SETTINGS).fit(shards)
+    expected = {"doc_topic": np.array(model.doc_topic_), "counts": [part.toarray() for part in shards]}
+    mapped = list(shards)
+    for path in [*(tmp_path / "shards").glob("*.safetensors"), *(tmp_path / "shards").glob("*.npy")]:
+        PLSA(**SETTINGS).fit(X).save(path)
+    np.testing.assert_array_equal(model.doc_topic_, expected["doc_topic"])
+    for part, values in zip(mapped, expected["counts"], strict=True):
+        np.testing.assert_array_equal(part.toarray(), values)
+    with pytest.raises(ShardError, match="where the manifest says"):
+        list(shards)
+    # The rows of a model are mapped from the file that the model, or another fit, is saved to.
+    target = tmp_path / "shards" / "doc_topic.npy"
+    model.save(target)
+    np.testing.assert_array_equal(polyseme.load(target).doc_topic_, expected["doc_topic"])
+    np.testing.assert_array_equal(model.doc_topic_, expected["doc_topic"])
+
+
+def test_a_fit_to_the_same_shards_changes_no_array_of_the_one_before(tmp_path):
+    shards = write_shards([X], tmp_path, shard_nonzeros=300)
+    first = PLSA(**SETTINGS).fit(shards)
+    values = np.array(first.doc_topic_)
+    PLSA(**{**SETTINGS, "random_state": 9}).fit(shards)
+    np.testing.assert_array_equal(first.doc_topic_, values)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links")
+def test_a_planted_link_in_place_of_a_new_file_is_not_followed(tmp_path):
+    shards = write_shards([X], tmp_path / "shards", shard_nonzeros=300)
+    (tmp_path / "victim").write_bytes(b"content")
+    (tmp_path / "shards" / "doc_topic.npy.part").symlink_to(tmp_path / "victim")
+    PLSA(**SETTINGS).fit(shards)
+    assert (tmp_path / "victim").read_bytes() == b"content"
+    assert not (tmp_path / "shards" / "doc_topic.npy").is_symlink()

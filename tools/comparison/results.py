@@ -442,9 +442,9 @@ def change_run(folder: Path) -> Any:
     found: dict[str, Any] = {"compare": parsed(command("compare", "run", "other", "--json"))}
     command("update", "run", "new.csv", *COLUMNS, "-q")
     found["updated"] = run_folder(folder / "run")
-    command("edit", "run", "--merge", "0,1", "--rename", "2=Second", "--ban", "wind", "--refine", "-q")
+    command("edit", "run", "--merge", "0,1", "--rename", "2=Second", "--ban", "wind", "--refit", "-q")
     found["edited"] = run_folder(folder / "run")
-    command("update", "run", "new.csv", "--id", "day", "--text", "body", "--refine", "-q")
+    command("update", "run", "new.csv", "--id", "day", "--text", "body", "--refit", "-q")
     return found | {"refined": run_folder(folder / "run")}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -25,9 +25,23 @@ from polyseme.cli.commands.update import update
 from polyseme.cli.console import FAILED, INTERRUPTED, print_error, with_option_names
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError
 
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Start": (demo, fit, select),
+    "Look": (topics, explore, search),
+    "Measure": (evaluate, compare),
+    "Use and change": (transform, update, edit),
+}
+"""Commands in the groups of the help text."""
+
 
 class CommandGroup(TyperGroup):
-    """Group of commands that prints an error as one line, without the usage text."""
+    """Group of commands that prints help in sections, and an error as one line without the usage text."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands of each section with the first sentence of their help."""
+        for heading, group in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(command.__name__, _first_line(command)) for command in group])
 
     def main(
         self,
@@ -68,8 +82,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, topics, transform, search, select, evaluate, explore, update, edit, compare):
-    app.command()(command)
+for group in COMMANDS.values():
+    for command in group:
+        app.command()(command)
+
+
+def _first_line(command: Callable[..., None]) -> str:
+    return (command.__doc__ or "").partition("\n")[0]
 
 
 def _print_version(requested: bool) -> None:
@@ -85,6 +104,6 @@ def polyseme(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Find topics in documents with probabilistic latent semantic analysis (PLSA)."""
+    """Find topics in documents, explore them, search, and compute the topics of new documents."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

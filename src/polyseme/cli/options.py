@@ -35,7 +35,7 @@ RunFolder = Annotated[
 ]
 TrustPattern = Annotated[
     bool,
-    typer.Option("--trust-pattern", help="Accept any token pattern of the run. Only for runs you trust."),
+    typer.Option("--trust-pattern", help="Use the token pattern of the run without checks. Only for runs you trust."),
 ]
 PageText = Literal["excerpt", "full", "none"]
 Format = Annotated[
@@ -57,12 +57,16 @@ Encoding = Annotated[
 Sample = Annotated[int | None, typer.Option("--sample", min=1, metavar="N", help="Draw N documents at random.")]
 Category = Annotated[
     list[str] | None,
-    typer.Option("--category", metavar="LABEL", help="Only documents with this label. Repeat it for several."),
+    typer.Option(
+        "--category",
+        metavar="LABEL",
+        help="Read only documents with a label that contains these words. Repeat it for several.",
+    ),
 ]
 Noise = Annotated[
     int, typer.Option("--noise", min=0, metavar="N", help="With --category: add N random other documents.")
 ]
-Uncategorized = Annotated[bool, typer.Option("--uncategorized", help="Keep articles of a dump without a category.")]
+Uncategorized = Annotated[bool, typer.Option("--uncategorized", help="Also read wiki articles that have no category.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed of the random numbers.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
@@ -105,22 +109,46 @@ MaxIter = Annotated[
 ]
 
 
-def counting_settings(
-    language: str, phrases: bool, keep_numbers: bool, stop_words: Path | None, min_df: int, max_df: float
+def reading(
+    format: str | None,
+    text: list[str] | None,
+    id: str | None,
+    title: str | None,
+    label: str | None,
+    time: str | None,
+    encoding: str | None,
+    uncategorized: bool,
+) -> dict[str, Any]:
+    """Return the arguments of `polyseme.text.read` that describe the input."""
+    return {
+        "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
+        "uncategorized": uncategorized,
+    }  # fmt: skip
+
+
+def sampling(sample: int | None, category: list[str] | None, noise: int, seed: int) -> dict[str, Any]:
+    """Return the arguments of `polyseme.text.read` that choose documents."""
+    return {"sample": sample, "categories": category, "noise": noise, "seed": seed}
+
+
+def counting(
+    language: str, phrases: bool, keep_numbers: bool, stop_words: list[str] | None, min_df: int, max_df: float
 ) -> dict[str, Any]:
     """Return the arguments of Vectorizer that the options set, as JSON values."""
     return {
         "language": None if language == "none" else language,
         "phrases": phrases,
         "keep_numbers": True if keep_numbers else None,
-        "extra_stop_words": None if stop_words is None else read_stop_words(stop_words),
+        "extra_stop_words": stop_words,
         "min_df": min_df,
         "max_df": max_df,
     }
 
 
-def read_stop_words(path: Path) -> list[str]:
-    """Return the words of a UTF-8 text file, separated by white space."""
+def read_stop_words(path: Path | None) -> list[str] | None:
+    """Return the words of a UTF-8 text file, separated by white space; None without a file."""
+    if path is None:
+        return None
     try:
         return path.read_text(encoding="utf-8-sig").split()
     except OSError as error:

@@ -23,7 +23,9 @@ import numpy.typing as npt
 from scipy.special import gammaln, polygamma, psi
 
 from polyseme import _kernels
+from polyseme.core.edits import TopicEdit
 from polyseme.core.fitted import DocumentWeights, mean_operands
+from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands, check_topics, padded
 
 GIVEN, SYMMETRIC, ASYMMETRIC = "given", "symmetric", "asymmetric"
@@ -31,6 +33,8 @@ GIVEN, SYMMETRIC, ASYMMETRIC = "given", "symmetric", "asymmetric"
 
 _MIN_ALPHA, _MAX_ALPHA = 1e-6, 1e6
 _MAX_STEPS, _MAX_HALVINGS = 100, 40
+_BANNED_ETA = 1e-30
+"""Prior of a banned word."""
 _FOLD_STEPS, _FOLD_TOLERANCE = 1000, 1e-4
 """Most steps of a document in `DirichletPosterior`, and the share of its tokens that its last step may move."""
 
@@ -205,12 +209,14 @@ class DirichletPosterior:
         """Return the weights of every row: the mean of gamma, which is the mean of the prior for an empty row.
 
         gamma starts from uniform weights and is updated until a step moves at most 1e-4 of the tokens of a document.
-        The result of a document does not depend on the other documents.
+        The result of a document does not depend on the other documents. Banned words, which have probability zero in
+        `topic_word`, are ignored.
         """
-        K, totals = self.alpha.size, counts.totals
-        lambda_ = padded_parameters(self.topic_word)
+        K, lambda_ = self.alpha.size, padded_parameters(self.topic_word)
         sums = topic_sums(lambda_, K)
         check_topics(sums)
+        counts, unseen_tokens = select_known_words(counts, topic_word.sum(axis=0) > 0)
+        totals = counts.totals
         words = word_operands(lambda_, np.ones(len(lambda_)), sums, n_threads=n_threads)
         expected = uniform_counts(totals, K, counts.dtype)
         docs = improve_documents(
@@ -226,6 +232,7 @@ class DirichletPosterior:
             dirichlet_means(gamma),
             np.zeros(counts.n_docs),
             counts,
+            unseen_tokens,
             bounds=logs + docs.terms + scales,
             parameters={"gamma": gamma},
         )
@@ -242,6 +249,25 @@ class DirichletPosterior:
 
     def with_arrays(self, arrays: tuple[Array, ...]) -> DirichletPosterior:
         return replace(self, topic_word=arrays[0])
+
+    def edited(self, edit: TopicEdit) -> DirichletPosterior:
+        """Return the posterior with merged and removed topics, without the counts of banned words.
+
+        The expected counts lambda - eta and the parameters alpha of merged topics are added. A banned word gets almost
+        no prior, so that neither the other words nor the bound depend on it.
+        """
+        eta = self.eta.copy()
+        eta[edit.banned] = _BANNED_ETA
+        counts = np.maximum(self.topic_word.astype(np.float64) - self.eta, 0)
+        counts[:, edit.banned] = 0
+        lambda_ = (edit.sums(counts) + eta).astype(self.topic_word.dtype)
+        return DirichletPosterior(lambda_, np.asarray(edit.sums(self.alpha)), eta)
+
+    def means(self, banned: Array) -> Array:
+        """Return P(w|z), the means of the posterior, with zeros for banned words."""
+        topics = self.topic_word.copy()
+        topics[:, banned] = 0
+        return dirichlet_means(topics)
 
     def topics_term(self, *, n_threads: int) -> float:
         """Return the term of the topics in the bound."""

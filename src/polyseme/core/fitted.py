@@ -18,7 +18,7 @@ import numpy as np
 
 from polyseme.core.shard import Shard
 from polyseme.core.statistics import Additive
-from polyseme.kernels import Array, Floats, SparseCounts, padded, weighted_sum
+from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows, padded, weighted_sum
 
 if TYPE_CHECKING:
     from polyseme.core.model import Background
@@ -202,10 +202,27 @@ class FittedTopics:
         """P(w|z) with zeros for inactive topics."""
         return active_rows(self.topic_word, self.active)
 
+    def missing_words(self, unigram: Floats) -> Array:
+        """Return a mask of the words that occur, with these frequencies, and that no active topic has."""
+        return (self.active_topics.sum(axis=0) == 0) & (unigram > 0)
+
 
 def active_rows(topic_word: Array, active: Array) -> Array:
     """Return P(w|z) with zeros for inactive topics; the array itself if all are active."""
     return topic_word if active.all() else topic_word * active[:, np.newaxis]
+
+
+def with_missing_words(rows: Array, missing: Array, unigram: Floats) -> Array:
+    """Return distributions of words in which each missing word (a mask) has its unigram probability, normalized again.
+
+    Rows of zeros (silent nodes of a tree) remain zero. Without missing words the result is the array itself.
+    """
+    if not missing.any():
+        return rows
+    completed = rows.astype(np.float64)
+    filled = completed.sum(axis=1) > 0
+    completed[filled] = normalize_rows(normalize_rows(completed[filled]) + np.where(missing, unigram, 0.0))
+    return completed.astype(rows.dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,17 +16,22 @@ from typing import ClassVar
 
 import numpy as np
 
+from polyseme.core.edits import TopicEdit, without
 from polyseme.core.fitted import DocumentWeights, NoLargeArrays
 from polyseme.core.model import Background, Model, m_step_docs, restore_support
 from polyseme.core.shard import Shard
 from polyseme.errors import UnsupportedError
-from polyseme.kernels import Array, Floats, SparseCounts, check_topics, padded, weighted_sum
+from polyseme.kernels import (
+    FOLD_IN_STEPS,
+    FOLD_IN_TOLERANCE,
+    Array,
+    Floats,
+    SparseCounts,
+    check_topics,
+    padded,
+    weighted_sum,
+)
 from polyseme.priors import Prior
-
-TOLERANCE = 1e-4
-"""A document stops when other weights can gain at most this many nats per token. The true gap is far smaller."""
-MAX_STEPS = 1000
-"""Maximum number of steps of a document."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +55,15 @@ class MaximumLikelihood(NoLargeArrays):
         """Return the model of the documents, for `n_topics` topics."""
         return Model(n_topics, self.temperature, self.background, doc_prior=self.prior, topic_share=self.topic_share)
 
+    def edited(self, edit: TopicEdit) -> MaximumLikelihood:
+        """Return the inference for merged and removed topics, without the banned words in the background."""
+        background, prior = self.background, self.prior
+        if background is not None:
+            background = replace(background, distribution=without(background.word_probabilities, edit.banned))
+        return replace(
+            self, background=background, prior=None if prior is None else prior.with_merged_columns(edit.groups)
+        )
+
     def weights(
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
     ) -> DocumentWeights:
@@ -66,7 +80,7 @@ def fold_in(
     topic_weights: Floats | None,
     *,
     n_threads: int,
-    tol: float = TOLERANCE,
+    tol: float = FOLD_IN_TOLERANCE,
 ) -> DocumentWeights:
     """Return the topic weights of every row of `counts`, given topic_word (K x words; a row of zeros: topic is off).
 
@@ -121,7 +135,7 @@ def _by_kernel(model: Model, counts: SparseCounts, phi: Array, tol: float, n_thr
     """Return theta of a model without priors or a joint background, by the compiled kernel (foldin.hpp)."""
     K = model.n_topics
     theta, _ = counts.fold_in(
-        model.word_operand(phi), K, empty=np.full(K, 1.0 / K), tol=tol, max_iter=MAX_STEPS, n_threads=n_threads,
+        model.word_operand(phi), K, empty=np.full(K, 1.0 / K), tol=tol, max_iter=FOLD_IN_STEPS, n_threads=n_threads,
         background=0.0 if model.background is None else model.background.share, temperature=model.temperature,
     )  # fmt: skip
     return theta
@@ -133,7 +147,7 @@ def _by_sweeps(model: Model, counts: SparseCounts, phi: Array, tol: float, n_thr
     theta = padded(np.full((counts.n_docs, K), 1.0 / K), phi.dtype, model.n_columns)
     rows = np.arange(counts.n_docs)
     shard, moving = Shard(counts, None, n_threads), np.ones(counts.n_docs, dtype=bool)
-    for _ in range(MAX_STEPS):
+    for _ in range(FOLD_IN_STEPS):
         if 2 * np.count_nonzero(moving) < rows.size:
             rows = rows[moving]
             shard, moving = Shard(counts.take(rows), None, n_threads), np.ones(rows.size, dtype=bool)

@@ -13,9 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from polyseme.core.fitted import DocumentWeights, NoLargeArrays, mean_operands
-from polyseme.core.fold_in import MAX_STEPS, select_known_words
-from polyseme.core.shard import sparse_counts
+from polyseme.core.fold_in import select_known_words
+from polyseme.core.model import Model
+from polyseme.core.shard import Shard, sparse_counts
 from polyseme.kernels import (
+    FOLD_IN_STEPS,
     Array,
     Floats,
     SparseCounts,
@@ -94,7 +96,7 @@ class LeastLoss(NoLargeArrays):
         if self.free_scale and self.loss.zeros is Zeros.SQUARED:
             products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
             factor = least_squares_rows(
-                factor, products, G, K, passes=MAX_STEPS, enough=_ENOUGH[B.dtype], n_threads=n_threads
+                factor, products, G, K, passes=FOLD_IN_STEPS, enough=_ENOUGH[B.dtype], n_threads=n_threads
             )
             return np.ascontiguousarray(factor[:, :K])
         rows = np.flatnonzero(totals > 0)
@@ -120,7 +122,7 @@ class LeastLoss(NoLargeArrays):
         point, last = start, start
         values, step = evaluate(point, index)
         size, plain = np.full(rows.size, _FIRST_SIZE), np.ones(rows.size, dtype=bool)
-        for _ in range(MAX_STEPS):
+        for _ in range(FOLD_IN_STEPS):
             moving = np.abs(step - point).sum(axis=1, dtype=np.float64) > _TOLERANCE * point.sum(axis=1)
             found[index] = step
             if not moving.all():
@@ -145,3 +147,11 @@ class LeastLoss(NoLargeArrays):
         if self.free_scale:
             return rows
         return rows * (totals / rows.sum(axis=1, dtype=np.float64))[:, np.newaxis].astype(new.dtype)
+
+
+def fold_in_by_loss(model: Model, shard: Shard, phi: Array) -> Array:
+    """Return the factor of the documents of a shard (documents x width) for fixed phi (words x width), as a start."""
+    counts, topic_word = shard.by_doc, np.ascontiguousarray(phi[:, : model.n_topics].T)
+    found = LeastLoss(model.loss, model.free_scale).weights(counts, topic_word, None, n_threads=shard.n_threads)
+    factor = found.parameters["factor"] if model.free_scale else found.doc_topic * counts.totals[:, np.newaxis]
+    return padded(factor, phi.dtype, model.n_columns)

@@ -428,20 +428,19 @@ class TopicUse(NamedTuple):
 
     largest: Array
     """Largest weight of each topic in a document, shape (width,)."""
-    background: Floats
-    """Expected number of tokens of each word that the background explains; empty without a background."""
+    background: float
+    """With a joint background: expected number of tokens that it explains."""
 
 
 def topic_use(model: Model, shard: Shard, theta: Array, phi: Array) -> TopicUse:
     """Return how the documents of a shard use the topics at (theta, phi), repaired as in the E-step."""
-    plain = replace(model, temperature=1.0)
     if model._priors:
         A, B = model.operands(theta, phi)
         theta = restore_support(theta, np.flatnonzero(np.isneginf(shard.logs(A, B))), model.n_topics)
-    background = np.empty(0)
-    if model.background is not None:
-        A, B = plain.operands(theta, phi)
-        background = np.asarray(shard.word_sums(A, B)[:, model.n_topics] * B[:, model.n_topics])
+    background = 0.0
+    if model.background is not None and model.background.joint:
+        A, B = replace(model, temperature=1.0).operands(theta, phi)
+        background = inner(shard.word_sums(A, B)[:, model.n_topics], B[:, model.n_topics])
     return TopicUse(np.asarray(theta.max(axis=0, initial=0)), background)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -147,3 +147,15 @@ def row_batches(X: Any, dtype: np.dtype[Any]) -> Iterator[SparseCounts]:
     step = X.shape[0] if sp.issparse(X) else max(1, _DENSE_NUMBERS_AT_ONCE // X.shape[1])
     for start in range(0, X.shape[0], step):
         yield sparse_counts(X[start : start + step], dtype)
+
+
+def without_words(X: Any, columns: Sequence[int] | Array) -> Any:
+    """Return counts, CSR or dense, with zeros in these columns."""
+    if not sp.issparse(X):
+        X = np.array(X)
+        X[:, columns] = 0
+        return X
+    X = sp.csr_array(X, copy=True)
+    X.data[np.isin(X.indices, columns)] = 0
+    X.eliminate_zeros()
+    return X

@@ -9,7 +9,7 @@ worker adds which part, and when.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Generic, Self, TypeVar
 
 import numpy as np
@@ -38,8 +38,8 @@ class Additive:
         return self._plus(other, memory)
 
     def _plus(self, other: Self, memory: Floats | None) -> Self:
-        names = [field.name for field in fields(self) if field.name != "word_sums"]
-        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        others = vars(other)
+        sums = {name: value + others[name] for name, value in vars(self).items() if name != "word_sums"}
         return replace(self, word_sums=np.add(self.word_sums, other.word_sums, out=memory), **sums)
 
 
@@ -64,11 +64,6 @@ class SufficientStatistics(Additive):
     """Upper bound, in nats, of what optimizing the document weights can still gain."""
     doc_log_density: float = 0.0
     """Log density of the prior on the document weights, each document times its weight."""
-
-
-def accumulated(total: Stats | None, added: Stats) -> Stats:
-    """Return the sum of parts that arrive one after the other, in the memory of the first; `total` is None for it."""
-    return added if total is None else total.merge_into(total.word_sums, added)
 
 
 def merged(stats: Iterable[Stats]) -> Stats:

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from polyseme.core.fitted import FoldedDocuments, FoldIn, topic_weights_of
 from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
 from polyseme.core.shard import Shard, as_counts, row_batches
-from polyseme.core.statistics import accumulated
+from polyseme.core.statistics import Stats
 from polyseme.io.tensors import bytes_of
 from polyseme.kernels import Array, Floats, padded
 
@@ -181,7 +181,10 @@ class Corpus(Protocol):
         """Return rows as an array, or as a folder of files (`data.disk.Generation`), for a checkpoint."""
 
     def restore_rows(self, saved: Any) -> Rows:
-        """Return rows from an array or from the path of a folder. Raise ValueError if they have another form."""
+        """Return rows from an array, or from the `Generation.files` of a folder, after a check of its files.
+
+        Raises ValueError if they have another form, and ModelFileError if a file is damaged.
+        """
 
     def release(self) -> None:
         """Free memory that only a fit needs."""
@@ -329,3 +332,8 @@ def sampled_documents(nonzeros: Array, rng: np.random.Generator, most: int) -> A
 def stacked(matrices: list[Any], dtype: np.dtype[Any], n_threads: int) -> MemoryCorpus:
     """Return the corpus of several matrices of counts, one below the other."""
     return MemoryCorpus(as_counts(sp.csr_array(sp.vstack(matrices, format="csr")), dtype), None, n_threads)
+
+
+def accumulated(total: Stats | None, added: Stats) -> Stats:
+    """Return the sum of parts that arrive one after the other, in the memory of the first; `total` is None for it."""
+    return added if total is None else total.merge_into(total.word_sums, added)

@@ -35,12 +35,12 @@ from polyseme.data.disk import (
     ShardedCorpus,
     fold_shard,
     read_rows,
-    write_rows,
 )
 from polyseme.data.shard_files import Entry, MappedShard, open_shard, read_checked
 from polyseme.errors import InputError, MissingExtraError, ShardError
 from polyseme.io.files import write_atomically
-from polyseme.io.tensors import bytes_of, map_npy, npy_header
+from polyseme.io.manifest import FileEntry, FileManifest, write_with_digest
+from polyseme.io.tensors import map_npy, npy_parts
 from polyseme.kernels import Array, Floats
 
 T = TypeVar("T")
@@ -398,16 +398,16 @@ class DaskShards(ShardedCorpus):
         generation.flush()
         return generation
 
-    def restore_rows(self, saved: Path) -> FutureRows:
-        return self._read(Generation(saved, kept=True))
+    def restore_rows(self, saved: FileManifest) -> FutureRows:
+        return self._read(self.checked_generation(saved))
 
     def _written(self, rows: FutureRows) -> Generation:
         """Return rows as files, which the workers write unless they exist."""
         if rows.generation is None:
             generation = self.new_generation()
-            self._results(
-                self._per_shard(_write_rows, [generation.path(i) for i in range(self.n_shards)], rows.futures)
-            )
+            paths = [generation.path(i) for i in range(self.n_shards)]
+            entries = self._results(self._per_shard(_write_rows, paths, rows.futures))
+            generation.files.entries.update(zip((path.name for path in paths), entries, strict=True))
             rows.generation = generation
         return rows.generation
 
@@ -526,8 +526,8 @@ def _extrapolate_shared(step: Step, extrapolate: Extrapolate, new: Any, old: Any
     return step.extrapolate_shared(extrapolate, new, old)
 
 
-def _write_rows(ref: ShardRef, path: Path, rows: Array) -> None:
-    write_rows(path, rows)
+def _write_rows(ref: ShardRef, path: Path, rows: Array) -> FileEntry:
+    return write_with_digest(path, npy_parts(rows), flush=False)
 
 
 def _rows_from(ref: ShardRef, path: Path) -> Array:
@@ -536,7 +536,7 @@ def _rows_from(ref: ShardRef, path: Path) -> Array:
 
 def _write_arrays(paths: list[Path], arrays: tuple[Array, ...]) -> None:
     for path, array in zip(paths, map(np.ascontiguousarray, arrays), strict=True):
-        write_atomically(path, [npy_header(array), bytes_of(array)])
+        write_atomically(path, npy_parts(array))
 
 
 def _read_arrays(paths: list[Path]) -> tuple[Array, ...]:

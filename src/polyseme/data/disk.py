@@ -53,7 +53,8 @@ from polyseme.data.shard_files import (
 from polyseme.errors import ShardError
 from polyseme.io.checks import TEXT, list_of, parse_json
 from polyseme.io.files import flush_to_disk, only_writer, umask, write_atomically
-from polyseme.io.tensors import bytes_of, map_npy, npy_header
+from polyseme.io.manifest import FileManifest
+from polyseme.io.tensors import bytes_of, map_npy, npy_header, npy_parts
 from polyseme.kernels import Array, Floats
 
 FIT_FOLDER = "fit"
@@ -118,21 +119,32 @@ class Generation:
     folder later.
     """
 
-    def __init__(self, folder: Path, *, kept: bool = False) -> None:
+    def __init__(self, folder: Path, files: FileManifest | None = None, *, kept: bool = False) -> None:
         self.folder = folder
+        self.files = FileManifest(folder) if files is None else files
+        """Sizes and digests of the files, known after `flush`."""
         if not kept:
             self.remove_when_unused()
 
     def of(self, number: int, shard: Shard) -> Array:
         return read_rows(self.path(number), shard.n_docs, shard.dtype)
 
-    def write(self, number: int, rows: Array, *, flush: bool = False) -> None:
-        write_rows(self.path(number), rows, flush=flush)
+    def write(self, number: int, rows: Array) -> None:
+        write_atomically(self.path(number), npy_parts(rows), flush=False)
 
     def flush(self) -> None:
-        """Flush the files to disk."""
-        for path in [*self.folder.iterdir(), self.folder]:
-            flush_to_disk(path)
+        """Flush the files to disk, and compute their digests, unless they are known."""
+        for path in self.folder.glob("*.npy"):
+            if path.name in self.files.entries:
+                flush_to_disk(path)
+            else:
+                self.files.add(path.name)
+        flush_to_disk(self.folder)
+
+    @property
+    def width(self) -> int:
+        """Return the number of columns."""
+        return int(map_npy(self.path(0)).shape[1])
 
     def keep(self) -> None:
         """Do not remove the folder, also when the process exits."""
@@ -167,11 +179,6 @@ def _remove_all() -> None:
     """Remove the folders of all generations that are not kept."""
     for folder in list(_removable.values()):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def write_rows(path: Path, rows: Array, *, flush: bool = False) -> None:
-    """Write the rows of a shard to a .npy file, atomically."""
-    write_atomically(path, [npy_header(rows), bytes_of(rows)], flush=flush)
 
 
 def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:
@@ -423,6 +430,20 @@ class ShardedCorpus(ABC):
         remove_unused()
         return Generation(Path(tempfile.mkdtemp(dir=self.work, prefix="theta-")))
 
+    def checked_generation(self, saved: FileManifest) -> Generation:
+        """Return stored rows. Raise ModelFileError or ValueError if a file is damaged or of other documents."""
+        generation, widths = Generation(saved.folder, saved, kept=True), set()
+        for number, shard in enumerate(self.shards.manifest.shards):
+            rows = map_npy(saved.path(generation.path(number).name))
+            if rows.ndim != 2 or len(rows) != shard.documents or rows.dtype != self.dtype:
+                raise ValueError("its rows do not belong to these documents")
+            if not np.isfinite(rows).all():
+                raise ValueError("a number of its rows is not finite")
+            widths.add(rows.shape[1])
+        if len(widths) > 1:
+            raise ValueError("its rows have several widths")
+        return generation
+
     def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments:
         """Fold in every shard. The rows of all documents become files beside the shards, which are mapped."""
         shape, dtype = (self.n_docs, len(arrays[0])), arrays[0].dtype
@@ -476,7 +497,8 @@ class RowsFile:
         return self.shape[1] * self.dtype.itemsize
 
     def allocate(self) -> None:
-        with self.part.open("wb") as file:
+        self.part.unlink(missing_ok=True)  # left by a process that was killed, or a planted link
+        with self.part.open("xb") as file:
             file.write(self._header)
             file.truncate(len(self._header) + self.shape[0] * self._row_size)
 
@@ -565,15 +587,16 @@ class LocalShards(ShardedCorpus):
     def save_rows(self, rows: ShardRows) -> Generation:
         """Return rows as files that are flushed to disk."""
         if isinstance(rows, Generation):
-            rows.flush()
-            return rows
-        generation = self.new_generation()
-        for number in range(self.n_shards):
-            generation.write(number, rows.of(number, self.shard(number)), flush=True)
+            generation = rows
+        else:
+            generation = self.new_generation()
+            for number in range(self.n_shards):
+                generation.write(number, rows.of(number, self.shard(number)))
+        generation.flush()
         return generation
 
-    def restore_rows(self, saved: Path) -> Generation:
-        return Generation(saved, kept=True)
+    def restore_rows(self, saved: FileManifest) -> Generation:
+        return self.checked_generation(saved)
 
     def _fold_shards(
         self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...]

@@ -1,8 +1,8 @@
 """The format of a corpus on disk: files of counts (shards) and a manifest.
 
 A shard is a safetensors file with the CSR arrays of its documents, the same counts in word order (so that a pass over
-words needs no transpose), and the lengths of the documents. The manifest has the size and SHA-256 of each file. It is
-replaced after every shard that is written, so it always describes complete files.
+words needs no transpose), and the lengths of the documents. The manifest has the size and SHA-256 of each file, and a
+digest of its own content. It is replaced after every shard that is written, so it always describes complete files.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from polyseme.io.checks import (
     whole_number,
 )
 from polyseme.io.files import write_atomically
+from polyseme.io.manifest import file_digest, write_with_digest
 from polyseme.io.tensors import arrays_in, safetensors_parts
 from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
 
-FORMAT_VERSION = 1
-"""Version of the shards that this version of polyseme writes."""
+FORMAT_VERSION = 2
+"""Version of the shards that this version of polyseme writes and reads. Version 1 was never released."""
 MANIFEST, WORD_TOTALS, VOCABULARY = "manifest.json", "word_totals.npy", "vocabulary.json"
 _MAX_INT32 = np.iinfo(np.int32).max
 _FIELDS = {
@@ -88,6 +89,11 @@ class Manifest:
     format_version: int = field(default=FORMAT_VERSION)
 
     @property
+    def files(self) -> list[Entry]:
+        """All files that the manifest lists."""
+        return [*self.shards, *(entry for entry in (self.word_totals, self.vocabulary) if entry is not None)]
+
+    @property
     def documents(self) -> int:
         return sum(entry.documents for entry in self.shards)
 
@@ -97,11 +103,12 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """Return a digest of all files, which changes with any count."""
+        """Return a digest of the content, which changes with any count."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
-        write_atomically(folder / MANIFEST, json.dumps(asdict(self), indent=1).encode())
+        content = {**asdict(self), "digest": self.digest}
+        write_atomically(folder / MANIFEST, json.dumps(content, indent=1).encode())
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -112,17 +119,21 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         content = read_json(path)
         check_fields(content, _MANIFEST, required=("format_version",), others=True)
-        if content["format_version"] <= FORMAT_VERSION:
+        if content["format_version"] == FORMAT_VERSION:
             content["shards"] = tuple(Entry(**entry) for entry in content["shards"])
             for name in ("word_totals", "vocabulary"):
                 content[name] = None if content[name] is None else Entry(**content[name])
+            digest = content.pop("digest", None)
             manifest = Manifest(**content)
-            files = [*manifest.shards, manifest.word_totals, manifest.vocabulary]
-            if any(entry is not None and Path(entry.name).name != entry.name for entry in files):
+            if manifest.digest != digest:
+                raise ValueError("its digest does not match its content")
+            if any(Path(entry.name).name != entry.name for entry in manifest.files):
                 raise ValueError("a file name contains a folder")
             return manifest
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
+    if content["format_version"] < FORMAT_VERSION:
+        raise ShardError(f"{path} was written by an early version of polyseme: write the shards again.")
     raise ShardError(f"{path} was written by a newer polyseme: update polyseme to read it.")
 
 
@@ -151,22 +162,20 @@ def write_shard(folder: Path, number: int, counts: SparseCounts, file: int | Non
 
 def write_checked(path: Path, parts: Iterable[Any]) -> Entry:
     """Write a file from buffers, atomically. Return its name, size and digest."""
-    parts = list(parts)
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    write_atomically(path, parts)
-    return Entry(path.name, sum(len(part) for part in parts), digest.hexdigest())
+    return Entry(path.name, *write_with_digest(path, parts))
 
 
 def read_checked(folder: Path, entry: Entry) -> memoryview:
     """Return the mapped bytes of a file, after a check of its size and digest."""
-    content: memoryview = _map(folder, entry).data
-    if hashlib.sha256(content).hexdigest() != entry.sha256:
-        raise ShardError(
-            f"{folder / entry.name} is damaged: its digest differs from the manifest; write the shards again."
-        )
-    return content
+    check_size(folder, entry)
+    # Through one handle, so that the file that is mapped is the one whose digest was checked.
+    with (folder / entry.name).open("rb") as file:
+        if file_digest(file) != entry.sha256:
+            raise ShardError(
+                f"{folder / entry.name} is damaged: its digest differs from the manifest; write the shards again."
+            )
+        content: Array = np.memmap(file, dtype=np.uint8, mode="r") if entry.size else np.empty(0, dtype=np.uint8)
+    return content.data
 
 
 def check_size(folder: Path, entry: Entry) -> None:
@@ -226,8 +235,3 @@ def _csr(
         raise ValueError(fault)
     known: list[tuple[Floats | None, SparseCounts]] = [] if transpose is None else [(None, transpose)]
     return SparseCounts(indptr, indices, values.astype(dtype, copy=False), *shape, known)
-
-
-def _map(folder: Path, entry: Entry) -> Array:
-    check_size(folder, entry)
-    return np.memmap(folder / entry.name, dtype=np.uint8, mode="r") if entry.size else np.empty(0, dtype=np.uint8)

@@ -31,7 +31,7 @@ from polyseme.data.shard_files import (
 )
 from polyseme.errors import InputError
 from polyseme.io.files import only_writer
-from polyseme.io.tensors import bytes_of, npy_header
+from polyseme.io.tensors import npy_parts
 from polyseme.kernels import Floats, SparseCounts, check_sparse
 from polyseme.utils import check_range
 
@@ -260,7 +260,7 @@ def complete(folder: Path, manifest: Manifest, vocabulary: list[str] | None, tot
         manifest = replace(manifest, vocabulary=write_checked(folder / VOCABULARY, [json.dumps(vocabulary).encode()]))
     if totals is None:
         totals = _word_totals(folder, manifest)
-    entry = write_checked(folder / WORD_TOTALS, [npy_header(totals), bytes_of(totals)])
+    entry = write_checked(folder / WORD_TOTALS, npy_parts(totals))
     replace(manifest, word_totals=entry, complete=True).write(folder)
 
 

@@ -9,20 +9,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
+from polyseme.core.edits import TopicEdit, merged_topics
 from polyseme.core.factors import symmetric_view
 from polyseme.core.fitted import (
     DocumentWeights,
@@ -32,12 +34,14 @@ from polyseme.core.fitted import (
     Inference,
     TrainingDocuments,
     WordDocuments,
+    fold_in_training,
+    with_missing_words,
 )
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.holdout import split_tokens
 from polyseme.core.least_loss import LeastLoss
 from polyseme.core.model import Model, as_background, as_loss, topic_use
-from polyseme.core.shard import row_batches, sparse_counts
+from polyseme.core.shard import as_counts, row_batches, sparse_counts, without_words
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
@@ -152,10 +156,15 @@ class FittedDecomposition(CountDecomposition):
     file_attributes: ClassVar[tuple[str, ...]] = ("fitted_", "n_features_in_")
     inferences: ClassVar[tuple[str, ...]] = (MaximumLikelihood.kind,)
     """Kinds of inference that the fitted model can have."""
+    edits_topics: ClassVar[bool] = False
+    """Whether `with_edited_topics` can merge and remove topics and ban words."""
+    refits: ClassVar[bool] = False
+    """Whether `refitting` can start a fit from the present topics."""
     fitted_: FittedTopics
     """The fitted model."""
     documents_: TrainingDocuments | None = None
     """The training documents; None after `partial_fit`."""
+    n_jobs: int | None
     log_likelihood_: float
     history_: dict[str, Array]
     n_iter_: int
@@ -212,15 +221,186 @@ class FittedDecomposition(CountDecomposition):
         """P(d) of the training documents."""
         return self._documents.doc_weights
 
-    def _set_words(self, names: Array) -> None:
-        self.fitted_ = replace(self.fitted_, vocabulary=names)
+    def with_documents(self, X: Any, sample_weight: Any = None) -> Self:
+        """Return a copy of the fitted model whose training documents are X.
 
-    def _set_fitted(self, folded: FoldedTraining, end: FitSummary) -> None:
-        """Set the results of a fit and of folding in, in place of those of an earlier fit."""
-        clear_fit(self)
+        Nothing is fitted: the documents are folded in, and the topics and their inference do not change, except for
+        words that occur in X and have probability zero in every topic. Such a word gets its unigram probability in
+        every topic (in a tree: in every node that produces words) before the topics are normalized again. In a model
+        with a Dirichlet posterior no word has probability zero, unless it was banned.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk (`polyseme.scale.open_shards`).
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+
+        Returns
+        -------
+        Self
+            A new fitted model with the parameters and the history of this one.
+        """
+        check_is_fitted(self)
+        return copy(self)._fold_in_documents(X, sample_weight)
+
+    def with_edited_topics(self, groups: Any, banned: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Return a copy of the fitted model with merged and removed topics, without some words.
+
+        Nothing is fitted. P(w|z) of a merged topic is the mean of its parts, weighted by P(z); with a Dirichlet
+        posterior the expected counts and the priors of its parts are added. Then the documents are folded in.
+
+        Parameters
+        ----------
+        groups : sequence of sequence of int
+            The present topics that each new topic is made of. Topics in no group are removed.
+        banned : sequence of int
+            Columns of words that get probability zero.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk. Banned words are removed from an array; shards must be written without them.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+
+        Returns
+        -------
+        Self
+            A new fitted model.
+
+        Raises
+        ------
+        UnsupportedError
+            If the topics of such a model cannot be edited (`edits_topics` is False, or a loss without a likelihood).
+        """
+        self.check_edits_topics()
+        check_is_fitted(self)
+        edit = TopicEdit.of(groups, banned, *self.fitted_.topic_word.shape)
+        model = copy(self)
+        model._edit_topics(edit)
+        return model._fold_in_documents(X, sample_weight, edit.banned)
+
+    def refitting(self, X: Any) -> Self:
+        """Return an estimator, not fitted, whose `fit(X)` starts from the topics of this model.
+
+        The estimator has the parameters of this one, with `init` set to the topics. Words of X that no topic has get a
+        probability as in `with_documents`. Set other parameters, such as `callback`, before the fit; Ctrl-C in the fit
+        keeps the best model so far.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk.
+
+        Returns
+        -------
+        Self
+            The estimator to call `fit` of.
+
+        Raises
+        ------
+        UnsupportedError
+            If such a model cannot start from given topics (`refits` is False).
+        """
+        self.check_refits()
+        check_is_fitted(self)
+        model = copy(self)
+        with model._corpus_of(X) as corpus:
+            model._complete_topics(corpus.unigram)
+        return clone(self).set_params(n_components=model.fitted_.n_topics, init=model._start_of(X))
+
+    def check_edits_topics(self) -> None:
+        """Raise UnsupportedError if `with_edited_topics` cannot edit the topics of this class or of this fit."""
+        if not self.edits_topics:
+            raise UnsupportedError(
+                f"The topics of a {type(self).__name__} depend on each other and cannot be merged, removed or changed: "
+                "rename them, or fit again with another number of topics."
+            )
+        fitted: FittedTopics | None = vars(self).get("fitted_")
+        if fitted is not None and not fitted.inference.is_likelihood:
+            # A word that the remaining topics hardly have would dominate a loss such as (x - q)^2 / q.
+            raise UnsupportedError(
+                f"The topics of a {type(self).__name__} that was fitted to a loss without a likelihood cannot be "
+                "merged, removed or changed: rename them, or fit with loss='kullback-leibler'."
+            )
+
+    def check_refits(self) -> None:
+        """Raise UnsupportedError if `refitting` cannot start a fit of this class from given topics."""
+        if not self.refits:
+            raise UnsupportedError(
+                f"A {type(self).__name__} cannot start from given topics: fold in the documents with its present "
+                "topics, or fit a new model to all documents."
+            )
+
+    def _start_of(self, X: Any) -> tuple[Any, Array]:
+        """Return the parameter `init` with which a fit to X starts from the topics: it folds in the documents first."""
+        return None, self.fitted_.topic_word
+
+    def _edit_topics(self, edit: TopicEdit) -> None:
+        """Replace the topics of `fitted_` by the edited ones, and change what depends on their number."""
+        raise NotImplementedError
+
+    def _complete_topics(self, unigram: Floats) -> None:
+        """Give words that occur and that no topic has a probability in every topic."""
+        fitted = self.fitted_
+        completed = with_missing_words(fitted.topic_word, fitted.missing_words(unigram), unigram)
+        self.fitted_ = replace(fitted, topic_word=completed)
+
+    def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
+        """Return the attributes of the estimator that follow from the training documents, beside those of `folded`."""
+        return {}
+
+    @contextmanager
+    def _corpus_of(self, X: Any, sample_weight: Any = None, banned: Sequence[int] | Array = ()) -> Iterator[Corpus]:
+        """Yield the corpus of documents with the words of the fitted model, without banned words."""
+        n_threads = effective_threads(self.n_jobs)
+        if is_stored(X):
+            check_no_weights(sample_weight)
+            with stored_session(self, X, n_threads) as corpus:
+                check_has_words(corpus)
+                if len(banned) and corpus.word_totals[np.asarray(banned)].any():
+                    raise InputError("The shards have banned words: write the shards without them.")
+                yield corpus
+            return
+        data = training_data(self, X, sample_weight, reset=False)
+        counts = without_words(data.X, banned) if len(banned) else data.X
+        memory = MemoryCorpus(as_counts(counts, self.fitted_.topic_word.dtype), data.weights, n_threads)
+        check_has_words(memory)
+        yield memory
+
+    def _fold_in_documents(self, X: Any, sample_weight: Any, banned: Sequence[int] | Array = ()) -> Self:
+        """Fold in documents, and set what follows from them. The estimator must be a copy, because it changes."""
+        background = self.fitted_.inference.background
+        if is_stored(X) and background is not None and background.joint:
+            raise UnsupportedError(
+                "The training documents of a model with a JointBackground cannot be shards: give an array."
+            )
+        with self._corpus_of(X, sample_weight, banned) as corpus:
+            self._complete_topics(corpus.unigram)
+            fitted = self.fitted_
+            folded = fold_in_training(
+                corpus, fitted.topic_word, fitted.inference, active=fitted.active, unigram=corpus.unigram,
+                n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=fitted.vocabulary,
+            )  # fmt: skip
+            found = self._of_documents(folded, corpus)
+        self._set_documents(folded, found)
+        return self
+
+    def _set_documents(self, folded: FoldedTraining, found: Mapping[str, Any]) -> None:
         self.fitted_, self.documents_ = folded[:2]
         if self.fitted_.inference.is_likelihood:
             self.log_likelihood_ = folded.log_likelihood
+        for name, value in found.items():
+            setattr(self, name, value)
+
+    def _set_words(self, names: Array) -> None:
+        self.fitted_ = replace(self.fitted_, vocabulary=names)
+
+    def _set_fitted(self, folded: FoldedTraining, end: FitSummary, found: Mapping[str, Any] | None = None) -> None:
+        """Set the results of a fit and of folding in, in place of those of an earlier fit.
+
+        `found` are the attributes that follow from the documents, as `_of_documents` returns them.
+        """
+        clear_fit(self)
+        self._set_documents(folded, found or {})
         self.history_, self.n_iter_, self.converged_ = end.history, end.n_iter, end.converged
         self.solver_ = end.solver
         for name, value in end.attributes.items():
@@ -242,7 +422,6 @@ class TopicEstimator(FittedDecomposition):
     """Base class of topic models: `fit_transform`, `transform`, the scores and the table of topics."""
 
     random_state: Any
-    n_jobs: int | None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fit the model."""
@@ -503,7 +682,7 @@ class TopicEstimator(FittedDecomposition):
         if vocabulary is None and self.vocabulary_ is None:
             notes.append("The model has no names for its words: set them with set_vocabulary.")
         rows = zip(map(float, self.topic_weights_), map(float, fit), words, strict=True)
-        return TopicTable(tuple(Topic(topic, *row) for topic, row in enumerate(rows)), tuple(notes))
+        return TopicTable(tuple(Topic(topic, "", *row) for topic, row in enumerate(rows)), tuple(notes))
 
     # A notebook shows scikit-learn's diagram and below it the topics of a fitted model.
 
@@ -551,40 +730,38 @@ class LikelihoodSettings(NamedTuple):
     n_threads: int
 
 
-class LikelihoodTopics(NamedTuple):
-    """Topics at the end of a fit by maximum likelihood."""
+def topics_of_run(run: SolverRun, corpus: Corpus) -> dict[str, Any]:
+    """Return the fields of FittedTopics that the fit of a PLSA or NMF determines, without folding in."""
+    model, unigram, wide = run.model, corpus.unigram, run.phi
+    use = corpus.map(partial(topic_use, model), run.theta, (wide,))
+    phi = wide[:, : model.n_topics]
+    topic_word = np.ascontiguousarray(phi.T)
+    topic_word[topic_word.sum(axis=1) == 0] = unigram  # a topic without documents
+    topic_share = None
+    if model.background is not None and model.background.joint:
+        topic_share = 1.0 - sum(shard.background for shard in use) / corpus.tokens
+    inference: Inference = MaximumLikelihood(model.temperature, model.background, model.doc_prior, topic_share)
+    if not model.loss.is_likelihood:
+        inference = LeastLoss(model.loss, model.free_scale)
+    return {
+        "topic_word": topic_word,
+        "active": (np.max([shard.largest for shard in use], axis=0)[: model.n_topics] > 0) & (phi.max(axis=0) > 0),
+        "inference": inference,
+        "unigram": unigram,
+        "n_tokens": corpus.tokens,
+        "n_documents": corpus.documents,
+    }
 
-    fields: dict[str, Any]
-    """Fields of FittedTopics that do not depend on folding in."""
-    word_background: Floats
-    """Share of the occurrences of each word that the background explains."""
 
-    @classmethod
-    def of(cls, run: SolverRun, corpus: Corpus) -> LikelihoodTopics:
-        """Return the topics of a run; those of a background by one more E-step."""
-        model, unigram, wide = run.model, corpus.unigram, run.phi
-        use = corpus.map(partial(topic_use, model), run.theta, (wide,))
-        phi = wide[:, : model.n_topics]
-        topic_word = np.ascontiguousarray(phi.T)
-        topic_word[topic_word.sum(axis=1) == 0] = unigram  # a topic without documents
-        word_background, topic_share = np.zeros(corpus.n_words), None
-        if model.background is not None:
-            tokens = np.sum([shard.background for shard in use], axis=0)
-            np.divide(tokens, corpus.word_totals, out=word_background, where=corpus.word_totals > 0)
-            if model.background.joint:
-                topic_share = 1.0 - float(tokens.sum()) / corpus.tokens
-        inference: Inference = MaximumLikelihood(model.temperature, model.background, model.doc_prior, topic_share)
-        if not model.loss.is_likelihood:
-            inference = LeastLoss(model.loss, model.free_scale)
-        fields = {
-            "topic_word": topic_word,
-            "active": (np.max([shard.largest for shard in use], axis=0)[: model.n_topics] > 0) & (phi.max(axis=0) > 0),
-            "inference": inference,
-            "unigram": unigram,
-            "n_tokens": corpus.tokens,
-            "n_documents": float(corpus.n_docs),
-        }
-        return cls(fields, word_background)
+def edited_likelihood(fitted: FittedTopics, edit: TopicEdit) -> FittedTopics:
+    """Return the edited topics of a model whose inference is by maximum likelihood, not folded in yet."""
+    return replace(
+        fitted,
+        topic_word=merged_topics(fitted.topic_word, fitted.topic_weights, edit),
+        topic_weights=edit.sums(fitted.topic_weights),
+        active=edit.active(fitted.active),
+        inference=cast(MaximumLikelihood, fitted.inference).edited(edit),
+    )
 
 
 class LikelihoodFit(NamedTuple):
@@ -592,7 +769,6 @@ class LikelihoodFit(NamedTuple):
 
     folded: FoldedTraining
     end: FitSummary
-    word_background: Floats
 
 
 def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -656,17 +832,27 @@ def training_corpus(
         corpus = MemoryCorpus.of(data.X, factor_dtype(dtype, data.X), data.weights, n_threads)
         yield Training(corpus, data.vocabulary)
         return
-    if sample_weight is not None:
-        raise UnsupportedError(
-            "Shards have no weights: leave sample_weight out, or repeat the documents when you write the shards."
-        )
+    check_no_weights(sample_weight)
     estimator.n_features_in_ = X.shape[1]
     vars(estimator).pop("feature_names_in_", None)
     vocabulary = names_or_none(X.vocabulary if feature_names is None else feature_names, X.shape[1])
     with X.session(factor_dtype(dtype, X), n_threads) as corpus:
-        if not corpus.tokens > 0:
-            raise InputError("There is nothing to fit: the shards have no words.")
+        check_has_words(corpus)
         yield Training(corpus, vocabulary)
+
+
+def check_has_words(corpus: Corpus) -> None:
+    """Raise InputError if no document has a word."""
+    if not corpus.tokens > 0:
+        raise InputError("There is nothing to fit: the documents have no words.")
+
+
+def check_no_weights(sample_weight: Any) -> None:
+    """Raise UnsupportedError if weights are given for the documents of shards."""
+    if sample_weight is not None:
+        raise UnsupportedError(
+            "Shards have no weights: leave sample_weight out, or repeat the documents when you write the shards."
+        )
 
 
 @contextmanager
@@ -885,3 +1071,41 @@ def _check_numeric(X: Any) -> None:
 
 def _has_text(X: Any) -> bool:
     return any(isinstance(value, str | bytes) for value in np.asarray(X, dtype=object).ravel())
+
+
+def load(path: str | PathLike[str], *, check_documents: bool = True) -> Any:
+    """Load a model that was written by `save`, or the model of a run.
+
+    Nothing in the file is executed: it holds arrays and parameters only. The arrays of the training documents of a run
+    are files beside its model, which are mapped to memory.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The model file.
+    check_documents : bool, default=True
+        Whether the digests of arrays in files beside the model file are checked. False is for files that were checked
+        already.
+
+    Returns
+    -------
+    estimator
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, is not a model file, or was written by a newer version.
+    """
+    from polyseme import estimators
+    from polyseme.core.model import Background, JointBackground
+    from polyseme.estimators.lda import VARIATIONAL_SOLVERS
+    from polyseme.losses import Absolute, Beta, ChiSquare
+    from polyseme.priors import MEMBERS
+    from polyseme.solvers import TreeGrowth
+
+    named: tuple[type[Any], ...] = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
+    others: tuple[type[Any], ...] = (EarlyStopping, TreeGrowth, Background, JointBackground, Absolute, Beta, ChiSquare)
+    settings = {part.__name__: part for part in (*named, *others)}
+    classes = {name: getattr(estimators, name) for name in estimators.__all__}
+    return models.restore(path, classes, settings, check_documents=check_documents)

@@ -7,10 +7,11 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from polyseme.core.fitted import fold_in_training
+from polyseme.core.fitted import FoldedTraining, fold_in_training
+from polyseme.core.fold_in import fold_in_shard
 from polyseme.core.logistic_normal import LogisticNormalPosterior, correlation
 from polyseme.core.model import Model
-from polyseme.data.corpus import MemoryCorpus
+from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, factor_dtype, training_data
 from polyseme.kernels import Array, Floats
@@ -18,7 +19,7 @@ from polyseme.solvers.base import Start, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.correlated import CorrelatedRun, start_point
 from polyseme.solvers.correlated import begin as begin_run
-from polyseme.solvers.initialize import STARTS, given_pair, named_start
+from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
 COVARIANCES = ("full", "diagonal")
@@ -42,7 +43,8 @@ class CorrelatedTopicModel(TopicEstimator):
     covariance : {"full", "diagonal"}, default="full"
         Form of Sigma. "diagonal" means independent topics.
     init : {"plsa", "random", "nndsvd", "lsa"} or pair of arrays, default="plsa"
-        Start of the fit: "plsa" is a short fit of PLSA; a pair is P(z|d) (documents x K) and P(w|z) (K x words).
+        Start of the fit: "plsa" is a short fit of PLSA; a pair is P(z|d) (documents x K) and P(w|z) (K x words);
+        with None in place of P(z|d) the documents are folded in first.
     n_init : int, default=1
         Number of starts. The fit with the best bound is kept.
     max_iter : int, default=200
@@ -129,6 +131,7 @@ class CorrelatedTopicModel(TopicEstimator):
     """
 
     inferences = (LogisticNormalPosterior.kind,)
+    refits = True
 
     def __init__(
         self,
@@ -199,8 +202,7 @@ class CorrelatedTopicModel(TopicEstimator):
             corpus.all_documents, topic_word, LogisticNormalPosterior(prior.mean, prior.covariance),
             unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=data.vocabulary,
         )  # fmt: skip
-        self._set_fitted(folded, end)
-        self.bound_ = folded.bound
+        self._set_fitted(folded, end, self._of_documents(folded, corpus))
         finish_fit(self, interrupted, max_iter, tol)
         return self
 
@@ -233,13 +235,19 @@ class CorrelatedTopicModel(TopicEstimator):
         """Correlations of eta_k minus the mean of all eta, K x K."""
         return correlation(self.covariance_)
 
+    def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
+        return {"bound_": folded.bound}
+
     def _starts(self, corpus: MemoryCorpus, K: int, n_init: int) -> Iterator[Start[CorrelatedRun]]:
         """Yield the starts."""
         diagonal = self.covariance == "diagonal"
         for rng in generators(self.random_state, n_init if isinstance(self.init, str) else 1):
 
             def begin(rng: np.random.Generator = rng) -> CorrelatedRun:
-                if not isinstance(self.init, str):
+                if is_topics_only(self.init):
+                    phi = given_topics(self.init[1], corpus, Model(K))
+                    theta = fold_in_shard(Model(K), corpus, phi)
+                elif not isinstance(self.init, str):
                     theta, phi = given_pair(self.init, corpus, Model(K), corpus.kept)
                 elif self.init == "plsa":
                     theta, phi = fitted_factors(corpus, K, rng)

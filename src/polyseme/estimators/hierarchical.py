@@ -9,16 +9,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import DocumentSums, document_sums, fold_in_training
+from polyseme.core.fitted import DocumentSums, FoldedTraining, document_sums, fold_in_training, with_missing_words
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import Shard, row_batches
-from polyseme.core.statistics import accumulated
 from polyseme.core.tree import Tree, as_tree, node_weights
-from polyseme.data.corpus import Corpus
+from polyseme.data.corpus import Corpus, accumulated
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, Training, fit_starts, training_corpus
 from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
-from polyseme.kernels import Array, normalize_rows, padded, single_threaded_blas
+from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts
 from polyseme.solvers.base import Snapshot, best_fit, finish_fit, seeds
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, corpus_rows, grow, leaf_topics
@@ -153,6 +152,8 @@ class HierarchicalPLSA(TopicEstimator):
         *TopicEstimator.file_attributes, "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "node_weights_",
         "node_word_documents_",
     )  # fmt: skip
+    node_word_: Array
+    leaf_node_: Array
 
     def __init__(
         self,
@@ -350,17 +351,32 @@ class HierarchicalPLSA(TopicEstimator):
             unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents,
             vocabulary=training.vocabulary,
         )  # fmt: skip
-        self._set_fitted(folded, end)
+        found = node_attributes(arrays.node_word, arrays.leaf_node, folded, corpus.all_documents)
+        self._set_fitted(folded, end, {**found, "node_word_": arrays.node_word, "leaf_node_": arrays.leaf_node})
         self.parents_ = np.array(tree.parents, dtype=np.int64)
         self.leaves_ = np.array(tree.leaves, dtype=np.int64)
         self.node_names_ = None if tree.names is None else list(tree.names)
         self.silent_ = np.array(tree.silent, dtype=np.int64)
-        self.node_word_, self.leaf_node_ = arrays.node_word, arrays.leaf_node
-        documents = corpus.all_documents
-        sums = documents.total(node_documents, documents.split(self.doc_topic_), (self.node_word_, self.leaf_node_))
-        self.node_word_documents_ = sums.by_topic().amounts
-        self.labels_ = self.doc_topic_.argmax(axis=1)
-        self.node_weights_ = node_weights(self.leaf_node_, self.topic_weights_)
+
+    def _complete_topics(self, unigram: Floats) -> None:
+        missing = self.fitted_.missing_words(unigram)
+        # A leaf is a mixture of nodes, so the same words in all nodes give the leaves what the inherited method does.
+        self.node_word_ = with_missing_words(self.node_word_, missing, unigram)
+        super()._complete_topics(unigram)
+
+    def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
+        return node_attributes(self.node_word_, self.leaf_node_, folded, corpus)
+
+
+def node_attributes(node_word: Array, leaf_node: Array, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
+    """Return the attributes of the nodes that follow from the documents, from P(w|node) and P(node|leaf)."""
+    doc_topic = folded.documents.doc_topic
+    sums = corpus.total(node_documents, corpus.split(doc_topic), (node_word, leaf_node))
+    return {
+        "node_word_documents_": sums.by_topic().amounts,
+        "labels_": doc_topic.argmax(axis=1),
+        "node_weights_": node_weights(leaf_node, folded.fitted.topic_weights),
+    }
 
 
 def node_documents(shard: Shard, doc_topic: Array, node_word: Array, leaf_node: Array) -> DocumentSums:

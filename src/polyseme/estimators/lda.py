@@ -7,6 +7,7 @@ PLSA with Dirichlet priors. `LDA.partial_fit` is stochastic variational Bayes ov
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self, cast
@@ -22,7 +23,8 @@ from polyseme.core.dirichlet import (
     dirichlet_means,
     padded_parameters,
 )
-from polyseme.core.fitted import FittedTopics, fold_in_training
+from polyseme.core.edits import TopicEdit
+from polyseme.core.fitted import FittedTopics, FoldedTraining, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
@@ -32,6 +34,7 @@ from polyseme.estimators.base import (
     TopicEstimator,
     Training,
     clear_fit,
+    edited_likelihood,
     fit_starts,
     init_parts,
     training_corpus,
@@ -40,7 +43,7 @@ from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, ne
 from polyseme.kernels import Array, Floats, padded
 from polyseme.priors import Dirichlet
 from polyseme.solvers.base import Snapshot, best_fit, finish_fit, generators, seeds
-from polyseme.solvers.initialize import STARTS, given_pair, given_topics, named_start
+from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
 from polyseme.solvers.online import (
     OnlineVariational,
     PosteriorState,
@@ -112,8 +115,8 @@ class LDA(TopicEstimator):
         Eta, as `doc_topic_prior`.
     init : {"auto", "plsa", "random", "nndsvd", "lsa"} or pair of arrays, default="auto"
         Start of the fit: "plsa" is a few iterations of maximum likelihood, on a sample if there are many documents; a
-        pair is P(z|d) (documents x K) and P(w|z) (K x words). "auto" is "random" with solver="map" and "plsa" with the
-        other solvers.
+        pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in
+        first. "auto" is "random" with solver="map" and "plsa" with the other solvers.
     n_init : int, default=1
         Number of starts. The fit with the best bound is kept.
     max_iter : int, default=200
@@ -203,6 +206,8 @@ class LDA(TopicEstimator):
 
     file_attributes = (*TopicEstimator.file_attributes, "doc_topic_prior_", "topic_word_prior_")
     inferences = (DirichletPosterior.kind, MaximumLikelihood.kind)
+    edits_topics = True
+    refits = True
 
     def __init__(
         self,
@@ -336,6 +341,9 @@ class LDA(TopicEstimator):
         self, solver: VariationalSolver, corpus: Corpus, K: int, rng: np.random.Generator
     ) -> tuple[Callable[[], Any], Array]:
         """Return a function that returns the expected counts of the documents, and phi, both padded."""
+        if is_topics_only(self.init):
+            phi = given_topics(self.init[1], corpus, Model(K))
+            return lambda: corpus.rows(partial(folded_expected, K), (phi,)), phi
         if not isinstance(self.init, str):
             theta, phi = given_pair(self.init, corpus, Model(K), corpus.kept)
             return lambda: corpus.split(expected_counts(theta, corpus.totals)), phi
@@ -396,11 +404,10 @@ class LDA(TopicEstimator):
             corpus.all_documents, dirichlet_means(posterior.topic_word), posterior,
             unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=vocabulary,
         )  # fmt: skip
+        found = self._of_documents(folded, corpus)
         if not interrupted:
             folder.finish()
-        self._set_fitted(folded, end)
-        self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        self.bound_ = folded.bound + posterior.topics_term(n_threads=corpus.n_threads)
+        self._set_fitted(folded, end, {**found, "doc_topic_prior_": alpha, "topic_word_prior_": eta})
         return interrupted
 
     def _fit_map(self, training: Training, K: int, tol: float) -> bool:
@@ -419,9 +426,36 @@ class LDA(TopicEstimator):
             topic_word_prior=Dirichlet(tuple(eta.values)),
         )
         fit = plsa._fit_corpus(plsa._settings(), training)
-        self._set_fitted(fit.folded, fit.end._replace(solver=MAP))
-        self.doc_topic_prior_, self.topic_word_prior_ = alpha.values, eta.values
+        found = {"doc_topic_prior_": alpha.values, "topic_word_prior_": eta.values}
+        self._set_fitted(fit.folded, fit.end._replace(solver=MAP), found)
         return fit.end.interrupted
+
+    def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
+        inference = folded.fitted.inference
+        if inference.kind != DirichletPosterior.kind:
+            return {}
+        topics_term = cast(DirichletPosterior, inference).topics_term(n_threads=corpus.n_threads)
+        return {"bound_": folded.bound + topics_term}
+
+    def _edit_topics(self, edit: TopicEdit) -> None:
+        fitted = self.fitted_
+        if fitted.inference.kind == DirichletPosterior.kind:
+            posterior = self._posterior.edited(edit)
+            self.fitted_ = replace(
+                fitted,
+                topic_word=posterior.means(edit.banned),
+                topic_weights=edit.sums(fitted.topic_weights),
+                active=edit.active(fitted.active),
+                inference=posterior,
+            )
+            self.doc_topic_prior_, self.topic_word_prior_ = posterior.alpha, posterior.eta
+        else:
+            self.fitted_ = edited_likelihood(fitted, edit)
+            merged = Dirichlet(tuple(self.doc_topic_prior_)).with_merged_columns(edit.groups)
+            self.doc_topic_prior_ = np.array(merged.alpha)
+        self.n_components = self.fitted_.n_topics
+        if np.ndim(self.doc_topic_prior) == 1:
+            self.doc_topic_prior = self.doc_topic_prior_
 
 
 def _partial_fit(

@@ -5,12 +5,15 @@ NMF is PLSA without its normalization, so PLSA fits it, for the Kullback-Leibler
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.edits import TopicEdit
 from polyseme.core.fitted import FoldedTraining
 from polyseme.core.fold_in import MaximumLikelihood, select_known_words
 from polyseme.core.least_loss import LeastLoss
@@ -20,8 +23,8 @@ from polyseme.data.corpus import Corpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FittedDecomposition,
-    check_not_shards,
     count_data,
+    edited_likelihood,
     fold_in_stored,
     stored_session,
     training_corpus,
@@ -31,7 +34,7 @@ from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, p
 from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.sums import LossSums
 from polyseme.solvers.base import finish_fit
-from polyseme.solvers.initialize import pair_of_factors
+from polyseme.solvers.initialize import is_topics_only, pair_of_factors
 from polyseme.utils import effective_threads
 
 
@@ -60,7 +63,7 @@ class NMF(FittedDecomposition):
     solver : str or Solver, default="auto"
         Solver as in PLSA; for other losses than Kullback-Leibler "hals" (squared loss) or "mm".
     init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
-        Start of the fit: a name or a pair (W, H).
+        Start of the fit: a name or a pair (W, H); (None, H) finds W first.
     n_init : int, default=1
         Number of starts; the best fit is kept.
     max_iter : int, default=200
@@ -127,6 +130,8 @@ class NMF(FittedDecomposition):
 
     file_attributes = (*FittedDecomposition.file_attributes, "loss_")
     inferences = (MaximumLikelihood.kind, LeastLoss.kind)
+    edits_topics = True
+    refits = True
 
     def __init__(
         self,
@@ -183,15 +188,11 @@ class NMF(FittedDecomposition):
         loss = as_loss(self.loss)
         plsa = PLSA(**self._plsa_parameters())
         settings = plsa._settings()
-        if not loss.is_likelihood:
-            check_not_shards(self, X)
+        _check_place(X, loss.name, loss.is_likelihood)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
-            folded, end, _ = plsa._fit_corpus(settings, training, free_scale=not loss.is_likelihood)
+            folded, end = plsa._fit_corpus(settings, training, free_scale=not loss.is_likelihood)
             found = self._of_documents(folded, training.corpus.all_documents)
-        self._set_fitted(folded, end)
-        self.loss_ = loss.name
-        for name, value in found.items():
-            setattr(self, name, value)
+        self._set_fitted(folded, end, {**found, "loss_": loss.name})
         finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
         return self
 
@@ -230,7 +231,8 @@ class NMF(FittedDecomposition):
             W.
         """
         check_is_fitted(self)
-        if is_stored(X) and self._is_likelihood:
+        _check_place(X, self.loss_, self._is_likelihood)
+        if is_stored(X):
             return self._transform_stored(X)
         X = count_data(self, X, reset=False)
         n_threads, parts = effective_threads(self.n_jobs), []
@@ -326,14 +328,34 @@ class NMF(FittedDecomposition):
             "reconstruction_err_": sum(error.value for error in errors),
         }
 
+    def _edit_topics(self, edit: TopicEdit) -> None:
+        self.fitted_ = edited_likelihood(self.fitted_, edit)
+        self.n_components = self.fitted_.n_topics
+
+    @contextmanager
+    def _corpus_of(self, X: Any, sample_weight: Any = None, banned: Sequence[int] | Array = ()) -> Iterator[Corpus]:
+        _check_place(X, self.loss_, self._is_likelihood)
+        with super()._corpus_of(X, sample_weight, banned) as corpus:
+            yield corpus
+
     def _plsa_parameters(self) -> dict[str, Any]:
         parameters: dict[str, Any] = self.get_params(deep=False)
+        if is_topics_only(self.init):
+            return parameters
         if not isinstance(self.init, str):
             W, H = pair_of_factors(self.init, ("W", "H"))
             if W.shape[1] != H.shape[0]:
                 raise InputError(f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, where both need K.")
             parameters["init"] = (W * H.sum(axis=1), H)
         return parameters
+
+
+def _check_place(X: Any, loss: str, is_likelihood: bool) -> None:
+    """Raise UnsupportedError for shards and a loss whose solvers need all counts in memory."""
+    if is_stored(X) and not is_likelihood:
+        raise UnsupportedError(
+            f"NMF with loss={loss!r} takes no shards: give the counts as an array, or use loss='kullback-leibler'."
+        )
 
 
 def _scaled(doc_topic: Array, totals: Floats) -> Array:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Self, cast
 
@@ -15,27 +16,29 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import FittedTopics, fold_in_training
+from polyseme.core.edits import TopicEdit
+from polyseme.core.fitted import FittedTopics, FoldedTraining, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood, fold_in_shard
-from polyseme.core.least_loss import LeastLoss
+from polyseme.core.least_loss import LeastLoss, fold_in_by_loss
 from polyseme.core.model import Model, as_background, as_loss
-from polyseme.core.shard import as_counts
-from polyseme.data.corpus import MemoryCorpus, is_stored
+from polyseme.core.shard import Shard, as_counts
+from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FitSummary,
     LikelihoodFit,
     LikelihoodSettings,
-    LikelihoodTopics,
     TopicEstimator,
     Training,
     as_solver,
     check_seed,
     clear_fit,
+    edited_likelihood,
     factor_dtype,
     fit_starts,
     init_parts,
     model_from_parameters,
+    topics_of_run,
     training_corpus,
     training_data,
     with_early_stopping,
@@ -52,7 +55,14 @@ from polyseme.solvers.base import (
     generators,
     seeds,
 )
-from polyseme.solvers.initialize import check_named_start, given_pair, given_topics, named_start, random_topics
+from polyseme.solvers.initialize import (
+    check_named_start,
+    given_pair,
+    given_topics,
+    is_topics_only,
+    named_start,
+    random_topics,
+)
 from polyseme.solvers.majorize import scaled_start
 from polyseme.solvers.online import StepwiseEM, Stream
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
@@ -223,6 +233,8 @@ class PLSA(TopicEstimator):
     """
 
     inferences = (MaximumLikelihood.kind, LeastLoss.kind)
+    edits_topics = True
+    refits = True
 
     def __init__(
         self,
@@ -287,8 +299,8 @@ class PLSA(TopicEstimator):
         settings = self._settings()
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
             fit = self._fit_corpus(settings, training)
-        self._set_fitted(fit.folded, fit.end)
-        self.word_background_ = fit.word_background
+            found = self._of_documents(fit.folded, training.corpus.all_documents)
+        self._set_fitted(fit.folded, fit.end, found)
         finish_fit(self, fit.end.interrupted, settings.max_iter, settings.tol)
         return self
 
@@ -321,8 +333,9 @@ class PLSA(TopicEstimator):
     def with_topics(self, components: Any, X: Any, sample_weight: Any = None) -> PLSA:
         """Return a fitted model with given topics, with documents folded in.
 
-        Nothing is fitted. The method is for a model whose topics were edited, or for other documents. A word that
-        occurs in X and in no topic gets its unigram probability in every topic before the topics are normalized again.
+        Nothing is fitted. A word that occurs in X and in no topic gets its unigram probability in every topic before
+        the topics are normalized again. `with_documents` keeps the topics, and `with_edited_topics` merges and removes
+        topics.
 
         Parameters
         ----------
@@ -344,25 +357,15 @@ class PLSA(TopicEstimator):
             raise InputError("components must be a matrix (topics x words) of finite non-negative numbers.")
         if (given.sum(axis=1) <= 0).any():
             raise InputError("components must not have a topic of zeros only.")
-        model, before = copy(self), self.fitted_
-        if is_stored(X) and before.inference.background is not None and before.inference.background.joint:
-            raise UnsupportedError("with_topics takes no shards for a model with a JointBackground: give an array.")
-        model.n_components, model.dtype = len(given), before.topic_word.dtype
-        with training_corpus(model, X, sample_weight, None, effective_threads(self.n_jobs)) as training:
-            corpus = training.corpus.all_documents
-            if corpus.n_words != given.shape[1] or corpus.n_words != before.topic_word.shape[1]:
-                raise InputError(f"components and X must have the model's {before.topic_word.shape[1]} words.")
-            without_topic = (given.sum(axis=0) == 0) & (corpus.unigram > 0)
-            given = normalize_rows(normalize_rows(given) + np.where(without_topic, corpus.unigram, 0.0))
-            folded = fold_in_training(
-                corpus, given.astype(before.topic_word.dtype), before.inference, unigram=corpus.unigram,
-                n_tokens=corpus.tokens, n_documents=before.n_documents, vocabulary=before.vocabulary,
-            )  # fmt: skip
-        model.dtype = self.dtype
-        model.fitted_, model.documents_ = folded[:2]
-        if before.inference.is_likelihood:
-            model.log_likelihood_ = folded.log_likelihood
-        return model
+        before = self.fitted_
+        if given.shape[1] != before.topic_word.shape[1]:
+            raise InputError(f"components must have the model's {before.topic_word.shape[1]} words.")
+        model = copy(self)
+        model.n_components = len(given)
+        model.fitted_ = replace(
+            before, topic_word=normalize_rows(given).astype(before.topic_word.dtype), active=np.ones(len(given), bool)
+        )
+        return model._fold_in_documents(X, sample_weight)
 
     def to_nmf(self) -> Any:
         """Return the same fit as a non-negative matrix factorization with Kullback-Leibler loss.
@@ -475,29 +478,70 @@ class PLSA(TopicEstimator):
             resume if solver.resumable else None,
         )
         best, interrupted = best_fit(self, starts, max_iter=settings.max_iter, tol=settings.tol)
-        end, topics = FitSummary.of(best, interrupted, solver.name), LikelihoodTopics.of(best.run, problem.corpus)
+        end, topics = FitSummary.of(best, interrupted, solver.name), topics_of_run(best.run, problem.corpus)
         problem.corpus.release()
         del best, problem, starts  # frees the memory of the fit before the documents are folded in
-        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, **topics.fields)
+        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, **topics)
         if not interrupted:
             folder.finish()
-        return LikelihoodFit(folded, end, topics.word_background)
+        return LikelihoodFit(folded, end)
+
+    def _edit_topics(self, edit: TopicEdit) -> None:
+        self.fitted_ = edited_likelihood(self.fitted_, edit)
+        self.n_components = self.fitted_.n_topics
+        doc_prior, word_prior = as_prior(self.doc_topic_prior), as_prior(self.topic_word_prior)
+        if doc_prior is not None:
+            self.doc_topic_prior = doc_prior.with_merged_columns(edit.groups)
+        if word_prior is not None:
+            if self.vocabulary_ is not None:
+                word_prior = word_prior.resolve(list(self.vocabulary_))
+            self.topic_word_prior = word_prior.with_merged_rows(edit.groups, edit.banned.tolist())
+
+    def _start_of(self, X: Any) -> tuple[Any, Array]:
+        background = self.fitted_.inference.background
+        if background is None or not background.joint:
+            return super()._start_of(X)
+        model = self.with_documents(X)  # weights do not follow from the topics alone
+        return model.doc_topic_, model.components_
+
+    def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
+        shares, inference = np.zeros(corpus.n_words), cast(MaximumLikelihood, folded.fitted.inference)
+        if inference.background is not None:
+            # Shares of a joint background differ between documents. Its corpus is in memory, which is one shard.
+            own = folded.documents.background if inference.background.joint else np.float64(inference.background.share)
+            rows = corpus.split(folded.documents.doc_topic)
+            parts = corpus.map(partial(background_tokens, inference, own), rows, (folded.fitted.topic_word,))
+            np.divide(np.sum(parts, axis=0), corpus.word_totals, out=shares, where=corpus.word_totals > 0)
+        return {"word_background_": shares}
 
     def _start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
         """Return theta, in the form that the corpus uses, and phi, both padded; n_d theta for another loss."""
+        if is_topics_only(self.init):
+            phi = given_topics(self.init[1], corpus, model)
+            fold_in = fold_in_shard if model.loss.is_likelihood else fold_in_by_loss
+            return corpus.rows(partial(fold_in, model), (phi,)), phi
         if not isinstance(self.init, str) and model.free_scale:
             return given_pair(self.init, corpus, model, corpus.kept)
-        theta, phi = self._likelihood_start(corpus, model, rng)
+        theta, phi = self._named_or_given(corpus, model, rng)
         return (theta if model.loss.is_likelihood else scaled_start(corpus, theta)), phi
 
-    def _likelihood_start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
+    def _named_or_given(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
         if isinstance(self.init, str):
             check_named_start(self.init)
             return named_start(self.init, corpus, model, rng, variance=as_solver(self.solver).start_variance)
-        if isinstance(self.init, tuple | list) and len(self.init) == 2 and self.init[0] is None:
-            phi = given_topics(self.init[1], corpus, model)
-            return corpus.rows(partial(fold_in_shard, model), (phi,)), phi
         return given_pair(self.init, corpus, model, corpus.kept)
+
+
+def background_tokens(
+    inference: MaximumLikelihood, shares: Floats | np.float64, shard: Shard, doc_topic: Array, topic_word: Array
+) -> Floats:
+    """Return the expected number of tokens of each word in a shard that the background explains.
+
+    `shares` are those of the background in the documents, or one number for all of them.
+    """
+    K = len(topic_word)
+    A, B = inference.model(K).token_operands(doc_topic, topic_word, np.broadcast_to(shares, len(doc_topic)))
+    return np.asarray(shard.word_sums(A, B)[:, K] * B[:, K])
 
 
 class SeenTotals(NamedTuple):

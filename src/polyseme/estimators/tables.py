@@ -25,6 +25,8 @@ class Topic(NamedTuple):
     """One row of a table of topics."""
 
     id: int
+    name: str
+    """Name given to the topic, or ""."""
     weight: float
     """P(z)."""
     fit: float
@@ -42,7 +44,7 @@ class TopicTable(Sequence[Topic]):
     Attributes
     ----------
     rows : tuple of Topic
-        Topics by number, with the fields id, weight, fit and words.
+        Topics by number, with the fields id, name, weight, fit and words.
     notes : tuple of str
         Remarks that are printed below the table.
     columns : tuple of str
@@ -81,17 +83,18 @@ class TopicTable(Sequence[Topic]):
         """Return the columns by name. The words of a topic are one string, separated by commas."""
         return {
             "id": [row.id for row in self.rows],
+            "name": [row.name for row in self.rows],
             "weight": [row.weight for row in self.rows],
             "fit": [row.fit for row in self.rows],
             "words": [", ".join(row.words) for row in self.rows],
         }
 
     def to_polars(self) -> Any:
-        """Return a polars data frame with the columns id, weight, fit and words."""
+        """Return a polars data frame with the columns id, name, weight, fit and words."""
         return _frame_of("polars", self.to_dict())
 
     def to_pandas(self) -> Any:
-        """Return a pandas data frame with the columns id, weight, fit and words."""
+        """Return a pandas data frame with the columns id, name, weight, fit and words."""
         return _frame_of("pandas", self.to_dict())
 
     def __str__(self) -> str:
@@ -99,7 +102,7 @@ class TopicTable(Sequence[Topic]):
         lines = [_HEADER]
         for row in self._by_weight():
             fit = "" if np.isnan(row.fit) else f"{row.fit:.0%}"
-            first, *more = _wrapped(row.words, WIDTH - len(indent))
+            first, *more = _wrapped(row.words, WIDTH - len(indent), f"{row.name}:" if row.name else "")
             lines.append(f"{row.id:>5} {row.weight:>6.1%} {fit:>4}  {first}".rstrip())
             lines += [indent + line for line in more]
         return "\n".join([*lines, *self.notes])
@@ -109,7 +112,7 @@ class TopicTable(Sequence[Topic]):
     def _repr_html_(self) -> str:
         rows = [
             f"<tr><td>{row.id}</td><td>{row.weight:.1%}</td><td>{'' if np.isnan(row.fit) else f'{row.fit:.0%}'}</td>"
-            f'<td style="text-align:left">{html.escape(", ".join(row.words))}</td></tr>'
+            f'<td style="text-align:left">{_named(row)}</td></tr>'
             for row in self._by_weight()
         ]
         head = '<tr><th>topic</th><th>weight</th><th>fit</th><th style="text-align:left">words</th></tr>'
@@ -190,9 +193,18 @@ def frame(columns: dict[str, list[Any]]) -> Any:
         return _frame_of("pandas", columns)
 
 
-def _wrapped(words: Sequence[str], width: int) -> list[str]:
-    """Return the words, separated by commas, in lines of at most `width` columns. A longer word has its own line."""
-    lines, line = [], ""
+def _named(row: Topic) -> str:
+    """Return the name and the words of a topic as HTML."""
+    name = f"<b>{html.escape(row.name)}</b>: " if row.name else ""
+    return name + html.escape(", ".join(row.words))
+
+
+def _wrapped(words: Sequence[str], width: int, line: str = "") -> list[str]:
+    """Return a line followed by words, separated by commas, in lines of at most `width` columns.
+
+    A longer word has its own line.
+    """
+    lines = []
     for position, word in enumerate(words):
         piece = word + ("," if position < len(words) - 1 else "")
         longer = f"{line} {piece}" if line else piece

@@ -30,7 +30,7 @@ from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics.words import WordAmounts, fitted_topics, shown_words, word_amounts
 from polyseme.retrieval.queries import checked_counts
 from polyseme.runs import Run
-from polyseme.runs.topic_documents import TopicDocuments, topic_documents
+from polyseme.runs.topic_documents import N_RANKED, TopicDocuments, topic_documents
 from polyseme.utils import check_range, effective_threads
 
 _NODE_WORDS = 12
@@ -88,6 +88,8 @@ class PageData:
         More measures of the topics, such as stability.
     tree : sequence of mapping, default=()
         Nodes of a topic tree: name, parent (-1 for the root), topic (of a leaf), weight and columns of words.
+    typical : TopicDocuments or None, default=None
+        Most typical documents of each topic, if they are known.
     """
 
     fitted: FittedTopics
@@ -111,6 +113,7 @@ class PageData:
     chosen_size: int | None = None
     measures: Mapping[str, Floats] = field(default_factory=dict)
     tree: Sequence[Mapping[str, Any]] = ()
+    typical: TopicDocuments | None = None
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.fitted.topic_word.shape
@@ -224,6 +227,8 @@ class PageData:
         TopicDocuments
             Result of `polyseme.runs.topic_documents.topic_documents`.
         """
+        if self.typical is not None and n_documents <= N_RANKED:
+            return self.typical
         fitted = replace(self.fitted, unigram=_unigram(self.counts))
         return topic_documents(fitted, self.documents, [self.counts], n_documents)
 
@@ -320,8 +325,8 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
     data = page_data(
         run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=run.ids,
         titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None,
-        texts=run.texts if texts else None,
-        title=str(about.get("title") or run.path.resolve().name),
+        texts=run.texts if texts else None, typical=run.typical,
+        title=str(about.get("title") or "Topics"),
     )  # fmt: skip
     selection = about.get("selection") or {}
     K = data.fitted.n_topics
@@ -616,7 +621,7 @@ def _run_facts(about: Mapping[str, Any]) -> dict[str, Any]:
     model = about.get("model")
     for fields in (model if isinstance(model, Mapping) else {}, about):
         for key, name in (
-            ("seed", "seed"), ("language", "language"), ("version", "polyseme"), ("polyseme", "polyseme"),
+            ("random_state", "seed"), ("language", "language"), ("version", "polyseme"), ("polyseme", "polyseme"),
             ("held_out_perplexity", "held-out perplexity"), ("interrupted", "interrupted"),
         ):  # fmt: skip
             value = fields.get(key)

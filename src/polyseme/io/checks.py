@@ -198,7 +198,8 @@ def object_with(table: Mapping[str, Check], *, required: Collection[str] = ()) -
             return False
         return True
 
-    return Check(holds, "an object with " + ", ".join(f"{name} ({check.wanted})" for name, check in table.items()))
+    fields = (f"{name} ({check.wanted})" if len(check.wanted) <= 80 else name for name, check in table.items())
+    return Check(holds, "an object with " + ", ".join(fields))
 
 
 NULL = Check(lambda value: value is None, "null")

@@ -3,6 +3,10 @@
 The tensors are the fitted arrays. The metadata has one JSON object (`polyseme`) with everything else, and the digest.
 There is no pickle, and nothing in a file is executed. The fitted model (`FittedTopics`) and its training documents are
 stored field by field: arrays as tensors with names such as "fitted_.topic_word", the rest in the JSON object.
+
+Arrays with one row per training document can be larger than memory. With `documents_beside` each of them is a .npy file
+beside the model file (doc_topic.npy, doc_weights.npy ...), of which the header has the name, the shape, the type and
+the digest. They are written in blocks and mapped when the model is loaded.
 """
 
 from __future__ import annotations
@@ -43,7 +47,15 @@ from polyseme.io.checks import (
     parse_json,
     whole_number,
 )
-from polyseme.io.tensors import digest_of, read_safetensors, write_safetensors
+from polyseme.io.manifest import digest_of_file
+from polyseme.io.tensors import (
+    digest_of,
+    map_npy,
+    read_safetensors,
+    row_blocks,
+    write_npy,
+    write_safetensors,
+)
 from polyseme.kernels import Array
 from polyseme.losses import Loss
 from polyseme.priors import Prior
@@ -73,9 +85,15 @@ _PARAMETERS = {
     "dtype": either(NULL, one_of("float32", "float64")),
 }
 """Parameters of all estimators. `save` omits callback and checkpoint, which could name any function or path."""
-_KEY, _DIGEST = "polyseme", "digest"
+_KEY, _DIGEST, _BESIDE = "polyseme", "digest", "beside"
 _HISTORY = "history_."
-
+_FLOATS_AND_INTEGERS = one_of("float32", "float64", "int64")
+_SHAPE = list_of(COUNT, most=2)
+_FILE_FIELDS = {"file": TEXT, "shape": _SHAPE, "dtype": _FLOATS_AND_INTEGERS, "sha256": TEXT}
+"""Fields of an array in a file beside the model file."""
+_CONSTANT_FIELDS = {"value": number(0, 1)}
+"""Field of the share of the background if it is the same in all documents, so that it needs no file."""
+_DOC_WEIGHTS, _BACKGROUND_SHARES = "documents_.doc_weights", "documents_.background"
 
 _FITTED, _DOCUMENTS = "fitted_", "documents_"
 _FITTED_ARRAYS = ("topic_word", "topic_weights", "unigram", "active")
@@ -85,12 +103,56 @@ _INFERENCES: dict[str, type[Any]] = {
 }
 
 
-def save(model: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted estimator to a file, atomically: after a crash or on a full disk the old file is unchanged."""
+def save(model: Any, path: str | PathLike[str], *, documents_beside: bool = False) -> None:
+    """Write a fitted estimator to a file, atomically: after a crash or on a full disk the old file is unchanged.
+
+    With `documents_beside`, arrays with one row per training document are .npy files in the same folder. Each file is
+    written atomically, the model file last. After a crash between two files, a model file that was there before may not
+    match the new arrays, and loading it says so: to replace a model, write to a new folder.
+    """
     described, tensors = _to_header(model, "")
     header = {"format_version": FORMAT_VERSION, "library_version": version("polyseme"), **described}
+    if documents_beside:
+        moved = {name: tensors.pop(name) for name in _DOCUMENT_FILES if name in tensors}
+        header[_BESIDE] = {name: _write_beside(name, array, Path(path).parent) for name, array in moved.items()}
     text = json.dumps(header)
-    write_safetensors(path, tensors, {_KEY: text, _DIGEST: digest_of(text, tensors)})
+    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    write_safetensors(path, contiguous, {_KEY: text, _DIGEST: digest_of(text, contiguous)})
+
+
+def _write_beside(name: str, array: Array, folder: Path) -> dict[str, Any]:
+    """Write an array to its own file, and return its description. An equal share of the background needs no file."""
+    if name == _BACKGROUND_SHARES and len(array) and (array == array[0]).all():
+        return {"value": float(array[0])}
+    file = _DOCUMENT_FILES[name]
+    digest = write_npy(folder / file, array)
+    return {"file": file, "shape": list(array.shape), "dtype": array.dtype.name, "sha256": digest}
+
+
+def _read_beside(given: Any, folder: Path, *, check_digests: bool) -> dict[str, Array]:
+    """Return the arrays beside a model file, mapped, by name. Raise ModelFileError if a file is missing or damaged."""
+    OBJECT.require(_BESIDE, given)
+    found: dict[str, Array] = {}
+    for name, entry in given.items():
+        one_of(*_DOCUMENT_FILES).require("the name of an array of the documents", name)
+        if name == _BACKGROUND_SHARES and isinstance(entry, dict) and "value" in entry:
+            continue  # below
+        check_fields(entry, _FILE_FIELDS, required=tuple(_FILE_FIELDS))
+        one_of(_DOCUMENT_FILES[name]).require(f"the file of {name}", entry["file"])
+        path = folder / _DOCUMENT_FILES[name]
+        try:
+            found[name] = map_npy(path)
+            if list(found[name].shape) != entry["shape"] or found[name].dtype.name != entry["dtype"]:
+                raise ValueError("its shape or type is not that of the model")
+            if check_digests and digest_of_file(path) != entry["sha256"]:
+                raise ValueError("its digest is not that of the model")
+        except (OSError, ValueError) as error:
+            raise ModelFileError(f"{path} is missing or damaged: {error}; restore a copy, or fit again.") from None
+    if _BACKGROUND_SHARES in given.keys() - found.keys():
+        constant = given[_BACKGROUND_SHARES]
+        check_fields(constant, _CONSTANT_FIELDS, required=tuple(_CONSTANT_FIELDS))
+        found[_BACKGROUND_SHARES] = np.broadcast_to(np.float64(constant["value"]), (len(found[_DOC_WEIGHTS]),))
+    return found
 
 
 class ModelContents(NamedTuple):
@@ -101,8 +163,11 @@ class ModelContents(NamedTuple):
     attributes: dict[str, Any]
 
 
-def read(path: str | PathLike[str]) -> ModelContents:
-    """Return the contents of a model file, after a check of its digest."""
+def read(path: str | PathLike[str], *, check_documents: bool = True) -> ModelContents:
+    """Return the contents of a model file, after a check of its digest.
+
+    check_documents : whether the digests of arrays in files beside it are checked, too.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {path}.")
@@ -125,16 +190,26 @@ def read(path: str | PathLike[str]) -> ModelContents:
     if found != digest_of(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content; restore a copy, or fit again.")
     try:
-        return _from_header(header, tensors, "")
+        beside = _read_beside(header.get(_BESIDE, {}), path.parent, check_digests=check_documents)
+        if beside.keys() & tensors.keys():
+            raise ValueError(f"{min(beside.keys() & tensors.keys())} is there twice")
+        return _from_header(header, tensors | beside, "")
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
 
 
 def restore(
-    path: str | PathLike[str], classes: Mapping[str, type[Any]], objects: Mapping[str, Callable[..., Any]]
+    path: str | PathLike[str],
+    classes: Mapping[str, type[Any]],
+    objects: Mapping[str, Callable[..., Any]],
+    *,
+    check_documents: bool = True,
 ) -> Any:
-    """Return the estimator in a model file. Only `classes` (estimators) and `objects` (settings) are built."""
-    contents = read(path)
+    """Return the estimator in a model file. Only `classes` (estimators) and `objects` (settings) are built.
+
+    check_documents : whether the digests of arrays in files beside the model file are checked.
+    """
+    contents = read(path, check_documents=check_documents)
     try:
         return _build(contents, classes, {**objects, **classes}, Path(path))
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
@@ -187,16 +262,16 @@ def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array
     nested: dict[str, Any] = {}
     for name, value in fitted.items():
         if name == "history_":
-            tensors.update({prefix + _HISTORY + column: np.ascontiguousarray(array) for column, array in value.items()})
+            tensors.update({prefix + _HISTORY + column: array for column, array in value.items()})
         elif isinstance(value, FittedTopics | TrainingDocuments):
             plain[name], arrays = _describe_fitted(value) if name == _FITTED else _describe_documents(value)
-            tensors.update({f"{prefix}{name}.{key}": np.ascontiguousarray(array) for key, array in arrays.items()})
+            tensors.update({f"{prefix}{name}.{key}": array for key, array in arrays.items()})
         elif isinstance(value, BaseEstimator):
             _check_own_class(value)
             nested[name], more = _to_header(value, f"{prefix}{name}.")
             tensors.update(more)
         elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
-            tensors[prefix + name] = np.ascontiguousarray(value)
+            tensors[prefix + name] = value
         elif isinstance(value, np.ndarray):
             plain[name] = [str(item) for item in value]
         else:
@@ -394,6 +469,10 @@ _SHAPES = {
     "labels_": "D", "silent_": "S",
 }  # fmt: skip
 """Axes of fitted arrays: documents, topics (or leaves) K, words, nodes and silent nodes."""
+_DOCUMENT_FILES = {
+    name: f"{name.rpartition('.')[2].strip('_')}.npy" for name, axes in _SHAPES.items() if axes.startswith("D")
+}
+"""Files of the arrays with one row per training document."""
 _DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), ("int64",)) | {"fitted_.active": ("bool",)}
 """Types of fitted arrays; all others are float32 or float64."""
 _NUMBER = number(-np.inf, np.inf)
@@ -470,7 +549,7 @@ def check_attributes(attributes: Mapping[str, Any]) -> None:
         for axis, size in zip(axes, array.shape, strict=True):
             if sizes.setdefault(axis, size) != size:
                 raise ValueError(f"the arrays do not fit together: {name} has {size} where others have {sizes[axis]}")
-        if not np.isfinite(array).all():
+        if not all(np.isfinite(rows).all() for rows in row_blocks(array)):
             raise ValueError(f"{name} is not finite")
     _check_fitted(attributes)
     if "W" in sizes and attributes.get("n_features_in_", sizes["W"]) != sizes["W"]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,21 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from polyseme.io.checks import check_regular, parse_json
-from polyseme.io.files import write_atomically
+from polyseme.io.files import is_regular, write_atomically
+from polyseme.io.manifest import digest_of_file, write_with_digest
 from polyseme.kernels import Array
 
-_DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
+DTYPES = {
+    "F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "U32": np.uint32
+}  # fmt: skip
+"""Types of arrays by their names in safetensors."""
 _NPY_MAGIC = b"\x93NUMPY\x01\x00"
 _NPY_HEADER = re.compile(
     rb"\{'descr': '([<>|]?[biuf][0-9])', 'fortran_order': (False|True), "
     rb"'shape': \(((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?)\),? *\} *\n"
 )
+_BLOCK = 1 << 22
+"""Bytes of an array that are written or checked at a time."""
 _ALIGNMENT = 64
 """The arrays in a file start at a multiple of this, the size of a cache line."""
 
@@ -57,11 +63,11 @@ def write_safetensors(path: str | PathLike[str], arrays: Mapping[str, Array], me
     write_atomically(path, to_safetensors(contiguous, metadata=metadata))
 
 
-def safetensors_parts(arrays: Mapping[str, Array]) -> list[Any]:
+def safetensors_parts(arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> list[Any]:
     """Return the buffers of a safetensors file, without the copy of the arrays that safetensors' own writer makes."""
-    names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+    names = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     end = 0
     for name, array in ordered:
         header[name] = {
@@ -102,9 +108,9 @@ def arrays_in(content: Array) -> dict[str, Array]:
     arrays = {}
     for name, entry in header.items():
         start, end = (8 + length + int(offset) for offset in entry["data_offsets"])
-        if entry["dtype"] not in _DTYPES:
+        if entry["dtype"] not in DTYPES:
             raise ValueError(f"{name} is of the type {entry['dtype']}")
-        arrays[name] = content[start:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        arrays[name] = content[start:end].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
     return arrays
 
 
@@ -116,6 +122,34 @@ def npy_header(array: Array) -> bytes:
     text = repr({"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}).encode()
     text += b" " * (-(len(text) + 11) % _ALIGNMENT) + b"\n"
     return _NPY_MAGIC + len(text).to_bytes(2, "little") + text
+
+
+def npy_parts(array: Array) -> Iterator[Any]:
+    """Yield the buffers of a .npy file: the header, and the rows in blocks, so that no second array is in memory."""
+    yield npy_header(array)
+    for rows in row_blocks(array):
+        yield bytes_of(rows)
+
+
+def row_blocks(array: Array) -> Iterator[Array]:
+    """Yield the rows of an array in blocks of about `_BLOCK` bytes."""
+    step = max(1, _BLOCK // max(array[:1].nbytes, 1))
+    for start in range(0, len(array), step):
+        yield array[start : start + step]
+
+
+def write_npy(path: Path, array: Array) -> str:
+    """Write an array to a .npy file, atomically, and return the SHA-256 of the file.
+
+    A regular file that has the same content already, such as the one that the array is mapped from, is not written.
+    """
+    if is_regular(path) and path.stat().st_size == len(npy_header(array)) + array.nbytes:
+        digest = hashlib.sha256()
+        for part in npy_parts(array):
+            digest.update(part)
+        if digest.hexdigest() == digest_of_file(path):
+            return digest.hexdigest()
+    return write_with_digest(path, npy_parts(array)).sha256
 
 
 def map_npy(path: Path) -> Array:

@@ -12,6 +12,8 @@ that the kernels support (`padded_width`); the sums have the same width.
 """
 
 from polyseme.kernels.counts import (
+    FOLD_IN_STEPS,
+    FOLD_IN_TOLERANCE,
     Array,
     Counts,
     DenseCounts,
@@ -44,6 +46,8 @@ from polyseme.kernels.counts import (
 from polyseme.kernels.threads import map_in_threads, single_threaded_blas
 
 __all__ = [
+    "FOLD_IN_STEPS",
+    "FOLD_IN_TOLERANCE",
     "Array",
     "Counts",
     "DenseCounts",

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from polyseme import _kernels
 from polyseme.errors import InputError
@@ -25,6 +24,10 @@ NUMBERS_AT_ONCE = 1 << 20
 """Number of counts that are processed at a time where an intermediate array is needed."""
 _GRAM_NUMBERS = 1 << 18
 """Numbers of a factor in one block of a Gram matrix."""
+FOLD_IN_TOLERANCE = 1e-4
+"""A document stops when other weights can gain at most this many nats per token. The true gap is far smaller."""
+FOLD_IN_STEPS = 1000
+"""Maximum number of steps of a document."""
 _WIDTH_STEP = 16
 _CACHE_LINE = 64
 _TILE_BYTES = 256
@@ -155,6 +158,8 @@ class SparseCounts:
 
     def matrix(self) -> Any:
         """Return the counts as a scipy array."""
+        import scipy.sparse as sp
+
         return sp.csr_array((self.values, self.indices, self.indptr), (self.n_docs, self.n_words))
 
     def word_totals(self, weights: Floats | None) -> Floats:
@@ -419,6 +424,8 @@ class DenseCounts:
         """Do nothing: dense counts cache nothing."""
 
     def sparse(self) -> SparseCounts:
+        import scipy.sparse as sp
+
         matrix = sp.csr_array(self.values)
         return SparseCounts(
             matrix.indptr.astype(matrix.indices.dtype), matrix.indices, matrix.data, self.n_docs, self.n_words
@@ -712,6 +719,8 @@ def check_topics(sums: Array) -> None:
 
 def check_sparse(X: Any, name: str = "X") -> Any:
     """Return X. Raise InputError if X is sparse and its indices do not fit its shape."""
+    import scipy.sparse as sp
+
     if sp.issparse(X):
         fault = _sparse_fault(X)
         if fault is not None:

@@ -174,6 +174,38 @@ class Prior(ABC):
         """
         return self
 
+    def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> Prior:
+        """Return the prior after columns of the factor (topics of P(z|d)) were merged and removed.
+
+        Parameters
+        ----------
+        groups : sequence of sequence of int
+            The old columns that each new column is made of.
+
+        Returns
+        -------
+        Prior
+            The prior in which the pseudo-counts of merged columns are added; this prior if all columns are alike.
+        """
+        return self
+
+    def with_merged_rows(self, groups: Sequence[Sequence[int]], banned: Sequence[int] = ()) -> Prior | None:
+        """Return the prior after rows of the factor (topics of P(w|z)) were merged and removed, and words banned.
+
+        Parameters
+        ----------
+        groups : sequence of sequence of int
+            The old rows that each new row is made of.
+        banned : sequence of int, default=()
+            Columns that no longer occur.
+
+        Returns
+        -------
+        Prior or None
+            This prior if all rows are alike; None if nothing remains of it.
+        """
+        return self
+
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> Prior:
         """Return the prior with the number of tokens and the weight of each row.
 
@@ -248,6 +280,13 @@ class PriorSum(Prior):
 
     def row_by_row(self) -> Prior | None:
         return combine(part for prior in self.priors if (part := prior.row_by_row()) is not None)
+
+    def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> PriorSum:
+        return PriorSum(tuple(prior.with_merged_columns(groups) for prior in self.priors))
+
+    def with_merged_rows(self, groups: Sequence[Sequence[int]], banned: Sequence[int] = ()) -> Prior | None:
+        left = (prior.with_merged_rows(groups, banned) for prior in self.priors)
+        return combine(prior for prior in left if prior is not None)
 
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> PriorSum:
         return PriorSum(tuple(prior.with_row_totals(totals, weights) for prior in self.priors))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import entr
@@ -36,6 +36,9 @@ from polyseme.priors.base import (
     combine,
     weighted_logs,
 )
+
+_MIN_ALPHA = 1e-6
+"""Smallest alpha of merged columns, whose pseudo-counts alpha - 1 may add up to less than -1."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,12 @@ class Dirichlet(Prior):
 
     def check(self, shape: tuple[int, ...]) -> None:
         check_length("Dirichlet", "alpha", self.alpha, shape)
+
+    def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> Dirichlet:
+        if np.ndim(self.alpha) == 0:
+            return self
+        merged = [1 + self._excess[list(group)].sum() for group in groups]
+        return Dirichlet(tuple(max(alpha, _MIN_ALPHA) for alpha in merged))
 
     def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
         return np.broadcast_to(self._excess, counts.shape)
@@ -124,6 +133,13 @@ class _TargetPrior(Prior):
 
     def check(self, shape: tuple[int, ...]) -> None:
         check_length(type(self).__name__, "target", self.target, shape)
+
+    def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> Self:
+        if self._shares is None:
+            return self
+        merged = np.array([self._shares[list(group)].sum() for group in groups])
+        left = float(merged.sum())
+        return replace(self, strength=self.strength * left, target=tuple(merged.tolist()) if left > 0 else None)
 
     def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
         return np.broadcast_to(self._weights(counts.shape[1]), counts.shape)
@@ -421,6 +437,28 @@ class SeedWords(Prior):
         """
         return SeedWords(self.seeds, vocabulary, self.strength)
 
+    def with_merged_rows(self, groups: Sequence[Sequence[int]], banned: Sequence[int] = ()) -> SeedWords | None:
+        """Return the prior after topics were merged and removed, and words banned.
+
+        Parameters
+        ----------
+        groups : sequence of sequence of int
+            The old topics that each new topic is made of; it has the seed words of all of them.
+        banned : sequence of int, default=()
+            Columns of words that are no longer seed words.
+
+        Returns
+        -------
+        SeedWords or None
+            None if no seed words remain.
+        """
+        merged = {
+            topic: [word for part in group for word in self.seeds.get(part, ()) if word not in banned]
+            for topic, group in enumerate(groups)
+        }
+        left = {topic: words for topic, words in merged.items() if words}
+        return SeedWords(left, None, self.strength) if left else None
+
     def check(self, shape: tuple[int, ...]) -> None:
         names = [word for words in self.seeds.values() for word in words if isinstance(word, str)]
         if names:
@@ -440,6 +478,9 @@ class SeedWords(Prior):
     def shaped(self, factor: Floats) -> Floats:
         """Return a start in which each guided topic has half of its probability on its seed words.
 
+        The other half is the mean of all topics. With a random half, a guided topic could start nearer to some other
+        subject than every free topic, and lose its documents to it.
+
         Parameters
         ----------
         factor : ndarray of shape (n_topics, n_words)
@@ -450,10 +491,10 @@ class SeedWords(Prior):
         ndarray of shape (n_topics, n_words)
             Adjusted start.
         """
-        factor = factor.copy()
+        mean, factor = factor.mean(axis=0), factor.copy()
         for topic, columns in self.seeds.items():
             if columns:
-                factor[topic] /= 2
+                factor[topic] = mean / 2
                 factor[topic, [int(column) for column in columns]] += 0.5 / len(columns)
         return factor
 

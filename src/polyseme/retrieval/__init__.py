@@ -1,8 +1,32 @@
 """Search in a corpus by common words (tf, tfidf, bm25), LSI and PLSI, with explanations by words and topics."""
 
-from polyseme.retrieval.evaluation import SearchEvaluation, evaluate_search
-from polyseme.retrieval.index import SearchIndex
-from polyseme.retrieval.queries import Hit, Results, WordScore
-from polyseme.retrieval.senses import RelatedWord, Sense
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyseme.retrieval.evaluation import SearchEvaluation, evaluate_search
+    from polyseme.retrieval.index import SearchIndex
+    from polyseme.retrieval.queries import Hit, Results, WordScore
+    from polyseme.retrieval.senses import RelatedWord, Sense
+
+_MODULES = {
+    "Hit": "queries",
+    "RelatedWord": "senses",
+    "Results": "queries",
+    "SearchEvaluation": "evaluation",
+    "SearchIndex": "index",
+    "Sense": "senses",
+    "WordScore": "queries",
+    "evaluate_search": "evaluation",
+}
 
 __all__ = ["Hit", "RelatedWord", "Results", "SearchEvaluation", "SearchIndex", "Sense", "WordScore", "evaluate_search"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use, because senses of words need modules that a search does not."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,39 +1,32 @@
-"""`SearchIndex`: search in a corpus with explanations, and its file format.
+"""`SearchIndex`: search in a corpus with explanations.
 
-An index file is one safetensors file with a JSON header; it contains no pickle and no code. It has everything except
-the vectorizer: the counts, the postings with the weights of bm25, and the models. When a file is read, the header and
-the counts are checked. The arrays are memory-mapped, so that a large index opens at once and processes share its
-memory. There is no digest, because computing it would read all arrays.
+A search in a stored index imports neither scikit-learn nor scipy nor the estimators. The methods that fit a model or
+read all counts import them.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.feature_extraction.text import CountVectorizer
 
-from polyseme.errors import InputError, ModelFileError
-from polyseme.io.checks import COUNT, OBJECT, TEXT, check_fields, list_of, mapping_to, number, parse_json
-from polyseme.io.tensors import map_safetensors, write_safetensors
-from polyseme.kernels import Array, Floats
-from polyseme.metrics.words import WordAmounts
+from polyseme.errors import InputError
+from polyseme.kernels import Floats
+from polyseme.retrieval.files import IndexParts, read_index, write_index
 from polyseme.retrieval.queries import (
     Hit,
     Results,
+    SparseRows,
     WordScore,
     best_rows,
     checked_counts,
     merge_word_scores,
     query_counts,
-    sparse_row,
+    query_rows,
 )
 from polyseme.retrieval.scores import (
     SIZES,
@@ -41,46 +34,20 @@ from polyseme.retrieval.scores import (
     Scoring,
     SingularSpace,
     TermScores,
-    TopicSpace,
     fit_topic_space,
     method_settings,
     topic_space,
 )
-from polyseme.retrieval.senses import (
-    RelatedWord,
-    Sense,
-    find_related_words,
-    find_senses,
-    topic_tokens,
-    word_documents,
-    word_topic_tokens,
-)
+from polyseme.text.words import WordRules, plain_rules
 from polyseme.utils import check_integer
+
+if TYPE_CHECKING:
+    from polyseme.metrics.words import WordAmounts
+    from polyseme.retrieval.senses import RelatedWord, Sense
 
 _QUERIES_AT_ONCE = 64
 _NO_WORDS = "The query has no words that the index knows."
 _NO_MATCH = "No document matches the query."
-
-FORMAT_VERSION = 1
-_METADATA_KEY = "polyseme_index"
-_SPACES = ("model", "average")
-_SPACE_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
-_SPACE_NUMBERS = ("sizes", "temperatures", "background_shares")
-_HEADER_FIELDS = {
-    "format_version": COUNT,
-    "library_version": TEXT,
-    "shape": list_of(COUNT, most=2),
-    "ids": list_of(TEXT),
-    "titles": list_of(TEXT),
-    "vocabulary": list_of(TEXT),
-    "spaces": mapping_to(OBJECT),
-    "lsi": OBJECT,
-}
-_SPACE_FIELDS = {
-    "sizes": list_of(COUNT),
-    "temperatures": list_of(number(0, 1e6)),
-    "background_shares": list_of(number(0, 1)),
-}
 
 
 class SearchIndex:
@@ -99,6 +66,8 @@ class SearchIndex:
         Ids of the documents. None uses the numbers of the rows.
     titles : list of str, default=None
         Titles of the documents. None uses empty strings.
+    excerpts : list of str, default=None
+        Beginnings of the documents, which hits show. None uses empty strings.
     vectorizer : object with a method transform, default=None
         Vectorizer with the same vocabulary, which converts queries to counts. None splits queries as CountVectorizer of
         scikit-learn does.
@@ -107,12 +76,14 @@ class SearchIndex:
     ----------
     counts : sparse array of shape (n_documents, n_words)
         Counts of the corpus (CSR, float64).
-    vocabulary : list of str
+    vocabulary : sequence of str
         The word of each column.
-    ids : list of str
+    ids : sequence of str
         Ids of the documents.
-    titles : list of str
+    titles : sequence of str
         Titles of the documents.
+    excerpts : sequence of str
+        Beginnings of the documents.
     vectorizer : object or None
         The given vectorizer.
     scoring : Scoring
@@ -126,6 +97,7 @@ class SearchIndex:
         *,
         ids: Sequence[Any] | None = None,
         titles: Sequence[str] | None = None,
+        excerpts: Sequence[str] | None = None,
         vectorizer: Any = None,
     ) -> None:
         names = [str(word) for word in vocabulary]
@@ -133,30 +105,33 @@ class SearchIndex:
             raise InputError("vocabulary must not have a word twice.")
         matrix = checked_counts(counts, len(names), "The corpus")
         n_docs = matrix.shape[0]
-        self._fill(
-            matrix,
-            TermScores.of(matrix),
-            names,
-            [str(name) for name in (range(n_docs) if ids is None else ids)],
-            [""] * n_docs if titles is None else [str(title) for title in titles],
-            vectorizer,
-        )
-
-    def _fill(
-        self, counts: Any, terms: TermScores, vocabulary: list[str], ids: list[str], titles: list[str], vectorizer: Any
-    ) -> None:
-        """Set the attributes of a new or loaded index."""
-        n_docs = counts.shape[0]
-        for name, values in (("ids", ids), ("titles", titles)):
+        texts = {
+            "ids": [str(name) for name in (range(n_docs) if ids is None else ids)],
+            "titles": [""] * n_docs if titles is None else [str(title) for title in titles],
+            "excerpts": [""] * n_docs if excerpts is None else [str(excerpt) for excerpt in excerpts],
+        }
+        for name, values in texts.items():
             if len(values) != n_docs:
                 raise InputError(f"{name} must have one entry for each of the {n_docs} documents, got {len(values)}.")
-        self.counts, self.vocabulary, self.ids, self.titles = counts, vocabulary, ids, titles
-        self.scoring = Scoring(counts, terms)
-        self.vectorizer = vectorizer
-        self._word_documents: WordAmounts | None = None
-        self._rows = {name: row for row, name in enumerate(ids)}
-        if len(self._rows) != n_docs:
+        rows = {name: row for row, name in enumerate(texts["ids"])}
+        if len(rows) != n_docs:
             raise InputError("ids must differ from each other.")
+        self.counts = matrix
+        scoring = Scoring(SparseRows.of(matrix), TermScores.of(matrix))
+        columns = {word: column for column, word in enumerate(names)}
+        self._fill(IndexParts(scoring, names, **texts, rules=None), rows, columns, vectorizer)
+
+    def _fill(self, parts: IndexParts, rows: Any, columns: Any, vectorizer: Any) -> None:
+        """Set the attributes of a new or loaded index. `rows` and `columns` find ids and words, as a dict does."""
+        self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules = parts
+        self.vectorizer = rules if vectorizer is None else vectorizer
+        self._rows, self._columns = rows, columns
+        self._word_documents: WordAmounts | None = None
+
+    @cached_property
+    def counts(self) -> Any:
+        """Counts of the corpus (CSR, float64). Those of a loaded index are read when they are first used."""
+        return checked_counts(self.scoring.counts.matrix(), len(self.vocabulary), "The corpus")
 
     def set_model(self, model: Any, doc_topic: Any = None, *, n_jobs: int | None = None) -> Self:
         """Set the model of the methods "plsi-q" and "plsi-u", and of senses, related words and topic documents.
@@ -237,6 +212,21 @@ class SearchIndex:
         self.scoring.lsi = SingularSpace.of(self.counts, weighting, size)
         return self
 
+    def supports(self, method: str) -> bool:
+        """Return whether the index has the models of a method.
+
+        Parameters
+        ----------
+        method : str
+            Method, as in `search`.
+
+        Returns
+        -------
+        bool
+            Whether `search` can use the method.
+        """
+        return self.scoring.supports(method_settings(method, None, None))
+
     def search(
         self,
         query: Any,
@@ -266,7 +256,7 @@ class SearchIndex:
         Results
             The documents with positive scores, best first.
         """
-        counts = self.query_counts(query)
+        counts = self._query_rows(query)
         if counts.shape[0] != 1:
             raise InputError(f"search takes one query, got {counts.shape[0]}: use search_many.")
         return next(self._search(counts, k, method, method_settings(method, term, term_weight)))
@@ -300,7 +290,7 @@ class SearchIndex:
         list of Results
             The results of each query.
         """
-        counts = self.query_counts(queries)
+        counts = self._query_rows(queries)
         return list(self._search(counts, k, method, method_settings(method, term, term_weight)))
 
     def similar_documents(
@@ -334,7 +324,7 @@ class SearchIndex:
         """
         row = self.row_of(document)
         settings = method_settings(method, term, term_weight)
-        return next(self._search(self.counts[[row]], k, method, settings, excluded=row))
+        return next(self._search(self._document(row), k, method, settings, excluded=row))
 
     def topic_documents(self, topic: int, k: int = 10) -> list[Hit]:
         """Return the k documents with the largest expected number of tokens n_d P(z|d) of a topic.
@@ -354,16 +344,18 @@ class SearchIndex:
         list of Hit
             The documents, best first.
         """
+        from polyseme.retrieval.senses import topic_tokens, word_topic_tokens
+
         space = self.scoring.topics()
         if check_integer("topic", topic, least=0) >= space.sizes[0]:
             raise InputError(f"topic must be a number from 0 to {space.sizes[0] - 1}, got {topic!r}.")
 
         def explain(row: int) -> list[WordScore]:
-            counts = sparse_row(self.counts, row)
+            counts = self.scoring.counts.row(row)
             tokens = word_topic_tokens(space, counts, row)[:, topic]
             return merge_word_scores([(counts.indices, tokens)], self.vocabulary, np.empty(0, int), counts.indices)
 
-        tokens = topic_tokens(space, self.counts, topic)
+        tokens = topic_tokens(space, self.scoring.terms.totals[:], topic)
         best = best_rows(tokens, check_integer("k", k, least=1))
         return [self._hit(rank, int(row), {"latent": float(tokens[row])}, explain) for rank, row in enumerate(best, 1)]
 
@@ -386,6 +378,8 @@ class SearchIndex:
         list of Sense
             The senses, largest share first.
         """
+        from polyseme.retrieval.senses import Sense, find_senses, word_documents
+
         space, column = self.scoring.topics(), self.column_of(word)
         if self._word_documents is None:
             self._word_documents = word_documents(space, self.counts)
@@ -418,39 +412,53 @@ class SearchIndex:
         list of RelatedWord
             The words, largest weight first.
         """
+        from polyseme.retrieval.senses import RelatedWord, find_related_words
+
         space = self.scoring.topics()
         words, weights = find_related_words(space, self.column_of(word), self.counts, check_integer("k", k, least=1))
         return [RelatedWord(self.vocabulary[w], float(weight)) for w, weight in zip(words, weights, strict=True)]
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the index and its models, without the vectorizer, to one file.
+    def save(self, path: str | PathLike[str], *, identity: str = "") -> None:
+        """Write the index and its models to one file.
 
-        If writing fails, an existing file does not change.
+        The rules that count queries are written if they are WordRules (`polyseme.text.saving.read_word_rules`); a
+        vectorizer of another kind must be given to `load` again. If writing fails, an existing file does not change.
 
         Parameters
         ----------
         path : str or path
             Name of the file.
+        identity : str, default=""
+            Name of the state of the corpus and the model, such as a digest of both.
         """
-        write_index(self, path)
+        rules = self.vectorizer if isinstance(self.vectorizer, WordRules) else None
+        parts = IndexParts(self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules)
+        write_index(parts, Path(path), identity)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, vectorizer: Any = None) -> SearchIndex:
-        """Read an index that `save` wrote. Its arrays are memory-mapped.
+    def load(cls, path: str | PathLike[str], *, vectorizer: Any = None, identity: str | None = None) -> SearchIndex:
+        """Read an index that `save` wrote. Its arrays are memory-mapped, and checked when they are first used.
+
+        A method raises ModelFileError if it reads a damaged part of the file.
 
         Parameters
         ----------
         path : str or path
             Name of the file.
         vectorizer : object with a method transform, default=None
-            Vectorizer for queries, as in the constructor.
+            Vectorizer for queries, as in the constructor. None uses the rules in the file, if there are any.
+        identity : str, default=None
+            Identity that was given to `save`; a file with another one is refused. None accepts any.
 
         Returns
         -------
         SearchIndex
             The index.
         """
-        return read_index(cls, path, vectorizer)
+        parts = read_index(Path(path), identity)
+        index = cls.__new__(cls)
+        index._fill(parts, parts.ids, parts.vocabulary, vectorizer)
+        return index
 
     def query_counts(self, queries: Any) -> Any:
         """Convert queries to counts.
@@ -465,7 +473,7 @@ class SearchIndex:
         sparse array of shape (n_queries, n_words)
             The counts.
         """
-        return query_counts(queries, self._query_vectorizer, len(self.vocabulary))
+        return self._query_rows(queries).matrix()
 
     def row_of(self, document: Any) -> int:
         """Return the row of a document.
@@ -480,9 +488,10 @@ class SearchIndex:
         int
             The row.
         """
-        if str(document) not in self._rows:
+        row: int = self._rows.get(str(document), -1)
+        if row < 0:
             raise InputError(f"There is no document with the id {str(document)!r} in the index.")
-        return self._rows[str(document)]
+        return row
 
     def column_of(self, word: str) -> int:
         """Return the column of a word.
@@ -497,9 +506,10 @@ class SearchIndex:
         int
             The column.
         """
-        if word not in self._columns:
+        column: int = self._columns.get(word, -1)
+        if column < 0:
             raise InputError(f"The index does not know the word {word!r}.")
-        return self._columns[word]
+        return column
 
     def scores(
         self, queries: Any, *, method: str = "plsi*", term: str | None = None, term_weight: float | None = None
@@ -522,39 +532,42 @@ class SearchIndex:
         array of shape (n_queries, n_documents)
             The scores.
         """
-        parts = self.scoring.parts(self.query_counts(queries), method_settings(method, term, term_weight))
+        parts = self.scoring.parts(self._query_rows(queries), method_settings(method, term, term_weight))
         return np.asarray(sum(parts.values()))
 
     @cached_property
     def _query_vectorizer(self) -> Any:
-        return CountVectorizer(vocabulary=self._columns) if self.vectorizer is None else self.vectorizer
+        return plain_rules(self._columns) if self.vectorizer is None else self.vectorizer
 
-    @cached_property
-    def _columns(self) -> dict[str, int]:
-        return {word: column for column, word in enumerate(self.vocabulary)}
+    def _query_rows(self, queries: Any) -> SparseRows:
+        return query_counts(queries, self._query_vectorizer, len(self.vocabulary))
+
+    def _document(self, row: int) -> SparseRows:
+        """Return the counts of a document as a query."""
+        indices, data = self.scoring.counts.row(row)
+        return SparseRows(np.array([0, len(indices)]), indices, data, (1, len(self.vocabulary)))
 
     def _search(
-        self, queries: Any, k: int, method: str, settings: MethodSettings, excluded: int | None = None
+        self, queries: SparseRows, k: int, method: str, settings: MethodSettings, excluded: int | None = None
     ) -> Iterator[Results]:
         k = check_integer("k", k, least=1)
         for start in range(0, queries.shape[0], _QUERIES_AT_ONCE):
-            batch = queries[start : start + _QUERIES_AT_ONCE] if queries.shape[0] > 1 else queries
+            batch = query_rows(queries, start, min(start + _QUERIES_AT_ONCE, queries.shape[0]))
             parts = self.scoring.parts(batch, settings)
             totals = np.asarray(sum(parts.values()))
             if excluded is not None:
                 totals[:, excluded] = 0
             for i in range(batch.shape[0]):
-                query = batch[[i]] if batch.shape[0] > 1 else batch
                 query_parts = {name: part[i] for name, part in parts.items()}
-                yield self._results(query, method, settings, query_parts, totals[i], k)
+                yield self._results(query_rows(batch, i, i + 1), method, settings, query_parts, totals[i], k)
 
     def _results(
-        self, query: Any, method: str, settings: MethodSettings, parts: dict[str, Floats], scores: Floats, k: int
+        self, query: SparseRows, method: str, settings: MethodSettings, parts: dict[str, Floats], scores: Floats, k: int
     ) -> Results:
         explainer = cache(lambda: self.scoring.explainer(query, settings))
 
         def explain(row: int) -> list[WordScore]:
-            document_words = sparse_row(self.counts, row).indices
+            document_words = self.scoring.counts.row(row).indices
             return merge_word_scores(explainer()(row), self.vocabulary, query.indices, document_words)
 
         best = best_rows(scores, k)
@@ -562,125 +575,7 @@ class SearchIndex:
             self._hit(rank, int(row), {name: float(part[row]) for name, part in parts.items()}, explain)
             for rank, row in enumerate(best, start=1)
         )
-        return Results(method, tuple(hits), "" if best.size else _NO_MATCH if query.nnz else _NO_WORDS)
+        return Results(method, tuple(hits), "" if best.size else _NO_MATCH if len(query.indices) else _NO_WORDS)
 
     def _hit(self, rank: int, row: int, parts: dict[str, float], explain: Any) -> Hit:
-        return Hit(rank, self.ids[row], self.titles[row], sum(parts.values()), parts, row, explain)
-
-
-def write_index(index: SearchIndex, path: str | PathLike[str]) -> None:
-    """Write an index to a file. A crash or a full disk leaves an existing file as it was."""
-    if not Path(path).parent.is_dir():
-        raise InputError(f"There is no folder {Path(path).parent} to save the index in: make it first.")
-    scoring = index.scoring
-    terms = scoring.terms
-    tensors = {"bm25": terms.bm25_values, "idf": terms.idf}
-    tensors |= {f"length.{name}": values for name, values in terms.lengths.items()}
-    tensors |= _csr_arrays("counts", index.counts) | _csr_arrays("postings", terms.postings)
-    header: dict[str, Any] = {
-        "format_version": FORMAT_VERSION,
-        "library_version": version("polyseme"),
-        "shape": list(index.counts.shape),
-        "ids": index.ids,
-        "titles": index.titles,
-        "vocabulary": index.vocabulary,
-        "spaces": {},
-    }
-    for name in _SPACES:
-        space = getattr(scoring, name)
-        if space is not None:
-            tensors |= {f"{name}.{part}": getattr(space, part) for part in _SPACE_ARRAYS}
-            header["spaces"][name] = {part: list(getattr(space, part)) for part in _SPACE_NUMBERS}
-    if scoring.lsi is not None:
-        tensors |= {"lsi.basis": scoring.lsi.basis, "lsi.documents": scoring.lsi.documents}
-        header["lsi"] = {"weighting": scoring.lsi.weighting}
-    write_safetensors(path, tensors, {_METADATA_KEY: json.dumps(header)})
-
-
-def read_index(index_class: type[SearchIndex], path: str | PathLike[str], vectorizer: Any) -> SearchIndex:
-    """Return the index in a file, with memory-mapped arrays."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no index file {path}.")
-    header, tensors = _read_arrays(path)
-    try:
-        return _restore_index(index_class, header, tensors, vectorizer)
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-        raise ModelFileError(f"{path} is damaged: its parts do not fit together ({error}).") from None
-
-
-def _read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays by name."""
-    try:
-        metadata, tensors = map_safetensors(path)
-        text = metadata.get(_METADATA_KEY)
-        if text is None:
-            raise ModelFileError(f"{path} is not a polyseme index.")
-        header = parse_json(text)
-        check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise ModelFileError(f"{path} is damaged or is not a polyseme index ({error}).") from None
-    if header["format_version"] > FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
-            "update polyseme to read it."
-        )
-    return header, tensors
-
-
-def _restore_index(
-    index_class: type[SearchIndex], header: dict[str, Any], tensors: dict[str, Array], vectorizer: Any
-) -> SearchIndex:
-    """Return the index of a header and arrays. Raises an exception if they contradict each other."""
-    check_fields(header, _HEADER_FIELDS, required=("shape", "ids", "titles", "vocabulary", "spaces"))
-    n_docs, n_words = header["shape"]
-    index = index_class.__new__(index_class)
-    counts = _restore_matrix("counts", tensors, (n_docs, n_words))
-    postings = _restore_matrix("postings", tensors, (n_words, n_docs))
-    lengths = {name: _check_size(tensors[f"length.{name}"], n_docs) for name in ("tf", "tfidf")}
-    bm25_values, idf = _check_size(tensors["bm25"], postings.nnz), _check_size(tensors["idf"], n_words)
-    terms = TermScores(postings, bm25_values, idf, lengths)
-    lists = (header["vocabulary"], n_words), (header["ids"], n_docs), (header["titles"], n_docs)
-    vocabulary, ids, titles = (_check_size(values, size) for values, size in lists)
-    index._fill(counts, terms, vocabulary, ids, titles, vectorizer)
-    for name, settings in header["spaces"].items():
-        if name in _SPACES:
-            setattr(index.scoring, name, _restore_space(name, settings, tensors, n_docs, n_words))
-    if "lsi" in header:
-        basis, documents = tensors["lsi.basis"], tensors["lsi.documents"]
-        _check_size(basis, n_words), _check_size(documents.T, n_docs)
-        check_fields(header["lsi"], {"weighting": TEXT}, required=("weighting",))
-        index.scoring.lsi = SingularSpace(basis, documents, header["lsi"]["weighting"])
-    return index
-
-
-def _restore_space(name: str, settings: Any, tensors: dict[str, Array], n_docs: int, n_words: int) -> TopicSpace:
-    check_fields(settings, _SPACE_FIELDS, required=_SPACE_NUMBERS)
-    sizes = tuple(settings["sizes"])
-    temperatures, shares = (tuple(map(float, settings[part])) for part in ("temperatures", "background_shares"))
-    topic_word, documents, topic_weights, background = (tensors[f"{name}.{part}"] for part in _SPACE_ARRAYS)
-    width, n_models = sum(sizes), len(sizes)
-    shapes = (topic_word.shape, documents.shape, topic_weights.shape, background.shape)
-    wanted = ((n_words, width), (width, n_docs), (width,), (n_words, n_models))
-    if shapes != wanted or (len(temperatures), len(shares)) != (n_models, n_models):
-        raise ValueError(f"the arrays of {name} have other shapes than the header says")
-    return TopicSpace(topic_word, documents, sizes, temperatures, topic_weights, shares, background)
-
-
-def _csr_arrays(name: str, matrix: Any) -> dict[str, Array]:
-    return {f"{name}.{part}": getattr(matrix, part) for part in ("indptr", "indices", "data")}
-
-
-def _restore_matrix(name: str, tensors: dict[str, Array], shape: tuple[int, int]) -> Any:
-    """Return a CSR array. Its indices are checked here, because a wrong one would read foreign memory."""
-    indptr, indices, data = (tensors[f"{name}.{part}"] for part in ("indptr", "indices", "data"))
-    matrix = sp.csr_array((data, indices, indptr), shape=shape, copy=False)
-    matrix.check_format(full_check=True)
-    return checked_counts(matrix, shape[1], name)
-
-
-def _check_size(values: Any, size: int) -> Any:
-    """Return the values. Raises ValueError if their number is not `size`."""
-    if len(values) != size:
-        raise ValueError(f"{len(values)} entries instead of {size}")
-    return values
+        return Hit(rank, self.ids[row], self.titles[row], sum(parts.values()), parts, row, self.excerpts[row], explain)

@@ -8,10 +8,9 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-import scipy.sparse as sp
 
-from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, check_sparse
+from polyseme.errors import InputError, ModelFileError
+from polyseme.kernels import Array, Floats, SparseCounts, check_sparse, find_counts_error
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,8 @@ class Hit:
         Summands of the score: "term" for common words, "latent" for common topics.
     row : int
         Row of the document in the index.
+    excerpt : str
+        Beginning of the document, or an empty string.
     """
 
     rank: int
@@ -62,6 +63,7 @@ class Hit:
     score: float
     parts: dict[str, float]
     row: int
+    excerpt: str
     _explain: Callable[[int], list[WordScore]] = field(repr=False, compare=False)
 
     @cached_property
@@ -92,6 +94,7 @@ class Hit:
             "title": self.title,
             "score": self.score,
             "parts": self.parts,
+            "excerpt": self.excerpt,
             "words": [
                 {
                     "word": found.word,
@@ -149,20 +152,79 @@ class Results(Sequence[Hit]):
 
 
 class SparseRow(NamedTuple):
-    """Column indices and values of one row of a CSR array."""
+    """Column indices and values of one row of a sparse matrix."""
 
     indices: Array
-    data: Array
+    data: Floats
 
 
-def sparse_row(matrix: Any, row: int) -> SparseRow:
-    """Return one row of a CSR array without a copy."""
-    start, end = matrix.indptr[row : row + 2]
-    return SparseRow(matrix.indices[start:end], matrix.data[start:end])
+@dataclass(frozen=True)
+class SparseRows:
+    """A sparse matrix as the arrays of scipy's CSR format, in memory or in a file, for use without scipy.
+
+    The functions of this package that take counts accept a CSR array of scipy as well.
+    """
+
+    indptr: Any
+    indices: Any
+    data: Any
+    shape: tuple[int, int]
+    path: str = ""
+    """Name of the file, if the arrays are in a file. Then each row is checked when it is used."""
+
+    @classmethod
+    def of(cls, matrix: Any) -> SparseRows:
+        """Return the arrays of a canonical CSR array."""
+        return cls(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
+
+    def row(self, number: int) -> SparseRow:
+        """Return one row, with values in float64."""
+        start, end = self.indptr[number : number + 2].tolist()
+        if self.path and not 0 <= start <= end <= len(self.indices):
+            raise self._damage("a row is outside of its arrays")
+        indices = self.indices[start:end]
+        if self.path and not _are_columns(indices, self.shape[1]):
+            raise self._damage("the columns of a row do not increase")
+        return SparseRow(indices, np.asarray(self.data[start:end], dtype=np.float64))
+
+    def in_memory(self) -> SparseRows:
+        """Return all rows with values in float64, checked if they come from a file."""
+        indptr, indices, data = (np.asarray(array[:]) for array in (self.indptr, self.indices, self.data))
+        if self.path:
+            fault = find_counts_error(indptr, indices, data, self.shape)
+            if fault is not None:
+                raise self._damage(fault)
+        return SparseRows(indptr, indices, data.astype(np.float64, copy=False), self.shape)
+
+    def matrix(self) -> Any:
+        """Return a CSR array of scipy."""
+        import scipy.sparse as sp
+
+        rows = self.in_memory()
+        return sp.csr_array((rows.data, rows.indices, rows.indptr), shape=self.shape, copy=False)
+
+    def _damage(self, problem: str) -> ModelFileError:
+        return ModelFileError(f"{self.path} is damaged ({problem}): restore it, or remove it.")
+
+
+def _are_columns(indices: Array, size: int) -> bool:
+    return not indices.size or bool(
+        indices[0] >= 0 and indices[-1] < size and (indices.size == 1 or (indices[1:] > indices[:-1]).all())
+    )
+
+
+def query_rows(queries: SparseRows, start: int, stop: int) -> SparseRows:
+    """Return some of several queries, without a copy."""
+    indptr = queries.indptr[start : stop + 1]
+    part = slice(indptr[0], indptr[-1])
+    shape = (stop - start, queries.shape[1])
+    return SparseRows(indptr - indptr[0], queries.indices[part], queries.data[part], shape)
 
 
 def checked_counts(counts: Any, n_words: int, what: str) -> Any:
     """Return `counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
+    import scipy.sparse as sp
+
     try:
         given = check_sparse(counts, what) if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
         matrix = sp.csr_array(given, copy=False).astype(np.float64, copy=False)
@@ -170,8 +232,7 @@ def checked_counts(counts: Any, n_words: int, what: str) -> Any:
         raise
     except (TypeError, ValueError):
         raise InputError(f"{what} must be counts: a matrix of numbers with a column for each word.") from None
-    if matrix.shape[1] != n_words:
-        raise InputError(f"{what} must have a column for each of the {n_words} words, got {matrix.shape[1]} columns.")
+    _check_columns(what, matrix.shape[1], n_words)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -183,20 +244,42 @@ def checked_counts(counts: Any, n_words: int, what: str) -> Any:
     return matrix
 
 
-def query_counts(queries: Any, vectorizer: Any, n_words: int) -> Any:
+def query_counts(queries: Any, vectorizer: Any, n_words: int) -> SparseRows:
     """Return counts (queries x words) of one text, of several texts, or of counts."""
     if isinstance(queries, str):
         queries = [queries]
     if isinstance(queries, Sequence) and all(isinstance(query, str) for query in queries):
-        queries = vectorizer.transform(queries) if queries else sp.csr_array((0, n_words))
-    return checked_counts(queries, n_words, "A query")
+        if not queries:
+            return SparseRows(np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0), (0, n_words))
+        queries = vectorizer.transform(queries)
+    if isinstance(queries, SparseCounts):  # counted by WordRules, which need no check
+        _check_columns("A query", queries.n_words, n_words)
+        values = queries.values.astype(np.float64, copy=False)
+        return SparseRows(queries.indptr, queries.indices, values, (queries.n_docs, n_words))
+    return SparseRows.of(checked_counts(queries, n_words, "A query"))
 
 
-def used_columns(queries: Any) -> tuple[Array, Any]:
+def _check_columns(what: str, found: int, n_words: int) -> None:
+    if found != n_words:
+        raise InputError(f"{what} must have a column for each of the {n_words} words, got {found} columns.")
+
+
+def used_columns(queries: Any) -> tuple[Array, SparseRows]:
     """Return the words that occur in the queries, and the counts with columns for these words only."""
-    words, positions = np.unique(queries.indices, return_inverse=True)
+    words, positions = _distinct(queries.indices)
     shape = (queries.shape[0], len(words))
-    return words, sp.csr_array((queries.data, positions.astype(queries.indices.dtype), queries.indptr), shape=shape)
+    return words, SparseRows(queries.indptr, positions.astype(queries.indices.dtype), queries.data, shape)
+
+
+def times_dense(queries: Any, matrix: Any) -> Floats:
+    """Return the product of queries (queries x words) with a matrix (words x K), of which it reads the needed rows."""
+    products = np.zeros((queries.shape[0], matrix.shape[1]))
+    for i in range(queries.shape[0]):
+        start, end = queries.indptr[i : i + 2]
+        rows = matrix[queries.indices[start:end]]
+        for value, row in zip(queries.data[start:end], rows, strict=True):
+            products[i] += value * row
+    return products
 
 
 def best_rows(scores: Array, k: int) -> Array:
@@ -214,14 +297,38 @@ def merge_word_scores(
 ) -> list[WordScore]:
     """Add up pairs (words, weights), in which a word may occur several times, and sort by weight."""
     pairs = list(parts)
-    words, positions = np.unique(np.concatenate([words for words, _ in pairs]), return_inverse=True)
+    words, positions = _distinct(np.concatenate([words for words, _ in pairs]))
     weights = np.bincount(positions, np.concatenate([weights for _, weights in pairs]), minlength=len(words))
-    in_query, in_document = np.isin(words, query_words), np.isin(words, document_words)
+    in_query, in_document = _are_among(words, query_words), _are_among(words, document_words)
     return [
         WordScore(str(vocabulary[words[i]]), float(weights[i]), bool(in_query[i]), bool(in_document[i]))
         for i in np.argsort(-weights, kind="stable")
         if weights[i] != 0
     ]
+
+
+def _distinct(numbers: Array) -> tuple[Array, Array]:
+    """Return the distinct numbers, sorted, and the place of each number among them.
+
+    numpy.unique does the same, but it imports numpy.ma, which takes longer than a search.
+    """
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    is_new = np.ones(len(numbers), dtype=bool)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    places = np.empty(len(numbers), dtype=np.int64)
+    places[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], places
+
+
+def _are_among(words: Array, others: Array) -> Array:
+    """Return which words, which are sorted and distinct, are among others."""
+    found = np.zeros(len(words), dtype=bool)
+    places = np.searchsorted(words, others)
+    inside = places < len(words)
+    places = places[inside]
+    found[places[words[places] == others[inside]]] = True
+    return found
 
 
 def _stored_words(words: list[WordScore], row: int) -> list[WordScore]:

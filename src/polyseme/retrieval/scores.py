@@ -42,6 +42,9 @@ bm25 has no upper bound, so it is first divided by its largest value for the que
 topics 32, 48, 64, 80 and 128 with equal weights, and term_weight = 1/2. The temperature and the end of a fit are chosen
 with held-out tokens of the corpus. Nothing is tuned on queries.
 
+The arrays of a stored index are in a mapped file. They are read by rows or as a whole (`array[words]`, `array[:]`),
+which checks what is read. Estimators and scipy are imported by the functions that fit models, not by a search.
+
 References
 ----------
 - Hofmann (1999). Probabilistic latent semantic indexing. Proceedings of SIGIR.
@@ -50,24 +53,27 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from polyseme.core.fitted import FittedTopics
-from polyseme.core.fold_in import MAX_STEPS, TOLERANCE
-from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators import PLSA
-from polyseme.estimators.lsa import LSA
-from polyseme.kernels import Array, Floats, SparseCounts, padded, single_threaded_blas
-from polyseme.metrics.words import fitted_topics
-from polyseme.retrieval.queries import SparseRow, sparse_row, used_columns
-from polyseme.solvers import HeldOutTempered
+from polyseme.kernels import (
+    FOLD_IN_STEPS,
+    FOLD_IN_TOLERANCE,
+    Array,
+    Floats,
+    SparseCounts,
+    padded,
+    single_threaded_blas,
+)
+from polyseme.retrieval.queries import SparseRow, SparseRows, times_dense, used_columns
 from polyseme.utils import check_integer, check_n_jobs, check_range, check_share, effective_threads
+
+if TYPE_CHECKING:
+    from polyseme.core.fitted import FittedTopics
 
 WEIGHTINGS = ("tf", "tfidf", "bm25")
 K1, B = 1.2, 0.75
@@ -89,7 +95,7 @@ class MethodSettings:
     """Settings of a search method."""
 
     latent: str | None
-    """Attribute of `Scoring` with the latent space; None for a term score alone."""
+    """Latent space of `Scoring`: "lsi", "model" or "average"; None for a term score alone."""
     term: str
     """Term score: "tf", "tfidf" or "bm25"."""
     term_weight: float
@@ -126,8 +132,9 @@ def method_settings(method: str, term: str | None, term_weight: float | None) ->
 class Scoring:
     """Term scores of a corpus, and its latent spaces. A space is None until it is fitted."""
 
-    def __init__(self, counts: Any, terms: TermScores) -> None:
+    def __init__(self, counts: SparseRows, terms: TermScores) -> None:
         self.counts = counts
+        """Counts (documents x words)."""
         self.terms = terms
         self.lsi: SingularSpace | None = None
         self.average: TopicSpace | None = None
@@ -172,26 +179,33 @@ class Scoring:
         weight = method.term_weight
         if method.smoothed:
             smoothed = self._smoothed_scores(method.term)
-            return lambda document: [smoothed.word_parts(query, document, weight)]
+            return lambda document: [smoothed.word_parts(query, self.counts.row(document), document, weight)]
         latent = None if method.latent is None else self._space(method.latent).explainer(query)
         scale = weight
         if latent is not None and method.term == "bm25":
             scale = weight / float(_term_scale(self.terms.scores(query, method.term), method.term)[0, 0])
 
         def explain(document: int) -> list[tuple[Array, Array]]:
-            found = []
+            found, row = [], self.counts.row(document)
             if latent is not None:
-                words, weights = latent(sparse_row(self.counts, document), document)
+                words, weights = latent(row, document)
                 found.append((words, (1 - weight) * weights))
             if weight > 0:
-                words, weights = self.terms.word_parts(query, document, method.term)
+                words, weights = self.terms.word_parts(query, row, document, method.term)
                 found.append((words, scale * weights))
             return found
 
         return explain
 
+    def supports(self, method: MethodSettings) -> bool:
+        """Return whether the latent space of a method is there."""
+        return method.latent is None or self._spaces()[method.latent] is not None
+
+    def _spaces(self) -> dict[str, Any]:
+        return {"lsi": self.lsi, "model": self.model, "average": self.average}
+
     def _space(self, name: str) -> Any:
-        space = getattr(self, name)
+        space = self._spaces()[name]
         if space is None:
             raise UnsupportedError(f"The index has no model for this method: call {_REQUIRED_CALLS[name]} first.")
         return space
@@ -199,66 +213,112 @@ class Scoring:
     def _smoothed_scores(self, weighting: str) -> SmoothedScores:
         """Return the smoothed scores of the model, computed once."""
         if weighting not in self._smoothed:
-            self._smoothed[weighting] = SmoothedScores.of(self.terms, self._space("model"), self.counts, weighting)
+            space = self._space("model")
+            squares = smoothed_squares(self.terms, space, self.counts.matrix(), weighting)
+            self.set_squares(weighting, squares)
         return self._smoothed[weighting]
+
+    def squares(self, weighting: str) -> Floats:
+        """Return the numbers of `smoothed_squares` for the model."""
+        return np.asarray(self._smoothed_scores(weighting).squares[:])
+
+    def set_squares(self, weighting: str, squares: Any) -> None:
+        """Set the numbers of `smoothed_squares` for the model, which an index file contains."""
+        self._smoothed[weighting] = SmoothedScores(self.terms, self._space("model"), weighting, squares)
 
 
 class TermScores:
     """Term scores from postings (words x documents), so that a query reads only the lists of its words."""
 
-    def __init__(self, postings: Any, bm25_values: Floats, idf: Floats, lengths: dict[str, Floats]) -> None:
+    def __init__(self, postings: SparseRows, idf: Any, rarity: Any, totals: Any, lengths: dict[str, Any]) -> None:
         self.postings = postings
-        """Counts (words x documents, CSR, float64)."""
-        self.bm25_values = bm25_values
-        """Weight of each posting in bm25."""
+        """Counts (words x documents)."""
         self.idf = idf
+        self.rarity = rarity
+        """The factor of each word in bm25."""
+        self.totals = totals
+        """n_d."""
         self.lengths = lengths
         """Lengths of the documents: {"tf": |x_d|, "tfidf": |x_d idf|}."""
-        self._ones = np.ones(postings.shape[1])
-        self._scales = {name: _inverse(values) for name, values in lengths.items()}
-        self._bm25 = sp.csr_array((bm25_values, postings.indices, postings.indptr), shape=postings.shape)
+        self._scales: dict[str, Floats] = {}
 
     @classmethod
     def of(cls, counts: Any) -> TermScores:
         """Construct the postings of counts (documents x words, canonical CSR, float64)."""
         n_docs, n_words = counts.shape
-        postings = sp.csr_array(counts.T.tocsr())
+        postings = counts.T.tocsr()
         frequency = np.diff(postings.indptr)
         idf = np.log((1 + n_docs) / (1 + frequency)) + 1
         lengths = {name: _row_norms(counts, weights) for name, weights in (("tf", np.ones(n_words)), ("tfidf", idf))}
-        totals = np.asarray(counts.sum(axis=1)).ravel()
-        mean = totals.mean() if totals.sum() > 0 else 1.0
-        penalty = K1 * (1 - B + B * totals / mean)
         rarity = np.log1p((n_docs - frequency + 0.5) / (frequency + 0.5))
-        x = postings.data
-        bm25 = np.repeat(rarity, frequency) * x / (x + penalty[postings.indices])
-        return cls(postings, bm25, idf, lengths)
+        return cls(SparseRows.of(postings), idf, rarity, np.asarray(counts.sum(axis=1)).ravel(), lengths)
 
     def scores(self, queries: Any, weighting: str) -> Floats:
         """Return the scores (queries x documents) of queries given as counts (queries x words, CSR, float64)."""
-        weighted = self._weighted(queries, weighting)
-        return np.asarray((weighted.queries @ weighted.postings).toarray()) * weighted.scale
+        weights = self._query_weights(queries, weighting)
+        scores = self._products(queries, weights, weighting)
+        scores *= self._scale(weighting)
+        return scores
 
-    def word_parts(self, query: Any, document: int, weighting: str) -> tuple[Array, Floats]:
-        """Return the words of the query and their contributions to the score of a document."""
-        weighted = self._weighted(query, weighting)
-        words = weighted.queries.indices
-        values = _posting_values(weighted.postings, words, document)
-        return words, weighted.queries.data * values * weighted.scale[document]
+    def counted(self, queries: Any, weights: Floats) -> Floats:
+        """Return the products of queries, with these values, and counts (queries x documents)."""
+        return self._products(queries, weights, "tf")
 
-    def _weighted(self, queries: Any, weighting: str) -> _WeightedQueries:
+    def word_parts(self, query: Any, row: SparseRow, document: int, weighting: str) -> tuple[Array, Floats]:
+        """Return the words of the query and their contributions to the score of a document with these counts."""
+        words = query.indices
+        values = _values_of(row, words)
         if weighting == "bm25":
-            return _WeightedQueries(queries, self._bm25, self._ones)
+            values = self.rarity[words] * values / (values + self._penalty[document])
+        return words, self._query_weights(query, weighting) * values * self._scale(weighting)[document]
+
+    def word_weights(self, words: Array, weighting: str) -> Floats:
+        """Return the factors of the counts in the vector space of `weighting`: 1 for tf, idf for tfidf."""
+        if weighting not in self.lengths:
+            raise InputError(f"The weights of words are {', '.join(map(repr, self.lengths))}, got {weighting!r}.")
+        return np.asarray(self.idf[words]) if weighting == "tfidf" else np.ones(len(words))
+
+    @cached_property
+    def _penalty(self) -> Floats:
+        """The summand of each document in the denominator of bm25."""
+        totals = self.totals[:]
+        mean = totals.mean() if totals.sum() > 0 else 1.0
+        return np.asarray(K1 * (1 - B + B * totals / mean))
+
+    def _scale(self, weighting: str) -> Floats:
+        """Return the factors of the documents."""
+        if weighting not in self._scales:
+            bm25 = weighting == "bm25"
+            self._scales[weighting] = np.ones(self.postings.shape[1]) if bm25 else _inverse(self.lengths[weighting][:])
+        return self._scales[weighting]
+
+    def _query_weights(self, queries: Any, weighting: str) -> Floats:
+        """Return the weights of the words of the queries, one for each entry of `queries`."""
+        if weighting == "bm25":
+            return np.asarray(queries.data)
         if weighting not in self.lengths:
             raise InputError(f"A term score must be one of {', '.join(map(repr, WEIGHTINGS))}, got {weighting!r}.")
-        weights = _word_weights(self, weighting)
-        norms = np.repeat(_inverse(_row_norms(queries, weights)), np.diff(queries.indptr))
-        data = queries.data * weights[queries.indices] ** 2 * norms
-        return _WeightedQueries(
-            sp.csr_array((data, queries.indices, queries.indptr), shape=queries.shape),
-            self.postings,
-            self._scales[weighting],
-        )
+        weights = self.word_weights(queries.indices, weighting)
+        norms = _sums_by_row(queries, (queries.data * weights) ** 2)
+        return np.asarray(queries.data * weights**2 * np.repeat(_inverse(np.sqrt(norms)), np.diff(queries.indptr)))
+
+    def _list(self, word: int, weighting: str) -> SparseRow:
+        """Return the documents of a word and its weights in them: counts, or those of bm25."""
+        documents, x = self.postings.row(word)
+        if weighting == "bm25":
+            x = self.rarity[word] * x / (x + self._penalty[documents])
+        return SparseRow(documents, x)
+
+    def _products(self, queries: Any, weights: Floats, weighting: str) -> Floats:
+        """Return sums of posting lists (queries x documents). A list that several queries need is read once."""
+        products = np.zeros((queries.shape[0], self.postings.shape[1]))
+        read = cache(lambda word: self._list(word, weighting))
+        words = queries.indices.tolist()
+        for i, product in enumerate(products):
+            for place in range(*queries.indptr[i : i + 2].tolist()):
+                documents, values = read(words[place])
+                product[documents] += weights[place] * values
+        return products
 
 
 @dataclass(frozen=True)
@@ -349,7 +409,7 @@ class TopicSpace:
     def scores(self, queries: Any) -> Array:
         """Return the scores (queries x documents)."""
         with single_threaded_blas():
-            return np.asarray(self._query_vectors(self.fold(queries)) @ self.documents)
+            return np.asarray(self._query_vectors(self.fold(queries)) @ self.documents[:])
 
     def explainer(self, query: Any) -> Explainer:
         """Return a function from a document to its words and those of the query, with their contributions."""
@@ -399,10 +459,12 @@ class TopicSpace:
 class SingularSpace:
     """LSI: the leading right singular vectors of the counts with word weights (tf or tfidf)."""
 
-    basis: Floats
-    """V with each row multiplied by the weight of its word (words x K)."""
-    documents: Floats
-    """x_d V (K x documents)."""
+    basis: Any
+    """V with each row multiplied by the weight of its word (words x K, float64)."""
+    units: Any
+    """x_d V, scaled to length one (K x documents, float64)."""
+    lengths: Any
+    """|x_d V| (float64)."""
     weighting: str
 
     @classmethod
@@ -413,38 +475,42 @@ class SingularSpace:
         largest = min(counts.shape) - 1
         if not 1 <= n_components <= largest:
             raise InputError(f"n_components of LSI must be from 1 to {largest} for this corpus, got {n_components!r}.")
+        from polyseme.estimators.lsa import LSA
+
         lsa = LSA(n_components, weights=_LSA_WEIGHTS[weighting], dtype="float64").fit(counts)
         basis = np.ascontiguousarray(lsa.components_.T) * lsa.word_weights_[:, np.newaxis]
         # rounding leaves tiny numbers for words that do not occur
         basis[np.bincount(counts.indices, minlength=counts.shape[1]) == 0] = 0
-        return cls(basis, np.ascontiguousarray(lsa.doc_vectors_.T), weighting)
+        return cls.of_vectors(basis, lsa.doc_vectors_, weighting)
+
+    @classmethod
+    def of_vectors(cls, basis: Floats, documents: Floats, weighting: str) -> SingularSpace:
+        """Construct the space of x_d V (documents x K)."""
+        lengths = np.sqrt(np.einsum("ik,ik->i", documents, documents))
+        return cls(basis, np.ascontiguousarray(_normalize_rows(documents).T), lengths, weighting)
 
     def truncated(self, n_components: int) -> SingularSpace:
         """Return the space of the first dimensions, which equals one that was fitted with fewer components."""
-        return SingularSpace(self.basis[:, :n_components], self.documents[:n_components], self.weighting)
-
-    @cached_property
-    def _units(self) -> Floats:
-        """Documents scaled to length one."""
-        return np.ascontiguousarray(_normalize_rows(self.documents.T).T)
+        documents = (self.units[:n_components] * self.lengths[:]).T
+        return SingularSpace.of_vectors(self.basis[:, :n_components], documents, self.weighting)
 
     def scores(self, queries: Any) -> Floats:
         """Return the scores (queries x documents)."""
         with single_threaded_blas():
-            return np.asarray(_normalize_rows(queries @ self.basis) @ self._units)
+            return np.asarray(_normalize_rows(times_dense(queries, self.basis)) @ self.units[:])
 
     def explainer(self, query: Any) -> Explainer:
         """Return a function from a document to its words and those of the query, with their contributions."""
         tiny = np.finfo(float).tiny
-        vector = np.asarray(query @ self.basis)[0]
+        vector = times_dense(query, self.basis)[0]
         length = max(float(np.linalg.norm(vector)), tiny)
 
         def explain(row: SparseRow, document: int) -> tuple[Array, Array]:
-            own = max(float(np.linalg.norm(self.documents[:, document])), tiny)
-            along_query = query.data * (self.basis[query.indices] @ self.documents[:, document])
-            along_document = row.data * (self.basis[row.indices] @ vector)
+            own = max(float(self.lengths[document]), tiny)
+            along_query = query.data * (self.basis[query.indices] @ self.units[:, document])
+            along_document = row.data * (self.basis[row.indices] @ vector) / own
             words = np.concatenate([query.indices, row.indices])
-            return words, np.concatenate([along_query, along_document]) / (2 * length * own)
+            return words, np.concatenate([along_query, along_document]) / (2 * length)
 
         return explain
 
@@ -456,60 +522,62 @@ class SmoothedScores:
     terms: TermScores
     space: TopicSpace
     weighting: str
-    doc_topic: Array
-    """P(z|d) (K x documents, float32)."""
-    totals: Floats
-    """n_d."""
-    squares: Floats
-    """a, b and c of the squared lengths (3 x documents)."""
+    squares: Any
+    """a, b and c of the squared lengths (3 x documents, float64): see `smoothed_squares`."""
 
-    @classmethod
-    def of(cls, terms: TermScores, space: TopicSpace, counts: Any, weighting: str) -> SmoothedScores:
-        """Compute what does not depend on queries."""
-        sums = np.maximum(space.documents.sum(axis=0), np.finfo(np.float32).tiny)
-        doc_topic = space.documents / sums
-        totals = np.asarray(counts.sum(axis=1)).ravel()
-        filled = np.maximum(totals, 1)
-        squared = (_word_weights(terms, weighting) ** 2)[:, np.newaxis]
-        topic_word = np.asarray(space.topic_word, dtype=np.float64)
-        with single_threaded_blas():
-            gram = topic_word.T @ (squared * topic_word)
-            c = np.einsum("kd,kd->d", gram @ doc_topic, doc_topic, dtype=np.float64)
-        b = np.einsum("dk,kd->d", np.asarray(counts @ (squared * topic_word)), doc_topic) / filled
-        a = (terms.lengths[weighting] / filled) ** 2
-        return cls(terms, space, weighting, doc_topic, totals, np.stack([a, b, c]))
+    @cached_property
+    def _doc_topic(self) -> Array:
+        """P(z|d) (K x documents, float32)."""
+        return _doc_topic(self.space)
 
     def parts(self, queries: Any, term_weight: float) -> tuple[Floats, Floats]:
         """Return the latent and the term part of the scores (queries x documents each)."""
-        scale, weighted = self._scaled(queries, term_weight)
-        words, compact = used_columns(weighted)
-        by_topic = (compact @ self.space.topic_word[words].astype(np.float64)).astype(np.float32)
+        scale, weights = self._scales(term_weight), self._query_weights(queries)
+        words, compact = used_columns(queries)
+        by_topic = times_dense(replace(compact, data=weights), self.space.topic_word[words].astype(np.float64))
         with single_threaded_blas():
-            latent = (1 - term_weight) * scale * (by_topic @ self.doc_topic)
-        counted = np.asarray((weighted @ self.terms.postings).toarray())
-        return latent, term_weight * scale * counted / np.maximum(self.totals, 1)
+            latent = (1 - term_weight) * scale * (by_topic.astype(np.float32) @ self._doc_topic)
+        counted = self.terms.counted(queries, weights)
+        return latent, term_weight * scale * counted / np.maximum(self.terms.totals[:], 1)
 
-    def word_parts(self, query: Any, document: int, term_weight: float) -> tuple[Array, Floats]:
+    def word_parts(self, query: Any, row: SparseRow, document: int, term_weight: float) -> tuple[Array, Floats]:
         """Return the words of the query and their contributions, whether the document contains them or not."""
-        scale, weighted = self._scaled(query, term_weight)
-        smoothed = self.space.topic_word[weighted.indices] @ self.doc_topic[:, document]
-        own = _posting_values(self.terms.postings, weighted.indices, document) / max(self.totals[document], 1)
+        words = query.indices
+        smoothed = self.space.topic_word[words] @ self._doc_topic[:, document]
+        own = _values_of(row, words) / max(self.terms.totals[document], 1)
         mixed = (1 - term_weight) * smoothed + term_weight * own
-        return weighted.indices, scale[document] * weighted.data * mixed
+        return words, self._scales(term_weight)[document] * self._query_weights(query) * mixed
 
-    def _scaled(self, queries: Any, term_weight: float) -> tuple[Floats, Any]:
-        """Return one over the lengths of the documents, and the queries times g^2, divided by their lengths."""
+    def _scales(self, term_weight: float) -> Floats:
+        """Return one over the lengths of the documents."""
         mixture = np.array([term_weight**2, 2 * term_weight * (1 - term_weight), (1 - term_weight) ** 2])
-        lengths = np.sqrt(np.maximum(mixture @ self.squares, 0))
-        weights = _word_weights(self.terms, self.weighting)
-        norms = np.maximum(np.sqrt(np.asarray(queries.power(2) @ weights**2)), 1e-300)
-        data = queries.data * weights[queries.indices] ** 2 / np.repeat(norms, np.diff(queries.indptr))
-        weighted = type(queries)((data, queries.indices, queries.indptr), shape=queries.shape)
-        return _inverse(lengths), weighted
+        return _inverse(np.sqrt(np.maximum(mixture @ self.squares[:], 0)))
+
+    def _query_weights(self, queries: Any) -> Floats:
+        """Return the values of the queries times g^2, divided by the lengths of the queries."""
+        weights = self.terms.word_weights(queries.indices, self.weighting)
+        norms = np.maximum(np.sqrt(_sums_by_row(queries, queries.data**2 * weights**2)), 1e-300)
+        return np.asarray(queries.data * weights**2 / np.repeat(norms, np.diff(queries.indptr)))
+
+
+def smoothed_squares(terms: TermScores, space: TopicSpace, counts: Any, weighting: str) -> Floats:
+    """Return a, b and c of the squared lengths of smoothed documents (3 x documents). `counts` is a CSR array."""
+    doc_topic, filled = _doc_topic(space), np.maximum(terms.totals[:], 1)
+    squared = (terms.word_weights(np.arange(counts.shape[1]), weighting) ** 2)[:, np.newaxis]
+    topic_word = np.asarray(space.topic_word[:], dtype=np.float64)
+    with single_threaded_blas():
+        gram = topic_word.T @ (squared * topic_word)
+        c = np.einsum("kd,kd->d", gram @ doc_topic, doc_topic, dtype=np.float64)
+    b = np.einsum("dk,kd->d", np.asarray(counts @ (squared * topic_word)), doc_topic) / filled
+    a = (terms.lengths[weighting][:] / filled) ** 2
+    return np.stack([a, b, c])
 
 
 def topic_space(model: Any, counts: Any, doc_topic: Any, *, n_jobs: int | None) -> TopicSpace:
     """Return the space of a fitted model. The documents are folded in once if `doc_topic`, their P(z|d), is None."""
+    from polyseme.core.shard import sparse_counts
+    from polyseme.metrics.words import fitted_topics
+
     fitted = fitted_topics(model)
     if fitted is None:
         raise InputError(
@@ -543,6 +611,9 @@ def fit_topic_space(
     counts: Any, sizes: Sequence[int], *, random_state: int, n_jobs: int | None, verbose: int
 ) -> TopicSpace:
     """Fit a model for each number of topics, by tempered EM with held-out tokens."""
+    from polyseme.estimators import PLSA
+    from polyseme.solvers import HeldOutTempered
+
     if not sizes:
         raise InputError("n_components must name at least one number of topics.")
     checked = [check_integer("n_components", size, least=1) for size in sizes]
@@ -556,37 +627,31 @@ def fit_topic_space(
     return TopicSpace.of([model.fitted_ for model in models], [model.doc_topic_ for model in models], counts)
 
 
-class _WeightedQueries(NamedTuple):
-    """Factors of a term score: scale * (queries @ postings)."""
-
-    queries: Any
-    postings: Any
-    scale: Floats
+def _doc_topic(space: TopicSpace) -> Array:
+    """Return P(z|d) of a space of one model (K x documents, float32)."""
+    documents = space.documents[:]
+    return np.asarray(documents / np.maximum(documents.sum(axis=0), np.finfo(np.float32).tiny))
 
 
-def _posting_values(postings: Any, words: Array, document: int) -> Floats:
-    """Return the entries of a document in the posting lists of some words; 0 if it is not in a list."""
+def _values_of(row: SparseRow, words: Array) -> Floats:
+    """Return the values of some words in a row; 0 for words that it does not contain."""
     values = np.zeros(len(words))
-    for i, word in enumerate(words):
-        documents, entries = sparse_row(postings, word)
-        place = int(np.searchsorted(documents, document))
-        if place < len(documents) and documents[place] == document:
-            values[i] = entries[place]
+    places = np.searchsorted(row.indices, words)
+    inside = np.flatnonzero(places < len(row.indices))
+    found = inside[row.indices[places[inside]] == words[inside]]
+    values[found] = row.data[places[found]]
     return values
 
 
-def _word_weights(terms: TermScores, weighting: str) -> Floats:
-    """Return the factors of the counts in the vector space of `weighting`: 1 for tf, idf for tfidf."""
-    if weighting not in terms.lengths:
-        raise InputError(f"The weights of words are {', '.join(map(repr, terms.lengths))}, got {weighting!r}.")
-    return terms.idf if weighting == "tfidf" else np.ones_like(terms.idf)
+def _sums_by_row(rows: Any, values: Floats) -> Floats:
+    """Return the sums of values, one for each entry, over the rows of a sparse matrix."""
+    numbers = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.asarray(np.bincount(numbers, values, minlength=rows.shape[0]), dtype=np.float64)
 
 
 def _row_norms(matrix: Any, weights: Floats) -> Floats:
     """Return the lengths of the rows of a CSR matrix whose columns are multiplied by weights."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    squares = (matrix.data * weights[matrix.indices]) ** 2
-    return np.sqrt(np.bincount(rows, squares, minlength=matrix.shape[0]))
+    return np.sqrt(_sums_by_row(matrix, (matrix.data * weights[matrix.indices]) ** 2))
 
 
 def _inverse(lengths: Floats) -> Floats:
@@ -613,7 +678,7 @@ def _fold_in(counts: SparseCounts, topic_word: Array, beta: float, share: float,
     rest = np.maximum(1 - columns.sum(axis=0, dtype=np.float64), 0)
     operand = np.vstack([columns if beta == 1 else columns**beta, rest])
     folded, _ = counts.fold_in(
-        padded(operand, np.float32), n_topics, empty=np.zeros(n_topics), tol=TOLERANCE, max_iter=MAX_STEPS,
+        padded(operand, np.float32), n_topics, empty=np.zeros(n_topics), tol=FOLD_IN_TOLERANCE, max_iter=FOLD_IN_STEPS,
         n_threads=1, background=share, temperature=beta,
     )  # fmt: skip
     return folded

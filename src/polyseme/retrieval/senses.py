@@ -18,7 +18,7 @@ from polyseme.core.model import Background
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import WordAmounts, shown_words
-from polyseme.retrieval.queries import SparseRow, best_rows
+from polyseme.retrieval.queries import SparseRow, SparseRows, best_rows
 from polyseme.retrieval.scores import TopicSpace
 from polyseme.utils import check_integer, check_share, effective_threads
 
@@ -72,10 +72,10 @@ class SenseIndices(NamedTuple):
 
 def word_documents(space: TopicSpace, counts: Any) -> WordAmounts:
     """Return the expected number of documents by topic and word in a space of one model, which ranks words."""
-    documents = np.asarray(space.documents).T
+    documents = np.asarray(space.documents[:]).T
     totals = documents.sum(axis=1, keepdims=True)
     theta = np.divide(documents, totals, out=np.zeros_like(documents), where=totals > 0)
-    share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word.T)
+    share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word[:].T)
     background = Background(share, space.background_word[:, 0].astype(np.float64)) if share > 0 else None
     weights = DocumentWeights(theta, np.full(len(theta), share), sparse_counts(counts, theta.dtype))
     operands = MaximumLikelihood(background=background).operands(weights, topic_word)
@@ -88,7 +88,7 @@ def find_senses(
     space: TopicSpace,
     word: int,
     amounts: WordAmounts,
-    postings: Any,
+    postings: SparseRows,
     *,
     least: float,
     n_words: int,
@@ -100,8 +100,7 @@ def find_senses(
     n_documents = check_integer("n_documents", n_documents, least=0)
     shares = topic_shares(space, word)
     shown = shown_words(amounts, n_words + 1)
-    start, end = postings.indptr[word : word + 2]
-    documents, x = postings.indices[start:end], postings.data[start:end]
+    documents, x = postings.row(word)
     tokens = x[:, np.newaxis] * _posteriors(space, word, documents)
     found = []
     for topic in np.argsort(-shares, kind="stable"):
@@ -115,7 +114,7 @@ def find_senses(
 
 def find_related_words(space: TopicSpace, word: int, counts: Any, k: int) -> tuple[Array, Floats]:
     """Return the k words with the largest weights for a word in a space of one model, and the weights."""
-    expected = np.einsum("wk,k->w", space.topic_word, topic_shares(space, word), dtype=np.float64)
+    expected = np.einsum("wk,k->w", space.topic_word[:], topic_shares(space, word), dtype=np.float64)
     weights = _divergence_terms(expected, _unigram(counts), word)
     best = best_rows(weights, k)
     return best, weights[best]
@@ -127,10 +126,10 @@ def topic_shares(space: TopicSpace, word: int) -> Floats:
     return np.asarray(joint / max(joint.sum(), np.finfo(float).tiny))
 
 
-def topic_tokens(space: TopicSpace, counts: Any, topic: int) -> Floats:
-    """Return n_d P(z|d), the expected number of tokens of a topic in each document."""
-    sums = np.maximum(space.documents.sum(axis=0), np.finfo(np.float32).tiny)
-    return np.asarray(counts.sum(axis=1)).ravel() * space.documents[topic] / sums
+def topic_tokens(space: TopicSpace, totals: Floats, topic: int) -> Floats:
+    """Return n_d P(z|d), the expected number of tokens of a topic in each document, from the numbers n_d."""
+    sums = np.maximum(space.documents[:].sum(axis=0), np.finfo(np.float32).tiny)
+    return np.asarray(totals * space.documents[topic] / sums)
 
 
 def word_topic_tokens(space: TopicSpace, row: SparseRow, document: int) -> Floats:

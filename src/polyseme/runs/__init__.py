@@ -1,4 +1,4 @@
-"""Run folders, which `polyseme fit` writes and the other commands read."""
+"""Run folders: topics and documents, written by `polyseme.fit` and by ``polyseme fit``."""
 
 from __future__ import annotations
 
@@ -6,21 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyseme.runs.documents import Counted
-    from polyseme.runs.folder import atomic_folder
+    from polyseme.runs.fit import fit
     from polyseme.runs.run import Run, open_run
-    from polyseme.runs.write import write_fitted, write_run
 
-_MODULES = {
-    "Counted": "documents",
-    "Run": "run",
-    "open_run": "run",
-    "atomic_folder": "folder",
-    "write_fitted": "write",
-    "write_run": "write",
-}
+_MODULES = {"Run": "run", "fit": "fit", "open_run": "run"}
 
-__all__ = ["Counted", "Run", "atomic_folder", "open_run", "write_fitted", "write_run"]
+__all__ = ["Run", "fit", "open_run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,114 +1,71 @@
-"""Folders of runs: their files and fields, which folders are runs, and how a run is written as a whole or not at all.
-
-Each JSON file of a run has a table of its fields with the check of each value. Fields that are not listed are read by
-no code.
-"""
+"""Folders of runs: which folders are runs, where a run is written, and how it takes its place in one step."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from polyseme.errors import InputError
-from polyseme.io.checks import (
-    COUNT,
-    FLAG,
-    NULL,
-    OBJECT,
-    TEXT,
-    Check,
-    either,
-    list_of,
-    mapping_to,
-    number,
-    object_with,
-    one_of,
-    whole_number,
+from polyseme.io.files import (
+    check_own,
+    exchange_folders,
+    flush_all,
+    flush_to_disk,
+    is_interrupted,
+    is_own_folder,
+    locked,
+    old_name,
+    recover_folder,
+    remove_own,
+    umask,
 )
-from polyseme.io.files import flush_to_disk, locked, recover_folder, replace_folder, umask
+from polyseme.runs.fields import RUN_FILE
 
-RUN_FILE = "run.json"
-"""File that makes a folder a run."""
-UNFINISHED_FILE = "counted.json"
-"""File of a work folder whose documents are counted and whose fit is not finished."""
+STAGES_FILE = "stages.json"
+"""File of a work folder with the completed stages of a fit; a work folder that has it can be resumed."""
 CHECKPOINT_FOLDER = "fit"
 """Checkpoint of an unfinished fit."""
-SHARDS_FOLDER = "shards"
-"""Folder with the counts of a run that is not held in memory."""
-FITTED_FILE = "fitted.json"
-"""File of a work folder whose fit from shards is finished, but not all files are written."""
-
-_NUMBER = number(-1e300, 1e300)
-_PLAIN = either(NULL, FLAG, TEXT, _NUMBER)
-_TOPICS = whole_number(1, 2**31 - 1)
-_ROW = mapping_to(_PLAIN)
-RUN_FIELDS = {
-    "format_version": whole_number(0, 2**31 - 1),
-    "written": TEXT,
-    "versions": mapping_to(TEXT),
-    "command": list_of(TEXT),
-    "inputs": list_of(TEXT),
-    "reading": OBJECT,
-    "counting": object_with({"language": either(NULL, TEXT)}),
-    "documents": COUNT,
-    "words": COUNT,
-    "tokens": COUNT,
-    "shards": COUNT,
-    "left_out": mapping_to(COUNT),
-    "problems": mapping_to(COUNT),
-    "seconds": mapping_to(_NUMBER),
-    "title": either(NULL, TEXT),
-    "page_text": one_of("excerpt", "full", "none"),
-    "model": object_with({"class": TEXT, "n_components": either(NULL, _TOPICS), "seed": either(NULL, COUNT)}),
-    "selection": object_with({"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS}),
-    "solver": TEXT,
-    "iterations": COUNT,
-    "converged": FLAG,
-    "interrupted": FLAG,
-    "topic_names": Check(
-        lambda value: mapping_to(TEXT).holds(value) and all(map(_is_topic, value)), "an object from topics to names"
-    ),
-    "stability": list_of(_NUMBER),
-    "edits": list_of(OBJECT),
-    "updates": list_of(OBJECT),
-}
-"""Fields of run.json."""
-COUNTED_FIELDS = {
-    "settings": object_with(
-        {"reading": OBJECT, "counting": OBJECT, "fitting": OBJECT}, required=("reading", "counting", "fitting")
-    ),
-    "facts": object_with(RUN_FIELDS),
-}
-"""Fields of counted.json, of a fit that is not finished."""
-FACT_FIELDS = ("inputs", "reading", "counting", "documents", "words", "seconds")
-"""Fields that counted.json must have about the documents."""
-CHOICE_FIELDS = {"n_topics": _TOPICS, "reason": TEXT, "rows": list_of(_ROW)}
-"""Fields of choice.json: the number of topics that was chosen."""
-FITTED_FIELDS = {"interrupted": FLAG, "seconds": number(0, 1e12)}
-"""Fields of fitted.json."""
 
 
 def check_is_run(path: Path) -> None:
     """Raise InputError if the folder is not a run."""
-    recover_folder(path.absolute())
+    _recover(path)
     if not (path / RUN_FILE).is_file():
         raise InputError(f"{path} is not a run: make one with polyseme fit.")
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
-    """Raise InputError if a run cannot be written to `path`; only a run may be overwritten."""
-    recover_folder(path)
-    if not path.exists():
-        return
-    is_run = (path / RUN_FILE).is_file()
-    if is_run and not overwrite:
-        raise InputError(f"{path} is a run already: choose another folder with -o, or replace it with --overwrite.")
-    if not is_run and (not path.is_dir() or any(path.iterdir())):
-        raise InputError(f"{path} exists and is not a run: choose another folder with -o.")
+    """Raise InputError if a run cannot be written to `path`; only a run may be overwritten.
+
+    A link to a run or to an empty folder is followed. Nothing is created, so that this is called before any work.
+    """
+    _recover(path)
+    target = _resolved(path)
+    absolute = path.absolute()
+    nearest = next(place for place in (absolute, *absolute.parents) if place.exists() or place.is_symlink())
+    if not nearest.exists():
+        raise InputError(f"{nearest} is a link to a folder that does not exist: remove the link, or create the folder.")
+    if os.path.ismount(target):
+        raise InputError(f"{path} is a mount point, which cannot be replaced: choose a folder inside it as output=.")
+    if target.exists():
+        is_run = (target / RUN_FILE).is_file()
+        if is_run and not overwrite:
+            raise InputError(f"{path} is a run already: choose another output=, or replace it with overwrite=True.")
+        if not is_run and (not target.is_dir() or any(target.iterdir())):
+            raise InputError(f"{path} exists and is not a run: choose another output=.")
+    # A run is written beside its final place. One whose folder was made read-only is not replaced either.
+    parent = next(folder for folder in target.parents if folder.exists())
+    for folder in (parent, target) if target.exists() else (parent,):
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a folder: choose another output=.")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"{folder} cannot be written to: change its permissions, or choose another output=.")
+    for left in (work_folder(target), old_name(target)):
+        check_own(left)
 
 
 def work_folder(path: Path) -> Path:
@@ -116,53 +73,96 @@ def work_folder(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-def run_lock(path: Path) -> AbstractContextManager[None]:
-    """Return the lock that a process holds while it writes the run `path`."""
-    path = path.absolute()
+@contextmanager
+def run_lock(path: Path) -> Iterator[Path]:
+    """Hold the lock of the run `path` and yield the folder itself, after all links.
+
+    Raises InputError if another process holds the lock. An exchange of the folder that was interrupted is completed.
+    """
+    target = _resolved(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{path} is not a run: its folder {target.parent} does not exist.")
     busy = f"{path} is being written by another polyseme process: wait until it ends, or choose another folder."
-    return locked(path.with_name(f".{path.name}.lock"), busy)
+    with locked(target.with_name(f".{target.name}.lock"), busy):
+        recover_folder(target)
+        yield target
+
+
+@contextmanager
+def replacing(path: Path, *, resume: bool = False) -> Iterator[Path]:
+    """Yield a work folder beside `path` that replaces `path` when the block succeeds; the caller holds `run_lock`.
+
+    If the block fails, `path` does not change, and the work folder is removed unless it has STAGES_FILE. With `resume`,
+    a work folder that has it is used again; otherwise the work folder starts empty. If the folders cannot be exchanged,
+    the finished work folder stays, and OSError says where it is.
+    """
+    path = _resolved(path)
+    work = work_folder(path)
+    remove_own(old_name(path))
+    if resume and is_own_folder(work) and (work / STAGES_FILE).is_file():
+        for half_written in work.rglob("*.part"):  # left by a process that was killed
+            remove_own(half_written)
+    else:
+        remove_own(work)
+        work.mkdir(mode=0o700)  # does not follow a link
+    try:
+        yield work
+        flush_all(work)
+    except BaseException as error:
+        if not (work / STAGES_FILE).exists():
+            shutil.rmtree(work, ignore_errors=True)
+        elif isinstance(error, OSError):
+            raise OSError(f"{error}; the work so far is stored: repeat the call with resume=True") from error
+        raise
+    _publish(work, path)
+
+
+def _publish(work: Path, path: Path) -> None:
+    """Exchange a complete work folder with `path` and remove what was at `path`."""
+    try:
+        shutil.rmtree(work / CHECKPOINT_FOLDER, ignore_errors=True)
+        (work / STAGES_FILE).unlink(missing_ok=True)
+        os.chmod(work, _permissions(work, path))
+        old = exchange_folders(work, path)
+    except OSError as error:
+        raise OSError(
+            f"{path} could not be replaced ({error.strerror or error}): the finished run is in {work}, move it to "
+            "another name before you write to this folder again."
+        ) from error
+    with suppress(PermissionError):  # the user may write to the folder of the run, but not read it
+        flush_to_disk(path.parent)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _permissions(work: Path, path: Path) -> int:
+    """Return the permissions of a run: those of the folder that it replaces, so that a private run stays private."""
+    if path.exists():
+        return stat.S_IMODE(path.stat().st_mode) | stat.S_IRWXU
+    return work.stat().st_mode & stat.S_ISGID | 0o777 & ~umask()
 
 
 @contextmanager
 def atomic_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
-    """Yield a work folder next to `path` that replaces `path` when the block succeeds.
-
-    If the block fails, `path` does not change and the work folder is removed, unless it contains a checkpoint or shards
-    of an unfinished fit. With `resume`, the work folder of an unfinished fit is used again; otherwise it starts empty.
-    """
-    path = path.absolute()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with run_lock(path):
-        check_target(path, overwrite=overwrite)
-        work = work_folder(path)
-        if not (resume and (work / UNFINISHED_FILE).exists()):
-            shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(exist_ok=True)
-        for half_written in work.rglob("*.part"):  # left by a process that was killed
-            half_written.unlink()
-        try:
+    """Yield a work folder that replaces `path` when the block succeeds, as `replacing`, and hold the lock of `path`."""
+    check_target(path, overwrite=overwrite)
+    _resolved(path).parent.mkdir(parents=True, exist_ok=True)
+    with run_lock(path) as target:
+        check_target(path, overwrite=overwrite)  # again: another process may have written it before the lock was held
+        with replacing(target, resume=resume) as work:
             yield work
-            for name in (UNFINISHED_FILE, FITTED_FILE):
-                (work / name).unlink(missing_ok=True)
-            shutil.rmtree(work / CHECKPOINT_FOLDER, ignore_errors=True)
-            os.chmod(work, 0o777 & ~umask())
-            flush_all(work)
-            replace_folder(work, path)
-        except BaseException as error:
-            resumable = (work / SHARDS_FOLDER).exists() or any((work / CHECKPOINT_FOLDER).glob("*/*"))
-            if not (resumable and (work / UNFINISHED_FILE).exists()):
-                shutil.rmtree(work, ignore_errors=True)
-            elif isinstance(error, OSError):
-                raise OSError(f"{error}; the work so far is stored: repeat the command with --resume") from error
-            raise
 
 
-def flush_all(folder: Path) -> None:
-    """Flush all files of a folder to the disk."""
-    for file in folder.rglob("*"):
-        if file.is_file():
-            flush_to_disk(file)
+def _resolved(path: Path) -> Path:
+    """Return the absolute path after all links."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # RuntimeError until Python 3.12
+        raise InputError(f"{path} is a link to itself: remove it.") from None
 
 
-def _is_topic(name: Any) -> bool:
-    return isinstance(name, str) and name.isdecimal() and len(name) < 10
+def _recover(path: Path) -> None:
+    """Complete an exchange of the folder `path` that was interrupted."""
+    if is_interrupted(_resolved(path)):
+        with run_lock(path):
+            pass

@@ -1,15 +1,15 @@
-"""Reading of run folders: `open_run` returns a Run, or a ShardedRun if the counts are shards on disk.
+"""`Run`: a folder with topics and documents, which `polyseme.fit` and ``polyseme fit`` write.
 
-A ShardedRun reads documents and counts piece by piece where it can. What needs all of them works up to
-MAX_NUMBERS_IN_MEMORY numbers; `in_memory` returns a random sample of a larger run.
+Files are read when they are first used, and checked against the manifest in run.json. Documents and counts are read
+piece by piece where that is possible. What needs all of them works up to MAX_NUMBERS_IN_MEMORY numbers; `in_memory`
+returns a random sample of a larger run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -18,78 +18,205 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme import PLSA, load
-from polyseme.core.fitted import TrainingDocuments
+from polyseme.core.fitted import FittedTopics, TrainingDocuments
+from polyseme.core.shard import row_batches, without_words
+from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, ModelFileError
-from polyseme.estimators.base import FittedDecomposition
-from polyseme.io.tensors import map_npy
-from polyseme.kernels import Array
+from polyseme.estimators.base import FittedDecomposition, load
+from polyseme.estimators.tables import Topic, TopicTable, words_of_model
+from polyseme.io.manifest import FileManifest
+from polyseme.kernels import Array, Floats
+from polyseme.progress import Reporter, SilentReporter
 from polyseme.runs.documents import (
     COLUMNS,
-    Counted,
+    VECTORIZER_FILE,
     DocumentNames,
-    Pieces,
+    DocumentTable,
     Texts,
-    damage_error,
+    column_frame,
     document_names,
-    read_counts,
-    read_documents,
-    read_json,
-    read_texts,
+    metadata,
     read_vectorizer,
     split_rows,
     unique_ids,
 )
-from polyseme.runs.folder import RUN_FIELDS, RUN_FILE, SHARDS_FOLDER, check_is_run
-from polyseme.runs.topic_documents import Labels
-from polyseme.scale import DiskCorpus, open_shards
-from polyseme.text import Vectorizer
+from polyseme.runs.fields import read_about
+from polyseme.runs.folder import check_is_run
+from polyseme.runs.topic_documents import N_RANKED, Labels, TopicDocuments, topic_documents
+from polyseme.text import Reader, Vectorizer, open_source
+from polyseme.text.readers.inputs import REMARKS
+from polyseme.utils import effective_threads
 
-FORMAT_VERSION = 1
-MODEL_FILE = "model.safetensors"
-DOC_TOPIC, DOC_WEIGHTS = "doc_topic.npy", "doc_weights.npy"
-"""Files beside the shards: P(z|d), documents x K, and P(d)."""
+MODEL_FILE, SHARDS_FOLDER, PAGE_FILE, TOPICS_FILE = "model.safetensors", "shards", "explorer.html", "topics.csv"
+FILES_FOR_PEOPLE = (PAGE_FILE, TOPICS_FILE)
+"""Files that polyseme writes and does not read: a run is complete without them."""
 MAX_NUMBERS_IN_MEMORY = 1 << 27
 """Largest number of non-zero counts and topic weights that are loaded into memory at once."""
 SAMPLE_SIZE = 10_000
 """Number of documents in the sample of a run that is too large for memory."""
 MAX_LABELS = 1000
 """Number of labels of a large run; less frequent labels are ignored."""
+_UPDATE_EVERY = 64
+"""Documents between two updates of the progress bar."""
+_EXAMPLES = 3
+_OTHER_DOCUMENTS = "the number of its documents is not that of its shards"
+_TEXT_COLUMNS = COLUMNS[:-1]
+"""Columns of the table that `transform` returns, before the numbers."""
 
 
-@dataclass(frozen=True)
 class Run:
-    """A run folder. Files are read when they are first used."""
+    """Topics and documents in a folder: the result of `polyseme.fit` and of `polyseme.open_run`.
 
-    path: Path
-    about: dict[str, Any]
-    """Content of run.json: settings, versions, seed, timings, edits."""
-    trust_pattern: bool = field(default=False, kw_only=True)
-    """Whether the token pattern of the vectorizer may be any regular expression."""
+    Parameters
+    ----------
+    path : Path
+        Folder of the run. A run that was fitted without an output has a temporary folder, which is removed with the
+        object; `save` writes it to another folder.
+    about : dict
+        Content of run.json: settings, versions, seed, timings, names of topics, edits.
+    files : FileManifest
+        Sizes and digests of the files.
+    trust_pattern : bool, default=False
+        Whether the token pattern of the vectorizer may be any regular expression.
+    rows : array of int or None, default=None
+        The documents of a sample, in increasing order. None: all documents.
+    owner : object, default=None
+        Object that keeps a temporary folder.
+    **known : object
+        Values of cached properties that are in memory already.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        about: dict[str, Any],
+        files: FileManifest,
+        *,
+        trust_pattern: bool = False,
+        rows: Array | None = None,
+        owner: Any = None,
+        **known: Any,
+    ) -> None:
+        self.path, self.about, self.files = path, about, files
+        self.trust_pattern, self.rows, self.owner = trust_pattern, rows, owner
+        vars(self).update(known)
+
+    def __repr__(self) -> str:
+        return f"{self._heading()}\n{self.topics()}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._heading()}</p>{self.topics()._repr_html_()}"
+
+    def _heading(self) -> str:
+        model = self.about["model"]["class"]
+        return f"{model} with {self.fitted.n_topics} topics of {self.n_documents:,} documents"
+
+    # what the files contain
 
     @cached_property
     def model(self) -> Any:
-        """Fitted estimator."""
-        model = load(self.path / MODEL_FILE)
-        self._check_model(model)
-        documents = model.documents_
-        self._require(documents is not None, "its model has no training documents")
-        self._require(len(documents.doc_topic) == len(self.documents), "its model has a different number of documents")
-        return model
+        """Fitted estimator. Arrays with a row per document may be memory-mapped."""
+        model = load(self.files.path(MODEL_FILE))
+        self._require(
+            isinstance(model, FittedDecomposition),
+            f"its model is of the class {type(model).__name__}, which has no topics",
+        )
+        self._require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
+        n_words = model.fitted_.topic_word.shape[1]
+        self._require(n_words == len(self.vocabulary), "its model has a different number of words")
+        self._require(model.documents_ is not None, "its model has no training documents")
+        n_documents = len(model.documents_.doc_topic)
+        self._require(n_documents == self.shards.shape[0], "its model has a different number of documents")
+        return model if self.rows is None else _of_documents(model, self.rows)
+
+    @property
+    def fitted(self) -> FittedTopics:
+        """What the model knows of its topics."""
+        return self.model.fitted_
+
+    @property
+    def doc_topic(self) -> Array:
+        """P(z|d) of the documents."""
+        return self.model.documents_.doc_topic
 
     @cached_property
     def vectorizer(self) -> Vectorizer:
-        """Vectorizer that counted the documents of the run."""
-        return read_vectorizer(self.path, trust_pattern=self.trust_pattern)
+        """Vectorizer that counted the documents."""
+        return read_vectorizer(self.files.path(VECTORIZER_FILE), trust_pattern=self.trust_pattern)
 
     @cached_property
     def vocabulary(self) -> list[str]:
+        """The word of each column."""
         return [str(word) for word in self.vectorizer.get_feature_names_out()]
 
     @cached_property
+    def shards(self) -> DiskCorpus:
+        """Counts of all documents on disk."""
+        self.files.path(f"{SHARDS_FOLDER}/manifest.json")
+        shards = DiskCorpus(self.path / SHARDS_FOLDER)
+        self._require(shards.shape[1] == len(self.vocabulary), "its shards have a different number of words")
+        return shards
+
+    @property
+    def shard_files(self) -> list[str]:
+        """Names of the files of counts, which the manifest of the shards lists."""
+        return [f"{SHARDS_FOLDER}/{entry.name}" for entry in self.shards.manifest.files]
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return self.shards.shape[0] if self.rows is None else len(self.rows)
+
+    @cached_property
+    def counts(self) -> Any:
+        """Counts that the model was fitted to (documents x words, CSR)."""
+        self._check_fits_in_memory()
+        return take_counts(self.shards, self.rows)
+
+    def count_parts(self) -> Iterator[Any]:
+        """Iterate over the counts in parts, in the order of the documents.
+
+        Returns
+        -------
+        iterator of sparse array
+            The counts of each part, CSR.
+        """
+        return iter([self.counts] if "counts" in vars(self) or self.rows is not None else self.shards)
+
+    @cached_property
+    def table(self) -> DocumentTable:
+        """Metadata of all documents on disk."""
+        return DocumentTable(self.files)
+
+    @cached_property
     def documents(self) -> Any:
-        """Polars frame with id, title, label, time, source, excerpt, tokens, topic, share, topic_0 ..."""
-        return read_documents(self.path)
+        """Polars frame with id, title, label, time, source, excerpt, tokens, topic, share, topic_0, topic_1 ..."""
+        import polars as pl
+
+        self._check_fits_in_memory()
+        documents = pl.concat(list(self.table)) if self.rows is None else self.table.take(self.rows.tolist())
+        self._require(len(documents) == self.n_documents, _OTHER_DOCUMENTS)
+        return documents
+
+    def column(self, name: str) -> list[Any]:
+        """Return the values of a column of `documents`, without loading the others.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+
+        Returns
+        -------
+        list
+            One value for each document.
+        """
+        if "documents" in vars(self) or self.rows is not None:
+            values: list[Any] = self.documents[name].to_list()
+            return values
+        values = list(self.table.column(name))
+        self._require(len(values) == self.n_documents, _OTHER_DOCUMENTS)
+        return values
 
     @cached_property
     def ids(self) -> list[str]:
@@ -99,238 +226,434 @@ class Run:
     @cached_property
     def names(self) -> Sequence[str]:
         """Name of each document: its title, or its id without one."""
-        return document_names(self.documents["title"].to_list(), self.documents["id"].to_list())
+        if self._fits_in_memory:
+            return document_names(self.column("title"), self.column("id"))
+        return DocumentNames(self.table, self.n_documents)
 
     @cached_property
     def labels(self) -> list[str]:
         """Label of each document, "" without one."""
-        return [label or "" for label in self.documents["label"].to_list()]
+        return [label or "" for label in self.column("label")]
 
     @cached_property
     def label_numbers(self) -> Labels:
-        return Labels.of(self.labels)
-
-    @cached_property
-    def counts(self) -> Any:
-        """Counts that the model was fitted to (documents x words, CSR)."""
-        counts = read_counts(self.path)
-        shape = len(self.documents), len(self.vocabulary)
-        self._require(counts.shape == shape, "the shape of its counts does not match its documents and words")
-        return counts
-
-    def count_parts(self) -> Iterator[Any]:
-        """Yield the counts in parts, in the order of the documents."""
-        yield self.counts
-
-    def column(self, name: str) -> list[Any]:
-        """Return a column of `documents` as a list."""
-        values: list[Any] = self.documents[name].to_list()
-        return values
-
-    def in_memory(self) -> Run:
-        """Return this run, or a random sample of it if it is too large for memory."""
-        return self
-
-    @cached_property
-    def counted(self) -> Counted:
-        """Counts and metadata of the documents, without topics."""
-        return Counted(self.counts, {name: self.documents[name].to_list() for name in COLUMNS}, self.vectorizer)
+        """Labels as numbers; of a large run the most frequent ones."""
+        if self._fits_in_memory:
+            return Labels.of(self.labels)
+        tally = Counter(label or "" for label in self.table.column("label"))
+        self._require(tally.total() == self.n_documents, _OTHER_DOCUMENTS)
+        frequent = {name for name, _ in tally.most_common(MAX_LABELS)}
+        return Labels.of(label if label in frequent else "" for label in self.table.column("label"))
 
     @cached_property
     def texts(self) -> list[str] | None:
         """Full texts, or None if the run does not have them."""
-        texts = read_texts(self.path)
-        self._require(texts is None or len(texts) == len(self.documents), "texts of documents are missing")
+        stored = Texts(self.files)
+        if not stored:
+            return None
+        self._check_fits_in_memory()
+        texts = list(stored) if self.rows is None else stored.take(self.rows.tolist())
+        self._require(len(texts) == self.n_documents, "texts of documents are missing")
         return texts
 
     @property
+    def model_files(self) -> list[str]:
+        """Names of the model and of the arrays of its documents."""
+        return [name for name in self.files.entries if name == MODEL_FILE or name.endswith(".npy")]
+
+    @property
     def topic_names(self) -> dict[int, str]:
-        """Names given to topics with polyseme edit."""
+        """Names given to topics."""
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
 
-    def _check_model(self, model: Any) -> None:
-        """Check that the model has topics over the words of the run and, if it is a PLSA, its log-likelihood."""
-        has_topics = isinstance(model, FittedDecomposition)
-        self._require(has_topics, f"its model is of the class {type(model).__name__}, which has no topics")
-        if isinstance(model, PLSA):
-            self._require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
-        n_words = model.fitted_.topic_word.shape[1]
-        self._require(n_words == len(self.vocabulary), "its model has a different number of words")
+    @property
+    def banned_words(self) -> list[str]:
+        """Words that were removed with `edit`."""
+        return list(self.about.get("banned_words", []))
+
+    @cached_property
+    def typical(self) -> TopicDocuments:
+        """Fit, most typical documents and label shares of each topic."""
+        return self.topic_documents(N_RANKED)
+
+    def topic_documents(self, n_documents: int) -> TopicDocuments:
+        """Return the fit, the most typical documents and the label shares of each topic.
+
+        Parameters
+        ----------
+        n_documents : int
+            Number of documents per topic.
+
+        Returns
+        -------
+        TopicDocuments
+            One entry for each topic.
+        """
+        return topic_documents(self.fitted, self.model.documents_, self.count_parts(), n_documents, self.label_numbers)
+
+    # what a user asks for
+
+    def topics(self, n_words: int = 10) -> TopicTable:
+        """Return a table of the topics: id, name, weight, fit and words.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            Number of words of each topic.
+
+        Returns
+        -------
+        TopicTable
+            One row per topic; `to_polars()` and `to_pandas()` convert it.
+        """
+        names, words = self.topic_names, words_of_model(self.model, self.vocabulary, n_words)
+        rows = zip(self.fitted.topic_weights.tolist(), self.typical.fit.tolist(), words, strict=True)
+        return TopicTable(tuple(Topic(k, names.get(k, ""), *row) for k, row in enumerate(rows)))
+
+    def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> Any:
+        """Return the topic weights of new documents. The run does not change.
+
+        Parameters
+        ----------
+        source : list of str, data frame, path, or other source
+            Documents, as in `polyseme.fit`.
+        verbose : int, default=0
+            Whether to show progress.
+        **reading : object
+            Columns and format of the source, as in `polyseme.fit`: text, id, title, label, time, format, encoding,
+            sample, categories, noise, uncategorized.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns id, title, label, time, source, tokens (number of words that the run knows), topic (the main topic),
+            share (its weight), topic_0, topic_1 ... A document without any known word has the topic weights P(z).
+        """
+        frame, counts = self.count(open_source(source, **reading), reporter(verbose))
+        return self.weigh(frame, counts)
+
+    def weigh(self, frame: Any, counts: Any) -> Any:
+        """Return the table of `transform` for documents that `count` has counted.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            Metadata.
+        counts : sparse array
+            Counts.
+
+        Returns
+        -------
+        polars.DataFrame
+            Metadata and topic weights.
+        """
+        fitted, n_threads = self.fitted, effective_threads(None)
+        batches = row_batches(counts, fitted.topic_word.dtype)
+        weights = np.concatenate([fitted.fold_in(part, n_threads=n_threads).doc_topic for part in batches])
+        return add_topic_columns(frame.select(_TEXT_COLUMNS), _tokens(counts), weights)
+
+    def search(self, query: str, k: int = 10, *, method: str = "plsi-q", like: bool = False) -> Any:
+        """Return the best documents for a query. The first search stores an index in the folder of the run.
+
+        Parameters
+        ----------
+        query : str
+            Words to search for or, with `like`, the id of a document.
+        k : int, default=10
+            Number of documents.
+        method : str, default="plsi-q"
+            Method of `polyseme.retrieval.SearchIndex.search`.
+        like : bool, default=False
+            Whether to find documents similar to the one with this id.
+
+        Returns
+        -------
+        polyseme.retrieval.Results
+            Documents with scores and the words that explain them.
+        """
+        from polyseme.runs.searching import search_run
+
+        return search_run(
+            self.path, query, k, method=method, like=like, report=SilentReporter(), trust_pattern=self.trust_pattern
+        )
+
+    def evaluate(
+        self, source: Any = None, *, n_words: int = 10, smoothing: float = 0.01, verbose: int = 0, **reading: Any
+    ) -> Any:
+        """Measure the quality of the topics: perplexity, coherence, diversity, fit, agreement with labels.
+
+        Parameters
+        ----------
+        source : list of str, data frame, path, other source or None, default=None
+            Documents to evaluate on, as in `polyseme.fit`. None: those of the run, to which the model was fitted, so
+            their perplexities are too low.
+        n_words : int, default=10
+            Number of top words of each topic.
+        smoothing : float, default=0.01
+            Weight of the unigram in the completion perplexity.
+        verbose : int, default=0
+            Whether to show progress.
+        **reading : object
+            Columns and format of the source, as in `polyseme.fit`.
+
+        Returns
+        -------
+        polyseme.metrics.Evaluation
+            All measures.
+        """
+        if source is None:
+            run = self.in_memory()
+            return run.measure(run.counts, run.labels, n_words=n_words, smoothing=smoothing)
+        frame, counts = self.count(open_source(source, **reading), reporter(verbose))
+        labels = [label or "" for label in frame["label"].to_list()]
+        return self.measure(counts, labels, n_words=n_words, smoothing=smoothing)
+
+    def measure(self, counts: Any, labels: Sequence[str], **settings: Any) -> Any:
+        """Return the evaluation on documents that `count` has counted.
+
+        Parameters
+        ----------
+        counts : sparse array
+            Counts.
+        labels : sequence of str
+            Label of each document, "" without one.
+        **settings : object
+            Other arguments of `polyseme.metrics.evaluate`.
+
+        Returns
+        -------
+        polyseme.metrics.Evaluation
+            All measures.
+        """
+        from polyseme.metrics.evaluation import evaluate
+
+        return evaluate(self.model, counts, main_labels(labels), **settings)
+
+    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "excerpt") -> Any:
+        """Write the explorer page: one HTML file that needs no server and no network.
+
+        Parameters
+        ----------
+        path : str, PathLike or None, default=None
+            File to write. None: nothing is written, and the page is returned for display in a notebook.
+        text : {"excerpt", "full", "none"}, default="excerpt"
+            How much of each document's text the page contains. It always contains the word counts.
+
+        Returns
+        -------
+        Path or NotebookPage
+            The file, or the page.
+        """
+        from polyseme.explore import show_page, write_page
+
+        if path is None:
+            return show_page(self.in_memory(), text=text)
+        write_page(self.in_memory(), path, text)
+        return Path(path)
+
+    def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> Run:
+        """Write a copy of the run to a folder, atomically.
+
+        Parameters
+        ----------
+        folder : str or PathLike
+            Folder to write.
+        overwrite : bool, default=False
+            Whether to replace an existing run.
+
+        Returns
+        -------
+        Run
+            The copy.
+        """
+        from polyseme.runs.write import copy_run
+
+        return copy_run(self, Path(folder), overwrite=overwrite)
+
+    def update(self, source: Any, *, refit: bool = False, verbose: int = 0, **reading: Any) -> Run:
+        """Add documents to the run and compute their topic weights.
+
+        The vocabulary does not change. Documents that are already in the run (same id in the same file) are left out.
+
+        Parameters
+        ----------
+        source : list of str, data frame, path, or other source
+            Documents, as in `polyseme.fit`.
+        refit : bool, default=False
+            Whether to fit the topics again to all documents. By default the topics do not change.
+        verbose : int, default=0
+            Whether to show progress.
+        **reading : object
+            Columns and format of the source, as in `polyseme.fit`.
+
+        Returns
+        -------
+        Run
+            The run with the new documents, in the same folder. This object still describes the run before the update.
+        """
+        from polyseme.runs.update import update_run
+
+        reader = open_source(source, **reading)
+        return update_run(self.path, reader, refit=refit, report=reporter(verbose), like=self).run
+
+    def edit(
+        self,
+        *,
+        rename: Mapping[int, str] | None = None,
+        merge: Sequence[Sequence[int]] = (),
+        delete: Sequence[int] = (),
+        ban: Sequence[str] = (),
+        refit: bool = False,
+        verbose: int = 0,
+    ) -> Run:
+        """Name, merge or delete topics, or remove words.
+
+        Topics are given by their numbers before the edit. Merging and deleting topics changes the numbers of the topics
+        after them. run.json lists all edits.
+
+        Parameters
+        ----------
+        rename : mapping of int to str or None, default=None
+            Names by topic; an empty name removes the name.
+        merge : sequence of sequences of int, default=()
+            Groups of topics to merge into one.
+        delete : sequence of int, default=()
+            Topics to delete.
+        ban : sequence of str, default=()
+            Words to remove from all topics and documents.
+        refit : bool, default=False
+            Whether to fit again afterwards, starting from the edited topics.
+        verbose : int, default=0
+            Whether to show progress.
+
+        Returns
+        -------
+        Run
+            The edited run, in the same folder. This object still describes the run before the edit.
+        """
+        from polyseme.runs.edits import Edits, edit_run
+
+        edits = Edits(dict(rename or {}), merge, delete, ban)
+        return edit_run(self.path, edits, refit=refit, report=reporter(verbose), like=self).run
+
+    # for the code above
+
+    def count(self, reader: Reader, report: Reporter | None = None) -> tuple[Any, Any]:
+        """Read documents and count the words of the run in them.
+
+        Parameters
+        ----------
+        reader : Reader
+            The documents.
+        report : Reporter or None, default=None
+            Receiver of the progress and of what could not be read.
+
+        Returns
+        -------
+        tuple of polars.DataFrame and sparse array
+            Metadata and counts of the documents.
+        """
+        report = report or SilentReporter()
+        rows: list[Any] = []
+
+        def texts() -> Iterator[str]:
+            for document in reading_progress(reader, update):
+                rows.append(metadata(document))
+                yield document.text
+
+        with report.stage("Reading and counting", unit="MB", size=1e6) as update:
+            counts = self.vectorizer.transform(texts())
+        for note in reader_notes(reader):
+            report.note(note)
+        return column_frame(rows), self.without_banned(counts)
+
+    def without_banned(self, counts: Any) -> Any:
+        """Return counts without the words that were removed with `edit`.
+
+        Parameters
+        ----------
+        counts : sparse array
+            Counts.
+
+        Returns
+        -------
+        sparse array
+            Counts with zeros for these words.
+        """
+        banned = columns_of(self.banned_words, self.vocabulary)
+        return without_words(counts, np.asarray(banned)) if banned else counts
+
+    def in_memory(self) -> Run:
+        """Return this run, or a random sample of it if it is too large for memory.
+
+        Returns
+        -------
+        Run
+            This object, or a sample.
+        """
+        return self if self._fits_in_memory else self.sample(SAMPLE_SIZE)
+
+    def sample(self, size: int, seed: int = 0) -> Run:
+        """Return a run of some documents, drawn at random.
+
+        Parameters
+        ----------
+        size : int
+            Number of documents.
+        seed : int, default=0
+            Seed of the random numbers.
+
+        Returns
+        -------
+        Run
+            The same topics with fewer documents, in memory.
+        """
+        title = f"{self.about.get('title') or self.path.name} ({size:,} of {self.n_documents:,} documents)"
+        rows = sample_rows(self.n_documents, size, seed)
+        rows = rows if self.rows is None else self.rows[rows]
+        about = {**self.about, "title": title}
+        return Run(self.path, about, self.files, trust_pattern=self.trust_pattern, rows=rows, owner=self.owner)
+
+    def moved_to(self, path: Path, owner: Any = None) -> Run:
+        """Return this run after its folder got another name.
+
+        Parameters
+        ----------
+        path : Path
+            The folder.
+        owner : object, default=None
+            Object that keeps a temporary folder.
+
+        Returns
+        -------
+        Run
+            The same content in the other folder.
+        """
+        known = {name: value for name, value in vars(self).items() if name not in _OF_THE_FOLDER}
+        files = self.files.with_folder(path)
+        return Run(path, self.about, files, trust_pattern=self.trust_pattern, rows=self.rows, owner=owner, **known)
+
+    @property
+    def _fits_in_memory(self) -> bool:
+        if self.rows is not None or "counts" in vars(self):
+            return True
+        nonzeros = sum(entry.nonzeros for entry in self.shards.manifest.shards)
+        return nonzeros + self.n_documents * self.fitted.n_topics <= MAX_NUMBERS_IN_MEMORY
+
+    def _check_fits_in_memory(self) -> None:
+        if not self._fits_in_memory:
+            raise InputError(
+                f"{self.path} has {self.n_documents:,} documents, too many to load into memory, which is needed here: "
+                "use a sample of them (polyseme fit --sample, or Run.sample)."
+            )
 
     def _require(self, condition: bool, problem: str) -> None:
         if not condition:
             raise ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
 
 
-@dataclass(frozen=True)
-class ShardedRun(Run):
-    """A run folder with its counts in shards and its metadata in pieces."""
-
-    @cached_property
-    def shards(self) -> DiskCorpus:
-        shards = open_shards(self.path / SHARDS_FOLDER)
-        self._require(shards.shape[1] == len(self.vocabulary), "its shards have a different number of words")
-        return shards
-
-    @cached_property
-    def pieces(self) -> Pieces:
-        return Pieces(self.path)
-
-    @cached_property
-    def model(self) -> Any:
-        """Fitted estimator; its arrays with a row per document are memory-mapped."""
-        model = load(self.path / MODEL_FILE)
-        self._check_model(model)
-        return with_documents(model, self.shards)
-
-    @cached_property
-    def documents(self) -> Any:
-        import polars as pl
-
-        self._check_fits_in_memory()
-        documents = pl.concat(list(self.pieces))
-        self._require(len(documents) == self.shards.shape[0], "the number of its documents is not that of its shards")
-        return documents
-
-    @cached_property
-    def counts(self) -> Any:
-        self._check_fits_in_memory()
-        return sp.csr_array(sp.vstack([_as_integers(part) for part in self.count_parts()], format="csr"))
-
-    @cached_property
-    def texts(self) -> list[str] | None:
-        self._check_fits_in_memory()
-        return super().texts
-
-    @cached_property
-    def names(self) -> Sequence[str]:
-        return super().names if self._fits_in_memory else DocumentNames(self.pieces, self.shards.shape[0])
-
-    @cached_property
-    def label_numbers(self) -> Labels:
-        if self._fits_in_memory:
-            return super().label_numbers
-        tally = Counter(label or "" for label in self.pieces.column("label"))
-        frequent = {name for name, _ in tally.most_common(MAX_LABELS)}
-        return Labels.of(label if label in frequent else "" for label in self.pieces.column("label"))
-
-    def count_parts(self) -> Iterator[Any]:
-        return iter(self.shards)
-
-    def column(self, name: str) -> list[Any]:
-        return list(self.pieces.column(name))
-
-    def in_memory(self) -> Run:
-        return self if self._fits_in_memory else self.sample(SAMPLE_SIZE)
-
-    def sample(self, size: int, seed: int = 0) -> SampledRun:
-        """Return a run of `size` documents, drawn at random."""
-        documents = self.shards.shape[0]
-        title = f"{self.about.get('title') or self.path.resolve().name} ({size:,} of {documents:,} documents)"
-        rows = sample_rows(documents, size, seed)
-        return SampledRun(self.path, {**self.about, "title": title}, self, rows, trust_pattern=self.trust_pattern)
-
-    @property
-    def _fits_in_memory(self) -> bool:
-        manifest = self.shards.manifest
-        nonzeros = sum(entry.nonzeros for entry in manifest.shards)
-        return nonzeros + manifest.documents * self.model.fitted_.n_topics <= MAX_NUMBERS_IN_MEMORY
-
-    def _check_fits_in_memory(self) -> None:
-        if not self._fits_in_memory:
-            raise InputError(
-                f"{self.path} has {self.shards.shape[0]:,} documents in shards, too many to load into memory, which "
-                "this command needs: fit a sample of them with polyseme fit --sample."
-            )
-
-
-@dataclass(frozen=True)
-class SampledRun(Run):
-    """Some documents of a larger run, held in memory."""
-
-    whole: ShardedRun
-    rows: Array
-    """Increasing row numbers in the whole run."""
-
-    @cached_property
-    def model(self) -> Any:
-        model = copy(self.whole.model)
-        documents = model.documents_
-        weights = np.asarray(documents.doc_weights[self.rows])
-        model.documents_ = TrainingDocuments(
-            weights / weights.sum() if weights.sum() > 0 else weights,
-            np.asarray(documents.doc_topic[self.rows]),
-            np.asarray(documents.background[self.rows]),
-        )
-        return model
-
-    @cached_property
-    def documents(self) -> Any:
-        documents = self.whole.pieces.take(self.rows.tolist())
-        self._require(len(documents) == len(self.rows), "the number of its documents is not that of its shards")
-        return documents
-
-    @cached_property
-    def counts(self) -> Any:
-        return take_counts(self.whole.shards, self.rows)
-
-    @cached_property
-    def texts(self) -> list[str] | None:
-        stored = Texts(self.path)
-        texts = stored.take(self.rows.tolist()) if stored else None
-        self._require(texts is None or len(texts) == len(self.rows), "texts of documents are missing")
-        return texts
-
-
-def sample_rows(n_documents: int, size: int, seed: int) -> Array:
-    """Draw `size` increasing row numbers without replacement; all rows if there are no more."""
-    if n_documents <= size:
-        return np.arange(n_documents)
-    return np.sort(np.random.default_rng(seed).choice(n_documents, size, replace=False, shuffle=False))
-
-
-def take_counts(shards: DiskCorpus, rows: Array) -> Any:
-    """Return the counts of these documents, CSR; `rows` increase."""
-    parts = [_as_integers(sp.csr_array(part)[here]) for part, here in split_rows(shards, rows)]
-    return sp.csr_array(sp.vstack(parts, format="csr"))
-
-
-def without_documents(model: PLSA) -> PLSA:
-    """Return a copy of the model without the arrays that have a row per document."""
-    small = copy(model)
-    small.documents_ = None
-    return small
-
-
-def with_documents(model: Any, shards: DiskCorpus) -> PLSA:
-    """Attach the memory-mapped arrays with a row per document to the model and return it."""
-    if not isinstance(model, PLSA):
-        raise ModelFileError(
-            f"{shards.folder} belongs to a PLSA, not to a model of the class {type(model).__name__}: restore the model "
-            "of the run, or fit again."
-        )
-    n_documents = shards.shape[0]
-    model.documents_ = TrainingDocuments(
-        _map_array(shards.folder / DOC_WEIGHTS, (n_documents,)),
-        _map_array(shards.folder / DOC_TOPIC, (n_documents, model.fitted_.n_topics)),
-        np.broadcast_to(np.float64(model.background_weight_), (n_documents,)),
-    )
-    return model
-
-
-def _map_array(path: Path, shape: tuple[int, ...]) -> Array:
-    try:
-        array = map_npy(path)
-    except (OSError, ValueError) as error:
-        raise damage_error(path, error) from None
-    if array.shape != shape or array.dtype.kind != "f":
-        raise ModelFileError(f"{path} does not belong to this run: restore it, or fit again.")
-    return array
-
-
-def _as_integers(counts: Any) -> Any:
-    """Return counts as integers, as a run in memory has them."""
-    return sp.csr_array((counts.data.astype(np.int32), counts.indices, counts.indptr), counts.shape)
+_OF_THE_FOLDER = ("path", "about", "files", "trust_pattern", "rows", "owner", "shards", "table")
+"""Attributes of a Run that depend on the name of its folder, or are arguments of its constructor."""
 
 
 def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
@@ -339,7 +662,7 @@ def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
     Parameters
     ----------
     path : str or PathLike
-        Folder that ``polyseme fit`` wrote.
+        Folder that `polyseme.fit` or ``polyseme fit`` wrote.
     trust_pattern : bool, default=False
         Whether the token pattern of the run may be any regular expression, which can take exponential time (see
         `Vectorizer.from_dict`). Use True only for runs that you trust.
@@ -354,13 +677,109 @@ def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
     InputError
         If the folder is not a run.
     ModelFileError
-        If run.json is damaged or was written by a newer version.
+        If a file is missing or damaged, or if the run was written by another version of polyseme.
     """
     path = Path(path)
     check_is_run(path)
-    newer = read_json(path / RUN_FILE, {"format_version": RUN_FIELDS["format_version"]}, required=("format_version",))
-    if newer["format_version"] > FORMAT_VERSION:
-        raise ModelFileError(f"{path} was written by a newer polyseme: update polyseme to read it.")
-    about = read_json(path / RUN_FILE, RUN_FIELDS)
-    kind = ShardedRun if (path / SHARDS_FOLDER).is_dir() else Run
-    return kind(path, about, trust_pattern=trust_pattern)
+    path = path.resolve()
+    about, files = read_about(path)
+    files.check_sizes(skip=FILES_FOR_PEOPLE)
+    return Run(path, about, files, trust_pattern=trust_pattern)
+
+
+def reporter(verbose: int) -> Reporter:
+    """Return the reporter of a call with this verbosity."""
+    if not verbose:
+        return SilentReporter()
+    from polyseme.terminal import Console, TerminalReporter
+
+    return TerminalReporter(Console(stderr=True))
+
+
+def reading_progress(reader: Reader, update: Any) -> Iterator[Any]:
+    """Iterate over the documents of a reader, and update a progress bar."""
+    total = reader.total_bytes
+    for number, document in enumerate(reader, start=1):
+        if number % _UPDATE_EVERY == 0:
+            update(reader.bytes_read, total, f"{number:,} documents, {reader.bytes_read / 1e6:,.0f} MB")
+        yield document
+
+
+def reader_notes(reader: Reader) -> Iterator[str]:
+    """Yield sentences about documents that were left out, not read, or read with a warning, with a few examples."""
+    if reader.dropped:
+        dropped = ", ".join(f"{reason} ({count:,})" for reason, count in reader.dropped.items())
+        yield f"Left out: {dropped}."
+    for kind, count in reader.problems.counts.items():
+        examples = [problem for problem in reader.problems if problem.kind == kind][:_EXAMPLES]
+        heading = "Read with a warning" if kind in REMARKS else "Not read"
+        yield f"{heading}: {kind} ({count:,})"
+        yield from (f"  {problem}" for problem in examples)
+        if count > len(examples):
+            yield f"  and {count - len(examples):,} more"
+
+
+def main_labels(labels: Sequence[str]) -> list[str]:
+    """Return one label of each document: of several ("a; b"), the most frequent one, or the first of equal ones."""
+    each = [[part for part in label.split("; ") if part] for label in labels]
+    documents = Counter(part for parts in each for part in set(parts))
+    return [max(parts, key=lambda part: documents[part]) if parts else "" for parts in each]
+
+
+def sample_rows(n_documents: int, size: int, seed: int) -> Array:
+    """Draw `size` increasing row numbers without replacement; all rows if there are no more."""
+    if n_documents <= size:
+        return np.arange(n_documents)
+    return np.sort(np.random.default_rng(seed).choice(n_documents, size, replace=False, shuffle=False))
+
+
+def take_counts(shards: DiskCorpus, rows: Array | None = None) -> Any:
+    """Return the counts of these documents (None: all) as integers, CSR; `rows` increase."""
+    if rows is None:
+        rows = np.arange(shards.shape[0])
+    parts = [_as_integers(sp.csr_array(part)[here]) for part, here in split_rows(shards, rows)]
+    return sp.csr_array(sp.vstack(parts, format="csr"))
+
+
+def add_topic_columns(documents: Any, tokens: Floats, doc_topic: Array) -> Any:
+    """Add columns to a polars frame of documents: tokens, main topic, its share, and P(z|d) of every topic."""
+    import polars as pl
+
+    main = doc_topic.argmax(axis=1)
+    return documents.with_columns(
+        pl.Series("tokens", tokens.astype(np.int64)),
+        pl.Series("topic", main.astype(np.int32)),
+        pl.Series("share", doc_topic[np.arange(len(main)), main]),
+        *[pl.Series(f"topic_{k}", np.ascontiguousarray(doc_topic[:, k])) for k in range(doc_topic.shape[1])],
+    )
+
+
+def columns_of(words: Sequence[str], vocabulary: Sequence[str]) -> list[int]:
+    """Return the columns of words. Raise InputError if the vocabulary does not have one of them."""
+    column_of = {word: column for column, word in enumerate(vocabulary)} if words else {}
+    unknown = [word for word in words if word not in column_of]
+    if unknown:
+        raise InputError(f"ban=: the run has no word {unknown[0]!r}; write words as its topics show them.")
+    return sorted({column_of[word] for word in words})
+
+
+def _tokens(counts: Any) -> Floats:
+    return np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+
+
+def _of_documents(model: Any, rows: Array) -> Any:
+    """Return a copy of the model with some of its training documents."""
+    model = copy(model)
+    documents = model.documents_
+    weights = np.asarray(documents.doc_weights[rows])
+    model.documents_ = TrainingDocuments(
+        weights / weights.sum() if weights.sum() > 0 else weights,
+        np.asarray(documents.doc_topic[rows]),
+        np.asarray(documents.background[rows]),
+        {name: np.asarray(array[rows]) for name, array in documents.parameters.items()},
+    )
+    return model
+
+
+def _as_integers(counts: Any) -> Any:
+    return sp.csr_array((counts.data.astype(np.int32), counts.indices, counts.indptr), counts.shape)

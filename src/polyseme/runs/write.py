@@ -1,39 +1,404 @@
-"""Writing of run folders: topics.csv, documents.parquet, the model and run.json.
+"""Writing of runs: `RunDraft` is a run in a work folder, which becomes a run when all its files are written.
 
-`write_run` and `write_fitted` write a run that is in memory; `save_model` and `write_fitted_shards` write a run of
-shards piece by piece.
+`new_run` starts an empty draft, `rewrite_run` one that replaces an existing run. Both hold the lock of the run until
+the draft has taken its place.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
+import os
+import platform
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import tempfile
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.data.disk import FIT_FOLDER
+from polyseme.data.shard_files import MANIFEST, read_manifest
 from polyseme.errors import InputError, ModelFileError
+from polyseme.estimators.base import load
 from polyseme.estimators.tables import largest, words_of_model
+from polyseme.io import models
 from polyseme.io.checks import check_fields
 from polyseme.io.files import write_atomically
-from polyseme.io.parquet import write_frame
-from polyseme.io.tensors import bytes_of, npy_header
-from polyseme.kernels import Array, Floats
-from polyseme.runs.documents import COLUMNS, DOCUMENTS_FILE, Counted, DocumentNames, Pieces, TextWriter, column_frame
-from polyseme.runs.folder import RUN_FIELDS, RUN_FILE, atomic_folder, run_lock
-from polyseme.runs.run import DOC_WEIGHTS, FORMAT_VERSION, MODEL_FILE, Run, open_run, without_documents
-from polyseme.runs.topic_documents import TopicDocuments, topic_documents
-from polyseme.scale import DiskCorpus
+from polyseme.io.manifest import FileManifest
+from polyseme.metrics import bootstrap_stability
+from polyseme.progress import Reporter
+from polyseme.runs.documents import (
+    COLUMNS,
+    DOCUMENTS_FILE,
+    METADATA_FOLDER,
+    TEXTS_FOLDER,
+    DocumentTable,
+    FrameWriter,
+    MetadataWriter,
+    Texts,
+    TextWriter,
+    metadata,
+)
+from polyseme.runs.fields import RUN_FIELDS, RUN_FILE, STAGE_FIELDS, read_about, read_sealed, write_sealed
+from polyseme.runs.folder import CHECKPOINT_FOLDER, STAGES_FILE, atomic_folder, replacing, run_lock
+from polyseme.runs.run import (
+    FILES_FOR_PEOPLE,
+    MODEL_FILE,
+    PAGE_FILE,
+    SHARDS_FOLDER,
+    TOPICS_FILE,
+    Run,
+    add_topic_columns,
+    open_run,
+)
+from polyseme.text import Document
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Characters that start a formula; some spreadsheets accept the full-width forms, too."""
 WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
+_SHARDS_MANIFEST = f"{SHARDS_FOLDER}/{MANIFEST}"
+"""The only file of the shards that run.json lists: it lists the others."""
+
+
+class RunDraft:
+    """A run that is being written in a work folder, stage by stage.
+
+    Every completed stage is stored in stages.json with the digests of its files, so that the same call with `resume`
+    continues after the last one.
+
+    settings : what determines the result, as JSON values. With `resume` they must be those of the interrupted call.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any], report: Reporter, *, resume: bool = False) -> None:
+        self.folder, self.report = folder, report
+        self._settings, self._stages = dict(settings), dict[str, Any]()
+        self._metadata: Iterable[Any] | None = None
+        files = FileManifest(folder, {})
+        if resume and (folder / STAGES_FILE).is_file():
+            stored = read_sealed(folder / STAGES_FILE, STAGE_FIELDS, required=tuple(STAGE_FIELDS))
+            _check_settings(stored["settings"], self._settings)
+            files, self._stages = FileManifest.from_json(folder, stored["files"]), stored["stages"]
+            if not (folder / RUN_FILE).is_file():  # else `finish` checks the files, and some of these are removed
+                files.check_sizes()
+                for name in _own_files(folder) - set(files.entries):
+                    (folder / name).unlink()  # of the stage that was interrupted, which starts again
+        self.run = Run(folder, {}, files)
+        """The run as far as it is written; its values that are in memory are not read from files."""
+
+    @property
+    def files(self) -> FileManifest:
+        return self.run.files
+
+    def know(self, **values: Any) -> None:
+        """Set values of the run that are in memory."""
+        vars(self.run).update(values)
+
+    def done(self, name: str) -> bool:
+        """Return whether a stage is completed."""
+        return name in self._stages
+
+    def stage(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return the result of a stage, JSON values: as stored, or as `make` returns it."""
+        if name not in self._stages:
+            self._stages[name] = make()
+            self._record_files()
+            content = {"settings": self._settings, "stages": self._stages, "files": self.files.to_json()}
+            write_sealed(self.folder / STAGES_FILE, content)
+        result: dict[str, Any] = self._stages[name]
+        return result
+
+    # parts of the run
+
+    @contextmanager
+    def recorder(self, *, texts: bool, keep: bool = False, after: Run | None = None) -> Iterator[DocumentRecorder]:
+        """Yield the recorder of documents, which follow those of the run `after`.
+
+        texts : whether to write the texts. keep : whether to keep the metadata in memory, too.
+        """
+        recorder = DocumentRecorder(self.folder, texts=texts, keep=keep, after=after)
+        yield recorder
+        self._metadata = recorder.close()
+
+    def link(self, run: Run, *folders: str) -> None:
+        """Link files of another run into the draft; copy them where links are not possible.
+
+        No file of a run is ever changed in place, so two runs can share it.
+        """
+        for name, entry in run.files.entries.items():
+            if name.partition("/")[0] in folders:
+                place = self.folder / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                _link(run.path / name, place)
+                if name != _SHARDS_MANIFEST:  # which changes if shards are added
+                    self.files.entries[name] = entry
+        if SHARDS_FOLDER in folders:
+            for name in run.shard_files:
+                _link(run.path / name, self.folder / name)
+
+    def reuse_metadata(self, run: Run) -> None:
+        """Take the metadata of the documents from another run."""
+        self._metadata = (frame.select(COLUMNS) for frame in run.table)
+
+    def save_model(self, model: Any) -> None:
+        """Write the model, with the arrays of its documents in files beside it."""
+        models.save(model, self.folder / MODEL_FILE, documents_beside=True)
+        shards = self.folder / SHARDS_FOLDER
+        listed = {MANIFEST, *(entry.name for entry in read_manifest(shards).files)}
+        beside = [path for path in shards.iterdir() if path.name not in listed]
+        if beside:  # rows of documents that a fit from shards has written there, and that the model maps
+            model = load(self.folder / MODEL_FILE, check_documents=False)
+            for path in beside:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.know(model=model)
+
+    def finish(self, about: dict[str, Any], *, texts: bool = True, page: str | None = None) -> Run:
+        """Write the tables of topics and documents, the page and, last, run.json; return the run.
+
+        texts : whether the run has texts. page : how much of the texts the page contains; None writes no page.
+        """
+        run = self.run
+        run.about = about
+        if not (self.folder / RUN_FILE).is_file():  # else the interrupted call had written everything
+            self._write_tables()
+            if page is not None:
+                with self.report.stage("Writing the explorer page"):
+                    run.explore(self.folder / PAGE_FILE, text=page)
+            self._record_files(without=(METADATA_FOLDER,) if texts else (METADATA_FOLDER, TEXTS_FOLDER))
+            write_about(self.folder, about, self.files)
+        run.about, files = read_about(self.folder)
+        files.check_sizes(skip=FILES_FOR_PEOPLE)
+        run.files.entries.clear()
+        run.files.entries.update(files.entries)
+        shutil.rmtree(self.folder / METADATA_FOLDER, ignore_errors=True)
+        if not texts:
+            shutil.rmtree(self.folder / TEXTS_FOLDER, ignore_errors=True)
+        return run
+
+    def _write_tables(self) -> None:
+        """Write documents.parquet, unless it is linked, and topics.csv."""
+        self._record_files()
+        if DOCUMENTS_FILE not in {name.partition("/")[0] for name in self.files.entries}:
+            self._write_documents()
+            self._record_files()
+        write_atomically(self.folder / TOPICS_FILE, topics_csv(self.run).encode("utf-8", "surrogatepass"), flush=False)
+
+    def _write_documents(self) -> None:
+        """Write documents.parquet from the metadata and the topic weights."""
+        import polars as pl
+
+        in_memory = isinstance(self._metadata, list)
+        frames = DocumentTable(self.files, METADATA_FOLDER) if self._metadata is None else self._metadata
+        writer, written = FrameWriter(self.folder / DOCUMENTS_FILE), []
+        tokens, doc_topic, start = self._tokens(), self.run.doc_topic, 0
+        for frame in frames:
+            rows = slice(start, start + len(frame))
+            if rows.stop > len(tokens):
+                break
+            written.append(add_topic_columns(frame.select(COLUMNS), tokens[rows], np.asarray(doc_topic[rows])))
+            writer.add(written[-1])
+            start = rows.stop
+            if not in_memory:
+                written = []
+        writer.close()
+        if start != len(tokens):
+            raise ModelFileError(f"{self.folder} does not have metadata of all documents: fit again without resume.")
+        if written:
+            self.know(documents=pl.concat(written))
+
+    def _tokens(self) -> Any:
+        """Return n_d of all documents."""
+        shards = self.run.shards
+        return np.concatenate(
+            [shards.shard(number, shards.dtype, 1).totals for number in range(len(shards.manifest.shards))]
+        )
+
+    def _record_files(self, without: tuple[str, ...] = ()) -> None:
+        """Add the digests of new files to the manifest, and remove the entries of files that are gone.
+
+        without : folders that the run will not have.
+        """
+        listed = {name for name in _own_files(self.folder) if name.partition("/")[0] not in without}
+        if (self.folder / _SHARDS_MANIFEST).is_file():
+            listed.add(_SHARDS_MANIFEST)
+        for name in set(self.files.entries) - listed:
+            del self.files.entries[name]
+        for name in sorted(listed - set(self.files.entries)):
+            self.files.add(name)
+
+
+def _own_files(folder: Path) -> set[str]:
+    """Return the names of the files of a draft, without the shards, the checkpoint and the JSON files of the draft."""
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    others = SHARDS_FOLDER, CHECKPOINT_FOLDER, STAGES_FILE, RUN_FILE
+    return {name for name in found if name.partition("/")[0] not in others}
+
+
+class DocumentRecorder:
+    """Writes the metadata and the texts of documents while they are counted.
+
+    after : run whose documents come first. Its texts are linked into the folder already.
+    """
+
+    def __init__(self, folder: Path, *, texts: bool, keep: bool, after: Run | None) -> None:
+        self._rows = MetadataWriter(folder, keep=keep)
+        self._texts = TextWriter(folder, append=after is not None) if texts else None
+        self._characters = 0
+        if after is not None:
+            for frame in after.table:
+                self._rows.add_frame(frame.select(COLUMNS))
+
+    def record(self, documents: Iterable[Document], limit: int | None = None) -> Iterator[str]:
+        """Record each document, then yield its text. Raise TooManyCharacters after `limit` characters."""
+        for document in documents:
+            self._rows.add(metadata(document))
+            if self._texts is not None:
+                self._texts.add(document.text)
+            self._characters += len(document.text)
+            if limit is not None and self._characters > limit:
+                raise TooManyCharacters
+            yield document.text
+
+    def recorded_texts(self) -> list[Path]:
+        """Write the texts that are still in memory, and return the files of all texts."""
+        assert self._texts is not None
+        self._texts.flush()
+        return self._texts.paths
+
+    def forget(self) -> None:
+        """Keep no metadata in memory from here on."""
+        self._rows.kept = None
+
+    def close(self) -> list[Any] | None:
+        """Write what is still in memory; return all metadata, if they are kept."""
+        self._rows.close()
+        if self._texts is not None:
+            self._texts.flush()
+        return self._rows.kept
+
+
+class TooManyCharacters(Exception):
+    """The texts are too long to be counted in memory."""
+
+
+class TemporaryFolder:
+    """A temporary folder that is removed with this object, or when the process exits."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="polyseme-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@contextmanager
+def new_run(
+    output: Path | None, settings: Mapping[str, Any], report: Reporter, *, overwrite: bool = False, resume: bool = False
+) -> Iterator[RunDraft]:
+    """Yield the draft of a new run. When the block ends, `draft.run` is the run in the folder `output`.
+
+    output : None: a temporary folder, which is removed with the run.
+    """
+    owner = None if output is not None else TemporaryFolder()
+    if owner is not None:
+        output = owner.path / "run"
+    assert output is not None
+    with atomic_folder(output, overwrite=overwrite, resume=resume) as work:
+        draft = RunDraft(work, settings, report, resume=resume)
+        try:
+            yield draft
+        except InputError:
+            (work / STAGES_FILE).unlink(missing_ok=True)  # the same call would fail again, so the work is of no use
+            raise
+        except KeyboardInterrupt:
+            if owner is None and (work / STAGES_FILE).is_file():
+                report.note("Stopped: the work so far is stored; the same call with resume=True continues it.")
+            raise
+    draft.run = draft.run.moved_to(output.resolve(), owner)
+
+
+@contextmanager
+def rewrite_run(
+    path: Path, report: Reporter, *, like: Run | None = None, trust_pattern: bool = False
+) -> Iterator[tuple[Run, RunDraft]]:
+    """Yield a run and the draft that replaces it when the block ends. No other process can write the run meanwhile.
+
+    like : the run as an object of the caller, whose temporary folder and trusted pattern the new object takes over.
+    """
+    with run_lock(path) as target:
+        run = open_run(target, trust_pattern=trust_pattern if like is None else like.trust_pattern)
+        with replacing(target) as work:
+            draft = RunDraft(work, {}, report)
+            draft.run.trust_pattern = run.trust_pattern
+            yield run, draft
+        draft.run = draft.run.moved_to(target, None if like is None else like.owner)
+
+
+def refresh_run(
+    path: Path, report: Reporter, *, page: str | None, stability: int = 0, trust_pattern: bool = False
+) -> Run:
+    """Write the page of a run, and measure how stable its topics are in bootstrap samples of the documents.
+
+    page : how much of the texts the page contains; None leaves the page as it is. stability : number of samples.
+    """
+    with rewrite_run(path, report, trust_pattern=trust_pattern) as (run, draft):
+        rewritten = {TOPICS_FILE} if page is None else {TOPICS_FILE, PAGE_FILE}
+        draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - rewritten))
+        draft.know(model=run.model, vectorizer=run.vectorizer)
+        about = dict(run.about)
+        if stability:
+            about["stability"] = _stability(run, stability, report)
+        draft.finish(about, texts=bool(Texts(run.files)), page=page)
+    return draft.run
+
+
+def _stability(run: Run, n_samples: int, report: Reporter) -> list[float]:
+    with report.stage("Fitting samples", unit="fits") as update, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = bootstrap_stability(
+            run.model,
+            run.counts,
+            n_samples=n_samples,
+            progress=lambda done, total: update(done, total, f"{done} of {total}"),
+        )
+    return [round(float(value), 4) for value in found.topics]
+
+
+def copy_run(run: Run, folder: Path, *, overwrite: bool) -> Run:
+    """Copy a run to a folder, atomically."""
+    with atomic_folder(folder, overwrite=overwrite) as work:
+        for name in (*run.files.entries, *run.shard_files, RUN_FILE):
+            if (run.path / name).is_file():
+                (work / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(run.path / name, work / name)
+    return run.moved_to(folder.resolve())
+
+
+def write_about(folder: Path, about: dict[str, Any], files: FileManifest) -> None:
+    """Write run.json, which makes the folder a run."""
+    try:
+        check_fields(about, RUN_FIELDS, others=True)
+    except ValueError as error:
+        raise InputError(f"about cannot be written to {RUN_FILE}: {error}.") from None
+    write_sealed(folder / RUN_FILE, {**about, "files": files.to_json()})
+
+
+def version_info() -> dict[str, Any]:
+    """Return the fields of run.json that say when and with which versions the run was written."""
+    packages = ("polyseme", "numpy", "scipy", "scikit-learn")
+    return {
+        "written": timestamp(),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+    }
+
+
+def timestamp() -> str:
+    """Return the present time in UTC as ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def escape_formula(cell: str) -> str:
@@ -41,147 +406,45 @@ def escape_formula(cell: str) -> str:
     return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
 
 
-def topics_csv(
-    model: Any,
-    found: TopicDocuments,
-    vocabulary: Sequence[str],
-    documents: Sequence[str],
-    topic_names: Mapping[str, str],
-) -> str:
+def topics_csv(run: Run) -> str:
     """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
-    weights, shown = model.fitted_.topic_weights, words_of_model(model, vocabulary, WORDS_SHOWN)
+    weights, words = run.fitted.topic_weights, words_of_model(run.model, run.vocabulary, WORDS_SHOWN)
     for topic in largest(weights, len(weights)):
-        words = " ".join(shown[topic])
-        best = "; ".join(documents[document] for document in found.documents[topic])
-        numbers = (f"{weights[topic]:.6f}", f"{found.fit[topic]:.6f}")
-        writer.writerow(
-            [
-                topic,
-                escape_formula(topic_names.get(str(topic), "")),
-                *numbers,
-                escape_formula(words),
-                escape_formula(best),
-            ]
-        )
+        documents = "; ".join(run.names[row] for row in run.typical.documents[topic][:DOCUMENTS_SHOWN])
+        numbers = (f"{weights[topic]:.6f}", f"{run.typical.fit[topic]:.6f}")
+        texts = run.topic_names.get(topic, ""), " ".join(words[topic]), documents
+        name, shown, best = map(escape_formula, texts)
+        writer.writerow([topic, name, *numbers, shown, best])
     return text.getvalue()
 
 
-def add_topic_columns(documents: Any, tokens: Floats, doc_topic: Array) -> Any:
-    """Add columns to a polars frame of documents: tokens, main topic, its share, and P(z|d) of every topic."""
-    import polars as pl
+def _link(source: Path, place: Path) -> None:
+    try:
+        os.link(source, place, follow_symlinks=False)
+    except OSError:
+        shutil.copyfile(source, place)
 
-    main = doc_topic.argmax(axis=1)
-    return documents.with_columns(
-        pl.Series("tokens", tokens),
-        pl.Series("topic", main.astype(np.int32)),
-        pl.Series("share", doc_topic[np.arange(len(main)), main]),
-        *[pl.Series(f"topic_{k}", np.ascontiguousarray(doc_topic[:, k])) for k in range(doc_topic.shape[1])],
+
+def _check_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Raise InputError if the settings of the interrupted call were others."""
+    if old == new:
+        return
+    before, now = (_flat(settings) for settings in (old, new))
+    differing = [name for name in now if before.get(name) != now[name]]
+    what = "they are of another version of polyseme"
+    if differing:
+        what = f"{differing[0]}= was {before.get(differing[0])}, now {now[differing[0]]}"
+    raise InputError(
+        f"resume: the interrupted fit had other settings ({what}). Repeat its call with resume, or start again without."
     )
 
 
-def write_run(
-    path: Path,
-    model: Any,
-    counted: Counted,
-    about: dict[str, Any],
-    *,
-    texts: list[str] | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write a fitted model and its documents to the run folder `path`, atomically.
-
-    about : settings, versions, seed and timings for run.json.
-    """
-    with atomic_folder(path, overwrite=overwrite) as folder:
-        write_files(folder, model, counted, about, texts)
-
-
-def write_files(folder: Path, model: Any, counted: Counted, about: dict[str, Any], texts: list[str] | None) -> None:
-    """Write all files of a run into a folder."""
-    if texts is not None:
-        writer = TextWriter(folder)
-        for text in texts:
-            writer.add(text)
-        writer.close()
-    counted.save(folder)
-    write_fitted(folder, model, counted, about)
-
-
-def write_fitted(folder: Path, model: Any, counted: Counted, about: dict[str, Any]) -> None:
-    """Write the files of a fit next to those of the counted documents; run.json, which makes it a run, is last."""
-    model.set_vocabulary(counted.vocabulary).save(folder / MODEL_FILE)
-    write_topics(folder, model, [counted.counts], counted.vocabulary, counted.names, about)
-    documents = add_topic_columns(column_frame(counted.columns), counted.tokens, model.documents_.doc_topic)
-    write_frame(folder / DOCUMENTS_FILE, documents)
-    write_about(folder, about)
-
-
-def write_topics(
-    folder: Path,
-    model: Any,
-    counts: Iterable[Any],
-    vocabulary: Sequence[str],
-    names: Sequence[str],
-    about: dict[str, Any],
-) -> None:
-    """Write topics.csv. `counts` are those of the documents, in one or more parts."""
-    found = topic_documents(model.fitted_, model.documents_, counts, DOCUMENTS_SHOWN)
-    topics = topics_csv(model, found, vocabulary, names, about.get("topic_names", {}))
-    (folder / "topics.csv").write_text(topics, encoding="utf-8")
-
-
-def write_about(folder: Path, about: dict[str, Any]) -> None:
-    """Write run.json, which makes the folder a run."""
-    try:
-        check_fields(about, RUN_FIELDS, others=True)
-    except ValueError as error:
-        raise InputError(f"about cannot be written to {RUN_FILE}: {error}.") from None
-    text = json.dumps({**about, "format_version": FORMAT_VERSION}, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(folder / RUN_FILE, text.encode())
-
-
-def update_about(run: Run, changes: dict[str, Any]) -> Run:
-    """Change fields of run.json while no other process writes the run; return the run with the new fields."""
-    with run_lock(run.path):
-        about = {**open_run(run.path).about, **changes}
-        write_about(run.path, about)
-    return replace(run, about=about)
-
-
-def save_model(folder: Path, model: Any, shards: DiskCorpus) -> None:
-    """Write the model, and P(d) to a file beside the shards, where the fit has written P(z|d)."""
-    weights = model.documents_.doc_weights
-    write_atomically(shards.folder / DOC_WEIGHTS, [npy_header(weights), bytes_of(weights)])
-    without_documents(model).save(folder / MODEL_FILE)
-
-
-def write_fitted_shards(
-    folder: Path, model: Any, shards: DiskCorpus, about: dict[str, Any], vocabulary: Sequence[str]
-) -> None:
-    """Write the files of a fit next to shards, metadata and model; run.json, which makes it a run, is last."""
-    pieces = Pieces(folder)
-    tokens = _tokens(shards)
-    start = 0
-    for number, frame in enumerate(pieces):
-        rows = slice(start, start + len(frame))
-        if rows.stop > len(tokens):
-            break
-        doc_topic = np.asarray(model.documents_.doc_topic[rows])
-        pieces.replace(number, add_topic_columns(frame.select(COLUMNS), tokens[rows], doc_topic))
-        start = rows.stop
-    if start != len(tokens):
-        raise ModelFileError(
-            f"{pieces.folder} does not have a row for each of the {len(tokens)} documents: fit again without --resume."
-        )
-    write_topics(folder, model, shards, vocabulary, DocumentNames(pieces, shards.shape[0]), about)
-    shutil.rmtree(shards.folder / FIT_FOLDER, ignore_errors=True)  # left by a fit that Ctrl-C stopped
-    write_about(folder, about)
-
-
-def _tokens(shards: DiskCorpus) -> Floats:
-    """Return n_d of all documents."""
-    numbers = range(len(shards.manifest.shards))
-    return np.concatenate([shards.shard(number, shards.dtype, 1).totals for number in numbers])
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with those of nested groups beside the others."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat.update(_flat(value) if isinstance(value, Mapping) else {name: value})
+    return flat

@@ -2,7 +2,8 @@
 
 The folder is named after everything that determines the result, so another fit has another one. It holds a safetensors
 file with arrays of words, numbers, the history and, for a fit in memory, the rows of the documents. For a fit from
-shards the file has the names of the folders with the files of the rows instead.
+shards the file has the folders with the files of the rows instead, and their digests, which are checked before the fit
+goes on.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import numpy as np
 from polyseme.data.corpus import Corpus
 from polyseme.data.disk import Generation
 from polyseme.errors import InputError, ModelFileError
-from polyseme.io.checks import TEXT, mapping_to, parse_json
+from polyseme.io.checks import Check, mapping_to, object_with, parse_json
+from polyseme.io.manifest import FILE_NAME, FILES, FileManifest
 from polyseme.io.tensors import bytes_of, digest_of, read_safetensors, write_safetensors
 from polyseme.kernels import Array
 from polyseme.solvers.base import AnyRun, FitStarts, SavedFit, Snapshot, Start
@@ -33,7 +35,9 @@ CHECKPOINT_FILE = "checkpoint.safetensors"
 """Name of the checkpoint of a fit, in its folder."""
 _LEAST_PAUSE = 10.0
 """Time between two writes, as a multiple of the time that the last one took."""
-_FIT, _FOLDERS, _DIGEST = "polyseme_fit", "folders", "digest"
+_FIT, _FILES, _DIGEST = "polyseme_fit", "files", "digest"
+_FOLDER = Check(lambda value: FILE_NAME.holds(value) and "/" not in value, "the name of a folder")
+_ROWS = {"folder": _FOLDER, "files": FILES}
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,8 @@ class CheckpointContent(NamedTuple):
 
     arrays: dict[str, dict[str, Array]]
     """Arrays by part (docs, words, numbers, history) and name."""
-    folders: dict[str, str]
-    """Folder of each theta that is stored in files."""
+    files: dict[str, FileManifest]
+    """Folder, with the digests of its files, of each theta that is stored in files."""
 
     @property
     def history(self) -> dict[str, Array]:
@@ -84,8 +88,10 @@ def write_checkpoint(path: Path, fit: str, content: CheckpointContent) -> None:
     tensors = {
         f"{part}.{name}": np.asarray(array) for part, arrays in content.arrays.items() for name, array in arrays.items()
     }
-    folders = json.dumps(content.folders)
-    metadata = {_FIT: fit, _FOLDERS: folders, _DIGEST: digest_of(fit + folders, tensors)}
+    files = json.dumps(
+        {name: {"folder": item.folder.name, "files": item.to_json()} for name, item in content.files.items()}
+    )
+    metadata = {_FIT: fit, _FILES: files, _DIGEST: digest_of(fit + files, tensors)}
     write_safetensors(path, tensors, metadata)
 
 
@@ -99,21 +105,24 @@ def read_checkpoint(path: Path, fit: str) -> CheckpointContent | None:
         raise ModelFileError(f"{path} is damaged ({error}): remove it to start again.") from None
     if metadata.get(_FIT) != fit:
         raise ModelFileError(f"{path} is the checkpoint of another fit: remove it to start again.")
-    folders = metadata.get(_FOLDERS, "")
-    if metadata.get(_DIGEST) != digest_of(fit + folders, tensors):
+    text = metadata.get(_FILES, "")
+    if metadata.get(_DIGEST) != digest_of(fit + text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match; remove it to start again.")
     try:
-        folder_names = parse_json(folders)
-        mapping_to(TEXT).require("folders", folder_names)
+        rows = parse_json(text)
+        mapping_to(object_with(_ROWS, required=_ROWS)).require(_FILES, rows)
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged ({error}): remove it to start again.") from None
-    if any(Path(folder).name != folder or folder == ".." for folder in folder_names.values()):
-        raise ModelFileError(f"{path} contains invalid folder names: remove it to start again.")
+    texts = {"listed_in": path.name, "remedy": f"remove the folder {path.parent} to start again"}
+    files = {
+        name: FileManifest.from_json(path.parent / item["folder"], item["files"], **texts)
+        for name, item in rows.items()
+    }
     arrays: dict[str, dict[str, Array]] = {}
     for name, array in tensors.items():
         part, _, local_name = name.partition(".")
         arrays.setdefault(part, {})[local_name] = array
-    return CheckpointContent(arrays, folder_names)
+    return CheckpointContent(arrays, files)
 
 
 def _check_state(path: Path, found: CheckpointContent) -> None:
@@ -152,13 +161,15 @@ class CheckpointStore:
         self._next_write = time.monotonic() + seconds
         folder.mkdir(parents=True, exist_ok=True)
         self._found = read_checkpoint(self._path, folder.name)
-        needed = set() if self._found is None else {CHECKPOINT_FILE, *self._found.folders.values()}
+        needed = set[str]()
+        if self._found is not None:
+            needed = {CHECKPOINT_FILE, *(item.folder.name for item in self._found.files.values())}
         for other in folder.iterdir():
             if other.name not in needed:
                 _remove(other)
 
     def load(self) -> SavedFit | None:
-        """Return the stored state of this fit, or None."""
+        """Return the stored state of this fit, or None. All files are checked before."""
         found = self._found
         if found is None:
             return None
@@ -167,17 +178,16 @@ class CheckpointStore:
         try:
             docs = {
                 name: self._corpus.restore_rows(saved)
-                for name, saved in [
-                    *found.arrays.get("docs", {}).items(),
-                    *((name, self._folder / folder) for name, folder in found.folders.items()),
-                ]
+                for name, saved in [*found.arrays.get("docs", {}).items(), *found.files.items()]
             }
             if not all(np.isfinite(array).all() for array in words.values()):
                 raise ValueError("a number is not finite")
             if len({array.shape for array in found.arrays.get("docs", {}).values()}) > 1:
                 raise ValueError("its rows have several widths")
             # The same objects as in the state: the next write lets go of them, but the fit may still read them.
-            self._files = {name: self._corpus.save_rows(docs[name]) for name in found.folders}
+            self._files = {name: self._corpus.save_rows(docs[name]) for name in found.files}
+            if len({item.width for item in self._files.values()}) > 1:
+                raise ValueError("its rows have several widths")
         except (OSError, ValueError) as error:
             raise self._foreign(error) from None
         return SavedFit(Snapshot(docs, words, found.numbers), found.history)
@@ -205,8 +215,8 @@ class CheckpointStore:
         docs = {name: item for name, item in rows.items() if name not in files}
         numbers = {name: np.array(value, dtype=np.float64) for name, value in state.numbers.items()}
         arrays = {"docs": docs, "words": state.words, "numbers": numbers, "history": history}
-        folders = {name: item.folder.name for name, item in files.items()}
-        write_checkpoint(self._path, self._folder.name, CheckpointContent(arrays, folders))
+        manifests = {name: item.files for name, item in files.items()}
+        write_checkpoint(self._path, self._folder.name, CheckpointContent(arrays, manifests))
         for item in files.values():
             item.keep()
         new = {item.folder for item in files.values()}

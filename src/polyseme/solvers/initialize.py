@@ -94,6 +94,11 @@ def named_start(
     return corpus.rows(partial(uniform_rows, model)), padded(phi, corpus.dtype, model.n_columns)
 
 
+def is_topics_only(init: Any) -> bool:
+    """Return whether a start is (None, topic_word): the topics are given, and the documents are folded in."""
+    return isinstance(init, tuple | list) and len(init) == 2 and init[0] is None
+
+
 def given_pair(pair: Any, corpus: Any, model: Model, rows: Array | None = None) -> tuple[Array, Array]:
     """Return theta and phi (words x width), normalized and padded, from a pair (P(z|d), P(w|z)) of the user.
 
@@ -104,7 +109,7 @@ def given_pair(pair: Any, corpus: Any, model: Model, rows: Array | None = None) 
         pair = [np.asarray(factor)[rows] if index == 0 else factor for index, factor in enumerate(pair)]
     if not corpus.in_memory:
         raise UnsupportedError(
-            "init: a corpus on disk takes a name or, for PLSA, (None, topic_word), got (doc_topic, topic_word)."
+            "init: a corpus on disk takes a name or (None, topic_word), got (doc_topic, topic_word)."
         )
     counts = corpus.counts
     shapes = ((counts.n_docs, model.n_topics), (model.n_topics, counts.n_words))

@@ -15,10 +15,19 @@ from functools import partial
 
 import numpy as np
 
-from polyseme.core.fold_in import MAX_STEPS, TOLERANCE
 from polyseme.core.model import Report
 from polyseme.data.tensor import TensorCounts, new_tuples, operand, row_max
-from polyseme.kernels import Array, Floats, SparseCounts, em_words, normalize_columns, padded, padded_width
+from polyseme.kernels import (
+    FOLD_IN_STEPS,
+    FOLD_IN_TOLERANCE,
+    Array,
+    Floats,
+    SparseCounts,
+    em_words,
+    normalize_columns,
+    padded,
+    padded_width,
+)
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 
 _NUMBERS_AT_ONCE = 1 << 22
@@ -96,7 +105,7 @@ def fold_in(corpus: TensorCounts, mode: int, weights: Floats, factors: list[Arra
         known: Array = B.max(axis=1) > 0
         known_counts = counts.with_values(np.where(known[counts.indices], counts.values, 0))
         folded, _ = known_counts.fold_in(
-            B, K, empty=weights, tol=TOLERANCE, max_iter=MAX_STEPS, n_threads=n_threads, u=np.ones(K)
+            B, K, empty=weights, tol=FOLD_IN_TOLERANCE, max_iter=FOLD_IN_STEPS, n_threads=n_threads, u=np.ones(K)
         )
         theta[items] = folded
     return theta

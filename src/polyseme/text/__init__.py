@@ -1,4 +1,4 @@
-"""From files to word counts: `read` reads documents, `Vectorizer` counts their words.
+"""From texts to word counts: `open_source` and `read` read documents, `Vectorizer` counts their words.
 
 `make_pipeline` combines a vectorizer and a model, and passes the words of the columns to the model.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.text.languages import LANGUAGES
-    from polyseme.text.readers import Document, Limits, Problem, Problems, Reader, read
+    from polyseme.text.readers import Document, Limits, Problem, Problems, Reader, open_source, read
     from polyseme.text.vectorizer import TopicPipeline, Vectorizer, make_pipeline
 
 _MODULES = {
@@ -30,6 +30,7 @@ __all__ = [
     "TopicPipeline",
     "Vectorizer",
     "make_pipeline",
+    "open_source",
     "read",
 ]
 

@@ -1,4 +1,4 @@
-"""Conversion of a fitted Vectorizer to plain data for JSON, and back.
+"""Conversion of a fitted Vectorizer to plain data for JSON, and back to a Vectorizer or to its WordRules.
 
 The data may come from a file that somebody else wrote: every field is checked, and nothing in it is executed.
 """
@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from polyseme.errors import InputError, ModelFileError
+from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.checks import (
     FLAG,
     NULL,
+    OBJECT,
     TEXT,
     Check,
     check_fields,
@@ -25,8 +29,11 @@ from polyseme.io.checks import (
     one_of,
     whole_number,
 )
-from polyseme.text.languages import LANGUAGES
+from polyseme.io.string_tables import StringMapping, StringTable, string_arrays
+from polyseme.kernels import Array
+from polyseme.text.languages import LANGUAGES, Pair, get_language
 from polyseme.text.tokens import pattern_characters
+from polyseme.text.words import ColumnLookup, TokenSettings, WordRules, settings_rules
 
 FORMAT_VERSION = 1
 _OPTIONAL_ATTRIBUTES = ("language_", "forms_", "shown_")
@@ -91,6 +98,20 @@ _FIELDS = {
 }
 
 
+_SETTINGS = ("analyzer", "lowercase", "strip_accents", "stop_words", "token_pattern")
+"""Parameters that split a text into words."""
+_RULES_FIELDS = {
+    "settings": OBJECT,
+    "ngram_range": _PARAMETERS["ngram_range"],
+    "language": _FIELDS["language"],
+    "stem": FLAG,
+    "ordered": FLAG,
+    "binary": FLAG,
+    "rounds": list_of(whole_number(0, _MAX_INT), most=16),
+}
+_PAIR_TABLES = ("phrases.first", "phrases.second")
+
+
 def to_dict(vectorizer: Any) -> dict[str, Any]:
     """Return the parameters and fitted attributes of a Vectorizer as values that JSON has."""
     parameters = {name: _to_plain(name, value) for name, value in vectorizer.get_params(deep=False).items()}
@@ -110,6 +131,95 @@ def to_dict(vectorizer: Any) -> dict[str, Any]:
 
 def from_dict(vectorizer_class: Any, data: dict[str, Any], *, trust_pattern: bool = False) -> Any:
     """Return the fitted vectorizer that `to_dict` described. Raises ModelFileError if the data is not valid."""
+    parameters = _checked_parameters(data, trust_pattern=trust_pattern)
+    vectorizer = vectorizer_class(**parameters)
+    vectorizer.fixed_vocabulary_ = parameters["vocabulary"] is not None
+    vectorizer.vocabulary_ = _columns(data)
+    for name in _OPTIONAL_ATTRIBUTES:
+        if name.rstrip("_") in data:
+            setattr(vectorizer, name, data[name.rstrip("_")])
+    if "phrases" in data:
+        vectorizer.phrases_ = _phrases(data)
+    return vectorizer
+
+
+def read_word_rules(data: dict[str, Any], *, trust_pattern: bool = False) -> WordRules:
+    """Return the rules of the vectorizer that `to_dict` described, for counts in one thread and without scikit-learn.
+
+    Raises ModelFileError as `from_dict` does, and UnsupportedError for n-grams of length zero, which only scikit-learn
+    counts.
+    """
+    parameters = _checked_parameters(data, trust_pattern=trust_pattern)
+    ngram_range = parameters["ngram_range"]
+    if ngram_range[0] < 1:
+        raise UnsupportedError("n-grams of length zero are counted by scikit-learn: use Vectorizer.from_dict.")
+    if parameters["stop_words"] == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        parameters["stop_words"] = sorted(ENGLISH_STOP_WORDS)
+    settings = TokenSettings(**{name: parameters[name] for name in _SETTINGS})
+    joined = parameters["phrases"] is not False
+    name = data["language"] if joined or parameters["language"] is not None else None
+    return settings_rules(
+        settings, _columns(data), None if name is None else get_language(name), ngram_range=ngram_range,
+        stem=parameters["stem"], forms=data.get("forms", {}), shown=data.get("shown", {}), phrases=_phrases(data),
+        ordered=joined or (name is not None and ngram_range != (1, 1)),
+        binary=parameters["binary"], dtype=parameters["dtype"],
+    )  # fmt: skip
+
+
+def rules_to_arrays(rules: WordRules) -> tuple[dict[str, Any], dict[str, Array]] | None:
+    """Return rules as values for JSON and arrays with names, without the columns of the words.
+
+    None if a file cannot hold them, or if they have a pattern that would have to be trusted.
+    """
+    settings = rules.settings
+    if settings is None or not (settings.token_pattern is None or is_plain_pattern(settings.token_pattern)):
+        return None
+    header = {
+        "settings": {name: value for name, value in asdict(settings).items() if name in _SETTINGS},
+        "ngram_range": list(rules.ngram_range),
+        "language": None if rules.language is None else rules.language.name,
+        "stem": rules.stem,
+        "ordered": rules.ordered,
+        "binary": rules.binary,
+        "rounds": [len(pairs) for pairs in rules.phrases],
+    }
+    pairs = [pair for found in rules.phrases for pair in found]
+    arrays: dict[str, Array] = {}
+    for name, strings in zip(_PAIR_TABLES, (zip(*pairs, strict=True) if pairs else ((), ())), strict=True):
+        arrays |= string_arrays(name, list(strings))
+    for name, mapping in (("forms", rules.forms), ("shown", rules.shown)):
+        arrays |= StringMapping.arrays(name, mapping)
+    return header, arrays
+
+
+def rules_from_arrays(header: Any, arrays: Mapping[str, Any], columns: ColumnLookup) -> WordRules:
+    """Return the rules that `rules_to_arrays` described. Raises ValueError or KeyError if they are not valid."""
+    check_fields(header, _RULES_FIELDS, required=_RULES_FIELDS)
+    settings = header["settings"]
+    check_fields(settings, {name: _PARAMETERS[name] for name in _SETTINGS}, required=_SETTINGS)
+    pattern = settings["token_pattern"]
+    if not (is_plain_pattern(pattern) if pattern is not None else settings["analyzer"] != "word"):
+        raise ValueError("token_pattern is not plain")
+    if settings["stop_words"] == "english":
+        raise ValueError("stop_words must be a list")
+    if header["ngram_range"][0] < 1:
+        raise ValueError("ngram_range must start at 1 or above")
+    first, second = (StringTable(arrays, name) for name in _PAIR_TABLES)
+    if not sum(header["rounds"]) == len(first) == len(second):
+        raise ValueError("there are not as many phrases as the rounds have")
+    pairs = iter(zip(first, second, strict=True))
+    return settings_rules(
+        TokenSettings(**settings), columns, None if header["language"] is None else get_language(header["language"]),
+        ngram_range=tuple(header["ngram_range"]), stem=header["stem"], ordered=header["ordered"],
+        binary=header["binary"], forms=StringMapping(arrays, "forms"), shown=StringMapping(arrays, "shown"),
+        phrases=[list(islice(pairs, size)) for size in header["rounds"]],
+    )  # fmt: skip
+
+
+def _checked_parameters(data: dict[str, Any], *, trust_pattern: bool) -> dict[str, Any]:
+    """Return the parameters of the vectorizer, after checks of all data."""
     try:
         version = data.get("format_version") if isinstance(data, dict) else None
         if isinstance(version, int) and version > FORMAT_VERSION:
@@ -126,17 +236,18 @@ def from_dict(vectorizer_class: Any, data: dict[str, Any], *, trust_pattern: boo
             f"The token pattern {pattern[:_MAX_PATTERN_LENGTH]!r} is not known to be fast on every text: if you trust "
             "it, confirm it with --trust-pattern (in Python: trust_pattern=True)."
         )
-    parameters["ngram_range"] = tuple(parameters["ngram_range"])
-    parameters["dtype"] = np.dtype(parameters["dtype"]).type
-    vectorizer = vectorizer_class(**parameters)
-    vectorizer.fixed_vocabulary_ = parameters["vocabulary"] is not None
-    vectorizer.vocabulary_ = {name: column for column, name in enumerate(data["vocabulary"])}
-    for name in _OPTIONAL_ATTRIBUTES:
-        if name.rstrip("_") in data:
-            setattr(vectorizer, name, data[name.rstrip("_")])
-    if "phrases" in data:
-        vectorizer.phrases_ = [[(first, second) for first, second in pairs] for pairs in data["phrases"]]
-    return vectorizer
+    return parameters | {
+        "ngram_range": tuple(parameters["ngram_range"]),
+        "dtype": np.dtype(parameters["dtype"]).type,
+    }
+
+
+def _columns(data: dict[str, Any]) -> dict[str, int]:
+    return {name: column for column, name in enumerate(data["vocabulary"])}
+
+
+def _phrases(data: dict[str, Any]) -> list[list[Pair]]:
+    return [[(first, second) for first, second in pairs] for pairs in data.get("phrases", ())]
 
 
 def is_plain_pattern(pattern: str) -> bool:

@@ -14,20 +14,23 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.metrics.coherence import TokenSequences
+from polyseme.kernels import SparseCounts
 from polyseme.text._counting import Counter
 from polyseme.text._counting import Sequences as CompiledSequences
 
+if TYPE_CHECKING:
+    from polyseme.metrics.coherence import TokenSequences
+
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint32]
+Kinds = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 Columns = npt.NDArray[np.int32]
 
@@ -66,13 +69,126 @@ _WRITABLE_DTYPES = (np.int32, np.int64, np.float32, np.float64)
 
 
 @dataclass(frozen=True)
+class Alphabet:
+    """Some characters, or all: sorted code points, and the same characters as a text."""
+
+    codes: Codes
+    text: str
+
+    @classmethod
+    def of(cls, characters: Iterable[str]) -> Alphabet:
+        """Return the alphabet of some characters."""
+        codes = np.array(sorted(map(ord, characters)), dtype="<u4")
+        return cls(codes, codes.tobytes().decode("utf-32-le", "surrogatepass"))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all characters are there, so that a code point is its own position."""
+        return len(self.codes) == _N_CODES
+
+    def matching(self, atom: str) -> Mask:
+        """Return a mask of the characters that match a regular expression of one character."""
+        mask = np.zeros(len(self.codes), dtype=bool)
+        for found in re.finditer(f"(?:{atom})+", self.text):
+            mask[found.start() : found.end()] = True
+        return mask
+
+    def between(self, spans: Iterable[tuple[int, int]]) -> Mask:
+        """Return a mask of the characters in ranges of code points; a range ends before its second number."""
+        mask = np.zeros(len(self.codes), dtype=bool)
+        for span in spans:
+            start, end = np.searchsorted(self.codes, span)
+            mask[start:end] = True
+        return mask
+
+    def among(self, characters: str) -> Mask:
+        """Return a mask of the characters that a text contains."""
+        return self.between((ord(character), ord(character) + 1) for character in characters)
+
+    @cached_property
+    def in_words(self) -> Mask:
+        return self.matching(r"\w")
+
+    @cached_property
+    def white_space(self) -> Mask:
+        return self.matching(r"\s")
+
+    @cached_property
+    def combining_marks(self) -> Mask:
+        r"""A mask of the combining marks, which \w does not match."""
+        scripts = self.text[: int(np.searchsorted(self.codes, _LAST_SCRIPTS))]
+        mask = np.zeros(len(self.codes), dtype=bool)
+        mask[: len(scripts)] = [unicodedata.category(character).startswith("M") for character in scripts]
+        return mask
+
+    @cached_property
+    def lower_case(self) -> tuple[Codes, tuple[int, ...]]:
+        """The lower case of each character, and the characters whose lower case is irregular."""
+        codes = self.codes.copy()
+        irregular = [_CAPITAL_SIGMA]
+        for start in range(0, len(codes), 256):
+            block = self.text[start : start + 256]
+            if block.lower() == block:
+                continue
+            for place, character in enumerate(block, start):
+                lowered = character.lower()
+                if len(lowered) == 1:
+                    codes[place] = ord(lowered)
+                else:
+                    irregular.append(ord(character))
+        return codes, tuple(sorted(set(irregular)))
+
+
+@dataclass(frozen=True)
 class Characters:
     """A table of characters, the length of the shortest word, and characters that need `str.lower`."""
 
-    table: Codes
+    kinds: Callable[[Alphabet], Kinds]
+    """Function that returns the kind of each character of an alphabet."""
+    lowercase: bool
     min_length: int = 1
-    irregular: tuple[int, ...] = ()
-    """Characters whose lower case is not one character, or depends on neighbors. Texts with them are lowered first."""
+
+    @property
+    def table(self) -> Codes:
+        """The entry of each code point."""
+        return self._whole[0]
+
+    @property
+    def irregular(self) -> tuple[int, ...]:
+        """Characters whose lower case is not one character, or depends on neighbors.
+
+        Texts with them are lowered first.
+        """
+        return self._whole[1]
+
+    def of_texts(self, texts: Sequence[str]) -> Characters:
+        """Return the same rules with a table that has only the characters of some texts, which takes no time."""
+        found: set[str] = set().union(*texts, *(text.lower() for text in texts))
+        size = -1
+        while self.lowercase and len(found) > size:
+            size = len(found)
+            found |= set().union(*map(str.lower, found))
+        limited = Characters(self.kinds, self.lowercase, self.min_length)
+        vars(limited)["_whole"] = limited._entries(Alphabet.of(found))
+        return limited
+
+    @cached_property
+    def _whole(self) -> tuple[Codes, tuple[int, ...]]:
+        return self._entries(_every_character())
+
+    def _entries(self, alphabet: Alphabet) -> tuple[Codes, tuple[int, ...]]:
+        """Return a table in which each character has the kind of its lower case, and the irregular characters."""
+        kinds = self.kinds(alphabet).astype(np.uint32)
+        codes, irregular = alphabet.lower_case if self.lowercase else (alphabet.codes, ())
+        if self.lowercase:
+            kinds = kinds[codes if alphabet.is_whole else np.searchsorted(alphabet.codes, codes)]
+        entries = codes | kinds << np.uint32(_KIND_SHIFT)
+        table = entries
+        if not alphabet.is_whole:
+            table = np.zeros(_N_CODES, dtype=np.uint32)
+            table[alphabet.codes] = entries
+        table.flags.writeable = False
+        return table, irregular
 
 
 @cache
@@ -90,21 +206,20 @@ def pattern_characters(pattern: str, lowercase: bool) -> Characters | None:
     n_more, remainder = divmod(len(more), len(atom))
     if (boundary_before is None) != (boundary_after is None) or remainder or more != atom * n_more:
         return None
-    members = _word_characters() if atom == r"\w" else _matching(atom)
     min_length = n_more + (1 if repeat == "+" else int(repeat[1:-2]))
-    if min_length < 1 or (boundary_before and (members & ~_word_characters()).any()):
+    if min_length < 1:
         return None
-    kinds = _kinds_between_words()
-    if boundary_before:
-        kinds[_word_characters()] = SPOILER
-    kinds[members] = WORD
-    return _characters(kinds, lowercase, min_length)
+    if atom != r"\w":
+        members = _every_character().matching(atom)
+        if boundary_before and (members & ~_every_character().in_words).any():
+            return None
+    return Characters(partial(_pattern_kinds, atom=atom, bounded=bool(boundary_before)), lowercase, min_length)
 
 
 @cache
 def single_characters(lowercase: bool) -> Characters:
     """Return the table for n-grams of characters, in which only white space is special."""
-    return _characters(np.where(_white_space(), SPACE, SEPARATOR).astype(np.uint8), lowercase)
+    return Characters(_single_kinds, lowercase)
 
 
 @cache
@@ -114,13 +229,42 @@ def language_characters(lowercase: bool, joiners: str, pairs: tuple[tuple[int, i
     `joiners` are part of a word between two of its characters. The code points in the ranges `pairs` are
     counted by pairs of neighbors.
     """
-    kinds = _kinds_between_words()
-    kinds[_word_characters() | _combining_marks()] = WORD
-    kinds[ord("_")] = SEPARATOR
-    kinds[_mask(pairs) & _word_characters()] = GRAM
-    kinds[_mask(_FORMAT_CHARACTERS)] = IGNORED
-    kinds[[ord(joiner) for joiner in _ZERO_WIDTH_JOINERS + joiners]] = JOINER
-    return _characters(kinds, lowercase, min_length=2)
+    return Characters(partial(_language_kinds, joiners=joiners, pairs=pairs), lowercase, min_length=2)
+
+
+def _pattern_kinds(alphabet: Alphabet, *, atom: str, bounded: bool) -> Kinds:
+    kinds = _kinds_between_words(alphabet)
+    if bounded:
+        kinds[alphabet.in_words] = SPOILER
+    kinds[alphabet.in_words if atom == r"\w" else alphabet.matching(atom)] = WORD
+    return kinds
+
+
+def _single_kinds(alphabet: Alphabet) -> Kinds:
+    return np.where(alphabet.white_space, SPACE, SEPARATOR).astype(np.uint8)
+
+
+def _language_kinds(alphabet: Alphabet, *, joiners: str, pairs: tuple[tuple[int, int], ...]) -> Kinds:
+    kinds = _kinds_between_words(alphabet)
+    kinds[alphabet.in_words | alphabet.combining_marks] = WORD
+    kinds[alphabet.among("_")] = SEPARATOR
+    kinds[alphabet.between(pairs) & alphabet.in_words] = GRAM
+    kinds[alphabet.between(_FORMAT_CHARACTERS)] = IGNORED
+    kinds[alphabet.among(_ZERO_WIDTH_JOINERS + joiners)] = JOINER
+    return kinds
+
+
+def _kinds_between_words(alphabet: Alphabet) -> Kinds:
+    """Return the kinds for a text without words: a phrase may contain white space and hyphens, but no separator."""
+    kinds = np.full(len(alphabet.codes), SEPARATOR, dtype=np.uint8)
+    kinds[alphabet.white_space | alphabet.among(_HYPHENS)] = SPACE
+    return kinds
+
+
+@cache
+def _every_character() -> Alphabet:
+    codes = np.arange(_N_CODES, dtype="<u4")
+    return Alphabet(codes, codes.tobytes().decode("utf-32-le", "surrogatepass"))
 
 
 @dataclass(frozen=True)
@@ -183,8 +327,11 @@ class WordCounter:
         """Change the number of word i to columns[i]. Counts of equal numbers are added; -1 removes a word."""
         self._counter.renumber(np.ascontiguousarray(columns, dtype=np.int32), self._n_threads)
 
-    def matrix(self, n_columns: int, dtype: Any) -> sp.csr_array:
-        """Return the counts (documents x columns) with sorted rows, and release those of the counter."""
+    def counts(self, n_columns: int, dtype: Any, *, binary: bool = False) -> SparseCounts:
+        """Return the counts (documents x columns) with sorted rows, and release those of the counter.
+
+        binary : whether every count is 1.
+        """
         n_rows, n_counts = self._counter.rows, self._counter.nonzeros
         indptr = np.empty(n_rows + 1, dtype=np.int64)
         indices = np.empty(n_counts, dtype=np.int32)
@@ -192,9 +339,10 @@ class WordCounter:
         self._counter.write(indptr, indices, values, self._n_threads)
         if n_counts <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
-        matrix = sp.csr_array((values.astype(dtype, copy=False), indices, indptr), (n_rows, n_columns))
-        matrix.has_sorted_indices = matrix.has_canonical_format = True
-        return matrix
+        values = values.astype(dtype, copy=False)
+        if binary:
+            values.fill(1)
+        return SparseCounts(indptr, indices, values, n_rows, n_columns)
 
 
 class WordSequences:
@@ -230,6 +378,8 @@ class WordSequences:
 
     def columns(self, columns: Columns) -> TokenSequences:
         """Return columns[number] of each word in the order of the documents; -1 marks a word without a column."""
+        from polyseme.metrics.coherence import TokenSequences  # imports scipy, which a query does not need
+
         numbers = np.empty(self.compiled.size, dtype=np.int32)
         indptr = np.empty(self.n_documents + 1, dtype=np.int64)
         self.compiled.write(numbers, indptr)
@@ -245,7 +395,7 @@ class WordSequences:
 
     def count(self, names: Sequence[str], ngram_range: tuple[int, int], *, per_document: bool) -> WordCounter:
         """Return the counts of the n-grams of all documents, with a name for each number."""
-        counter = WordCounter(_GIVEN_WORDS, ngram_range, per_document=per_document, n_threads=self._n_threads)
+        counter = WordCounter(_given_words(), ngram_range, per_document=per_document, n_threads=self._n_threads)
         counter.add_sequences(self, names)
         return counter
 
@@ -298,74 +448,7 @@ def _add(compiled: Any, batch: list[Any], rules: TokenRules, n_threads: int) -> 
         raise InputError(f"The tokenizer must return strings: {error}.") from None
 
 
-def _characters(kinds: npt.NDArray[np.uint8], lowercase: bool, min_length: int = 1) -> Characters:
-    """Return a table in which each character has the kind of its lower case."""
-    codes, irregular = _lower_case() if lowercase else (np.arange(_N_CODES, dtype=np.uint32), ())
-    table = codes | kinds[codes].astype(np.uint32) << np.uint32(_KIND_SHIFT)
-    table.flags.writeable = False
-    return Characters(table, min_length, irregular)
-
-
-def _kinds_between_words() -> npt.NDArray[np.uint8]:
-    """Return the kinds for a text without words: a phrase may contain white space and hyphens, but no separator."""
-    kinds = np.full(_N_CODES, SEPARATOR, dtype=np.uint8)
-    kinds[_white_space()] = SPACE
-    kinds[[ord(hyphen) for hyphen in _HYPHENS]] = SPACE
-    return kinds
-
-
 @cache
-def _every_character() -> str:
-    return np.arange(_N_CODES, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-
-
-def _mask(spans: Iterable[tuple[int, int]]) -> Mask:
-    mask = np.zeros(_N_CODES, dtype=bool)
-    for start, end in spans:
-        mask[start:end] = True
-    return mask
-
-
-def _matching(atom: str) -> Mask:
-    """Return a mask of the characters that match a regular expression of one character."""
-    return _mask(found.span() for found in re.finditer(f"(?:{atom})+", _every_character()))
-
-
-@cache
-def _word_characters() -> Mask:
-    return _matching(r"\w")
-
-
-@cache
-def _white_space() -> Mask:
-    return _matching(r"\s")
-
-
-@cache
-def _combining_marks() -> Mask:
-    r"""Return a mask of the combining marks, which \w does not match."""
-    return _mask((c, c + 1) for c in range(_LAST_SCRIPTS) if unicodedata.category(chr(c)).startswith("M"))
-
-
-@cache
-def _lower_case() -> tuple[Codes, tuple[int, ...]]:
-    """Return the lower case of each character, and the characters whose lower case is irregular."""
-    codes = np.arange(_N_CODES, dtype=np.uint32)
-    irregular = [_CAPITAL_SIGMA]
-    characters = _every_character()
-    for start in range(0, _N_CODES, 256):
-        block = characters[start : start + 256]
-        lowered = block.lower()
-        if lowered == block:
-            continue
-        for code, character in enumerate(block, start):
-            lowered = character.lower()
-            if len(lowered) == 1:
-                codes[code] = ord(lowered)
-            else:
-                irregular.append(code)
-    return codes, tuple(sorted(irregular))
-
-
-_GIVEN_WORDS = TokenRules(single_characters(False))
-"""Rules of a counter whose words are already known."""
+def _given_words() -> TokenRules:
+    """Return the rules of a counter whose words are already known, so that it needs no characters."""
+    return TokenRules(single_characters(False).of_texts(()))

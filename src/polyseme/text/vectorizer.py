@@ -29,6 +29,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, RealNotInt
 
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.kernels import SparseCounts
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.text import saving
 from polyseme.text.languages import (
@@ -42,7 +43,6 @@ from polyseme.text.languages import (
     detect_language,
     find_phrases,
     get_language,
-    join_phrases,
     language_token_rules,
     name_stems,
     scikit_learn_token_rules,
@@ -57,10 +57,10 @@ from polyseme.text.tokens import (
     batches,
     check_not_one_string,
 )
+from polyseme.text.words import DEFAULT_PATTERN, WordRules, known_stems
 from polyseme.utils import check_n_jobs, effective_threads
 
 _YEARS = range(1000, 2100)
-_DEFAULT_PATTERN = CountVectorizer().token_pattern
 _FITTED_ATTRIBUTES = ("language_", "forms_", "shown_", "phrases_")
 
 
@@ -253,18 +253,7 @@ class Vectorizer(CountVectorizer):
         self._check_vocabulary()
         if self._uses_scikit_learn():
             return _sort_rows(super().transform(raw_documents))
-        language = self._fitted_language()
-        rules = self._token_rules(language)
-        documents = self._batches(raw_documents)
-        words: Sequence[str | None]
-        if self._needs_order(language):
-            sequences, names = self._known_sequences(documents, rules, language)
-            counter = sequences.count(names, self.ngram_range, per_document=True)
-            words = counter.words()
-        else:
-            counter = self._count(documents, rules, per_document=True)
-            words = self._names_of_forms(counter.words(), language)
-        return self._counts_of_vocabulary(counter, words)
+        return _as_scikit_learn_sparse(self._word_rules().count(self._batches(raw_documents)))
 
     def sequences(self, raw_documents: Iterable[Any]) -> TokenSequences:
         """Return the words of each document in their order, for coherence in windows of text.
@@ -283,9 +272,7 @@ class Vectorizer(CountVectorizer):
         if self.analyzer != "word" or tuple(self.ngram_range) != (1, 1):
             raise UnsupportedError("Sequences are of single words: leave analyzer='word' and ngram_range=(1, 1).")
         self._check_vocabulary()
-        language = self._fitted_language()
-        documents = self._batches(raw_documents)
-        sequences, names = self._known_sequences(documents, self._token_rules(language), language)
+        sequences, names = self._word_rules().known_sequences(self._batches(raw_documents))
         return sequences.columns(np.array([self.vocabulary_.get(name, -1) for name in names], dtype=np.int32))
 
     def build_analyzer(self) -> Any:
@@ -425,44 +412,11 @@ class Vectorizer(CountVectorizer):
             repeated = sorted(set(terms) - set(self.shown_.values()))
             raise InputError(f"vocabulary has several forms of one stem, such as {repeated[0]!r}: keep one of them.")
 
-    def _names_of_forms(self, forms: list[str], language: Language | None) -> Sequence[str | None]:
-        """Return the word that each form is counted as, or None if its stem is unknown."""
-        if language is None:
-            return forms
-        return [self.shown_.get(stem) for stem in self._stems(forms, language)]
-
-    def _known_sequences(
-        self, documents: Iterator[list[str]], rules: TokenRules, language: Language | None
-    ) -> tuple[WordSequences, list[str]]:
-        """Return the words of new documents with the known phrases joined, and the name of each number."""
-        sequences = self._sequences(documents, rules)
-        names = self._join_forms(sequences, language)
-        for pairs in getattr(self, "phrases_", ()):
-            names = join_phrases(sequences, names, pairs)
-        return sequences, names
-
-    def _join_forms(self, sequences: WordSequences, language: Language | None) -> list[str]:
-        """Give all forms of a known stem one number, and return the names. An unknown word keeps its own name."""
-        forms = sequences.words()
-        if language is None:
-            return forms
-        stems = self._stems(forms, language)
-        names_of_forms = [self.shown_.get(stem, form) for form, stem in zip(forms, stems, strict=True)]
-        names = sorted(set(names_of_forms))
-        place = {name: number for number, name in enumerate(names)}
-        sequences.renumber(np.fromiter((place[name] for name in names_of_forms), dtype=np.int32, count=len(forms)))
-        return names
-
     def _stems(self, forms: list[str], language: Language) -> list[str]:
         """Return the stem of each form. Only forms that were not in the fit need the stemmer."""
         if not self.stem:
             return forms
-        known = getattr(self, "forms_", None)
-        if not known:
-            return stem_words(forms, language)
-        new = [form for form in forms if form not in known]
-        stems = dict(zip(new, stem_words(new, language), strict=True))
-        return [known[form] if form in known else stems[form] for form in forms]
+        return known_stems(forms, language, getattr(self, "forms_", {}))
 
     def _prune(self, totals: Any, words: Sequence[Any], return_counts: bool) -> Any:
         """Choose the vocabulary by max_df, min_df and max_features, and return the counts of its words."""
@@ -501,10 +455,7 @@ class Vectorizer(CountVectorizer):
 
     def _matrix(self, counter: WordCounter, columns: Columns) -> Any:
         counter.renumber(columns)
-        counts = counter.matrix(len(self.vocabulary_), self.dtype)
-        if self.binary:
-            counts.data.fill(1)
-        return _as_scikit_learn_sparse(counts)
+        return _as_scikit_learn_sparse(counter.counts(len(self.vocabulary_), self.dtype, binary=self.binary))
 
     def _batches(self, raw_documents: Iterable[Any]) -> Iterator[list[Any]]:
         return batches(
@@ -536,6 +487,16 @@ class Vectorizer(CountVectorizer):
             return language_token_rules(self, language)
         super().build_analyzer()  # runs scikit-learn's own checks of the pattern and the stop words
         return scikit_learn_token_rules(self)
+
+    def _word_rules(self) -> WordRules:
+        """Return what is known after the fit, or given as a vocabulary without one."""
+        language = self._fitted_language()
+        return WordRules(
+            self._token_rules(language), self.vocabulary_, self.ngram_range, language, self.stem,
+            getattr(self, "forms_", {}), getattr(self, "shown_", {}), getattr(self, "phrases_", ()),
+            ordered=self._needs_order(language), binary=self.binary, dtype=self.dtype,
+            n_threads=effective_threads(check_n_jobs(self.n_jobs)),
+        )  # fmt: skip
 
     def _fitted_language(self) -> Language | None:
         if self.language is None and self.phrases is False:
@@ -571,7 +532,7 @@ class Vectorizer(CountVectorizer):
             return
         if self.language != "auto":
             get_language(self.language)
-        if self.tokenizer is None and self.token_pattern != _DEFAULT_PATTERN:
+        if self.tokenizer is None and self.token_pattern != DEFAULT_PATTERN:
             raise UnsupportedError("A language has its own words: leave token_pattern as it is, or give a tokenizer.")
         if self.vocabulary is not None and self._needs_order(OTHER):
             raise UnsupportedError(
@@ -710,10 +671,12 @@ def _sort_rows(counts: Any) -> Any:
     return counts
 
 
-def _as_scikit_learn_sparse(counts: sp.csr_array) -> Any:
+def _as_scikit_learn_sparse(counts: SparseCounts) -> Any:
     """Return a sparse array or a sparse matrix, as the installed scikit-learn is configured."""
+    matrix = counts.matrix()
+    matrix.has_sorted_indices = matrix.has_canonical_format = True
     try:
         from sklearn.utils._sparse import _align_api_if_sparse
     except ImportError:
-        return sp.csr_matrix(counts)
-    return _align_api_if_sparse(counts)
+        return sp.csr_matrix(matrix)
+    return _align_api_if_sparse(matrix)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyseme.cli.commands.explore import PAGE_FILE, write_explorer
-from polyseme.cli.console import Console, print_topics, progress_bar, topic_rows, version_info
+from polyseme.cli.commands.explore import PAGE_FILE
+from polyseme.cli.console import exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
 from polyseme.runs.folder import check_target
+from polyseme.terminal import Console
 
 if TYPE_CHECKING:
-    from polyseme.datasets import TextCorpus
-    from polyseme.text import Vectorizer
-
+    from polyseme.progress import Reporter
+    from polyseme.text import Document
 
 MAX_DF = 0.3
 TITLE = "Docstrings of Python, numpy, scipy and scikit-learn"
@@ -30,73 +31,52 @@ def demo(
         Path, typer.Option("-o", "--output", metavar="RUN", help="Folder to write; a run there is replaced.")
     ] = Path("polyseme-demo"),
 ) -> None:
-    """Fit topics to the docstrings of Python, numpy, scipy and scikit-learn and show them."""
-    from polyseme.cli.fitting import check_n_topics, exit_if_interrupted, fit_summary, fit_with_bar, not_converged
-    from polyseme.estimators import PLSA
-    from polyseme.runs import Counted, atomic_folder, open_run
-    from polyseme.runs.topic_documents import Labels
-    from polyseme.runs.write import write_files
+    """Try polyseme on the docstrings of Python packages.
+
+    Fits topics to the docstrings of Python, numpy, scipy and scikit-learn, which every installation has, and writes a
+    run folder with the explorer page.
+    """
+    from polyseme.runs.fit import FitSettings, fit_run
+    from polyseme.text import open_source
 
     check_target(folder, overwrite=True)
-    output, notes = Console(), Console(stderr=True)
-    limit = {} if max_iter is None else {"max_iter": max_iter}
-    model = PLSA(n_components=k, random_state=seed, **limit)
-    corpus = _read(notes)
-    check_n_topics(k, len(corpus.texts))
-    vectorizer = _vectorizer()
-    counts = vectorizer.fit_transform(corpus.texts)
-    interrupted, seconds = fit_with_bar(model, counts, notes)
-    about = {
-        **version_info(),
-        "title": TITLE,
-        "page_text": "full",
-        "model": {"class": "PLSA", "n_components": k, "seed": seed},
-        "interrupted": interrupted,
-    }
-    with atomic_folder(folder, overwrite=True) as work:
-        write_files(work, model, Counted(counts, _columns(corpus), vectorizer), about, corpus.texts)
-        write_explorer(open_run(work), work / PAGE_FILE, "full", notes)
-    rows = topic_rows(model, [counts], vectorizer.get_feature_names_out(), corpus.titles, Labels.of(corpus.labels))
-    if not (model.converged_ or interrupted):
-        notes.print(not_converged(model.n_iter_))
-    print_topics(rows, output, folder)
-    output.print(fit_summary(model, counts, seconds))
-    exit_if_interrupted(interrupted, notes)
-    output.print("\nTry next", style="bold")
+    screen, report = Console(), screen_reporter()
+    settings = FitSettings(
+        reading={},
+        counting={"language": "english", "min_df": 5, "max_df": MAX_DF},
+        fitting={
+            "model": "plsa", "n_topics": k, "seeds": None, "background": 0.0, "depth": None, "branching": None,
+            "max_iter": max_iter, "random_state": seed,
+        },
+        keep_texts=True,
+        shards=None,
+    )  # fmt: skip
+    run = fit_run(
+        lambda: open_source(_documents(report)), ["docstrings"], settings, output=folder, overwrite=True, page="full",
+        title=TITLE, command=["polyseme", *sys.argv[1:]], report=report,
+    )  # fmt: skip
+    print_topics(topic_rows(run), screen, folder)
+    screen.print(fit_summary(run))
+    exit_if_interrupted(run.about["interrupted"])
+    screen.print("\nTry next", style="bold")
     for command in next_steps(folder):
-        output.print(command)
-    output.print(f"\nPage to explore: {folder / PAGE_FILE}", soft_wrap=True)
+        screen.print(command)
+    screen.print(f"\nPage to explore: {folder / PAGE_FILE}", soft_wrap=True)
 
 
-def _read(notes: Console) -> TextCorpus:
+def _documents(report: Reporter) -> list[Document]:
+    """Return the docstrings; the label and the source of each is its package."""
     from polyseme.datasets import docstrings
+    from polyseme.text import Document
 
-    with progress_bar(notes, "Reading docstrings") as update:
+    with report.stage("Reading docstrings") as update:
         corpus = docstrings(progress=lambda done, total: update(done, total, f"{done} of {total} files"))
     if corpus.skipped:
-        notes.print(f"Files that could not be parsed and were left out: {corpus.skipped}.")
-    return corpus
-
-
-def _columns(corpus: TextCorpus) -> dict[str, list[str | None]]:
-    from polyseme.runs.documents import excerpt
-
-    n_documents = len(corpus.texts)
-    return {
-        "id": list(corpus.titles),
-        "title": [None] * n_documents,
-        "label": list(corpus.labels),
-        "time": [None] * n_documents,
-        "source": list(corpus.labels),
-        "excerpt": [excerpt(text) for text in corpus.texts],
-    }
-
-
-def _vectorizer() -> Vectorizer:
-    """Return a vectorizer of English words that are neither rare nor in too many documents."""
-    from polyseme.text import Vectorizer
-
-    return Vectorizer(language="english", min_df=5, max_df=MAX_DF)
+        report.note(f"Files that could not be parsed and were left out: {corpus.skipped}.")
+    return [
+        Document(name, text, labels=(label,), source=label)
+        for name, text, label in zip(corpus.titles, corpus.texts, corpus.labels, strict=True)
+    ]
 
 
 def next_steps(folder: Path) -> tuple[str, ...]:

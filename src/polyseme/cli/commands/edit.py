@@ -1,15 +1,16 @@
-"""``polyseme edit``: names, merges and removes topics of a run, and removes words."""
+"""``polyseme edit``: names, merges and deletes topics of a run, and removes words."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, print_topics, timestamp, topic_rows
+from polyseme.cli.console import exit_if_interrupted, print_topics, screen_reporter, topic_rows
 from polyseme.errors import InputError
+from polyseme.terminal import Console
 
 
 def edit(
@@ -21,65 +22,41 @@ def edit(
     merge: Annotated[
         list[str] | None, typer.Option("--merge", metavar="TOPICS", help="Merge topics into one: --merge 4,7.")
     ] = None,
-    drop: Annotated[list[int] | None, typer.Option("--drop", metavar="TOPIC", help="Remove a topic.")] = None,
+    delete: Annotated[list[int] | None, typer.Option("--delete", metavar="TOPIC", help="Delete a topic.")] = None,
     ban: Annotated[
         list[str] | None, typer.Option("--ban", metavar="WORD", help="Remove a word from all topics and documents.")
     ] = None,
-    refine: Annotated[
-        bool, typer.Option("--refine", help="Afterwards fit again, starting from the edited topics.")
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Afterwards fit again, starting from the edited topics.")
     ] = False,
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Name, merge or remove topics of a run, or remove words.
+    """Name, merge or delete topics of a run, or remove words.
 
-    --rename, --merge, --drop and --ban can be repeated. Topics are given by their numbers before the edit; merging and
-    removing topics changes the numbers of the topics after them. The edited run replaces the run; run.json lists all
-    edits.
+    --rename, --merge, --delete and --ban can be repeated. Topics are given by their numbers before the edit; merging
+    and deleting topics changes the numbers of the topics after them. The edited run replaces the run; run.json lists
+    all edits.
 
     Examples:
 
       polyseme edit letters-run --rename "3=Harvest" --rename "5=Family"
 
-      polyseme edit letters-run --merge 4,7 --drop 9 --ban sincerely --refine
+      polyseme edit letters-run --merge 4,7 --delete 9 --ban sincerely --refit
     """
-    from sklearn.base import clone
+    from polyseme.runs.edits import Edits, edit_run
 
-    from polyseme.cli.fitting import exit_if_interrupted, fit_with_bar, rewrite_run
-    from polyseme.runs import open_run
-    from polyseme.runs.edits import Edits, apply_edits
-
-    opened, notes = open_run(run, trust_pattern=trust_pattern), Console(stderr=True)
     edits = Edits(
         dict(_parse_name(text) for text in rename or ()),
         [_parse_topics(text) for text in merge or ()],
-        drop or (),
+        delete or (),
         ban or (),
     )
-    if not (edits.to_dict() or refine):
-        raise InputError("Nothing to edit: use --rename, --merge, --drop, --ban or --refine.")
-    model = opened.model
-    edited = apply_edits(
-        edits, model.components_, model.topic_weights_, opened.counts, opened.vocabulary, opened.topic_names
-    )
-    interrupted = False
-    if edits.changes_topics:
-        model = model.with_topics(edited.components, edited.counts)
-    if refine:
-        start = (model.doc_topic_, model.components_)
-        model = clone(model).set_params(n_components=len(edited.components), init=start)
-        interrupted, _ = fit_with_bar(model, edited.counts, notes, quiet=quiet)
-    entry: dict[str, Any] = {"when": timestamp(), **edits.to_dict(), **({"refine": True} if refine else {})}
-    about = {
-        **opened.about,
-        "topic_names": {str(topic): name for topic, name in edited.names.items()},
-        "edits": [*opened.about.get("edits", []), entry],
-    }
-    rewrite_run(opened, model, replace(opened.counted, counts=edited.counts), about, opened.texts, notes, quiet=quiet)
+    report = screen_reporter(quiet=quiet)
+    done = edit_run(Path(run), edits, refit=refit, report=report, trust_pattern=trust_pattern)
     if not quiet:
-        rows = topic_rows(model, [edited.counts], opened.vocabulary, opened.names, opened.label_numbers, edited.names)
-        print_topics(rows, Console(), opened.path)
-    exit_if_interrupted(interrupted, notes)
+        print_topics(topic_rows(done.run), Console(), Path(run))
+    exit_if_interrupted(done.interrupted)
 
 
 def _parse_name(text: str) -> tuple[int, str]:

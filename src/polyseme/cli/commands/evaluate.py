@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +9,9 @@ import typer
 from rich.table import Table
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, print_json, progress_bar
+from polyseme.cli.console import print_json, screen_reporter
 from polyseme.errors import InputError
+from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.metrics.evaluation import Evaluation
@@ -55,7 +55,9 @@ def evaluate(
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Measure the quality of the topics of a run: perplexity, coherence, diversity, fit, agreement with labels.
+    """Measure the quality of the topics of a run.
+
+    The measures are perplexity, coherence, diversity, fit and, with labels, the agreement with them.
 
     Without INPUT the documents of the run are used. The model was fitted to them, so their perplexities are too low;
     give other documents as INPUT to avoid this. Of a document with several labels, the most frequent label counts.
@@ -69,56 +71,41 @@ def evaluate(
     if inputs:
         options.check_inputs(inputs)
 
-    from polyseme.cli.reading import transform_counts
-    from polyseme.metrics.evaluation import evaluate as evaluate_model
     from polyseme.runs import open_run
     from polyseme.text import read
 
-    notes = Console(stderr=True, quiet=quiet)
+    report = screen_reporter(quiet=quiet)
     whole = open_run(run, trust_pattern=trust_pattern)
     opened = whole if inputs else whole.in_memory()
-    reading: dict[str, Any] = {
-        "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
-        "sample": sample, "categories": category, "noise": noise, "uncategorized": uncategorized,
-    }  # fmt: skip
+    described = options.reading(format, text, id, title, label, time, encoding, uncategorized)
+    reading = {**described, **options.sampling(sample, category, noise, seed)}
     if windows and ("-" in inputs if inputs else opened.texts is None):
         raise InputError("--windows needs texts: give files as INPUT, or a run that was fitted without --no-texts.")
     if inputs:
-        documents = transform_counts(read(inputs, **reading, seed=seed), opened.vectorizer, notes, quiet=quiet)
-    elif any(reading.values()):
+        frame, counts = opened.count(read(inputs, **reading), report)
+        labels = [label or "" for label in frame["label"].to_list()]
+    elif any({**described, "sample": sample, "category": category, "noise": noise}.values()):
         raise InputError("Options such as --text describe INPUT, and no INPUT is given: add it, or omit these options.")
     else:
-        documents = opened.counted
+        counts, labels = opened.counts, opened.labels
         if opened is not whole:
-            notes.print(f"Evaluated on {len(documents.names):,} of the run's documents, drawn at random.")
+            report.note(f"Evaluated on {opened.n_documents:,} of the run's documents, drawn at random.")
     in_order = None
     if windows:
-        texts = (document.text for document in read(inputs, **reading, seed=seed)) if inputs else opened.texts
+        texts = (document.text for document in read(inputs, **reading)) if inputs else opened.texts
         in_order = opened.vectorizer.sequences(texts or ())
-    with progress_bar(notes, "Evaluating", quiet=quiet) as update:
+    with report.stage("Evaluating") as update:
         done = iter(range(STEPS))
-        evaluation = evaluate_model(
-            opened.model,
-            documents.counts,
-            main_labels(documents.labels),
-            n_words=words,
-            smoothing=smoothing,
-            texts=in_order,
+        evaluation = opened.measure(
+            counts, labels, n_words=words, smoothing=smoothing, texts=in_order,
             step=lambda what: update(next(done), STEPS, what),
-        )
+        )  # fmt: skip
     if as_json:
         print_json(_as_dict(evaluation, opened.vocabulary, fitted=not inputs))
         return
     screen = Console()
     screen.print(figures_table(evaluation, fitted=not inputs))
     screen.print(topics_table(evaluation, opened.vocabulary))
-
-
-def main_labels(labels: Sequence[str]) -> list[str]:
-    """Return one label of each document: of several ("a; b"), the most frequent one, or the first of equal ones."""
-    each = [[part for part in label.split("; ") if part] for label in labels]
-    documents = Counter(part for parts in each for part in set(parts))
-    return [max(parts, key=lambda part: documents[part]) if parts else "" for parts in each]
 
 
 def figures_table(evaluation: Evaluation, *, fitted: bool) -> Table:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.commands.explore import PAGE_FILE
-from polyseme.cli.console import Console
-from polyseme.runs.folder import CHECKPOINT_FOLDER, check_target
+from polyseme.cli.console import exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
+from polyseme.runs.folder import check_target
+from polyseme.terminal import Console
 
 
 def fit(
@@ -23,6 +24,19 @@ def fit(
         Path | None, typer.Option("-o", "--output", metavar="RUN", help="Folder to write, by default INPUT-run.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
+    model: Annotated[
+        Literal["plsa", "lda", "ctm", "hierarchical", "nmf"],
+        typer.Option("--model", help="Model: PLSA, LDA, a correlated topic model (ctm), a tree of topics, or NMF."),
+    ] = "plsa",
+    seeds: Annotated[
+        Path | None,
+        typer.Option(
+            "--seeds",
+            metavar="FILE",
+            help='Predefined topics: lines such as "Sport: match, team", or a JSON object from names to words. These '
+            "topics come first.",
+        ),
+    ] = None,
     format: options.Format = None,
     text: options.Text = None,
     id: options.Id = None,
@@ -47,9 +61,16 @@ def fit(
             min=0.0,
             max=0.99,
             metavar="SHARE",
-            help="Share of each text that a background of common words explains.",
+            help="Share of each text that a background of common words explains (plsa).",
         ),
     ] = 0.0,
+    depth: Annotated[
+        int | None, typer.Option("--depth", min=1, metavar="N", help="Levels of topics below the root (hierarchical).")
+    ] = None,
+    branching: Annotated[
+        int | None,
+        typer.Option("--branching", min=2, metavar="N", help="Children of each topic that has any (hierarchical)."),
+    ] = None,
     max_iter: options.MaxIter = None,
     keep_texts: Annotated[
         bool, typer.Option("--texts/--no-texts", help="Store the texts in the run, for the explorer page.")
@@ -60,9 +81,14 @@ def fit(
         typer.Option("--page-text", help="How much of each document's text the page holds."),
     ] = "excerpt",
     shards: Annotated[
-        bool,
-        typer.Option("--shards", help="Fit from files instead of memory: for millions of documents."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--shards/--in-memory",
+            help="Count and fit from files, or in memory. By default files are used for texts of more than 2^30 "
+            "characters.",
+            show_default=False,
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume the same command after it was killed, with the same result.")
     ] = False,
@@ -82,42 +108,52 @@ def fit(
 
       polyseme fit news.csv --text body --title headline --label section
 
+      polyseme fit abstracts.jsonl --model lda -k 40
+
+      polyseme fit news.csv --seeds topics.txt
+
       polyseme fit itwiki.xml.bz2 --sample 5000 --language italian
 
       zcat lines.gz | polyseme fit - -k 10 -o run
-
-      polyseme fit enwiki.xml.bz2 --shards -k 200
     """
     folder = output or default_folder(inputs)
     check_target(folder, overwrite=overwrite)
     if not resume:
         options.check_inputs(inputs)
+    words = options.read_stop_words(stop_words)
 
-    from polyseme.cli.fitting import exit_if_interrupted, fit_in_memory, fit_in_shards
-    from polyseme.cli.reading import FitSettings
-    from polyseme.runs import atomic_folder
-    from polyseme.solvers import Checkpoint
+    from polyseme.runs.fit import FitSettings, fit_run
+    from polyseme.runs.models import read_seeds
+    from polyseme.text import read
 
-    screen, notes = Console(), Console(stderr=True)
     reading = {
-        "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
-        "sample": sample, "categories": category, "noise": noise, "uncategorized": uncategorized, "seed": seed,
-    }  # fmt: skip
-    counting = options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df)
-    fitting = {"n_components": k, "background": background, "seed": seed, "max_iter": max_iter}
-    settings = FitSettings(inputs, reading, counting, fitting, keep_texts, shards)
-    with atomic_folder(folder, overwrite=overwrite, resume=resume) as work:
-        store = Checkpoint(work / CHECKPOINT_FOLDER, checkpoint)
-        run_fit = fit_in_shards if shards else fit_in_memory
-        result = run_fit(
-            settings, work, store, notes, folder=folder, page=page, page_text=page_text, resume=resume, quiet=quiet
-        )
+        **options.reading(format, text, id, title, label, time, encoding, uncategorized),
+        **options.sampling(sample, category, noise, seed),
+    }
+    settings = FitSettings(
+        reading,
+        options.counting(language, phrases, keep_numbers, words, min_df, max_df),
+        {
+            "model": model, "n_topics": k, "seeds": None if seeds is None else read_seeds(seeds),
+            "background": background, "depth": depth, "branching": branching, "max_iter": max_iter,
+            "random_state": seed,
+        },
+        keep_texts,
+        shards,
+    )  # fmt: skip
+    run = fit_run(
+        lambda: read(inputs, **reading), inputs, settings, output=folder, overwrite=overwrite, resume=resume,
+        checkpoint=checkpoint, page=page_text if page else None, command=["polyseme", *sys.argv[1:]],
+        report=screen_reporter(quiet=quiet),
+    )  # fmt: skip
+    screen = Console()
     if not quiet:
-        result.show(screen, notes, folder, detected=language == "auto")
+        print_topics(topic_rows(run), screen, folder)
+        screen.print(fit_summary(run))
     screen.print(f"Run: {folder}", soft_wrap=True)
     if page and not quiet:
-        screen.print(f"Page to explore: {folder / PAGE_FILE}", soft_wrap=True)
-    exit_if_interrupted(result.interrupted, notes)
+        screen.print(f"Page to explore: {folder / 'explorer.html'}", soft_wrap=True)
+    exit_if_interrupted(run.about["interrupted"])
 
 
 def default_folder(inputs: list[str]) -> Path:

@@ -11,9 +11,10 @@ import typer
 from rich.table import Table
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, print_json, progress_bar
+from polyseme.cli.console import print_json, screen_reporter
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
+from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.selection import Selection
@@ -65,7 +66,7 @@ def select(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Choose the number of topics with held-out documents.
+    """Compare numbers of topics on held-out documents.
 
     Prints a table of how well each number of topics predicts held-out documents, and writes a plot of it.
 
@@ -79,13 +80,13 @@ def select(
     """
     options.check_inputs(inputs)
 
-    from polyseme.cli.fitting import check_n_topics
-    from polyseme.cli.reading import fit_counts
     from polyseme.plots import plot_selection
+    from polyseme.runs.fit import check_n_documents, count_documents
     from polyseme.selection import select_n_topics
     from polyseme.text import Vectorizer, read
 
-    screen, notes = Console(), Console(stderr=True)
+    screen, report = Console(), screen_reporter(quiet=quiet)
+    words = options.read_stop_words(stop_words)
     numbers = parse_n_topics(k)
     path = plot or default_plot(inputs)
     kind = path.suffix.removeprefix(".").lower()
@@ -94,14 +95,14 @@ def select(
     if not path.parent.is_dir():
         raise InputError(f"--plot: the folder {path.parent} does not exist.")
     reader = read(
-        inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding, sample=sample,
-        categories=category, noise=noise, uncategorized=uncategorized, seed=seed,
+        inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized),
+        **options.sampling(sample, category, noise, seed),
     )  # fmt: skip
-    vectorizer = Vectorizer(**options.counting_settings(language, phrases, keep_numbers, stop_words, min_df, max_df))
-    counts = fit_counts(reader, vectorizer, notes, quiet=quiet).counts
+    vectorizer = Vectorizer(**options.counting(language, phrases, keep_numbers, words, min_df, max_df))
+    counts = count_documents(reader, vectorizer, report)
     if numbers is not None:
-        check_n_topics(max(numbers), counts.shape[0])
-    with progress_bar(notes, "Choosing the number of topics", quiet=quiet) as update:
+        check_n_documents(counts.shape[0], max(numbers))
+    with report.stage("Choosing the number of topics") as update:
         found = select_n_topics(
             counts, numbers, n_folds=folds, folds_run=runs, refine=refine, random_state=seed, progress=update
         )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, print_json, topic_rows, topic_table
+from polyseme.cli.console import print_json, topic_rows, topic_table
+from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.kernels import Array
@@ -25,7 +26,9 @@ def topics(
     as_json: options.Json = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Show the topics of a run: weight, fit, coherence (NPMI), words and most typical documents.
+    """Show the topics of a run.
+
+    Each topic has its weight, fit, coherence (NPMI), words and most typical documents.
 
     Examples:
 
@@ -38,17 +41,8 @@ def topics(
     from polyseme.runs import open_run
 
     opened = open_run(run, trust_pattern=trust_pattern)
-    rows = topic_rows(
-        opened.model,
-        opened.count_parts(),
-        opened.vocabulary,
-        opened.names,
-        opened.label_numbers,
-        opened.topic_names,
-        n_words=words,
-        n_documents=documents,
-        coherence=coherence_of(_cooccurrence(opened, shown_words(opened.model))).topics,
-    )
+    coherence = coherence_of(_cooccurrence(opened, shown_words(opened.model))).topics
+    rows = topic_rows(opened, n_words=words, n_documents=documents, coherence=coherence)
     if as_json:
         print_json([row.as_dict() for row in rows])
     else:

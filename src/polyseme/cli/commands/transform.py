@@ -10,9 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, pluralize, print_data
+from polyseme.cli.console import print_data, screen_reporter
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
+from polyseme.progress import pluralize
+from polyseme.terminal import Console
 
 FORMATS = ("csv", "parquet", "jsonl")
 TEXT_COLUMNS = ("id", "title", "label", "time", "source")
@@ -39,10 +41,11 @@ def transform(
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Compute the topic weights P(z|d) of new documents. The run does not change.
+    """Compute the topics of new documents.
 
-    Columns: id, title, label, time, source, tokens (number of words that the run knows), topic (the main topic), share
-    (its weight), topic_0, topic_1 ... A document without any known word gets the topic weights P(z) of the run.
+    The run does not change. Columns of the table: id, title, label, time, source, tokens (number of words that the run
+    knows), topic (the main topic), share (its weight), topic_0, topic_1 ... A document without any known word gets the
+    topic weights P(z) of the run.
 
     Examples:
 
@@ -53,28 +56,19 @@ def transform(
     options.check_inputs(inputs)
     kind = _kind(output, as_json)
 
-    from polyseme.cli.reading import transform_counts
     from polyseme.runs import open_run
-    from polyseme.runs.documents import column_frame
-    from polyseme.runs.write import add_topic_columns
     from polyseme.text import read
 
     opened = open_run(run, trust_pattern=trust_pattern)
-    reader = read(
-        inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
-        uncategorized=uncategorized,
-    )  # fmt: skip
-    counted = transform_counts(reader, opened.vectorizer, Console(stderr=True), quiet=quiet)
-    columns = {name: counted.columns[name] for name in TEXT_COLUMNS}
-    content = _encode(
-        add_topic_columns(column_frame(columns), counted.tokens, opened.model.transform(counted.counts)), kind
-    )
+    reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
+    frame = opened.weigh(*opened.count(reader, screen_reporter(quiet=quiet)))
+    content = _encode(frame, kind)
     if output is None:
         print_data(content.decode())
         return
     write_atomically(output, content)
     if not quiet:
-        Console().print(f"{pluralize(len(counted.names), 'document')} written to {output}.")
+        Console().print(f"{pluralize(len(frame), 'document')} written to {output}.")
 
 
 def _kind(output: Path | None, as_json: bool) -> str:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from math import exp
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import Console, timestamp
+from polyseme.cli.console import exit_if_interrupted, screen_reporter
+from polyseme.progress import pluralize
+from polyseme.terminal import Console
+
+_UNKNOWN_SHARE = 0.1
+"""Share of the new documents without a known word from which a new fit is recommended."""
 
 
 def update(
     run: options.RunFolder,
     inputs: options.Inputs,
-    refine: Annotated[
+    refit: Annotated[
         bool,
-        typer.Option("--refine", help="Fit the topics again to all documents. By default the topics do not change."),
+        typer.Option("--refit", help="Fit the topics again to all documents. By default the topics do not change."),
     ] = False,
     format: options.Format = None,
     text: options.Text = None,
@@ -28,33 +35,35 @@ def update(
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Add documents to a run and compute their topic weights.
+    """Add documents to a run.
 
-    The vocabulary does not change: words that the run does not contain are not counted. Documents that are already in
-    the run (same id in the same file) are left out.
+    Their topic weights are computed with the topics of the run. The vocabulary does not change: words that the run does
+    not contain are not counted. Documents that are already in the run (same id in the same file) are left out. Names
+    of topics and removed words stay as they are.
 
     Examples:
 
       polyseme update letters-run letters-of-1872/
 
-      polyseme update news-run today.jsonl --refine
+      polyseme update news-run today.jsonl --refit
     """
     options.check_inputs(inputs)
 
-    from polyseme.cli.fitting import exit_if_interrupted, update_in_memory, update_shards
-    from polyseme.runs import open_run
-    from polyseme.runs.run import ShardedRun
+    from polyseme.runs.update import update_run
     from polyseme.text import read
 
-    screen, notes = Console(), Console(stderr=True)
-    opened = open_run(run, trust_pattern=trust_pattern)
-    reader = read(
-        inputs, format=format, text=text, id=id, title=title, label=label, time=time, encoding=encoding,
-        uncategorized=uncategorized,
-    )  # fmt: skip
-    entry = {"when": timestamp(), "inputs": inputs, "refine": refine}
-    if isinstance(opened, ShardedRun):
-        interrupted = update_shards(opened, reader, entry, screen, notes, quiet=quiet)
-    else:
-        interrupted = update_in_memory(opened, reader, entry, screen, notes, quiet=quiet)
-    exit_if_interrupted(interrupted, notes)
+    reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
+    done = update_run(Path(run), reader, refit=refit, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern)
+    screen = Console()
+    if not done.n_added:
+        screen.print("All of these documents are in the run already: nothing is changed.")
+    elif not quiet:
+        screen.print(f"{pluralize(done.n_added, 'document')} added; {done.n_read - done.n_added:,} already in the run.")
+        screen.print(
+            f"Perplexity of the new documents: {done.perplexity:.1f}; of all documents: "
+            f"{exp(-done.run.model.log_likelihood_):.1f}."
+        )
+        if done.without_words > _UNKNOWN_SHARE * done.n_added:
+            without = pluralize(done.without_words, "new document")
+            screen.print(f"{without} without any word of the run: polyseme fit learns new words.")
+    exit_if_interrupted(done.interrupted)

@@ -6,11 +6,14 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from polyseme.errors import InputError
 from polyseme.text.readers.encodings import check_encoding
 from polyseme.text.readers.html import read_html
 from polyseme.text.readers.inputs import (
+    STANDARD_INPUT,
     ColumnNames,
     Document,
     File,
@@ -123,62 +126,108 @@ def read(
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"There is no format {format!r}: choose one of {', '.join(FORMATS)}.")
+    choose = choice(sample, categories, noise, seed)
+    settings = Settings(
+        columns=column_names(text, id, title, label, time),
+        encoding=None if encoding is None else check_encoding(encoding),
+        limits=limits or Limits(),
+        uncategorized=uncategorized,
+    )
+    return Reader(_Files(places(paths), settings, format), choose)
+
+
+Choose = Callable[[Iterator[Document], Callable[[str], None]], Iterator[Document]]
+"""Function from all documents to those that are yielded. It calls its second argument with the reason for each drop."""
+
+
+def choice(sample: int | None, categories: Sequence[str] | None, noise: int, seed: int) -> Choose:
+    """Return the function that draws the sample. Raises InputError for options that do not fit together."""
     for name, size in (("sample", sample), ("noise", noise)):
         if size is not None and size < 0:
             raise InputError(f"{name} must be a number of documents, not {size}.")
     if noise and categories is None:
         raise InputError("noise is the number of documents of other categories: name some with categories=.")
-    if isinstance(categories, str):
-        categories = [categories]
-    if categories is not None and not (categories and all(name.strip() for name in categories)):
+    names = [categories] if isinstance(categories, str) else categories
+    if names is not None and not (names and all(name.strip() for name in names)):
         raise InputError("categories= names no category: name one or more, or leave it out.")
-    texts = (text,) if isinstance(text, str) else None if text is None else tuple(text)
-    if texts == ():
-        raise InputError("text= names no column: name one, or leave it out to have it chosen.")
-    settings = Settings(
-        columns=ColumnNames(texts, id, title, label, time),
-        encoding=None if encoding is None else check_encoding(encoding),
-        limits=limits or Limits(),
-        uncategorized=uncategorized,
-    )
 
     def choose(documents: Iterator[Document], on_drop: Callable[[str], None]) -> Iterator[Document]:
-        return _sample_documents(documents, sample, categories, noise, seed, on_drop)
+        return _sample_documents(documents, sample, names, noise, seed, on_drop)
 
-    return Reader(places(paths), settings, format, choose)
+    return choose
+
+
+def column_names(
+    text: str | Sequence[str] | None, id: str | None, title: str | None, label: str | None, time: str | None
+) -> ColumnNames:
+    """Return the columns that the user named. Raises InputError for a name that is not a string."""
+    texts = None if text is None else (text,) if isinstance(text, str) else tuple(text)
+    if texts == ():
+        raise InputError("text= names no column: name one, or leave it out to have it chosen.")
+    for option, name in (
+        *(("text", name) for name in texts or ()),
+        ("id", id),
+        ("title", title),
+        ("label", label),
+        ("time", time),
+    ):
+        if name is not None and not isinstance(name, str):
+            raise InputError(f"{option}= must be the name of a column, not {name!r}.")
+    return ColumnNames(texts, id, title, label, time)
+
+
+class DocumentStream(Protocol):
+    """The documents of an input, before a sample is drawn: files, or data in memory."""
+
+    @property
+    def name(self) -> str:
+        """Name of the input in messages."""
+
+    @property
+    def names(self) -> list[str]:
+        """The inputs as a run records them."""
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the documents can be read more than once."""
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Size of the input in bytes, None if it is unknown."""
+
+    def documents(self, progress: ReadProgress) -> Iterator[Document]:
+        """Yield all documents; count bytes, problems and dropped documents in `progress`."""
 
 
 class Reader:
-    """The documents of an input, as an iterable. Use `read` to construct it.
+    """The documents of an input, as an iterable. Use `read` or `open_source` to construct it.
 
-    Each iteration reads the files again. The properties describe the iteration that was started last, also while it
+    Each iteration reads the input again. The properties describe the iteration that was started last, also while it
     runs.
 
     Parameters
     ----------
-    inputs : list of InputPath
-        The paths to read.
-    settings : Settings
-        Options for all readers.
-    format : str or None
-        Format of all files. None uses their suffixes.
+    stream : DocumentStream
+        All documents of the input.
     choose : callable
         Function from all documents to those that are yielded.
     """
 
-    def __init__(
-        self,
-        inputs: list[InputPath],
-        settings: Settings,
-        format: str | None,
-        choose: Callable[[Iterator[Document], Callable[[str], None]], Iterator[Document]],
-    ) -> None:
-        self._paths = inputs
-        self._settings = settings
-        self._format = format
+    def __init__(self, stream: DocumentStream, choose: Choose) -> None:
+        self._stream = stream
         self._choose = choose
         self._progress = ReadProgress()
         self._used_up = False
+
+    @property
+    def names(self) -> list[str]:
+        """The paths as they were given, or a short description of data in memory."""
+        return self._stream.names
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the documents can be read more than once: not from standard input, a pipe or a generator."""
+        return self._stream.rereadable
 
     @property
     def documents(self) -> int:
@@ -197,24 +246,20 @@ class Reader:
 
     @property
     def bytes_read(self) -> int:
-        """Number of bytes that were read from disk, before decompression."""
+        """Number of bytes that were read from disk, before decompression; of data in memory, the texts in UTF-8."""
         return self._progress.bytes_read
 
     @property
     def total_bytes(self) -> int | None:
-        """Size of all files on disk in bytes; None for standard input and pipes."""
-        if not self._rereadable:
-            return None
-        return sum(file.size for path in self._paths for file in files_of(path, lambda *_: None))
-
-    @property
-    def _rereadable(self) -> bool:
-        return all(path.rereadable for path in self._paths)
+        """Value of `bytes_read` after all documents; None for standard input, pipes and generators."""
+        return self._stream.total_bytes if self.rereadable else None
 
     def __iter__(self) -> Iterator[Document]:
         if self._used_up:
-            raise InputError("Standard input and pipes can be read only once: save them to a file to read them again.")
-        self._used_up = not self._rereadable
+            raise InputError(
+                "Standard input, pipes and generators can be read only once: use a file or a list to read them again."
+            )
+        self._used_up = not self.rereadable
         self._progress = ReadProgress()
         return self._chosen_documents(self._progress)
 
@@ -222,17 +267,44 @@ class Reader:
         def on_drop(why: str) -> None:
             progress.dropped[why] += 1
 
-        for document in self._choose(self._all_documents(progress), on_drop):
+        for document in self._choose(self._stream.documents(progress), on_drop):
             progress.documents += 1
             yield document
         if not progress.documents:
-            raise InputError(f"No documents were found in {self._input_name()}: {_why_empty(progress)}.")
+            raise InputError(f"No documents were found in {self._stream.name}: {_why_empty(progress)}.")
 
-    def _all_documents(self, progress: ReadProgress) -> Iterator[Document]:
-        alone = len(self._paths) == 1
-        for path in self._paths:
+
+@dataclass(frozen=True)
+class _Files:
+    """The documents of files, folders and standard input."""
+
+    paths: list[InputPath]
+    settings: Settings
+    format: str | None
+    """Format of all files. None uses their suffixes."""
+
+    @property
+    def name(self) -> str:
+        names = [path.name for path in self.paths]
+        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+    @property
+    def names(self) -> list[str]:
+        return [STANDARD_INPUT if path.path is None else path.name for path in self.paths]
+
+    @property
+    def rereadable(self) -> bool:
+        return all(path.rereadable for path in self.paths)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(file.size for path in self.paths for file in files_of(path, lambda *_: None))
+
+    def documents(self, progress: ReadProgress) -> Iterator[Document]:
+        alone = len(self.paths) == 1
+        for path in self.paths:
             for file in files_of(path, progress.problems.add, alone=alone):
-                source, format = Input(file, self._settings, progress), self._format_of(file, path)
+                source, format = Input(file, self.settings, progress), self._format_of(file, path)
                 try:
                     yield from read_isolated(format, source) if format in ISOLATED else FORMATS[format](source)
                 except InputError as error:
@@ -242,16 +314,12 @@ class Reader:
 
     def _format_of(self, file: File, path: InputPath) -> str:
         """Return the format by the suffix; a text file has one document per line if it is the only input."""
-        if self._format is not None:
-            return self._format
+        if self.format is not None:
+            return self.format
         return _BY_SUFFIX.get(file.suffix, "lines" if self._is_only_file(path) or file.path is None else "files")
 
     def _is_only_file(self, path: InputPath) -> bool:
-        return len(self._paths) == 1 and not path.is_folder
-
-    def _input_name(self) -> str:
-        names = [path.name for path in self._paths]
-        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        return len(self.paths) == 1 and not path.is_folder
 
 
 def _sample_documents(

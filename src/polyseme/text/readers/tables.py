@@ -2,7 +2,7 @@
 
 CSV and TSV files have a header and are read with Python's csv module, line by line, so that a damaged row does not
 affect the rows after it. JSON Lines files have one object per line; a small JSON array is read as well. Parquet files
-are read with polars, some thousand rows at a time. `_choose_columns` finds the columns of text, ids, titles, labels and
+are read with polars, some thousand rows at a time. `choose_columns` finds the columns of text, ids, titles, labels and
 times in all of them.
 """
 
@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ _ROWS_AS_PYTHON = 512
 _COST_OF_A_ROW = 8
 """Bytes that count for the limits in addition to the text, because a small file may declare a billion empty rows."""
 
-_SAMPLE_ROWS = 100
+SAMPLE_ROWS = 100
 """Number of rows that the choice of a text column uses."""
 
 # Well-known column names, the preferred ones first.
@@ -73,8 +73,8 @@ def _read_rows(source: Input, separator: str | None) -> Iterator[Document]:
     names = [name.strip() for name in names]
     parser.width = len(names)
     rows = ((number, dict(zip(names, row, strict=True))) for number, row in parser)
-    sample = list(islice(rows, _SAMPLE_ROWS))
-    columns = _choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
+    sample = list(islice(rows, SAMPLE_ROWS))
+    columns = choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
     for number, row in chain(sample, rows):
         yield columns.document(row, number, source.name)
 
@@ -220,11 +220,11 @@ class _Block(NamedTuple):
 def read_jsonl(source: Input) -> Iterator[Document]:
     """Yield each object as a document. A line that is not a JSON object, or has no text, is a problem."""
     rows = _json_objects(source)
-    sample = list(islice(rows, _SAMPLE_ROWS))
+    sample = list(islice(rows, SAMPLE_ROWS))
     if not sample:
         return
     names = list(dict.fromkeys(name for _, row in sample for name in row))
-    columns = _choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
+    columns = choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
     for number, row in chain(sample, rows):
         document = _json_document(source, columns, number, row)
         if document is not None:
@@ -277,19 +277,19 @@ def _json_array(source: Input, first: str, lines: Iterable[tuple[int, str]]) -> 
 def _parse_json(content: str) -> Any:
     """Return the value. Raises ValueError for invalid JSON, RecursionError for JSON that is nested too deeply."""
     value = json.loads(content)
-    return _replace_lone_surrogates(value) if _SURROGATE.search(content) else value
+    return replace_lone_surrogates(value) if _SURROGATE.search(content) else value
 
 
-def _replace_lone_surrogates(value: Any) -> Any:
-    """Replace surrogates without a partner, which JSON can express but no encoding can write, by U+FFFD."""
+def replace_lone_surrogates(value: Any) -> Any:
+    """Replace surrogates without a partner, which JSON and Python can express but no encoding can write, by U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_replace_lone_surrogates(name): _replace_lone_surrogates(item) for name, item in value.items()}
-    return [_replace_lone_surrogates(item) for item in value] if isinstance(value, list) else value
+        return {replace_lone_surrogates(name): replace_lone_surrogates(item) for name, item in value.items()}
+    return [replace_lone_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
-def _json_document(source: Input, columns: _TableColumns, number: int, row: dict[str, Any]) -> Document | None:
+def _json_document(source: Input, columns: TableColumns, number: int, row: dict[str, Any]) -> Document | None:
     """Return an object as a document, or None and report a problem."""
     try:
         return columns.document(row, number, source.name)
@@ -321,14 +321,18 @@ def read_parquet(source: Input) -> Iterator[Document]:
             table = polars.scan_parquet(_scannable(source, stream), glob=False)
             names = table.collect_schema().names()
             total = table.select(polars.len()).collect().item()
-            sample = [row for _, row in _python_rows(source, table.head(_SAMPLE_ROWS).collect(), 1, report=False)]
+            sample = [row for _, row in python_rows(table.head(SAMPLE_ROWS).collect())]
         except damage as error:
             source.problem("damaged file", _first_line(error))
             return
-        columns = _choose_columns(source.settings.columns, sample, names, source.name)
+        columns = choose_columns(source.settings.columns, sample, names, source.name)
         table = table.select(columns.names)
         limits = source.settings.limits
         start, size, expanded = 0, _FIRST_ROWS, 0
+
+        def damaged_row(what: str, number: int) -> None:
+            source.problem("damaged row", what, number)
+
         while start < total:
             try:
                 rows = table.slice(start, size).collect()
@@ -338,7 +342,7 @@ def read_parquet(source: Input) -> Iterator[Document]:
             if not rows.height:
                 source.problem("damaged file", f"it declares {total} rows and has {start}")
                 return
-            for number, row in _python_rows(source, rows, start + 1):
+            for number, row in python_rows(rows, start + 1, damaged_row):
                 document = columns.document(row, number, source.name)
                 length = _length(document)
                 if length > limits.document:
@@ -356,8 +360,14 @@ def read_parquet(source: Input) -> Iterator[Document]:
             size = min(max(1, int(_BYTES_AT_A_TIME / bytes_of_a_row)), _MAX_ROWS)
 
 
-def _python_rows(source: Input, frame: Any, first: int, *, report: bool = True) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows with their numbers. Rows without a Python value, such as dates after 9999, are problems."""
+def python_rows(
+    frame: Any, first: int = 1, on_problem: Callable[[str, int], None] = lambda what, number: None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a polars frame with their numbers.
+
+    A row that Python cannot represent, such as one with a date after 9999, is skipped, and `on_problem` is called with
+    the reason and its number.
+    """
     from polars.exceptions import PanicException
 
     not_representable = (ValueError, OverflowError, PanicException)
@@ -370,8 +380,7 @@ def _python_rows(source: Input, frame: Any, first: int, *, report: bool = True) 
             try:
                 yield first + place, rows[place] if rows is not None else part.row(place, named=True)
             except not_representable as error:
-                if report:
-                    source.problem("damaged row", _first_line(error), first + place)
+                on_problem(_first_line(error), first + place)
         first += part.height
 
 
@@ -391,7 +400,7 @@ def _first_line(error: BaseException) -> str:
 
 
 @dataclass(frozen=True)
-class _TableColumns:
+class TableColumns:
     """The columns of one table that are read. Several text columns are joined."""
 
     text: tuple[str, ...]
@@ -404,13 +413,17 @@ class _TableColumns:
         """Return a row as a document. Raises KeyError if a text column is missing."""
         texts = [_as_text(row[name]) for name in self.text]
         return Document(
-            id=(_as_text(row.get(self.id)) if self.id else "") or str(number),
+            id=self.id_of(row) or str(number),
             text=texts[0] if len(texts) == 1 else "\n\n".join(filter(None, texts)),
             title=(_as_text(row.get(self.title)) or None) if self.title else None,
             labels=_as_labels(row.get(self.label)) if self.label else (),
             time=(_as_text(row.get(self.time)) or None) if self.time else None,
             source=source,
         )
+
+    def id_of(self, row: Mapping[str, Any]) -> str:
+        """Return the value of the id column; an empty string if there is none."""
+        return _as_text(row.get(self.id)) if self.id else ""
 
     @property
     def names(self) -> list[str]:
@@ -419,9 +432,9 @@ class _TableColumns:
         return list(dict.fromkeys(name for name in used if name is not None))
 
 
-def _choose_columns(
+def choose_columns(
     wanted: ColumnNames, rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str
-) -> _TableColumns:
+) -> TableColumns:
     """Return the columns to read: those that the user named, or those with well-known names.
 
     If no name of a text column is known, the sample of rows must have one column with clearly the longest values.
@@ -431,7 +444,7 @@ def _choose_columns(
     def find(given: str | None, known: Sequence[str]) -> str | None:
         if given is not None:
             if given not in names:
-                raise InputError(f"{where} has no column {given!r}: it has {_listed(names)}.")
+                raise InputError(f"There is no column {given!r} in {where}: it has {_listed(names)}.")
             return given
         return next((by_folded[name] for name in known if name in by_folded), None)
 
@@ -439,7 +452,7 @@ def _choose_columns(
         text = tuple(name for given in wanted.text if (name := find(given, ())))
     else:
         text = (find(None, _TEXT) or _longest_column(rows, names, where),)
-    return _TableColumns(
+    return TableColumns(
         text=text,
         id=find(wanted.id, _ID),
         title=find(wanted.title, _TITLE),

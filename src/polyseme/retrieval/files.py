@@ -1,0 +1,242 @@
+"""The file of a `SearchIndex`: written atomically, mapped when it is read.
+
+An index file is a safetensors file with a JSON header and checksums of all blocks (`polyseme.io.checked_arrays`); it
+contains no pickle and no code. It has everything that a search needs: the counts by document and by word, the models,
+the words and the rules that count a query (if they are WordRules), and the ids, titles and excerpts as tables of
+strings. Opening a file checks its header and the sizes of all parts. A part is read and checked when a search first
+needs it.
+
+`identity` names the state of the corpus and the model that the index was made from, for example a digest of both.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyseme.errors import InputError, ModelFileError
+from polyseme.io.checked_arrays import checked_parts, map_checked
+from polyseme.io.checks import COUNT, OBJECT, TEXT, check_fields, list_of, mapping_to, number, parse_json
+from polyseme.io.files import write_atomically
+from polyseme.io.string_tables import StringTable, string_arrays
+from polyseme.kernels import Array
+from polyseme.retrieval.queries import SparseRows
+from polyseme.retrieval.scores import Scoring, SingularSpace, TermScores, TopicSpace
+from polyseme.text.saving import rules_from_arrays, rules_to_arrays
+from polyseme.text.words import WordRules
+
+FORMAT_VERSION = 2
+_METADATA_KEY = "polyseme_index"
+_SPACES = ("model", "average")
+_SPACE_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
+_SPACE_NUMBERS = ("sizes", "temperatures", "background_shares")
+_LENGTHS = ("tf", "tfidf")
+_RULES = "rules."
+"""Start of the names of the arrays of the rules that count queries."""
+_SQUARES = "tfidf"
+"""Weighting of plsi-u, whose lengths of documents are stored. Those of others are computed when they are needed."""
+_MOST_TOPICS = 2**31 - 1
+_HEADER_FIELDS = {
+    "format_version": COUNT,
+    "library_version": TEXT,
+    "identity": TEXT,
+    "shape": list_of(COUNT, most=2),
+    "spaces": mapping_to(OBJECT),
+    "lsi": OBJECT,
+    "rules": OBJECT,
+}
+_SPACE_FIELDS = {
+    "sizes": list_of(COUNT),
+    "temperatures": list_of(number(0, 1e6)),
+    "background_shares": list_of(number(0, 1)),
+}
+
+
+class IndexParts(NamedTuple):
+    """The parts of an index."""
+
+    scoring: Scoring
+    vocabulary: Any
+    ids: Any
+    titles: Any
+    excerpts: Any
+    rules: WordRules | None
+    """Rules that count queries, if the file has them."""
+
+
+def write_index(parts: IndexParts, path: Path, identity: str) -> None:
+    """Write an index to a file. A crash or a full disk leaves an existing file as it was."""
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} to save the index in: make it first.")
+    from importlib.metadata import version
+
+    scoring = parts.scoring
+    terms = scoring.terms
+    arrays: dict[str, Any] = {"idf": terms.idf, "rarity": terms.rarity, "totals": terms.totals}
+    arrays |= {f"length.{name}": terms.lengths[name] for name in _LENGTHS}
+    arrays |= _matrix_arrays("counts", scoring.counts) | _matrix_arrays("postings", terms.postings)
+    arrays |= string_arrays("vocabulary", list(parts.vocabulary), find=True)
+    arrays |= string_arrays("ids", list(parts.ids), find=True)
+    arrays |= string_arrays("titles", list(parts.titles)) | string_arrays("excerpts", list(parts.excerpts))
+    header: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "library_version": version("polyseme"),
+        "identity": identity,
+        "shape": list(scoring.counts.shape),
+        "spaces": {},
+    }
+    for name, space in (("model", scoring.model), ("average", scoring.average)):
+        if space is not None:
+            found = dict(zip(_SPACE_ARRAYS, _space_arrays(space), strict=True))
+            arrays |= {f"{name}.{part}": array for part, array in found.items()}
+            numbers = (space.sizes, space.temperatures, space.background_shares)
+            header["spaces"][name] = dict(zip(_SPACE_NUMBERS, map(list, numbers), strict=True))
+    if scoring.model is not None:
+        arrays["model.squares"] = scoring.squares(_SQUARES)
+    if scoring.lsi is not None:
+        lsi = scoring.lsi
+        arrays |= {"lsi.basis": lsi.basis, "lsi.units": lsi.units, "lsi.lengths": lsi.lengths}
+        header["lsi"] = {"weighting": lsi.weighting}
+    if parts.rules is not None and (stored := rules_to_arrays(parts.rules)) is not None:
+        header["rules"], found = stored
+        arrays |= {f"{_RULES}{name}": array for name, array in found.items()}
+    whole = {name: np.ascontiguousarray(array[:]) for name, array in arrays.items()}
+    write_atomically(path, checked_parts(whole, {_METADATA_KEY: json.dumps(header)}))
+
+
+def read_index(path: Path, identity: str | None) -> IndexParts:
+    """Return the parts of the index in a file, with mapped arrays. None accepts any identity."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no index file {path}.")
+    header, arrays = _open(path)
+    try:
+        check_fields(header, _HEADER_FIELDS, required=("shape", "spaces", "identity"))
+        if identity is not None and header["identity"] != identity:
+            raise ModelFileError(f"{path} belongs to another run, or to an older state of it: build the index again.")
+        return _restore(header, arrays, str(path))
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise ModelFileError(f"{path} is damaged: its parts do not fit together ({error}).") from None
+
+
+def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the arrays by name."""
+    try:
+        metadata, arrays = map_checked(path)
+        if _METADATA_KEY not in metadata:
+            raise ValueError("it has no header of an index")
+        header = parse_json(metadata[_METADATA_KEY])
+        check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{path} is damaged or is not a polyseme index ({error}): build it again.") from None
+    if header["format_version"] > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
+            "update polyseme to read it."
+        )
+    if header["format_version"] < FORMAT_VERSION:
+        raise ModelFileError(f"{path} was written by an older polyseme: build the index again.")
+    return header, arrays
+
+
+def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> IndexParts:
+    """Return the parts of a header and arrays. Raises an exception if their sizes contradict each other."""
+    n_docs, n_words = header["shape"]
+    counts = _restore_matrix("counts", arrays, (n_docs, n_words), path)
+    postings = _restore_matrix("postings", arrays, (n_words, n_docs), path)
+    floats = np.float64
+    terms = TermScores(
+        postings,
+        _sized(arrays, "idf", floats, n_words),
+        _sized(arrays, "rarity", floats, n_words),
+        _sized(arrays, "totals", floats, n_docs),
+        {name: _sized(arrays, f"length.{name}", floats, n_docs) for name in _LENGTHS},
+    )
+    scoring = Scoring(counts, terms)
+    for name, settings in header["spaces"].items():
+        space = _restore_space(name, settings, arrays, n_docs, n_words)
+        if name == "model":
+            scoring.model = space
+            scoring.set_squares(_SQUARES, _sized(arrays, "model.squares", floats, 3, n_docs))
+        elif name == "average":
+            scoring.average = space
+    if "lsi" in header:
+        check_fields(header["lsi"], {"weighting": TEXT}, required=("weighting",))
+        size = arrays["lsi.basis"].shape[-1]
+        scoring.lsi = SingularSpace(
+            _sized(arrays, "lsi.basis", floats, n_words, size),
+            _sized(arrays, "lsi.units", floats, size, n_docs),
+            _sized(arrays, "lsi.lengths", floats, n_docs),
+            header["lsi"]["weighting"],
+        )
+    tables = (
+        ("vocabulary", n_words, True),
+        ("ids", n_docs, True),
+        ("titles", n_docs, False),
+        ("excerpts", n_docs, False),
+    )
+    vocabulary, ids, titles, excerpts = (_restore_strings(name, arrays, size, find) for name, size, find in tables)
+    rules = None
+    if "rules" in header:
+        own = {name.removeprefix(_RULES): array for name, array in arrays.items() if name.startswith(_RULES)}
+        rules = rules_from_arrays(header["rules"], own, vocabulary)
+    return IndexParts(scoring, vocabulary, ids, titles, excerpts, rules)
+
+
+def _restore_space(name: str, settings: Any, arrays: dict[str, Any], n_docs: int, n_words: int) -> TopicSpace:
+    if name not in _SPACES:
+        raise ValueError(f"{name} is not a model of an index")
+    check_fields(settings, _SPACE_FIELDS, required=_SPACE_NUMBERS)
+    sizes = tuple(settings["sizes"])
+    temperatures, shares = (tuple(map(float, settings[part])) for part in ("temperatures", "background_shares"))
+    width, n_models = sum(sizes), len(sizes)
+    if not n_models or min(sizes) < 1 or width > _MOST_TOPICS or {len(temperatures), len(shares)} != {n_models}:
+        raise ValueError(f"the models of {name} have no topics, or not all numbers")
+    return TopicSpace(
+        _sized(arrays, f"{name}.topic_word", np.float32, n_words, width),
+        _sized(arrays, f"{name}.documents", np.float32, width, n_docs),
+        sizes,
+        temperatures,
+        _sized(arrays, f"{name}.topic_weights", np.float64, width),
+        shares,
+        _sized(arrays, f"{name}.background_word", np.float32, n_words, n_models),
+    )
+
+
+def _restore_matrix(name: str, arrays: dict[str, Any], shape: tuple[int, int], path: str) -> SparseRows:
+    indices, data = arrays[f"{name}.indices"], arrays[f"{name}.data"]
+    if data.dtype.kind != "f" or indices.dtype.kind != "i" or indices.shape != data.shape or len(data.shape) != 1:
+        raise ValueError(f"{name} has other types or sizes than a sparse matrix")
+    return SparseRows(_sized(arrays, f"{name}.indptr", np.int64, shape[0] + 1), indices, data, shape, path)
+
+
+def _restore_strings(name: str, arrays: dict[str, Any], size: int, find: bool) -> StringTable:
+    table = StringTable(arrays, name, find=find)
+    if len(table) != size:
+        raise ValueError(f"there are {len(table)} {name} instead of {size}")
+    return table
+
+
+def _sized(arrays: dict[str, Any], name: str, dtype: Any, *shape: int) -> Any:
+    """Return an array. Raises ValueError if it has another type or shape."""
+    array = arrays[name]
+    if array.dtype != dtype or array.shape != shape:
+        raise ValueError(f"{name} has another type or shape than the header says")
+    return array
+
+
+def _matrix_arrays(name: str, matrix: SparseRows) -> dict[str, Array]:
+    """Return the arrays of a matrix. Counts that float32 holds exactly take half the place."""
+    rows = matrix.in_memory()
+    short = rows.data.astype(np.float32)
+    return {
+        f"{name}.indptr": rows.indptr.astype(np.int64),
+        f"{name}.indices": rows.indices,
+        f"{name}.data": short if np.array_equal(short, rows.data) else rows.data,
+    }
+
+
+def _space_arrays(space: TopicSpace) -> tuple[Any, ...]:
+    return space.topic_word, space.documents, space.topic_weights, space.background_word

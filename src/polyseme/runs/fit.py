@@ -1,0 +1,555 @@
+"""`polyseme.fit`, the same call as the command ``polyseme fit``: read, count, choose, fit, write.
+
+A corpus of at most MAX_CHARACTERS characters is counted in memory while it is read. A longer one is counted from its
+stored texts into shards, and fitted from the shards. Both write the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from polyseme.data.shard_files import MANIFEST, read_manifest
+from polyseme.data.shard_writer import write_shards
+from polyseme.errors import InputError
+from polyseme.metrics.words import fitted_topics
+from polyseme.progress import Reporter, pluralize
+from polyseme.runs.documents import Texts, read_texts, write_vectorizer
+from polyseme.runs.folder import CHECKPOINT_FOLDER
+from polyseme.runs.models import MODELS, checked_seeds, make_model, seed_columns
+from polyseme.runs.run import (
+    SHARDS_FOLDER,
+    Run,
+    reader_notes,
+    reading_progress,
+    reporter,
+    sample_rows,
+    take_counts,
+)
+from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
+from polyseme.scale import open_shards
+from polyseme.selection import select_n_topics
+from polyseme.selection.n_topics import default_estimator
+from polyseme.solvers import Checkpoint
+from polyseme.text import Document, Reader, Vectorizer, open_source
+from polyseme.utils import check_integer, check_n_topics
+
+T = TypeVar("T")
+
+MAX_CHARACTERS = 2**30
+"""Characters of the longest corpus that is counted in memory, unless the user says otherwise."""
+SELECTION_SAMPLE = 10_000
+"""Number of documents, drawn at random, with which the number of topics is chosen."""
+FEW_DOCUMENTS = 20
+"""With fewer documents, `min_df` and `max_df` are not applied and no documents are held out to choose K."""
+_UPDATE_EVERY = 512
+"""Documents between two updates of the progress bar of counting."""
+
+
+def fit(
+    source: Any,
+    n_topics: int | None = None,
+    *,
+    output: str | PathLike[str] | None = None,
+    model: str = "plsa",
+    seeds: Mapping[str, Sequence[str]] | None = None,
+    background: float = 0.0,
+    depth: int | None = None,
+    branching: int | None = None,
+    max_iter: int | None = None,
+    random_state: int = 0,
+    language: str | None = "auto",
+    phrases: bool = False,
+    keep_numbers: bool | None = None,
+    stop_words: Sequence[str] | None = None,
+    min_df: int = 2,
+    max_df: float = 0.5,
+    text: str | Sequence[str] | None = None,
+    id: str | None = None,
+    title: str | None = None,
+    label: str | None = None,
+    time: str | None = None,
+    format: str | None = None,
+    encoding: str | None = None,
+    sample: int | None = None,
+    categories: Sequence[str] | None = None,
+    noise: int = 0,
+    uncategorized: bool = False,
+    keep_texts: bool = True,
+    page: bool = True,
+    page_text: str = "excerpt",
+    shards: bool | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint: float = 10.0,
+    verbose: int = 0,
+) -> Run:
+    """Fit topics to texts: read and count them, choose the number of topics, fit, and write a run.
+
+    Parameters
+    ----------
+    source : list of str, data frame, path, or other source
+        Texts (a list, a generator), a polars or pandas data frame, a file or folder (str or Path), several of them (a
+        list of Path), or documents of `polyseme.text.read`.
+    n_topics : int or None, default=None
+        Number of topics. None: chosen with held-out documents.
+    output : str, PathLike or None, default=None
+        Folder of the run. None: a temporary folder, which is removed with the returned object; `Run.save` writes it to
+        another one.
+    model : {"plsa", "lda", "ctm", "hierarchical", "nmf"}, default="plsa"
+        Model to fit.
+    seeds : mapping of str to sequence of str or None, default=None
+        Words of predefined topics by name: ``{"Sport": ["match", "team"]}``. These topics come first, in this order,
+        under these names; the rest are free.
+    background : float, default=0.0
+        Share of each text that a background of common words explains (PLSA only).
+    depth : int or None, default=None
+        Depth of the tree of a hierarchical model.
+    branching : int or None, default=None
+        Number of children of each node of a hierarchical model.
+    max_iter : int or None, default=None
+        Maximum number of iterations. None: that of the estimator.
+    random_state : int, default=0
+        Seed of the random numbers.
+    language : str or None, default="auto"
+        Language of the texts: a name, an ISO code, "auto" (detected) or None.
+    phrases : bool, default=False
+        Whether to join words that form a phrase.
+    keep_numbers : bool or None, default=None
+        Whether to count numbers as words. None counts them only without a language. Years are always counted.
+    stop_words : sequence of str or None, default=None
+        Words to leave out, besides those of the language.
+    min_df : int, default=2
+        Leave out words that occur in fewer documents. Not applied to fewer than 20 documents.
+    max_df : float, default=0.5
+        Leave out words that occur in a larger share of the documents. Not applied to fewer than 20 documents.
+    text : str, sequence of str or None, default=None
+        Column with the text of a table, or several to join. None: found by its name or length.
+    id : str or None, default=None
+        Column with the id of a document.
+    title : str or None, default=None
+        Column with the title.
+    label : str or None, default=None
+        Column with a label, such as a category.
+    time : str or None, default=None
+        Column with a date or time.
+    format : str or None, default=None
+        Format of all files. None: by their names.
+    encoding : str or None, default=None
+        Encoding of text files. None: detected for each file.
+    sample : int or None, default=None
+        Number of documents to draw at random. None: all.
+    categories : sequence of str or None, default=None
+        Only documents with one of these labels.
+    noise : int, default=0
+        Number of other documents to add at random, if there are `categories`.
+    uncategorized : bool, default=False
+        Whether to keep articles of a MediaWiki dump without a category.
+    keep_texts : bool, default=True
+        Whether the run stores the texts.
+    page : bool, default=True
+        Whether to write the explorer page into `output`.
+    page_text : {"excerpt", "full", "none"}, default="excerpt"
+        How much of each document's text that page contains.
+    shards : bool or None, default=None
+        Whether to count and fit from files instead of memory. None: if the texts have more than 2^30 characters.
+    overwrite : bool, default=False
+        Whether to replace an existing run.
+    resume : bool, default=False
+        Whether to continue the same call after it was killed, with the same result. The source must be the same.
+    checkpoint : float, default=10.0
+        Seconds between two checkpoints of the fit, if there is an output.
+    verbose : int, default=0
+        Whether to show progress and notes.
+
+    Returns
+    -------
+    Run
+        Topics and documents. After Ctrl-C during the fit: those of the last completed iteration, with a warning.
+
+    Examples
+    --------
+    >>> import polyseme
+    >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+    >>> run = polyseme.fit(texts, 2)
+    >>> sorted(run.topics()[0].words + run.topics()[1].words)
+    ['bass', 'bread', 'cheese', 'drums', 'guitar', 'red', 'wine']
+    """
+    if n_topics is not None:
+        n_topics = check_integer("n_topics", n_topics, least=1)
+    reading: dict[str, Any] = {
+        "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
+        "sample": sample, "categories": categories, "noise": noise, "uncategorized": uncategorized,
+        "seed": random_state,
+    }  # fmt: skip
+    settings = FitSettings(
+        reading=reading,
+        counting={
+            "language": language, "phrases": phrases, "keep_numbers": keep_numbers,
+            "extra_stop_words": None if stop_words is None else list(stop_words), "min_df": min_df, "max_df": max_df,
+        },
+        fitting={
+            "model": model, "n_topics": n_topics, "seeds": checked_seeds(seeds), "background": background,
+            "depth": depth, "branching": branching, "max_iter": max_iter, "random_state": random_state,
+        },
+        keep_texts=keep_texts,
+        shards=shards,
+    )  # fmt: skip
+    reader = open_source(source, **reading)
+    run = fit_run(
+        lambda: reader, reader.names, settings, output=None if output is None else Path(output), overwrite=overwrite,
+        resume=resume, checkpoint=checkpoint, page=page_text if page and output is not None else None,
+        report=reporter(verbose),
+    )  # fmt: skip
+    problems = sum(run.about["problems"].values())
+    if problems:
+        warnings.warn(
+            f"{pluralize(problems, 'problem')} while reading: see about['problems'], or use verbose=1.", stacklevel=2
+        )
+    if run.about["interrupted"]:
+        warnings.warn("Stopped by Ctrl-C: the topics are those of the last completed iteration.", stacklevel=2)
+    return run
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What determines the result of a fit, beside the documents. Compared with those of the interrupted call."""
+
+    reading: dict[str, Any]
+    """Arguments of `polyseme.text.open_source`."""
+    counting: dict[str, Any]
+    """Arguments of `Vectorizer`."""
+    fitting: dict[str, Any]
+    """Model, number of topics, and other arguments of `runs.models.make_model`."""
+    keep_texts: bool
+    shards: bool | None
+    """Whether to count and fit from files; None decides by the length of the texts."""
+
+    def estimator(self, n_topics: int | None, **known: Any) -> Any:
+        """Return the estimator, not fitted. `known` are arguments of `make_model` that depend on the documents."""
+        options = {name: value for name, value in self.fitting.items() if name not in ("model", "n_topics", "seeds")}
+        return make_model(self.fitting["model"], n_topics, **options, **known)
+
+    def check(self) -> None:
+        """Raise InputError before any work if options contradict each other or do not belong to the model."""
+        seeds, n_topics = self.fitting["seeds"], self.fitting["n_topics"]
+        if n_topics is not None:
+            check_n_topics(n_topics, "n_topics=")
+        if n_topics is None and self.fitting["branching"] is None:
+            n_topics = max(2 ** (self.fitting["depth"] or 1), len(seeds or ()))  # the number will be chosen
+        placeholder = None if not seeds else {name: [0] for name in seeds}
+        self.estimator(n_topics, seeds=placeholder, word_totals=np.ones(1))
+        if self.shards:
+            self.check_shards()
+
+    def check_shards(self) -> None:
+        """Raise InputError if the model cannot be fitted from shards."""
+        name = self.fitting["model"]
+        if not MODELS[name].from_shards:
+            raise InputError(f"model={name} cannot be fitted from shards: use another model, or shards=False.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as they are after writing and reading JSON, where tuples are lists."""
+        settings: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return settings
+
+
+def fit_run(
+    open_reader: Callable[[], Reader],
+    inputs: list[str],
+    settings: FitSettings,
+    *,
+    output: Path | None,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint: float = 10.0,
+    page: str | None = None,
+    title: str | None = None,
+    command: Sequence[str] = (),
+    report: Reporter,
+) -> Run:
+    """Fit topics to documents and write a run.
+
+    open_reader : returns the documents; not called if an interrupted call has read them. inputs : their names. page :
+    how much of each text the explorer page contains; None writes no page. title : title of the page; None uses the name
+    of the folder. command : the words of the command line, for run.json.
+    """
+    settings.check()
+    stored = {**settings.to_json(), "inputs": inputs}
+    with new_run(output, stored, report, overwrite=overwrite, resume=resume) as draft:
+        read = draft.stage("read", lambda: _read(draft, open_reader(), settings))
+        facts = {**read, **draft.stage("counted", lambda: _count(draft, read))}
+        if facts["in_memory"] and "counts" not in vars(draft.run):
+            draft.know(counts=take_counts(draft.run.shards))  # of an interrupted call
+        chosen = draft.stage("chosen", lambda: _choose(draft, settings))
+        place = None if output is None else Checkpoint(draft.folder / CHECKPOINT_FOLDER, checkpoint)
+        fitted = draft.stage("fitted", lambda: _fit(draft, facts, settings, chosen["n_topics"], place))
+        if title is None and output is not None:
+            title = output.resolve().name
+        about = _about(draft.run, settings, facts, chosen, fitted, title=title, page=page, command=command)
+        draft.finish(about, texts=settings.keep_texts, page=page)
+    return draft.run
+
+
+def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, Any]:
+    """Write the texts and metadata of the documents, and learn their words; in memory, count them too."""
+    start = time.perf_counter()
+    vectorizer = Vectorizer(**settings.counting)
+    with draft.recorder(texts=True, keep=settings.shards is not True) as recorder:
+        in_memory = learn_words(
+            reader,
+            vectorizer,
+            draft.report,
+            lambda documents: _learn(draft, vectorizer, recorder, documents, settings.shards),
+        )
+    if reader.documents < 2:
+        raise InputError("There is only one document, and topics are of several: give more documents.")
+    write_vectorizer(draft.folder, vectorizer)
+    draft.know(vectorizer=vectorizer)
+    if vectorizer.language_ is not None and settings.counting["language"] == "auto":
+        draft.report.note(f"Language: {vectorizer.language_} (detected; language= sets another).")
+    return {
+        "inputs": reader.names,
+        "reading": settings.to_json()["reading"],
+        "counting": {**settings.counting, "language": vectorizer.language_},
+        "documents": reader.documents,
+        "words": len(vectorizer.vocabulary_),
+        "left_out": dict(reader.dropped),
+        "problems": dict(reader.problems.counts),
+        "in_memory": in_memory,
+        "seconds": {"reading": round(time.perf_counter() - start, 3)},
+    }
+
+
+def learn_words(
+    reader: Reader, vectorizer: Vectorizer, report: Reporter, learn: Callable[[Iterator[Document]], T]
+) -> T:
+    """Return the result of `learn`, which learns the words of the documents of a reader.
+
+    With fewer than FEW_DOCUMENTS documents all words are counted, whatever `min_df` and `max_df` are.
+    """
+    with report.stage("Reading and counting", unit="MB", size=1e6) as update:
+        documents = reading_progress(reader, update)
+        first = list(islice(documents, FEW_DOCUMENTS))
+        if len(first) < FEW_DOCUMENTS:
+            vectorizer.set_params(min_df=1, max_df=1.0)
+        try:
+            learned = learn(chain(first, documents))
+        except InputError:
+            raise
+        except ValueError as error:  # scikit-learn raises it when no word is left
+            reason = str(error).rstrip(".")
+            raise InputError(f"The documents have no words to count: {reason}; try min_df=1 and max_df=1.") from None
+    for note in reader_notes(reader):
+        report.note(note)
+    return learned
+
+
+def count_documents(reader: Reader, vectorizer: Vectorizer, report: Reporter) -> Any:
+    """Read documents, learn their words and return their counts."""
+    return learn_words(
+        reader, vectorizer, report, lambda documents: vectorizer.fit_transform(found.text for found in documents)
+    )
+
+
+def _learn(
+    draft: RunDraft, vectorizer: Vectorizer, recorder: DocumentRecorder, documents: Iterator[Any], shards: bool | None
+) -> bool:
+    """Learn the words of the documents; return whether they were counted in memory, too."""
+    if not shards:
+        limit = MAX_CHARACTERS if shards is None else None
+        try:
+            draft.know(counts=vectorizer.fit_transform(recorder.record(documents, limit)))
+        except TooManyCharacters:
+            draft.report.note(
+                f"The texts have more than {MAX_CHARACTERS:,} characters: they are counted and fitted from shards on "
+                "disk (shards=False forces memory)."
+            )
+            recorder.forget()
+        else:
+            return True
+    before = chain.from_iterable(read_texts(recorder.recorded_texts()))
+    vectorizer.fit(chain(before, recorder.record(documents)))
+    return False
+
+
+def _count(draft: RunDraft, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the counts to shards. After an interruption this continues after the last complete shard."""
+    folder, run = draft.folder / SHARDS_FOLDER, draft.run
+    if not ((folder / MANIFEST).exists() and read_manifest(folder).complete):
+        if "counts" in vars(run):
+            write_shards([run.counts], folder, vocabulary=run.vocabulary)
+        else:
+            with draft.report.stage("Writing shards", unit="documents") as update:
+                texts = _with_progress(Texts(draft.files), facts["documents"], update)
+                write_shards(texts, folder, vectorizer=run.vectorizer)
+    manifest = open_shards(folder).manifest
+    return {"tokens": int(manifest.tokens), "shards": len(manifest.shards)}
+
+
+def _with_progress(texts: Texts, n_documents: int, update: Any) -> Iterator[str]:
+    for number, text in enumerate(texts, start=1):
+        if number % _UPDATE_EVERY == 0:
+            update(number, n_documents, f"{number:,} of {n_documents:,} documents")
+        yield text
+
+
+def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
+    """Return the number of topics and, if it was chosen here, how."""
+    run, n_topics, seed = draft.run, settings.fitting["n_topics"], settings.fitting["random_state"]
+    n_documents, least = run.n_documents, len(settings.fitting["seeds"] or ())
+    if n_topics is None and settings.fitting["branching"] is not None:
+        n_topics = math.prod(settings.estimator(None).branching)
+    if n_topics is not None:
+        check_n_documents(n_documents, n_topics)
+        return {"n_topics": n_topics}
+    rows = sample_rows(n_documents, SELECTION_SAMPLE, seed)
+    counts = run.counts[rows] if "counts" in vars(run) else take_counts(run.shards, rows)
+    choice = {**choose_n_topics(counts, draft.report, seed), "documents": len(rows)}
+    if choice["n_topics"] < least:
+        choice |= {
+            "n_topics": least,
+            "reason": f"{choice['reason']} The number of topics is {least}, because seeds= names as many.",
+        }
+    draft.report.note(f"{choice['reason']} (n_topics= sets another number.)")
+    if len(rows) < n_documents:
+        draft.report.note(f"It was chosen with {len(rows):,} documents, drawn at random.")
+    return choice
+
+
+def choose_n_topics(counts: Any, report: Reporter, seed: int) -> dict[str, Any]:
+    """Choose the number of topics with held-out documents; return it with the fields of run.json about it."""
+    n_documents = counts.shape[0]
+    if n_documents < FEW_DOCUMENTS:
+        n_topics = max(1, min(n_documents // 2, counts.shape[1]))
+        return {
+            "n_topics": n_topics,
+            "reason": f"Number of topics: {n_topics}. With fewer than {FEW_DOCUMENTS} documents none can be held out.",
+        }
+    with report.stage("Choosing the number of topics") as update:
+        selection = select_n_topics(
+            counts,
+            estimator=default_estimator(None, seed, max_iter=50),
+            folds_run=1,
+            random_state=seed,
+            max_documents=5000,
+            progress=update,
+        )
+    choice = selection.as_dict()
+    if selection.structured:
+        return {**choice, "n_topics": selection.chosen}
+    return {
+        **choice,
+        "n_topics": selection.best,
+        "reason": f"{selection.reason} The {selection.best} topics that follow may be chance.",
+    }
+
+
+def check_n_documents(n_documents: int, n_topics: int) -> None:
+    """Raise InputError if there are more topics than documents."""
+    if n_topics > n_documents:
+        raise InputError(
+            f"There are {n_documents:,} documents, too few for {n_topics:,} topics: choose a smaller n_topics=."
+        )
+
+
+def _fit(
+    draft: RunDraft, facts: Mapping[str, Any], settings: FitSettings, n_topics: int, checkpoint: Checkpoint | None
+) -> dict[str, Any]:
+    """Fit the model and write it."""
+    seeds = settings.fitting["seeds"]
+    known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.fitting["model"]].takes_checkpoint else None}
+    if seeds:
+        columns, unknown = seed_columns(seeds, draft.run.vectorizer)
+        if unknown:
+            draft.report.note(f"Seed words that the documents do not have: {', '.join(unknown)}.")
+        parts = draft.run.count_parts()
+        known |= {"seeds": columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
+    if not facts["in_memory"]:
+        settings.check_shards()
+    model = settings.estimator(n_topics, **known)
+    corpus = draft.run.counts if facts["in_memory"] else draft.run.shards
+    interrupted, seconds = fit_with_progress(model, corpus, draft.report)
+    model.set_vocabulary(draft.run.vocabulary)
+    draft.save_model(model)
+    return {
+        "interrupted": interrupted,
+        "seconds": round(seconds, 3),
+        "topic_names": {str(topic): name for topic, name in enumerate(seeds or ())},
+    }
+
+
+def fit_with_progress(model: Any, corpus: Any, report: Reporter) -> tuple[bool, float]:
+    """Fit with a progress bar; return whether Ctrl-C stopped the fit, and the seconds it took.
+
+    After Ctrl-C the estimator holds the best model so far. If there is none, KeyboardInterrupt is raised again.
+    """
+    start = time.perf_counter()
+    interrupted = False
+    with report.stage("Fitting topics", unit="iterations") as update, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a note says it in the words of the caller
+
+        def show(entry: Mapping[str, float]) -> None:
+            update(entry["iteration"], model.max_iter, f"iteration {entry['iteration']:.0f}{perplexity_shown(entry)}")
+
+        model.set_params(callback=show)
+        try:
+            model.fit(corpus)
+        except KeyboardInterrupt:
+            if fitted_topics(model) is None:
+                raise
+            interrupted = True
+        finally:
+            model.set_params(callback=None)
+    if not (model.converged_ or interrupted):
+        report.note(
+            f"Stopped after {model.n_iter_} iterations, before convergence: a larger max_iter= makes topics sharper."
+        )
+    return interrupted, time.perf_counter() - start
+
+
+def perplexity_shown(entry: Mapping[str, float]) -> str:
+    """Return the perplexity of an iteration for a progress bar; "" if the model has none."""
+    return f", perplexity {math.exp(-entry['log_likelihood']):.1f}" if "log_likelihood" in entry else ""
+
+
+def _about(
+    run: Run,
+    settings: FitSettings,
+    facts: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    fitted: Mapping[str, Any],
+    *,
+    title: str | None,
+    page: str | None,
+    command: Sequence[str],
+) -> dict[str, Any]:
+    """Return the fields of run.json."""
+    model = run.model
+    fitting = settings.to_json()["fitting"]
+    return {
+        **version_info(),
+        "command": list(command),
+        **facts,
+        "title": title,
+        "page_text": page or "excerpt",
+        "model": {"class": type(model).__name__, **fitting, "n_topics": chosen["n_topics"]},
+        **({"selection": dict(chosen)} if "reason" in chosen else {}),
+        "solver": vars(model).get("solver_", ""),
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "interrupted": fitted["interrupted"],
+        "topic_names": fitted["topic_names"],
+        "seconds": {**facts["seconds"], "fitting": fitted["seconds"]},
+    }

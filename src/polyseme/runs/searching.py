@@ -1,0 +1,135 @@
+"""Search in a run.
+
+The first search stores an index in the run. Later ones read the index and the rules of the vectorizer only; they import
+neither scikit-learn nor polars. The index is derived from the other files and has its own digests, so run.json does not
+list it: an index that is missing, damaged or of another state of the run is built again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polyseme.errors import InputError, ModelFileError, UnsupportedError
+from polyseme.io.checks import read_json
+from polyseme.io.manifest import FileManifest
+from polyseme.progress import Reporter
+from polyseme.runs.fields import read_about
+from polyseme.runs.folder import check_is_run
+
+if TYPE_CHECKING:
+    from polyseme.retrieval import SearchIndex
+    from polyseme.retrieval.queries import Results
+    from polyseme.text.words import WordRules
+
+INDEX_FILE = "search.safetensors"
+"""File in the run folder that stores the index, with the models of lsi and plsi* after their first use."""
+_VECTORIZER_FILE = "vectorizer.json"
+LSI_DIMENSIONS = 128
+"""Largest number of dimensions of lsi."""
+
+
+def search_run(
+    folder: Path,
+    query: str,
+    k: int = 10,
+    *,
+    method: str = "plsi-q",
+    like: bool = False,
+    report: Reporter,
+    trust_pattern: bool = False,
+) -> Results:
+    """Return the best documents of a run for a query or, with `like`, those similar to the document of this id."""
+    from polyseme.retrieval.scores import method_settings
+
+    method_settings(method, None, None)  # raises for an unknown method before an index is built
+    check_is_run(folder)
+
+    def answer(index: SearchIndex) -> Results:
+        ask = index.similar_documents if like else index.search
+        results = ask(query, k, method=method)
+        for hit in results:
+            _ = hit.words  # reads the documents of the hits, so that a damaged file is noticed here
+        return results
+
+    results = _stored_answer(folder, method, answer, report, trust_pattern)
+    if results is None:
+        about, _ = read_about(folder)
+        index = _new_index(folder, report, trust_pattern=trust_pattern)
+        _add_models(index, method, report)
+        _store(index, folder, about["digest"], report)
+        results = answer(index)
+    return results
+
+
+def _new_index(folder: Path, report: Reporter, *, trust_pattern: bool) -> SearchIndex:
+    """Return a new index of a run's documents, with its model. This is the only part that opens the whole run."""
+    from polyseme.retrieval import SearchIndex
+    from polyseme.runs import open_run
+
+    run = open_run(folder, trust_pattern=trust_pattern)
+    counts, vocabulary, ids, titles = run.counts, run.vocabulary, run.ids, run.names
+    excerpts = [text or "" for text in run.column("excerpt")]
+    fitted, doc_topic = run.fitted, run.doc_topic
+    try:
+        vectorizer: Any = _word_rules(run.files, trust_pattern=trust_pattern)
+    except UnsupportedError:
+        vectorizer = run.vectorizer
+    with report.stage("Building the search index, once for this run"):  # after all that can be wrong with the run
+        index = SearchIndex(counts, vocabulary, ids=ids, titles=titles, excerpts=excerpts, vectorizer=vectorizer)
+        return index.set_model(fitted, doc_topic)
+
+
+def _word_rules(files: FileManifest, *, trust_pattern: bool) -> WordRules:
+    """Return the rules that count a query. Raise UnsupportedError if they need scikit-learn."""
+    from polyseme.text.saving import read_word_rules
+
+    path = files.path(_VECTORIZER_FILE)
+    try:
+        return read_word_rules(read_json(path), trust_pattern=trust_pattern)
+    except UnsupportedError:
+        raise
+    except (OSError, ValueError, ModelFileError) as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def _stored_answer(
+    folder: Path, method: str, answer: Callable[[SearchIndex], Results], report: Reporter, trust_pattern: bool
+) -> Results | None:
+    """Return the answer of the index that an earlier search stored; None if it is missing, damaged or out of date."""
+    from polyseme.retrieval import SearchIndex
+
+    try:
+        about, files = read_about(folder)
+        index = SearchIndex.load(folder / INDEX_FILE, identity=about["digest"])
+        if index.vectorizer is None:  # the run has a pattern that must be trusted
+            index.vectorizer = _word_rules(files, trust_pattern=trust_pattern)
+        if not index.supports(method):
+            _add_models(index, method, report)
+            _store(index, folder, about["digest"], report)
+        return answer(index)
+    except UnsupportedError:  # the vectorizer needs scikit-learn
+        return None
+    except InputError:
+        raise
+    except (OSError, ValueError, ModelFileError):  # opening the whole run reports what is wrong with it
+        return None
+
+
+def _add_models(index: SearchIndex, method: str, report: Reporter) -> None:
+    """Fit the models that a method needs beside the model of the run."""
+    if method == "lsi":
+        with report.stage("Computing the dimensions of lsi, once for this run"):
+            index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(index.counts.shape) - 1)))
+    if method == "plsi*":
+        with report.stage("Fitting the models of plsi*, once for this run"):
+            index.fit_models()
+
+
+def _store(index: SearchIndex, folder: Path, identity: str, report: Reporter) -> None:
+    try:
+        index.save(folder / INDEX_FILE, identity=identity)
+    except OSError as error:  # a run that is read-only, or a full disk
+        reason = error.strerror or str(error)
+        report.note(f"The index could not be stored in the run ({reason}): the next search builds it again.")

@@ -1,0 +1,278 @@
+"""`polyseme.fit`: every kind of source, every model, seed words, bad input, and the same run as the command line."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import polyseme
+from cli_runner import FRUIT, METAL, TEXTS, run, write_folder
+from polyseme import InputError, UnsupportedError
+from polyseme.runs import fit as fitting
+from polyseme.text import Document, read
+
+SETTINGS = {"max_df": 1.0}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> polyseme.Run:
+    return polyseme.fit(TEXTS, 2, **SETTINGS)
+
+
+def generated():
+    yield from TEXTS
+
+
+SOURCES = {
+    "list": lambda place: TEXTS,
+    "tuple": lambda place: tuple(TEXTS),
+    "generator": lambda place: generated(),
+    "array": lambda place: np.array(TEXTS),
+    "polars": lambda place: pl.DataFrame({"body": TEXTS, "n": range(30)}),
+    "documents": lambda place: [Document(str(row), text) for row, text in enumerate(TEXTS)],
+    "file": lambda place: place / "lines.txt",
+    "file name": lambda place: str(place / "lines.txt"),
+    "files": lambda place: [place / "a.csv", place / "b.csv"],
+    "reader": lambda place: read(place / "lines.txt"),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_kind_of_source_gives_the_same_topics(kind: str, fitted: polyseme.Run, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    for name, rows in (("a", TEXTS[:10]), ("b", TEXTS[10:])):
+        pl.DataFrame({"text": rows}).write_csv(tmp_path / f"{name}.csv")
+    found = polyseme.fit(SOURCES[kind](tmp_path), 2, **SETTINGS)
+    np.testing.assert_array_equal(found.model.components_, fitted.model.components_)
+    assert found.n_documents == 30
+    assert found.texts == TEXTS
+
+
+def test_a_pandas_frame(fitted: polyseme.Run) -> None:
+    pandas = pytest.importorskip("pandas")
+    found = polyseme.fit(pandas.DataFrame({"text": TEXTS, "label": ["a", "b"] * 15}), 2, **SETTINGS)
+    np.testing.assert_array_equal(found.model.components_, fitted.model.components_)
+    assert found.labels[:3] == ["a", "b", "a"]
+
+
+def test_the_call_gives_the_run_of_the_command(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    assert run("fit", "docs", "-k", "2", "-o", "command", "--max-df", "1", cwd=tmp_path).exit_code == 0
+    found = polyseme.fit(tmp_path / "docs", 2, output=tmp_path / "call", **SETTINGS)
+    other = polyseme.open_run(tmp_path / "command")
+    assert {path.name for path in found.path.iterdir()} == {path.name for path in other.path.iterdir()}
+    assert found.documents.equals(other.documents)
+    np.testing.assert_array_equal(found.model.components_, other.model.components_)
+    for name in ("documents.parquet", "vectorizer.json", "topics.csv", "doc_topic.npy", "shards/manifest.json"):
+        assert (found.path / name).read_bytes() == (other.path / name).read_bytes()
+
+
+def test_five_lines_from_texts_to_a_page(tmp_path: Path) -> None:
+    found = polyseme.fit(TEXTS, 2, **SETTINGS)
+    found.explore(tmp_path / "page.html")
+    found.save(tmp_path / "run")
+    again = polyseme.open_run(tmp_path / "run")
+    assert "<title>Topics" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert str(again.topics()) == str(found.topics())
+
+
+def test_nothing_is_read_back_or_folded_in_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The page, the tables and the printed topics come from what is in memory."""
+    for name in ("polyseme.runs.run.load", "polyseme.runs.write.load", "polyseme.runs.documents.read_frames"):
+        monkeypatch.setattr(name, lambda *_, **__: pytest.fail("a file of the run was read"))
+    calls = []
+    fold_in = polyseme.core.fitted.FoldIn.__call__
+    monkeypatch.setattr(
+        polyseme.core.fitted.FoldIn, "__call__", lambda *arguments: (calls.append(1), fold_in(*arguments))[1]
+    )
+    result = run("fit", str(write_folder(tmp_path) / "docs"), "-k", "2", "--max-df", "1", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "orchard 100%" in result.stdout
+    assert len(calls) == 1
+
+
+def test_a_temporary_run_is_removed_with_the_object() -> None:
+    found = polyseme.fit(TEXTS, 2, **SETTINGS)
+    folder = found.path
+    assert folder.is_dir()
+    edited = found.edit(rename={0: "First"})
+    del found
+    assert edited.path == folder
+    assert edited.topics()[0].name == "First"
+    del edited
+    assert not folder.exists()
+
+
+# models
+
+
+@pytest.mark.parametrize("model", ["plsa", "lda", "ctm", "hierarchical", "nmf"])
+def test_every_model_makes_a_run(model: str, tmp_path: Path) -> None:
+    found = polyseme.fit(TEXTS, 2, model=model, output=tmp_path / "run", **SETTINGS)
+    again = polyseme.open_run(tmp_path / "run")
+    assert again.about["model"]["model"] == model
+    np.testing.assert_array_equal(again.doc_topic, found.doc_topic)
+    np.testing.assert_allclose(again.doc_topic.sum(axis=1), 1, rtol=1e-5)
+    frame = again.transform([FRUIT, METAL])
+    assert frame["topic"].to_list() == [again.doc_topic[1].argmax(), again.doc_topic[0].argmax()]
+    updated = again.update([FRUIT, METAL, "nothing known"])
+    assert updated.n_documents == 33
+    np.testing.assert_allclose(updated.doc_topic[:30], found.doc_topic, atol=1e-5)
+    np.testing.assert_array_equal(updated.model.components_, again.model.components_)
+    assert updated.edit(rename={1: "Second"}).topics()[1].name == "Second"
+    assert len(updated.search("plums", 3)) == 3
+    updated.explore(tmp_path / "page.html")
+    if model == "nmf":
+        with pytest.raises(UnsupportedError, match="NMF"):
+            updated.evaluate()
+    else:
+        assert updated.evaluate().n_documents == 33
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "gpt"}, "model= must be one of plsa, lda"),
+        ({"model": "lda", "background": 0.1}, "background= is not an option of model=lda"),
+        ({"model": "plsa", "depth": 2}, "depth= is not an option of model=plsa"),
+        ({"model": "ctm", "seeds": {"a": ["plums"]}}, "seeds= is not an option of model=ctm"),
+        ({"model": "ctm", "shards": True}, "model=ctm cannot be fitted from shards"),
+        ({"n_topics": 0}, "n_topics must be"),
+        ({"n_topics": 31}, "too few for 31 topics"),
+        ({"language": "klingon"}, "klingon"),
+    ],
+)
+def test_wrong_options_are_refused_and_nothing_is_written(options, message, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        polyseme.fit(TEXTS, output=tmp_path / "run", **{"n_topics": 2, **options})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ([], {}, "The list is empty"),
+        (["", "  "], {}, "no text|empty"),
+        (["only one document"], {}, "There is only one document"),
+        (["the", "and of"], {"language": "english"}, "no words to count"),
+        (["a text", 3], {}, "int"),
+        (["a text", b"bytes"], {}, "bytes"),
+        (pl.DataFrame({"text": TEXTS}), {"text": "body"}, "There is no column 'body'"),
+        (pl.DataFrame({"number": [1, 2]}), {}, "text"),
+        ({"a": 1}, {}, "dict"),
+        (7, {}, "int"),
+        ("no such file.txt", {}, "no such file|There is no file"),
+        (TEXTS, {"text": "body"}, "text="),
+    ],
+)
+def test_bad_sources_are_refused_and_nothing_is_written(source, options, message, tmp_path: Path) -> None:
+    with pytest.raises((InputError, FileNotFoundError), match=message):
+        polyseme.fit(source, 2, output=tmp_path / "run", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+# seed words
+
+
+SEEDS = {"Ore": ["iron", "zinc"], "Food": ["Plums"]}
+
+
+def test_named_topics_come_first_in_their_order(tmp_path: Path) -> None:
+    found = polyseme.fit(TEXTS, 3, seeds=SEEDS, output=tmp_path / "run", **SETTINGS)
+    assert [topic.name for topic in found.topics()] == ["Ore", "Food", ""]
+    assert "copper" in found.topics()[0].words[:5]
+    assert "cherries" in found.topics()[1].words[:5]
+    again = polyseme.open_run(tmp_path / "run")
+    assert again.topic_names == {0: "Ore", 1: "Food"}
+    assert again.about["model"]["seeds"] == {"Ore": ["iron", "zinc"], "Food": ["Plums"]}
+
+
+@pytest.mark.parametrize(
+    "content", ["# topics\nOre: iron, zinc\n\nFood: Plums\n", json.dumps(SEEDS)], ids=["lines", "json"]
+)
+def test_seeds_from_a_file(content: str, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    (tmp_path / "seeds").write_text(content, encoding="utf-8")
+    result = run("fit", "lines.txt", "--seeds", "seeds", "-k", "3", "--max-df", "1", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "Ore: " in result.stdout
+    assert polyseme.open_run(tmp_path / "lines-run").topic_names == {0: "Ore", 1: "Food"}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ({"A": ["unicorn"]}, "none of the words of 'A'"),
+        ({"A": ["plums"], "B": ["plums"]}, "'plums' is given for 'A' and for 'B'"),
+        ({"A": "plums"}, "must be a list of strings"),
+        (["plums"], "must be names with their words"),
+        ({"A": ["plums"], "B": ["iron"], "C": ["zinc"]}, "names 3 topics, but n_topics=2"),
+    ],
+)
+def test_wrong_seeds(seeds, message, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        polyseme.fit(TEXTS, 2, seeds=seeds, output=tmp_path / "run", **SETTINGS)
+    assert not (tmp_path / "run").exists()
+
+
+# shards
+
+
+def test_long_texts_are_counted_from_shards_by_themselves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plain = polyseme.fit(TEXTS, 2, **SETTINGS)
+    monkeypatch.setattr(fitting, "MAX_CHARACTERS", 700)
+    (tmp_path / "lines.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    result = run("fit", "lines.txt", "-k", "2", "--max-df", "1", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "more than 700 characters: they are counted and fitted from shards on disk (--in-memory" in result.stderr
+    found = polyseme.open_run(tmp_path / "lines-run")
+    assert found.about["in_memory"] is False
+    assert found.texts == TEXTS
+    assert found.vocabulary == plain.vocabulary
+    assert (found.counts != plain.counts).nnz == 0
+    np.testing.assert_array_equal(found.model.components_, plain.model.components_)
+    forced = run("fit", "lines.txt", "-k", "2", "--max-df", "1", "--in-memory", "-o", "forced", cwd=tmp_path)
+    assert "shards" not in forced.stderr
+    assert polyseme.open_run(tmp_path / "forced").about["in_memory"] is True
+
+
+def test_ctrl_c_returns_what_is_fitted_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = polyseme.PLSA.fit
+
+    def interrupted(self, *arguments, **options):
+        original(self, *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(polyseme.PLSA, "fit", interrupted)
+    with pytest.warns(UserWarning, match="Stopped by Ctrl-C"):
+        found = polyseme.fit(TEXTS, 2, **SETTINGS)
+    assert found.about["interrupted"] is True
+
+
+def test_files_that_cannot_be_read_give_a_warning(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    (tmp_path / "docs" / "broken.pdf").write_bytes(b"no pdf")
+    with pytest.warns(UserWarning, match="1 problem while reading"):
+        found = polyseme.fit(tmp_path / "docs", 2, **SETTINGS)
+    assert sum(found.about["problems"].values()) == 1
+
+
+def test_a_killed_call_is_resumed_with_the_same_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = polyseme.fit(TEXTS, 2, **SETTINGS)
+
+    def broken(*_, **__):
+        raise OSError(5, "broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "fit_with_progress", broken)
+        with pytest.raises(OSError, match="repeat the call with resume=True"):
+            polyseme.fit(TEXTS, 2, output=tmp_path / "run", **SETTINGS)
+    with pytest.raises(InputError, match=r"resume: .*n_topics= was 2, now 3"):
+        polyseme.fit(TEXTS, 3, output=tmp_path / "run", resume=True, **SETTINGS)
+    found = polyseme.fit(TEXTS, 2, output=tmp_path / "run", resume=True, **SETTINGS)
+    np.testing.assert_array_equal(found.model.components_, wanted.model.components_)
+    assert math.isclose(found.model.log_likelihood_, wanted.model.log_likelihood_)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
