@@ -1,6 +1,5 @@
 """Files with the training documents of a model that are damaged or hostile are one clear error."""
 
-import json
 import os
 import re
 
@@ -13,6 +12,7 @@ from polyseme import LDA, ModelFileError
 from polyseme.io import models
 from polyseme.io.manifest import digest_of_file
 from polyseme.io.tensors import digest_of, read_safetensors, write_safetensors
+from sealed_files import rewrite_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X = oracles.mixed_counts(0, 12, 9, 2)
@@ -28,11 +28,7 @@ def path(tmp_path):
 
 def changed(path, change):
     """Change the entries of the arrays beside a model file, and write a digest that matches."""
-    metadata, tensors = read_safetensors(path)
-    header = json.loads(metadata["polyseme"])
-    change(header["beside"])
-    text = json.dumps(header)
-    write_safetensors(path, tensors, {"polyseme": text, "digest": digest_of(text, tensors)})
+    rewrite_model(path, lambda header, _: change(header["beside"]) and None)
 
 
 def replaced(path, array):

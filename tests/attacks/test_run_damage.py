@@ -228,6 +228,17 @@ def test_the_files_of_the_twin_differ(made):
         assert (made / "run" / name).stat().st_size == (made / "twin" / name).stat().st_size
 
 
+@pytest.mark.parametrize("damage", ["missing", "a folder", "a link"])
+def test_a_run_is_complete_without_its_page(made, tmp_path, damage):
+    place = copied(made, tmp_path)
+    DAMAGES[damage](place / "run" / "explorer.html")
+    done = run("explore", "run", "--stability", "2", "-o", "page.html", "-q", cwd=place)
+    assert done.exit_code == 0, done.output
+    assert (place / "page.html").is_file()
+    assert len(open_run(place / "run").about["stability"]) == 2
+    assert not os.path.lexists(place / "run" / "explorer.html")
+
+
 def test_a_damaged_index_is_built_again(made, answers, tmp_path):
     place = copied(made, tmp_path)
     path = place / "run" / DERIVED
@@ -328,8 +339,7 @@ def test_damage_to_an_interrupted_fit(cut, tmp_path, name, damage):
 
 
 def test_every_changed_value_of_stages_json_is_noticed(cut, tmp_path):
-    work = tmp_path / "work"
-    shutil.copytree(cut / "fitted", work)
+    work = shutil.copytree(cut / "fitted", tmp_path / "work")
     path = work / STAGES_FILE
     good = path.read_bytes()
     settings = json.loads(good)["settings"]

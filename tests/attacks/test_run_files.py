@@ -483,23 +483,6 @@ def test_wrong_rows_beside_the_model(place, rows, says):
     assert says in fails(place, "topics", "run")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"file": "../doc_topic.npy"}, {"file": "/etc/passwd"}, {"file": 3}, {"shape": "x"}, {"shape": [30]},
-        {"dtype": "object"}, {"more": 1},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_wrong_description_of_rows_beside_the_model(place, change):
-    def edit(header, tensors):
-        header["beside"]["documents_.doc_topic"].update(change)
-
-    rewrite_model(place / "run" / "model.safetensors", edit)
-    seal(place / "run")
-    assert "damaged" in fails(place, "topics", "run")
-
-
 # shards
 
 

@@ -79,6 +79,21 @@ def mutate_bytes(content: bytes, random: Random, places: range | None = None) ->
     return content
 
 
+def mutate_in_place(content: bytes, random: Random) -> bytes:
+    """Return bytes of the same number with a few digits, letters or bits changed, which often leaves a valid file."""
+    changed = bytearray(content)
+    for _ in range(random.choice((1, 1, 2, 4)) if content else 0):
+        at = random.randrange(len(changed))
+        old = changed[at]
+        if 48 <= old <= 57:
+            changed[at] = random.choice([digit for digit in b"0123456789" if digit != old])
+        elif 97 <= old <= 122:
+            changed[at] = random.choice([letter for letter in b"aeinorst" if letter != old])
+        else:
+            changed[at] ^= 1 << random.randrange(8)
+    return bytes(changed)
+
+
 # JSON
 
 

@@ -19,7 +19,7 @@ import Stemmer
 
 import cli_runner
 from fuzz.driver import Case, UncleanError, WrongResult, in_child
-from fuzz.mutations import mutate, mutate_bytes
+from fuzz.mutations import mutate, mutate_bytes, mutate_in_place
 from polyseme.cli import console as exit_codes
 from polyseme.data import shard_files, shard_writer
 from polyseme.io import parquet
@@ -174,7 +174,9 @@ class Runs:
             name, content = random.choice(files)
             how = random.random()
             mutated: Any = mutate(content, Path(name).suffix, random)
-            if how < 0.15:
+            if not case["sealed"] and random.random() < 0.5:  # which only a digest shows
+                mutated = mutate_in_place(content, random)
+            elif how < 0.15:
                 mutated = mutate_bytes(content, random)
             elif how < 0.18:
                 mutated = None

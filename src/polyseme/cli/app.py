@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -93,6 +92,8 @@ def _first_line(command: Callable[..., None]) -> str:
 
 def _print_version(requested: bool) -> None:
     if requested:
+        from importlib.metadata import version  # slow, and no other command needs it
+
         typer.echo(f"polyseme {version('polyseme')}")
         raise typer.Exit
 

@@ -121,6 +121,7 @@ def edit_run(
             about = dict(run.about)
         entry = {"when": timestamp(), **edits.to_dict(), **({"refit": True} if refit else {})}
         about |= {
+            "model": {**about["model"], "n_topics": len(origin)},
             "topic_names": {str(topic): name for topic, name in edits.names(origin, run.topic_names).items()},
             "banned_words": sorted({*run.banned_words, *edits.ban}),
             "edits": [*run.about.get("edits", []), entry],

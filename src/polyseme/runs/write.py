@@ -30,7 +30,7 @@ from polyseme.estimators.base import load
 from polyseme.estimators.tables import largest, words_of_model
 from polyseme.io import models
 from polyseme.io.checks import check_fields
-from polyseme.io.files import write_atomically
+from polyseme.io.files import is_regular, write_atomically
 from polyseme.io.manifest import FileManifest
 from polyseme.metrics import bootstrap_stability
 from polyseme.progress import Reporter
@@ -132,6 +132,8 @@ class RunDraft:
         No file of a run is ever changed in place, so two runs can share it.
         """
         for name, entry in run.files.entries.items():
+            if name in FILES_FOR_PEOPLE and not is_regular(run.path / name):
+                continue
             if name.partition("/")[0] in folders:
                 place = self.folder / name
                 place.parent.mkdir(parents=True, exist_ok=True)
