@@ -159,7 +159,12 @@ def is_right(place: Path, command: str, answers: dict[str, Any], what: str) -> b
     return found["code"] == 0
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+SLOW = ("update", "explore", "edit names")
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in COMMANDS]
+)
 def test_a_flipped_bit_of_any_file(made, answers, tmp_path, command):
     refused = set()
     for name in files_of(made / "run"):
