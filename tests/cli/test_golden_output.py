@@ -109,6 +109,14 @@ def test_the_output_of_select_is_as_stored(place):
     check(printed(place, "select", "texts", "-k", "2,3", "--no-refine", "--max-df", "1"), GOLDEN / "select.txt")
 
 
-@pytest.mark.parametrize("arguments", [(), ("fit",), ("search",)], ids=["polyseme", "fit", "search"])
-def test_help_is_as_stored(place, arguments):
-    check(printed(place, *arguments, "--help"), GOLDEN / f"help{''.join(f'-{name}' for name in arguments)}.txt")
+def test_help_groups_the_commands(place):
+    """Only the groups: the rest of the help is laid out by typer, whose versions differ."""
+    shown = printed(place, "--help")
+    groups = re.findall(r"^(\w[\w ]*):\n((?: +\w+ .*\n?)+)", shown.partition("Options:")[2], re.M)
+    found = {heading: re.findall(r"^ +(\w+)", commands, re.M) for heading, commands in groups}
+    assert found == {
+        "Start": ["demo", "fit", "select"],
+        "Look": ["topics", "explore", "search"],
+        "Measure": ["evaluate", "compare"],
+        "Use and change": ["transform", "update", "edit"],
+    }
