@@ -280,7 +280,7 @@ def test_scores_and_history_agree_with_the_attributes():
     assert len(heard) == len(model.history_["bound"])
     assert model.score(X) == pytest.approx(-np.log(model.completion_perplexity(X)))
     assert model.perplexity(X) < model.perplexity_report(X).unigram_perplexity
-    assert model.topics(n_words=3).shape == (3, 4)
+    assert model.topics(n_words=3).shape == (3, 5)
 
 
 @pytest.mark.parametrize("init", ["plsa", "random", "nndsvd", "lsa"])

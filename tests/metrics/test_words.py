@@ -315,7 +315,7 @@ def test_the_table_prints_every_word_within_80_columns(table):
 def test_wide_characters_take_two_columns():
     from polyseme.estimators.tables import Topic, TopicTable
 
-    lines = str(TopicTable((Topic(0, 1.0, 0.5, ["數學數學"] * 12),))).split("\n")
+    lines = str(TopicTable((Topic(0, "", 1.0, 0.5, ["數學數學"] * 12),))).split("\n")
     assert len(lines) == 3
     assert all(len(line) + sum(character > "\u2e80" for character in line) <= 80 for line in lines)
 
