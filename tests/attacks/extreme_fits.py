@@ -90,7 +90,8 @@ def main(path):
     warnings.simplefilter("ignore", ConvergenceWarning)
     found = {}
     for label, name, model, weights in fitted_weights():
-        found[f"{label}; {name}"] = weights
+        # W of other losses is not determined if two rows of H are nearly proportional; its product with H is.
+        found[f"{label}; {name}"] = weights @ model.components_ if label.startswith("NMF, ") else weights
         for problem in problems(label, model, weights):
             print(f"{label}; {name}: {problem}")
     np.savez(path, **found)
