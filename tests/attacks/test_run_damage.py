@@ -159,7 +159,7 @@ def is_right(place: Path, command: str, answers: dict[str, Any], what: str) -> b
     return found["code"] == 0
 
 
-SLOW = ("update", "explore", "edit names")
+SLOW = ("update", "explore", "edit names", "edit topics", "evaluate", "compare")
 
 
 @pytest.mark.parametrize(
