@@ -214,7 +214,7 @@ def test_every_command_after_every_damage(made, answers, tmp_path, damage, comma
         is_right(place, command, answers, f"{name} ({damage})")
 
 
-@pytest.mark.parametrize("command", ["topics", "search", "edit names"])
+@pytest.mark.parametrize("command", ["topics", "search", pytest.param("edit names", marks=pytest.mark.slow)])
 def test_a_file_of_another_run_of_the_same_shape(made, answers, tmp_path, command):
     for name in files_of(made / "run"):
         place = copied(made, tmp_path)

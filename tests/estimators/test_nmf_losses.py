@@ -27,8 +27,14 @@ EVERY = pytest.mark.parametrize("loss", OTHERS, ids=str)
 LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 
 
-@parametrize_with_checks([NMF(3, loss=loss) for loss in OF_COUNTS])
+@parametrize_with_checks([NMF(3, loss="squared")])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([NMF(3, loss=loss) for loss in OF_COUNTS if loss != "squared"])
+def test_scikit_learn_checks_of_other_losses(estimator, check):
     check(estimator)
 
 

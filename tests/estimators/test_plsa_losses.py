@@ -30,8 +30,14 @@ def checks_of_scores(_):
     return dict.fromkeys(names, "score raises UnsupportedError")
 
 
-@parametrize_with_checks([PLSA(3, loss="squared"), PLSA(3, loss="absolute")], expected_failed_checks=checks_of_scores)
+@parametrize_with_checks([PLSA(3, loss="squared")], expected_failed_checks=checks_of_scores)
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([PLSA(3, loss="absolute")], expected_failed_checks=checks_of_scores)
+def test_scikit_learn_checks_of_absolute_values(estimator, check):
     check(estimator)
 
 
