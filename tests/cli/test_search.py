@@ -86,7 +86,7 @@ def test_lsi_is_added_to_a_stored_index(finished: Path) -> None:
 def test_a_damaged_index_is_built_again(finished: Path) -> None:
     expected = here("search", "run", "plums", "--json").stdout
     content = (finished / INDEX_FILE).read_bytes()
-    for place in range(0, len(content), len(content) // 4):
+    for place in range(0, len(content), len(content) // 12):
         damaged = bytearray(content)
         damaged[place : place + 200] = bytes(200)
         (finished / INDEX_FILE).write_bytes(damaged)

@@ -23,12 +23,10 @@ from polyseme.io.files import write_atomically
 from polyseme.io.manifest import FileManifest
 from polyseme.io.parquet import read_frames, write_frame
 from polyseme.kernels import Array
-from polyseme.runs.fields import damage_error
+from polyseme.runs.fields import VECTORIZER_FILE, damage_error
 from polyseme.text import Document, Vectorizer
 
-VECTORIZER_FILE, DOCUMENTS_FILE, TEXTS_FOLDER, METADATA_FOLDER = (
-    "vectorizer.json", "documents.parquet", "texts", "metadata",
-)  # fmt: skip
+DOCUMENTS_FILE, TEXTS_FOLDER, METADATA_FOLDER = "documents.parquet", "texts", "metadata"
 COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
 """Metadata of each document."""
 EXCERPT_LENGTH = 300

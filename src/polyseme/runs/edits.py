@@ -14,7 +14,8 @@ from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import write_shards
 from polyseme.errors import InputError
 from polyseme.progress import Reporter
-from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, VECTORIZER_FILE, Texts
+from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
+from polyseme.runs.fields import VECTORIZER_FILE
 from polyseme.runs.run import SHARDS_FOLDER, Run, columns_of
 from polyseme.runs.update import changed_about, page_of, refolded
 from polyseme.runs.write import RunDraft, rewrite_run, timestamp

@@ -34,6 +34,8 @@ from polyseme.io.manifest import FILES, FileManifest
 
 RUN_FILE = "run.json"
 """File that makes a folder a run."""
+VECTORIZER_FILE = "vectorizer.json"
+"""File with the vocabulary and the word rules of a run."""
 FORMAT_VERSION = 2
 """Version of runs and of unfinished runs. Version 1 was never released."""
 

@@ -29,7 +29,6 @@ from polyseme.kernels import Array, Floats
 from polyseme.progress import Reporter, SilentReporter
 from polyseme.runs.documents import (
     COLUMNS,
-    VECTORIZER_FILE,
     DocumentNames,
     DocumentTable,
     Texts,
@@ -40,7 +39,7 @@ from polyseme.runs.documents import (
     split_rows,
     unique_ids,
 )
-from polyseme.runs.fields import read_about
+from polyseme.runs.fields import VECTORIZER_FILE, read_about
 from polyseme.runs.folder import check_is_run
 from polyseme.runs.topic_documents import N_RANKED, Labels, TopicDocuments, topic_documents
 from polyseme.text import Reader, Vectorizer, open_source

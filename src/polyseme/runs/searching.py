@@ -15,7 +15,7 @@ from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.checks import read_json
 from polyseme.io.manifest import FileManifest
 from polyseme.progress import Reporter
-from polyseme.runs.fields import read_about
+from polyseme.runs.fields import VECTORIZER_FILE, read_about
 from polyseme.runs.folder import check_is_run
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 INDEX_FILE = "search.safetensors"
 """File in the run folder that stores the index, with the models of lsi and plsi* after their first use."""
-_VECTORIZER_FILE = "vectorizer.json"
 LSI_DIMENSIONS = 128
 """Largest number of dimensions of lsi."""
 
@@ -85,7 +84,7 @@ def _word_rules(files: FileManifest, *, trust_pattern: bool) -> WordRules:
     """Return the rules that count a query. Raise UnsupportedError if they need scikit-learn."""
     from polyseme.text.saving import read_word_rules
 
-    path = files.path(_VECTORIZER_FILE)
+    path = files.path(VECTORIZER_FILE)
     try:
         return read_word_rules(read_json(path), trust_pattern=trust_pattern)
     except UnsupportedError:

@@ -13,7 +13,8 @@ from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import append_to_shards
 from polyseme.metrics.perplexity import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter
-from polyseme.runs.documents import TEXTS_FOLDER, VECTORIZER_FILE, Texts
+from polyseme.runs.documents import TEXTS_FOLDER, Texts
+from polyseme.runs.fields import VECTORIZER_FILE
 from polyseme.runs.fit import fit_with_progress
 from polyseme.runs.models import fits_shards
 from polyseme.runs.run import PAGE_FILE, SHARDS_FOLDER, Run, open_run, reader_notes, reading_progress, take_counts
