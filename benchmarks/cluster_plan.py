@@ -15,7 +15,7 @@ import numpy as np
 
 from common import time_call
 from polyseme.core.model import Model, e_step, m_step
-from polyseme.core.statistics import FAN_IN, merged
+from polyseme.core.shard import FAN_IN, merged
 from polyseme.data.dask import connected
 from polyseme.kernels import padded_width
 from polyseme.scale import DiskCorpus

@@ -28,7 +28,7 @@ from polyseme import (
     UnsupportedError,
 )
 from polyseme.core.model import Model
-from polyseme.core.statistics import FAN_IN
+from polyseme.core.shard import FAN_IN
 from polyseme.data import dask as dask_module
 from polyseme.data import disk as disk_module
 from polyseme.data.corpus import LOADED_NONZEROS, MemoryCorpus

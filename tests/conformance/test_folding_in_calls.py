@@ -8,8 +8,7 @@ import scipy.sparse as sp
 from estimator_cases import MEMBERS, X_WITH_GAPS
 from polyseme import PLSA, UnsupportedError
 from polyseme.core.dirichlet import DirichletPosterior
-from polyseme.core.fold_in import MaximumLikelihood
-from polyseme.core.least_loss import LeastLoss
+from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.logistic_normal import LogisticNormalPosterior
 from polyseme.estimators.base import FittedDecomposition, TopicEstimator
 from polyseme.metrics import evaluate

@@ -24,7 +24,7 @@ from polyseme import (
     ModelFileError,
     UnsupportedError,
 )
-from polyseme.core.statistics import FAN_IN, ReductionTree
+from polyseme.core.shard import FAN_IN, ReductionTree
 from polyseme.data.corpus import MemoryCorpus, as_counts
 from polyseme.data.disk import FIT_FOLDER, LocalShards
 from polyseme.data.shard_files import read_manifest

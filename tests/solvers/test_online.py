@@ -8,14 +8,13 @@ import oracles
 from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedError, load
 from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import as_counts
-from polyseme.core.statistics import RunningMean
 from polyseme.data.corpus import MemoryCorpus, uniform_rows
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.kernels import add_rows, padded, take_rows
 from polyseme.priors import TopicSelection
 from polyseme.scale import write_shards
 from polyseme.solvers import EM, Checkpoint, StepwiseEM
-from polyseme.solvers.online import Stream
+from polyseme.solvers.online import RunningMean, Stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

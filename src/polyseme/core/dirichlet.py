@@ -23,8 +23,7 @@ import numpy.typing as npt
 from scipy.special import gammaln, polygamma, psi
 
 from polyseme import _kernels
-from polyseme.core.edits import TopicEdit
-from polyseme.core.fitted import DocumentWeights, mean_operands
+from polyseme.core.fitted import DocumentWeights, TopicEdit, mean_operands
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands, check_topics, padded
 

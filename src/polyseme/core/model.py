@@ -24,8 +24,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from polyseme.core.shard import Shard
-from polyseme.core.statistics import SufficientStatistics
+from polyseme.core.shard import Shard, SufficientStatistics
 from polyseme.errors import InputError
 from polyseme.kernels import (
     Array,
@@ -310,7 +309,7 @@ class EStepResult(NamedTuple):
     next_rows: Array
     """Parameters after the M-step of the documents."""
     stats: Any
-    """Sums over the documents of the shard (`core.statistics.Additive`)."""
+    """Sums over the documents of the shard (`core.shard.Additive`)."""
 
 
 class Report(NamedTuple):

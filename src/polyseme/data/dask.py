@@ -26,7 +26,7 @@ import numpy as np
 
 from polyseme.core.fitted import FoldedPart, FoldIn
 from polyseme.core.model import Extrapolate
-from polyseme.core.statistics import FAN_IN, merged
+from polyseme.core.shard import FAN_IN, merged
 from polyseme.data.corpus import Point, Step, StepResult, StreamState, StreamStep
 from polyseme.data.disk import (
     DiskCorpus,

@@ -27,8 +27,7 @@ import numpy as np
 
 from polyseme.core.fitted import FoldedDocuments, FoldedPart, FoldIn, topic_weights_of
 from polyseme.core.model import Extrapolate
-from polyseme.core.shard import Shard
-from polyseme.core.statistics import ReductionTree
+from polyseme.core.shard import ReductionTree, Shard
 from polyseme.data.corpus import (
     LOADED_NONZEROS,
     MemoryCorpus,

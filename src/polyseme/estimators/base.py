@@ -24,7 +24,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
-from polyseme.core.edits import TopicEdit, merged_topics
 from polyseme.core.factors import symmetric_view
 from polyseme.core.fitted import (
     DocumentWeights,
@@ -32,14 +31,15 @@ from polyseme.core.fitted import (
     FoldedTraining,
     FoldIn,
     Inference,
+    TopicEdit,
     TrainingDocuments,
     WordDocuments,
     fold_in_training,
+    merged_topics,
     with_missing_words,
 )
-from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.holdout import split_tokens
-from polyseme.core.least_loss import LeastLoss
 from polyseme.core.model import Model, as_background, as_loss, topic_use
 from polyseme.core.shard import as_counts, row_batches, sparse_counts, without_words
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored

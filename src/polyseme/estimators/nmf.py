@@ -13,10 +13,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.edits import TopicEdit
-from polyseme.core.fitted import FoldedTraining
-from polyseme.core.fold_in import MaximumLikelihood, select_known_words
-from polyseme.core.least_loss import LeastLoss
+from polyseme.core.fitted import FoldedTraining, TopicEdit
+from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, select_known_words
 from polyseme.core.model import as_loss
 from polyseme.core.shard import Shard, row_batches
 from polyseme.data.corpus import Corpus, is_stored

@@ -24,8 +24,7 @@ from sklearn.base import BaseEstimator
 
 from polyseme.core.dirichlet import DirichletPosterior
 from polyseme.core.fitted import FittedTopics, TrainingDocuments, WordDocuments
-from polyseme.core.fold_in import MaximumLikelihood
-from polyseme.core.least_loss import LeastLoss
+from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.logistic_normal import LogisticNormalPosterior
 from polyseme.core.model import Background, JointBackground
 from polyseme.core.tree import as_tree

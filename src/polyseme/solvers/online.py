@@ -29,10 +29,9 @@ from polyseme.core.dirichlet import (
 )
 from polyseme.core.model import Model, Report, m_step_docs
 from polyseme.core.shard import Shard
-from polyseme.core.statistics import RunningMean
 from polyseme.data.corpus import Corpus, MemoryCorpus, StreamState, uniform_rows
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, inner, padded, padded_width
+from polyseme.kernels import Array, Floats, SparseCounts, add_rows, inner, padded, padded_width, take_rows
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun
 from polyseme.solvers.initialize import named_start
 from polyseme.solvers.variational import (
@@ -52,6 +51,8 @@ the first. More passes overfit if there are few tokens for the words and topics.
 _UNIGRAM_SHARE = 0.01
 """Weight of the unigram in the topics of the short fit."""
 _MAX_BATCH, _MIN_BATCH, _BATCHES_PER_PASS = 1024, 16, 64
+_MIN_SCALE = 1e-12
+"""The scale of a running mean is multiplied into its sums when it falls below this, before it can underflow."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +242,44 @@ def check_schedule(owner: str, offset: float, decay: float) -> None:
     """Raise InputError unless the sum of the step sizes is infinite and that of their squares is finite."""
     if not 0.5 < decay <= 1 or not offset >= 1:
         raise InputError(f"{owner}: decay must be above 0.5 and at most 1, and offset at least 1.")
+
+
+class RunningMean:
+    """Running mean s <- (1 - rate) s + rate new of statistics of shape words x width.
+
+    s is stored as scale * sums, so that a step changes only the rows of the words in its documents.
+    """
+
+    def __init__(self, sums: Array, n_threads: int = 1) -> None:
+        self._sums, self._scale, self._n_threads = sums, 1.0, n_threads
+        self.totals: Floats = sums.sum(axis=0, dtype=np.float64)
+        """Sums of s over the words, shape (width,)."""
+
+    def step(self, rate: float, words: Array, B: Array, word_sums: Floats, n_topics: int, tokens: float) -> None:
+        """Update the mean with new = B * word_sums / tokens, in the columns of topics. No word may occur twice."""
+        scale = self._scale * (1 - rate)
+        if scale < _MIN_SCALE:
+            self._sums *= self._sums.dtype.type(scale)
+            scale = 1.0
+        self._scale = scale
+        share = rate / tokens
+        added = add_rows(self._sums, words, B, word_sums, n_topics, share / scale, n_threads=self._n_threads)
+        self.totals = (1 - rate) * self.totals + share * added
+
+    def shares(self, words: Array) -> Array:
+        """Return s of these words, each column divided by its sum over all words."""
+        inverse = np.divide(self._scale, self.totals, out=np.zeros_like(self.totals), where=self.totals > 0)
+        return take_rows(self._sums, words, inverse, n_threads=self._n_threads)
+
+    def values(self, words: Array) -> Array:
+        """Return s of these words."""
+        return take_rows(self._sums, words, np.full_like(self.totals, self._scale), n_threads=self._n_threads)
+
+    def apply_scale(self) -> Array:
+        """Apply the scale to the stored sums and return s (not a copy)."""
+        self._sums *= self._sums.dtype.type(self._scale)
+        self._scale, self.totals = 1.0, self._sums.sum(axis=0, dtype=np.float64)
+        return self._sums
 
 
 class Stream:

@@ -32,8 +32,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from polyseme.core.fold_in import fold_in_shard
 from polyseme.core.holdout import split_tokens
 from polyseme.core.model import EStepResult, Extrapolate, Model, Report, WordTotals, e_step
-from polyseme.core.shard import Shard
-from polyseme.core.statistics import SufficientStatistics
+from polyseme.core.shard import Shard, SufficientStatistics
 from polyseme.core.tree import Tree
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError

@@ -35,8 +35,7 @@ from polyseme.core.dirichlet import (
 )
 from polyseme.core.fold_in import fold_in_shard
 from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
-from polyseme.core.shard import Shard
-from polyseme.core.statistics import Additive
+from polyseme.core.shard import Additive, Shard
 from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, inner, padded_width

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyseme.core.statistics import FAN_IN, ReductionTree, SufficientStatistics, merged
+from polyseme.core.shard import FAN_IN, ReductionTree, SufficientStatistics, merged
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 16, 17, 70])
