@@ -28,8 +28,7 @@ from polyseme.io.tensors import map_npy
 from polyseme.retrieval import SearchIndex
 from polyseme.runs import open_run
 from polyseme.runs.documents import COLUMNS, VECTORIZER_FILE
-from polyseme.runs.fields import FORMAT_VERSION, RUN_FIELDS
-from polyseme.runs.folder import STAGES_FILE
+from polyseme.runs.folder import FORMAT_VERSION, RUN_FIELDS, STAGES_FILE
 from polyseme.runs.write import RunDraft, write_about
 from polyseme.scale import ParquetFiles, open_shards, write_shards
 from polyseme.solvers.checkpoints import Checkpoint, CheckpointContent, read_checkpoint, write_checkpoint

@@ -13,7 +13,7 @@ import pytest
 from cli_runner import FRUIT, METAL, run, write_folder
 from polyseme import PLSA, InputError
 from polyseme.runs import open_run
-from polyseme.runs.edits import Edits
+from polyseme.runs.changes import Edits
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from cli_runner import FRUIT, METAL, here
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.scores import METHODS
 from polyseme.runs.documents import unique_ids
-from polyseme.runs.fields import read_about
+from polyseme.runs.folder import read_about
 from polyseme.runs.searching import INDEX_FILE
 from polyseme.runs.write import write_about
 

@@ -40,15 +40,15 @@ def test_edits_are_recorded_and_survive_an_update(run: polyseme.Run) -> None:
 
 
 def test_an_edit_or_update_during_another_one_is_refused(run: polyseme.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyseme.runs import update
+    from polyseme.runs import changes
 
     def meanwhile(*arguments, **options):
         with pytest.raises(InputError, match="is being written by another polyseme process"):
             run.edit(rename={0: "Lost"})
         return appended(*arguments, **options)
 
-    appended = update.append_to_shards
-    monkeypatch.setattr(update, "append_to_shards", meanwhile)
+    appended = changes.append_to_shards
+    monkeypatch.setattr(changes, "append_to_shards", meanwhile)
     updated = run.update([f"{METAL} and more"])
     assert updated.n_documents == 31
     assert polyseme.open_run(run.path).topic_names == {}

@@ -136,7 +136,7 @@ def test_a_replacement_killed_between_two_renames_is_completed(tmp_path, monkeyp
 KILLER = """
 import os, random, signal, sys, time
 import polyseme.cli.app, polyseme.explore, polyseme.text.readers.reader
-import polyseme.runs.fit, polyseme.runs.update, polyseme.runs.edits
+import polyseme.runs.fit, polyseme.runs.changes
 
 def child(arguments):
     '''Run a command in a new process without new imports.'''

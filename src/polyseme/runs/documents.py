@@ -23,7 +23,7 @@ from polyseme.io.files import write_atomically
 from polyseme.io.manifest import FileManifest
 from polyseme.io.parquet import read_frames, write_frame
 from polyseme.kernels import Array
-from polyseme.runs.fields import VECTORIZER_FILE, damage_error
+from polyseme.runs.folder import VECTORIZER_FILE, damage_error
 from polyseme.text import Document, Vectorizer
 
 DOCUMENTS_FILE, TEXTS_FOLDER, METADATA_FOLDER = "documents.parquet", "texts", "metadata"

@@ -39,8 +39,7 @@ from polyseme.runs.documents import (
     split_rows,
     unique_ids,
 )
-from polyseme.runs.fields import VECTORIZER_FILE, read_about
-from polyseme.runs.folder import check_is_run
+from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
 from polyseme.runs.topic_documents import N_RANKED, Labels, TopicDocuments, topic_documents
 from polyseme.text import Reader, Vectorizer, open_source
 from polyseme.text.readers.inputs import REMARKS
@@ -490,7 +489,7 @@ class Run:
         Run
             The run with the new documents, in the same folder. This object still describes the run before the update.
         """
-        from polyseme.runs.update import update_run
+        from polyseme.runs.changes import update_run
 
         reader = open_source(source, **reading)
         return update_run(self.path, reader, refit=refit, report=reporter(verbose), like=self).run
@@ -530,7 +529,7 @@ class Run:
         Run
             The edited run, in the same folder. This object still describes the run before the edit.
         """
-        from polyseme.runs.edits import Edits, edit_run
+        from polyseme.runs.changes import Edits, edit_run
 
         edits = Edits(dict(rename or {}), merge, delete, ban)
         return edit_run(self.path, edits, refit=refit, report=reporter(verbose), like=self).run

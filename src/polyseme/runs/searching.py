@@ -15,8 +15,7 @@ from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.checks import read_json
 from polyseme.io.manifest import FileManifest
 from polyseme.progress import Reporter
-from polyseme.runs.fields import VECTORIZER_FILE, read_about
-from polyseme.runs.folder import check_is_run
+from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
 
 if TYPE_CHECKING:
     from polyseme.retrieval import SearchIndex

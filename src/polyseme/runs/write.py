@@ -46,8 +46,19 @@ from polyseme.runs.documents import (
     TextWriter,
     metadata,
 )
-from polyseme.runs.fields import RUN_FIELDS, RUN_FILE, STAGE_FIELDS, read_about, read_sealed, write_sealed
-from polyseme.runs.folder import CHECKPOINT_FOLDER, STAGES_FILE, atomic_folder, replacing, run_lock
+from polyseme.runs.folder import (
+    CHECKPOINT_FOLDER,
+    RUN_FIELDS,
+    RUN_FILE,
+    STAGE_FIELDS,
+    STAGES_FILE,
+    atomic_folder,
+    read_about,
+    read_sealed,
+    replacing,
+    run_lock,
+    write_sealed,
+)
 from polyseme.runs.run import (
     FILES_FOR_PEOPLE,
     MODEL_FILE,

@@ -44,7 +44,7 @@ def edit(
 
       polyseme edit letters-run --merge 4,7 --delete 9 --ban sincerely --refit
     """
-    from polyseme.runs.edits import Edits, edit_run
+    from polyseme.runs.changes import Edits, edit_run
 
     edits = Edits(
         dict(_parse_name(text) for text in rename or ()),

@@ -49,7 +49,7 @@ def update(
     """
     options.check_inputs(inputs)
 
-    from polyseme.runs.update import update_run
+    from polyseme.runs.changes import update_run
     from polyseme.text import read
 
     reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
