@@ -130,7 +130,7 @@ $(LOWEST_VENV)/.package: tools/lowest_versions.py $(PACKAGE_SOURCES)
 		&& "$$python" -m venv --clear $(LOWEST_VENV)
 	$(LOWEST_VENV)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(LOWEST_VENV)/bin/python tools/lowest_versions.py > $(LOWEST_VENV)/constraints.txt
-	$(LOWEST_VENV)/bin/python -m pip install --quiet --constraint $(LOWEST_VENV)/constraints.txt '.[cli,files,dask]' \
+	$(LOWEST_VENV)/bin/python -m pip install --quiet --constraint $(LOWEST_VENV)/constraints.txt '.[all]' \
 		--group test
 	@touch $@
 
@@ -144,7 +144,7 @@ $(BENCH_VENV)/.peers: benchmarks/requirements.txt
 	@touch $@
 
 $(BENCH_VENV)/.package: $(BENCH_VENV)/.peers $(PACKAGE_SOURCES)
-	$(BENCH_VENV)/bin/python -m pip install --quiet '.[cli,files,dask]'
+	$(BENCH_VENV)/bin/python -m pip install --quiet '.[all]'
 	@touch $@
 
 # One program for each sanitizer, and in it the row functions for each instruction set.

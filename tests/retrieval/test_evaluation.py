@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +12,17 @@ from hypothesis import strategies as st
 
 import retrieval_corpus
 from polyseme import InputError
-from polyseme.retrieval import evaluate_search
+from polyseme.errors import MissingExtraError
+from polyseme.retrieval import (
+    evaluate_rankings,
+    evaluate_search,
+    randomization_test,
+    rank_documents,
+    read_qrels,
+    read_trec_run,
+    write_qrels,
+    write_trec_run,
+)
 from polyseme.retrieval.evaluation import ELEVEN_POINTS, NINE_POINTS, interpolated_precision, whole_ranking
 from real_data import DATA
 
@@ -123,6 +135,158 @@ def test_ids_may_be_numbers(index):
 
 def test_a_whole_ranking_includes_negative_scores():
     assert whole_ranking(np.array([0.5, -0.1, 0.0, 0.5, 0.7])).tolist() == [4, 0, 3, 1]
+
+
+def test_intervals_are_those_of_a_bootstrap(index):
+    """Beside the same bootstrap in a loop; the values of a query never leave the interval of the queries."""
+    result = evaluate_search(index, QUERIES, theme_judgments(), method="tfidf")
+    values = np.array([result.by_query[name]["MAP"] for name in QUERIES])
+    low, high = result.intervals()["MAP"]
+    means = sorted(np.mean(choice) for choice in product(values, repeat=3))  # 27 equally likely samples
+    assert means[0] <= low <= result["MAP"] <= high <= means[-1]
+    assert result.intervals() == result.intervals(random_state=0)
+    narrow = result.intervals(0.5)["MAP"]
+    assert low <= narrow.low <= narrow.high <= high
+    with pytest.raises(InputError, match="confidence must be a number between 0 and 1, got 95"):
+        result.intervals(95)
+    single = evaluate_search(index, {"q1": "car"}, theme_judgments(), method="tf")
+    assert np.isnan(single.intervals()["MAP"].low)
+    assert "needs two queries" in str(single)
+
+
+def test_the_interval_covers_the_mean_of_the_population():
+    """95% intervals of means of 40 draws from a beta distribution hold its mean in about 95% of 200 cases."""
+    rng = np.random.default_rng(0)
+    from polyseme.retrieval.evaluation import _bootstrap
+
+    intervals = _bootstrap(rng.beta(1, 2, size=(40, 200)), 0.95, 0)
+    inside = np.mean([low <= 1 / 3 <= high for low, high in intervals])
+    assert 0.88 <= inside <= 0.99
+
+
+def test_the_randomization_test_counts_all_signs():
+    differences = [0.3, -0.1, 0.2, 0.0, 0.4]
+    sums = [abs(np.dot(signs, differences)) for signs in product((1, -1), repeat=5)]
+    expected = np.mean([total >= abs(sum(differences)) - 1e-12 for total in sums])
+    assert randomization_test(differences) == pytest.approx(expected)
+    assert randomization_test([0.0, 0.0]) == randomization_test([]) == 1.0
+    assert randomization_test([0.1] * 16) == 2 / 2**16
+    with pytest.raises(InputError, match="differences must be finite"):
+        randomization_test([np.nan, 1.0])
+
+
+def test_the_randomization_test_samples_signs_of_many_queries():
+    rng = np.random.default_rng(0)
+    differences = rng.normal(0.1, 0.5, size=60)
+    by_chance = randomization_test(differences)
+    assert by_chance == randomization_test(-differences, random_state=0)
+    from scipy.stats import ttest_1samp
+
+    assert by_chance == pytest.approx(ttest_1samp(differences, 0).pvalue, abs=0.01)
+    assert randomization_test(differences + 10) == pytest.approx(1 / 100_001)
+
+
+def test_tables_of_one_method_and_of_two(index):
+    first = evaluate_search(index, QUERIES, theme_judgments(), method="tf")
+    second = evaluate_search(index, {**QUERIES, "q2": "zebra"}, theme_judgments(), method="tfidf")
+    lines = str(first).splitlines()
+    assert lines[0] == "tf           mean  95% interval over 3 queries"
+    assert lines[1] == f"MAP        {first['MAP']:6.3f}  {first.intervals()['MAP'].low:.3f} to " + (
+        f"{first.intervals()['MAP'].high:.3f}"
+    )
+    comparison = first.compare(second)
+    row = comparison["MAP"]
+    assert row.difference == pytest.approx(second["MAP"] - first["MAP"])
+    assert row.interval.low <= row.difference <= row.interval.high
+    assert (row.higher, row.lower) == (
+        sum(second.by_query[name]["MAP"] > first.by_query[name]["MAP"] for name in QUERIES),
+        sum(second.by_query[name]["MAP"] < first.by_query[name]["MAP"] for name in QUERIES),
+    )
+    table = str(comparison).splitlines()
+    assert table[0].split() == ["3", "queries", "tf", "tfidf", "difference", "95%", "interval", "p", "+/-"]
+    assert table[1].split()[:4] == ["MAP", f"{first['MAP']:.3f}", f"{second['MAP']:.3f}", f"{row.difference:+.3f}"]
+    assert first.compare(first)["MAP"].p_value == 1
+    with pytest.raises(InputError, match="Both evaluations must have the same queries"):
+        first.compare(evaluate_search(index, {"q1": "car"}, theme_judgments(), method="tf"))
+    with pytest.raises(InputError, match="compare takes another SearchEvaluation, got dict"):
+        first.compare({})
+
+
+def test_trec_files_give_the_same_measures(index, tmp_path):
+    queries = {**QUERIES, "nothing": "zebra"}
+    qrels = theme_judgments() | {"nothing": {"d1": 1, "d2": -1}}
+    qrels_file, run_file = tmp_path / "qrels.txt", tmp_path / "run.txt"
+    write_qrels(qrels, qrels_file)
+    assert read_qrels(qrels_file) == qrels
+    rankings = rank_documents(index, queries, method="tfidf", depth=None)
+    write_trec_run(rankings, run_file, tag="tfidf")
+    stored = read_trec_run(run_file)
+    assert {name: list(found.items()) for name, found in stored.items()} == {
+        name: list(rankings[name].items()) for name in QUERIES
+    }
+    expected = evaluate_search(index, queries, qrels, method="tfidf")
+    result = evaluate_rankings(stored, qrels_file, method="tfidf")
+    assert result.by_query == expected.by_query
+    assert result.n_queries == 4
+    assert result.unknown_queries == ["nothing"]
+    assert evaluate_search(index, queries, str(qrels_file), method="tfidf") == expected
+    # ir-measures reads the files too; it breaks ties by id, which the recall of all documents does not see
+    theirs = ir_measures.calc_aggregate(
+        [ir_measures.R @ 100],
+        list(ir_measures.read_trec_qrels(str(qrels_file))),
+        list(ir_measures.read_trec_run(str(run_file))),
+    )
+    assert theirs[ir_measures.R @ 100] == pytest.approx(result["R@100"])
+    assert len(rank_documents(index, QUERIES, method="tf", depth=2)["q1"]) == 2
+    with pytest.raises(InputError, match="depth must be a whole number of at least 1, got 0"):
+        rank_documents(index, QUERIES, method="tf", depth=0)
+    with pytest.raises(InputError, match="the ids of rankings and qrels must be the same"):
+        evaluate_rankings({"other": {"d1": 1.0}}, qrels)
+
+
+def test_ties_of_a_trec_run_are_in_the_order_of_its_ranks(tmp_path):
+    path = tmp_path / "run.txt"
+    path.write_bytes("\ufeffq Q0 b 2 1.5 x\n\nq\tQ0 a 1 1.5 x\r\nq Q0 c 3 2 x".encode())
+    assert list(read_trec_run(path)["q"]) == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("reader", "content", "message"),
+    [
+        (read_qrels, b"1 0 d1 1\n1 0 d2\n", "line 2: expected the 4 fields query iteration document relevance, got 3"),
+        (read_qrels, b"1 0 d1 yes", "line 1: the relevance must be a whole number, got 'yes'"),
+        (read_qrels, b"1 0 d1 1\n1 0 d1 0", "line 2: the document 'd1' occurs twice for the query '1'"),
+        (read_qrels, b"1 0 d1 1\n1 0 \xff 1", "line 2: the line is not UTF-8"),
+        (read_trec_run, b"1 Q0 d1 1 0.5", "line 1: expected the 6 fields query Q0 document rank score tag, got 5"),
+        (read_trec_run, b"1 Q0 d1 1 nan x", "line 1: the score must be a finite number, got 'nan'"),
+        (read_trec_run, b"1 Q0 d1 first 1 x", "line 1: the rank must be a whole number, got 'first'"),
+        (read_trec_run, b"1 Q0 d1 1 1 x\n1 Q0 d1 2 0 x", "line 2: the document 'd1' occurs twice"),
+    ],
+)
+def test_malformed_lines_are_named(tmp_path, reader, content, message):
+    path = tmp_path / "trec.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        reader(path)
+    with pytest.raises(InputError, match=r"nowhere\.txt cannot be read: No such file"):
+        reader(tmp_path / "nowhere.txt")
+
+
+def test_ids_that_a_trec_file_cannot_hold_are_refused(tmp_path):
+    path = tmp_path / "trec.txt"
+    with pytest.raises(InputError, match="A document id in a TREC file must be one word without white space"):
+        write_trec_run({"1": {"a b": 1.0}}, path)
+    with pytest.raises(InputError, match="A query id in a TREC file must be one word"):
+        write_qrels({"": {"a": 1}}, path)
+    with pytest.raises(InputError, match="tag in a TREC file must be one word"):
+        write_trec_run({"1": {"a": 1.0}}, path, tag="my method")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_extra_is_named(index, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
+    with pytest.raises(MissingExtraError, match=r"^The evaluation of a search needs the extra 'search': pip install"):
+        evaluate_search(index, QUERIES, theme_judgments(), method="tf")
 
 
 def collection(name):

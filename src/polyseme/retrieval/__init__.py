@@ -6,23 +6,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyseme.retrieval.evaluation import SearchEvaluation, evaluate_search
+    from polyseme.retrieval.evaluation import (
+        SearchComparison,
+        SearchEvaluation,
+        evaluate_rankings,
+        evaluate_search,
+        randomization_test,
+        rank_documents,
+    )
     from polyseme.retrieval.index import SearchIndex
     from polyseme.retrieval.queries import Hit, Results, WordScore
     from polyseme.retrieval.senses import RelatedWord, Sense
+    from polyseme.retrieval.trec import read_qrels, read_trec_run, write_qrels, write_trec_run
 
 _MODULES = {
     "Hit": "queries",
     "RelatedWord": "senses",
     "Results": "queries",
+    "SearchComparison": "evaluation",
     "SearchEvaluation": "evaluation",
     "SearchIndex": "index",
     "Sense": "senses",
     "WordScore": "queries",
+    "evaluate_rankings": "evaluation",
     "evaluate_search": "evaluation",
+    "randomization_test": "evaluation",
+    "rank_documents": "evaluation",
+    "read_qrels": "trec",
+    "read_trec_run": "trec",
+    "write_qrels": "trec",
+    "write_trec_run": "trec",
 }
 
-__all__ = ["Hit", "RelatedWord", "Results", "SearchEvaluation", "SearchIndex", "Sense", "WordScore", "evaluate_search"]
+__all__ = [
+    "Hit",
+    "RelatedWord",
+    "Results",
+    "SearchComparison",
+    "SearchEvaluation",
+    "SearchIndex",
+    "Sense",
+    "WordScore",
+    "evaluate_rankings",
+    "evaluate_search",
+    "randomization_test",
+    "rank_documents",
+    "read_qrels",
+    "read_trec_run",
+    "write_qrels",
+    "write_trec_run",
+]
 
 
 def __getattr__(name: str) -> Any:

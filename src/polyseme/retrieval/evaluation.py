@@ -1,32 +1,62 @@
 """Evaluation of search results with judged queries.
 
-MAP, P@10, nDCG@10 and R@100 are computed by ir-measures (a development dependency, imported only here). The 9-point and
+MAP, P@10, nDCG@10 and R@100 are computed by ir-measures (the extra "search", imported only here). The 9-point and
 11-point averages are means of the interpolated precision at recall 0.1 ... 0.9 and 0.0 ... 1.0: the highest precision
 at that recall or a higher one.
+
+Queries are a sample, so a mean over them has a confidence interval: the percentiles of the means of queries drawn with
+replacement (bootstrap). Two methods are compared on the same queries with the randomization test: if they were equal,
+each difference could as well have the other sign. The p-value is the share of all signs whose mean difference is at
+least as far from zero; it needs no assumption about the distribution, and Smucker, Allan and Carterette (2007) advise
+it for these measures over the Wilcoxon and the sign test.
+
+References
+----------
+- Sakai (2006). Evaluating evaluation metrics based on the bootstrap. Proceedings of SIGIR.
+- Smucker, Allan and Carterette (2007). A comparison of statistical significance tests for information retrieval
+  evaluation. Proceedings of CIKM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from os import PathLike
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.errors import InputError
+from polyseme.errors import InputError, MissingExtraError
 from polyseme.kernels import Array, Floats
+from polyseme.retrieval.trec import read_qrels
+from polyseme.utils import check_integer, check_share
 
 NINE_POINTS = np.arange(1, 10) / 10
 ELEVEN_POINTS = np.arange(11) / 10
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+"""Samples of queries for an interval."""
+SIGNS = 100_000
+"""Random signs of the test, if there are more than this many combinations of signs."""
+_NUMBERS_AT_ONCE = 1 << 24
+"""Largest number of scores, or of random numbers, in memory."""
 
 Judgments = Mapping[str, Mapping[str, int]]
+Rankings = Mapping[str, Mapping[str, float]]
+
+
+class Interval(NamedTuple):
+    """A confidence interval."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class SearchEvaluation:
     """Measures of search results, as means over queries.
 
-    `evaluation[name]` is `evaluation.measures[name]`.
+    `evaluation[name]` is `evaluation.measures[name]`. Printed, it is a table with confidence intervals.
 
     Attributes
     ----------
@@ -42,6 +72,8 @@ class SearchEvaluation:
         Judged queries that are not among the queries.
     unknown_documents : list of str
         Relevant documents that are not in the index. They count as not found, as in trec_eval.
+    method : str
+        Method of the search, or the name given to the rankings.
     """
 
     measures: dict[str, float]
@@ -50,15 +82,139 @@ class SearchEvaluation:
     unjudged_queries: list[str]
     unknown_queries: list[str]
     unknown_documents: list[str]
+    method: str = ""
 
     def __getitem__(self, name: str) -> float:
         return self.measures[name]
+
+    def __str__(self) -> str:
+        lines = [f"{self.method or 'search':<10} {'mean':>6}  {CONFIDENCE:.0%} interval over {self.n_queries} queries"]
+        for name, (low, high) in self.intervals().items():
+            lines.append(f"{name:<10} {self.measures[name]:6.3f}  {_shown_interval(low, high, '.3f')}")
+        return "\n".join(lines)
+
+    def intervals(self, confidence: float = CONFIDENCE, *, random_state: int = 0) -> dict[str, Interval]:
+        """Return a confidence interval of each measure over queries, by the bootstrap.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Probability of the interval, between 0 and 1.
+        random_state : int, default=0
+            Seed of the samples.
+
+        Returns
+        -------
+        dict
+            Lowest and highest value by measure; NaN for a single query.
+        """
+        values = self._values(list(self.by_query))
+        return dict(zip(self.measures, _bootstrap(values, confidence, random_state), strict=True))
+
+    def compare(
+        self, other: SearchEvaluation, *, confidence: float = CONFIDENCE, random_state: int = 0
+    ) -> SearchComparison:
+        """Compare with another method on the same queries.
+
+        Parameters
+        ----------
+        other : SearchEvaluation
+            Evaluation of the other method with the same queries and judgments.
+        confidence : float, default=0.95
+            Probability of the intervals, between 0 and 1.
+        random_state : int, default=0
+            Seed of the intervals and of the test.
+
+        Returns
+        -------
+        SearchComparison
+            For each measure the difference `other - self`, its interval and a p-value.
+        """
+        if not isinstance(other, SearchEvaluation):
+            raise InputError(f"compare takes another SearchEvaluation, got {type(other).__name__}.")
+        if set(self.by_query) != set(other.by_query):
+            raise InputError("Both evaluations must have the same queries: evaluate both methods with the same qrels.")
+        queries = list(self.by_query)
+        differences = other._values(queries) - self._values(queries)
+        intervals = _bootstrap(differences, confidence, random_state)
+        rows = {
+            name: PairedDifference(
+                self.measures[name],
+                other.measures[name],
+                float(column.mean()),
+                interval,
+                randomization_test(column, random_state=random_state),
+                int((column > 0).sum()),
+                int((column < 0).sum()),
+            )
+            for name, column, interval in zip(self.measures, differences.T, intervals, strict=True)
+        }
+        return SearchComparison((self.method or "first", other.method or "second"), rows, len(queries), confidence)
+
+    def _values(self, queries: Sequence[str]) -> Floats:
+        """Return the measures (queries x measures)."""
+        return np.array([[self.by_query[query][name] for name in self.measures] for query in queries])
+
+
+class PairedDifference(NamedTuple):
+    """One measure of two methods on the same queries."""
+
+    first: float
+    second: float
+    difference: float
+    """Mean of second - first."""
+    interval: Interval
+    p_value: float
+    """Two-sided p-value of the randomization test."""
+    higher: int
+    """Number of queries for which the second method is better."""
+    lower: int
+    """Number of queries for which the second method is worse."""
+
+
+@dataclass(frozen=True)
+class SearchComparison:
+    """Comparison of two methods on the same queries; printed, it is a table.
+
+    `comparison[name]` is `comparison.measures[name]`.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Names of the two methods.
+    measures : dict
+        A PairedDifference for each measure: first, second, difference, interval, p_value, higher, lower.
+    n_queries : int
+        Number of queries.
+    confidence : float
+        Probability of the intervals.
+    """
+
+    methods: tuple[str, str]
+    measures: dict[str, PairedDifference]
+    n_queries: int
+    confidence: float = CONFIDENCE
+
+    def __getitem__(self, name: str) -> PairedDifference:
+        return self.measures[name]
+
+    def __str__(self) -> str:
+        widths = [max(6, len(name)) for name in self.methods]
+        first, second = (f"{name:>{width}}" for name, width in zip(self.methods, widths, strict=True))
+        title = f"{self.n_queries} queries"
+        lines = [f"{title:<12} {first}  {second}  difference  {f'{self.confidence:.0%} interval':<16}  {'p':>6}  +/-"]
+        for name, row in self.measures.items():
+            values = f"{row.first:>{widths[0]}.3f}  {row.second:>{widths[1]}.3f}  {row.difference:>+10.3f}"
+            p = f"{row.p_value:6.4f}" if row.p_value >= 0.0001 else "<.0001"
+            interval = _shown_interval(*row.interval, "+.3f")
+            lines.append(f"{name:<12} {values}  {interval:<16}  {p}  {row.higher}/{row.lower}")
+        return "\n".join(lines)
 
 
 def evaluate_search(
     index: Any,
     queries: Mapping[str, str],
-    qrels: Judgments,
+    qrels: Judgments | str | PathLike[str],
     *,
     method: str = "plsi*",
     term: str | None = None,
@@ -72,8 +228,8 @@ def evaluate_search(
         The index.
     queries : mapping
         Texts of queries by id.
-    qrels : mapping
-        Relevance by query id and document id. A document is relevant if the number is above 0.
+    qrels : mapping or path
+        Relevance by query id and document id, or a TREC file with it. A document is relevant if the number is above 0.
     method : str, default="plsi*"
         Method of the search.
     term : {"tf", "tfidf", "bm25"}, default=None
@@ -87,31 +243,204 @@ def evaluate_search(
         The measures.
     """
     texts = {str(name): text for name, text in queries.items()}
-    judged = {str(name): {str(doc): int(rel) for doc, rel in docs.items()} for name, docs in qrels.items()}
-    relevant = {name: {doc for doc, rel in docs.items() if rel > 0} for name, docs in judged.items()}
-    counted = [name for name in texts if relevant.get(name)]
+    judged = _judgments(qrels)
+    relevant = _relevant(judged)
+    counted = {name: text for name, text in texts.items() if name in relevant}
     if not counted:
         raise InputError("No query has a relevant document: the ids of queries and qrels must be the same.")
-    scores = index.scores([texts[name] for name in counted], method=method, term=term, term_weight=term_weight)
-    rankings = {
-        name: [index.ids[row] for row in whole_ranking(row_scores)]
-        for name, row_scores in zip(counted, scores, strict=True)
+    rankings = rank_documents(index, counted, method=method, term=term, term_weight=term_weight, depth=None)
+    by_query = _measures({name: list(found) for name, found in rankings.items()}, judged, relevant)
+    return SearchEvaluation(
+        _means(by_query),
+        by_query,
+        len(counted),
+        [name for name in texts if name not in relevant],
+        [name for name in judged if name not in texts],
+        sorted({doc for name in counted for doc in relevant[name]} - set(index.ids)),
+        method,
+    )
+
+
+def evaluate_rankings(
+    rankings: Rankings, qrels: Judgments | str | PathLike[str], *, method: str = ""
+) -> SearchEvaluation:
+    """Evaluate rankings that were made before or by another program, such as those of `read_trec_run`.
+
+    Parameters
+    ----------
+    rankings : mapping
+        Scores by query id and document id. Documents of one score are ranked in the order of the mapping.
+    qrels : mapping or path
+        Relevance by query id and document id, or a TREC file with it. A document is relevant if the number is above 0.
+    method : str, default=""
+        Name for tables.
+
+    Returns
+    -------
+    SearchEvaluation
+        The measures over all queries with a relevant document. Such a query without a ranking counts as 0, as with the
+        option -c of trec_eval, and is listed in `unknown_queries`.
+    """
+    judged = _judgments(qrels)
+    relevant = _relevant(judged)
+    found = {str(name): scores for name, scores in rankings.items()}
+    if not relevant.keys() & found.keys():
+        raise InputError("No query has a relevant document: the ids of rankings and qrels must be the same.")
+    ranked = {
+        name: [str(doc) for doc, _ in sorted(found.get(name, {}).items(), key=lambda pair: -pair[1])]
+        for name in relevant
     }
-    by_query = _standard_measures(rankings, {name: judged[name] for name in counted})
+    by_query = _measures(ranked, judged, relevant)
+    return SearchEvaluation(
+        _means(by_query),
+        by_query,
+        len(ranked),
+        [name for name in found if name not in relevant],
+        [name for name in judged if name not in found],
+        [],
+        method,
+    )
+
+
+def rank_documents(
+    index: Any,
+    queries: Mapping[str, str],
+    *,
+    method: str = "plsi*",
+    term: str | None = None,
+    term_weight: float | None = None,
+    depth: int | None = 1000,
+) -> dict[str, dict[str, float]]:
+    """Rank the documents of an index for several queries, for `evaluate_rankings` and `write_trec_run`.
+
+    Parameters
+    ----------
+    index : SearchIndex
+        The index.
+    queries : mapping
+        Texts of queries by id.
+    method : str, default="plsi*"
+        Method of the search.
+    term : {"tf", "tfidf", "bm25"}, default=None
+        Term score of an LSI or PLSI method. None uses the default of the method.
+    term_weight : float, default=None
+        Weight of the term score, from 0 to 1. None uses the default of the method.
+    depth : int, default=1000
+        Largest number of documents for each query. None: all documents with a score other than 0.
+
+    Returns
+    -------
+    dict
+        Scores by query id and document id, best first.
+    """
+    if depth is not None:
+        check_integer("depth", depth, least=1)
+    names, rankings = [str(name) for name in queries], {}
+    texts = list(queries.values())
+    at_once = max(1, _NUMBERS_AT_ONCE // max(1, len(index.ids)))
+    for start in range(0, len(texts), at_once):
+        part = slice(start, start + at_once)
+        scores = index.scores(texts[part], method=method, term=term, term_weight=term_weight)
+        for name, row in zip(names[part], scores, strict=True):
+            best = whole_ranking(row)[:depth]
+            rankings[name] = {index.ids[doc]: float(row[doc]) for doc in best}
+    return rankings
+
+
+def randomization_test(differences: Any, *, random_state: int = 0) -> float:
+    """Return the two-sided p-value of paired differences, by random signs.
+
+    Parameters
+    ----------
+    differences : array-like of shape (n,)
+        Difference of two methods for each query.
+    random_state : int, default=0
+        Seed of the signs.
+
+    Returns
+    -------
+    float
+        Share of the signs whose mean difference is at least as far from 0. All combinations of signs are used up to
+        16 differences other than 0, and 100,000 random ones beyond; then the given signs count as one more.
+    """
+    values = np.asarray(differences, dtype=np.float64).ravel()
+    if not np.isfinite(values).all():
+        raise InputError("differences must be finite numbers.")
+    values = values[values != 0]
+    n = len(values)
+    if n == 0:
+        return 1.0
+    least = abs(values.sum()) * (1 - 1e-9)  # sums of the same differences in another order count as equal
+    exact = 2**n <= SIGNS
+    total = 2**n if exact else SIGNS
+    rng = np.random.default_rng(check_integer("random_state", random_state, least=0))
+    extreme = 0
+    for start, stop in _parts(total, n):
+        if exact:
+            negative = (np.arange(start, stop)[:, None] >> np.arange(n)) & 1
+        else:
+            negative = rng.integers(0, 2, size=(stop - start, n), dtype=np.int8)
+        sums = np.where(negative, -values, values).sum(axis=1)
+        extreme += int((np.abs(sums) >= least).sum())
+    return extreme / total if exact else (extreme + 1) / (total + 1)
+
+
+def _bootstrap(values: Floats, confidence: float, random_state: int) -> list[Interval]:
+    """Return an interval of the mean of each column; all columns use the same samples of rows."""
+    confidence = check_share("confidence", confidence)
+    n, n_columns = values.shape
+    if n < 2:
+        return [Interval(np.nan, np.nan)] * n_columns
+    rng = np.random.default_rng(check_integer("random_state", random_state, least=0))
+    means = np.concatenate(
+        [
+            values[rng.integers(0, n, size=(stop - start, n))].mean(axis=1)
+            for start, stop in _parts(RESAMPLES, n * n_columns)
+        ]
+    )
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
+    return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+
+
+def _parts(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows of an array with `total` rows of this size that is too large for memory."""
+    rows = max(1, _NUMBERS_AT_ONCE // 8 // size)
+    for start in range(0, total, rows):
+        yield start, min(start + rows, total)
+
+
+def _shown_interval(low: float, high: float, form: str) -> str:
+    return "needs two queries" if np.isnan(low) else f"{low:{form}} to {high:{form}}"
+
+
+def _judgments(qrels: Judgments | str | PathLike[str]) -> dict[str, dict[str, int]]:
+    if isinstance(qrels, str | PathLike):
+        return read_qrels(qrels)
+    return {str(name): {str(doc): int(rel) for doc, rel in docs.items()} for name, docs in qrels.items()}
+
+
+def _relevant(judged: Judgments) -> dict[str, set[str]]:
+    """Return the relevant documents of each query that has some."""
+    found = {name: {doc for doc, rel in docs.items() if rel > 0} for name, docs in judged.items()}
+    return {name: docs for name, docs in found.items() if docs}
+
+
+def _measures(
+    rankings: Mapping[str, Sequence[str]], judged: Judgments, relevant: Mapping[str, set[str]]
+) -> dict[str, dict[str, float]]:
+    """Return all measures of each query."""
+    by_query = _standard_measures(rankings, {name: judged[name] for name in rankings})
     for name, ranking in rankings.items():
         places = np.flatnonzero([doc in relevant[name] for doc in ranking]) + 1
         for measure, levels in (("9-point", NINE_POINTS), ("11-point", ELEVEN_POINTS)):
             by_query[name][measure] = float(interpolated_precision(places, len(relevant[name]), levels).mean())
-    measures = by_query[counted[0]]
-    known = set(index.ids)
-    return SearchEvaluation(
-        {measure: float(np.mean([by_query[name][measure] for name in counted])) for measure in measures},
-        by_query,
-        len(counted),
-        [name for name in texts if not relevant.get(name)],
-        [name for name in judged if name not in texts],
-        sorted({doc for name in counted for doc in relevant[name]} - known),
-    )
+    return by_query
+
+
+def _means(by_query: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    names = next(iter(by_query.values()))
+    return {name: float(np.mean([values[name] for values in by_query.values()])) for name in names}
 
 
 def whole_ranking(scores: Array) -> Array:
@@ -141,7 +470,7 @@ def _standard_measures(rankings: Mapping[str, Sequence[str]], judged: Judgments)
         import ir_measures
         from ir_measures import AP, P, R, nDCG
     except ModuleNotFoundError:
-        raise ImportError("evaluate_search needs the package ir-measures: pip install ir-measures.") from None
+        raise MissingExtraError("The evaluation of a search", "search") from None
     names: dict[Any, str] = {AP: "MAP", P @ 10: "P@10", nDCG @ 10: "nDCG@10", R @ 100: "R@100"}
     run = {
         name: {doc: float(len(ranking) - place) for place, doc in enumerate(ranking)}
