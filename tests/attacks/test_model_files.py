@@ -10,8 +10,8 @@ import oracles
 import polyseme
 from polyseme import LDA, ModelFileError
 from polyseme.io import models
-from polyseme.io.manifest import digest_of_file
-from polyseme.io.tensors import digest_of, read_safetensors, write_safetensors
+from polyseme.io.arrays import digest_of, read_safetensors, write_safetensors
+from polyseme.io.checks import digest_of_file
 from sealed_files import rewrite_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -23,8 +23,8 @@ from polyseme import PLSA, HierarchicalPLSA
 from polyseme.errors import InputError, ModelFileError, ShardError
 from polyseme.io import checks as untrusted
 from polyseme.io import parquet
-from polyseme.io.manifest import FileManifest
-from polyseme.io.tensors import map_npy
+from polyseme.io.arrays import map_npy
+from polyseme.io.checks import FileManifest
 from polyseme.retrieval import SearchIndex
 from polyseme.runs import open_run
 from polyseme.runs.documents import COLUMNS, VECTORIZER_FILE

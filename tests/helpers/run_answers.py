@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from polyseme.io.tensors import digest_of, read_safetensors
+from polyseme.io.arrays import digest_of, read_safetensors
 
 VOLATILE = ("written", "versions", "command", "seconds", "digest")
 """Fields of run.json that differ between two equal runs."""

@@ -13,8 +13,8 @@ from safetensors.numpy import load as from_safetensors
 from safetensors.numpy import save as to_safetensors
 
 from polyseme.data.shard_files import MANIFEST
+from polyseme.io.arrays import digest_of
 from polyseme.io.files import is_regular
-from polyseme.io.tensors import digest_of
 from polyseme.runs.folder import RUN_FILE, STAGES_FILE
 from polyseme.runs.run import MODEL_FILE, SHARDS_FOLDER
 from polyseme.solvers.checkpoints import CHECKPOINT_FILE

@@ -16,9 +16,9 @@ import oracles
 import polyseme
 from estimator_cases import MEMBERS, NMF_LOSSES, PLSA_LOSSES, X_WITH_GAPS, fitted_attributes
 from polyseme import PLSA, Background, JointBackground, ModelFileError
+from polyseme.io import arrays as arrays_module
 from polyseme.io import models as storage
-from polyseme.io import tensors as tensors_module
-from polyseme.io.tensors import read_safetensors
+from polyseme.io.arrays import read_safetensors
 from polyseme.kernels import FOLD_IN_TOLERANCE
 from polyseme.solvers import SOLVERS
 from solver_problems import LIKELIHOOD
@@ -396,10 +396,10 @@ def test_a_file_with_the_same_content_is_not_written(model, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_arrays_are_written_and_checked_in_blocks(model, tmp_path, monkeypatch, order):
-    monkeypatch.setattr(tensors_module, "_BLOCK", 50)
+    monkeypatch.setattr(arrays_module, "_WRITTEN_AT_ONCE", 50)
     sizes = []
-    written = tensors_module.bytes_of
-    monkeypatch.setattr(tensors_module, "bytes_of", lambda rows: (sizes.append(rows.nbytes), written(rows))[1])
+    written = arrays_module.bytes_of
+    monkeypatch.setattr(arrays_module, "bytes_of", lambda rows: (sizes.append(rows.nbytes), written(rows))[1])
     turned = copy(model)
     turned.documents_ = replace(model.documents_, doc_topic=np.asarray(model.doc_topic_, order=order))
     storage.save(turned, tmp_path / "model", documents_beside=True)

@@ -13,9 +13,8 @@ from safetensors.numpy import save_file
 
 import retrieval_corpus
 from polyseme import InputError, ModelFileError
-from polyseme.io.checked_arrays import checked_parts, map_checked
+from polyseme.io.arrays import checked_parts, map_checked, string_arrays
 from polyseme.io.files import write_atomically
-from polyseme.io.string_tables import string_arrays
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.files import FORMAT_VERSION
 from polyseme.retrieval.scores import METHODS

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from polyseme.core.fitted import FoldedDocuments, FoldIn, topic_weights_of
 from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
 from polyseme.core.shard import Shard, Stats, as_counts, row_batches
-from polyseme.io.tensors import bytes_of
+from polyseme.io.arrays import bytes_of
 from polyseme.kernels import Array, Floats, padded
 
 LOADED_NONZEROS = 1 << 26

@@ -38,9 +38,9 @@ from polyseme.data.disk import (
 )
 from polyseme.data.shard_files import Entry, MappedShard, open_shard, read_checked
 from polyseme.errors import InputError, MissingExtraError, ShardError
+from polyseme.io.arrays import map_npy, npy_parts
+from polyseme.io.checks import FileEntry, FileManifest, write_with_digest
 from polyseme.io.files import write_atomically
-from polyseme.io.manifest import FileEntry, FileManifest, write_with_digest
-from polyseme.io.tensors import map_npy, npy_parts
 from polyseme.kernels import Array, Floats
 
 T = TypeVar("T")

@@ -50,10 +50,9 @@ from polyseme.data.shard_files import (
     read_manifest,
 )
 from polyseme.errors import ShardError
-from polyseme.io.checks import TEXT, list_of, parse_json
+from polyseme.io.arrays import bytes_of, map_npy, npy_header, npy_parts
+from polyseme.io.checks import TEXT, FileManifest, list_of, parse_json
 from polyseme.io.files import flush_to_disk, only_writer, umask, write_atomically
-from polyseme.io.manifest import FileManifest
-from polyseme.io.tensors import bytes_of, map_npy, npy_header, npy_parts
 from polyseme.kernels import Array, Floats
 
 FIT_FOLDER = "fit"

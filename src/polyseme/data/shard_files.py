@@ -18,6 +18,7 @@ import numpy as np
 
 from polyseme.core.shard import Shard
 from polyseme.errors import InputError, ShardError
+from polyseme.io.arrays import arrays_in, safetensors_parts
 from polyseme.io.checks import (
     COUNT,
     FLAG,
@@ -25,16 +26,16 @@ from polyseme.io.checks import (
     TEXT,
     check_fields,
     either,
+    file_digest,
     list_of,
     number,
     object_with,
     one_of,
     read_json,
     whole_number,
+    write_with_digest,
 )
 from polyseme.io.files import write_atomically
-from polyseme.io.manifest import file_digest, write_with_digest
-from polyseme.io.tensors import arrays_in, safetensors_parts
 from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
 
 FORMAT_VERSION = 2

@@ -30,8 +30,8 @@ from polyseme.data.shard_files import (
     write_shard,
 )
 from polyseme.errors import InputError
+from polyseme.io.arrays import npy_parts
 from polyseme.io.files import only_writer
-from polyseme.io.tensors import npy_parts
 from polyseme.kernels import Floats, SparseCounts, check_sparse
 from polyseme.utils import check_range
 

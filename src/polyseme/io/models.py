@@ -29,6 +29,14 @@ from polyseme.core.logistic_normal import LogisticNormalPosterior
 from polyseme.core.model import Background, JointBackground
 from polyseme.core.tree import as_tree
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
+from polyseme.io.arrays import (
+    digest_of,
+    map_npy,
+    read_safetensors,
+    row_blocks,
+    write_npy,
+    write_safetensors,
+)
 from polyseme.io.checks import (
     COUNT,
     FLAG,
@@ -37,6 +45,7 @@ from polyseme.io.checks import (
     OBJECT,
     TEXT,
     check_fields,
+    digest_of_file,
     either,
     list_of,
     mapping_to,
@@ -45,15 +54,6 @@ from polyseme.io.checks import (
     one_of,
     parse_json,
     whole_number,
-)
-from polyseme.io.manifest import digest_of_file
-from polyseme.io.tensors import (
-    digest_of,
-    map_npy,
-    read_safetensors,
-    row_blocks,
-    write_npy,
-    write_safetensors,
 )
 from polyseme.kernels import Array
 from polyseme.losses import Loss

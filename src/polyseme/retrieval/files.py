@@ -1,6 +1,6 @@
 """The file of a `SearchIndex`: written atomically, mapped when it is read.
 
-An index file is a safetensors file with a JSON header and checksums of all blocks (`polyseme.io.checked_arrays`); it
+An index file is a safetensors file with a JSON header and checksums of all blocks (`polyseme.io.arrays`); it
 contains no pickle and no code. It has everything that a search needs: the counts by document and by word, the models,
 the words and the rules that count a query (if they are WordRules), and the ids, titles and excerpts as tables of
 strings. Opening a file checks its header and the sizes of all parts. A part is read and checked when a search first
@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
-from polyseme.io.checked_arrays import checked_parts, map_checked
+from polyseme.io.arrays import StringTable, checked_parts, map_checked, string_arrays
 from polyseme.io.checks import COUNT, OBJECT, TEXT, check_fields, list_of, mapping_to, number, parse_json
 from polyseme.io.files import write_atomically
-from polyseme.io.string_tables import StringTable, string_arrays
 from polyseme.kernels import Array
 from polyseme.retrieval.queries import SparseRows
 from polyseme.retrieval.scores import Scoring, SingularSpace, TermScores, TopicSpace

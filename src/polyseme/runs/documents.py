@@ -18,9 +18,8 @@ import numpy as np
 
 from polyseme.errors import ModelFileError
 from polyseme.io import checks
-from polyseme.io.checks import Check
+from polyseme.io.checks import Check, FileManifest
 from polyseme.io.files import write_atomically
-from polyseme.io.manifest import FileManifest
 from polyseme.io.parquet import read_frames, write_frame
 from polyseme.kernels import Array
 from polyseme.runs.folder import VECTORIZER_FILE, damage_error

@@ -19,11 +19,13 @@ from typing import Any
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.checks import (
     COUNT,
+    FILES,
     FLAG,
     NULL,
     OBJECT,
     TEXT,
     Check,
+    FileManifest,
     check_fields,
     either,
     list_of,
@@ -48,7 +50,6 @@ from polyseme.io.files import (
     umask,
     write_atomically,
 )
-from polyseme.io.manifest import FILES, FileManifest
 
 RUN_FILE = "run.json"
 """File that makes a folder a run."""

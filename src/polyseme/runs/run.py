@@ -24,7 +24,7 @@ from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import FittedDecomposition, load
 from polyseme.estimators.tables import Topic, TopicTable, words_of_model
-from polyseme.io.manifest import FileManifest
+from polyseme.io.checks import FileManifest
 from polyseme.kernels import Array, Floats
 from polyseme.progress import Reporter, SilentReporter
 from polyseme.runs.documents import (

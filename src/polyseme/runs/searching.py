@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
-from polyseme.io.checks import read_json
-from polyseme.io.manifest import FileManifest
+from polyseme.io.checks import FileManifest, read_json
 from polyseme.progress import Reporter
 from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
 

@@ -29,9 +29,8 @@ from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import load
 from polyseme.estimators.tables import largest, words_of_model
 from polyseme.io import models
-from polyseme.io.checks import check_fields
+from polyseme.io.checks import FileManifest, check_fields
 from polyseme.io.files import is_regular, write_atomically
-from polyseme.io.manifest import FileManifest
 from polyseme.metrics import bootstrap_stability
 from polyseme.progress import Reporter
 from polyseme.runs.documents import (

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
+from polyseme.io.arrays import StringMapping, StringTable, string_arrays
 from polyseme.io.checks import (
     FLAG,
     NULL,
@@ -29,7 +30,6 @@ from polyseme.io.checks import (
     one_of,
     whole_number,
 )
-from polyseme.io.string_tables import StringMapping, StringTable, string_arrays
 from polyseme.kernels import Array
 from polyseme.text.languages import LANGUAGES, Pair, get_language
 from polyseme.text.tokens import pattern_characters

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme import ModelFileError
-from polyseme.io.checked_arrays import BLOCK, CHECKSUMS, checked_parts, map_checked
+from polyseme.io.arrays import BLOCK, CHECKSUMS, checked_parts, map_checked
 from polyseme.io.files import write_atomically
 
 RNG = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save_file
 
-from polyseme.io.tensors import (
+from polyseme.io.arrays import (
     arrays_in,
     bytes_of,
     digest_of,

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme import ModelFileError
-from polyseme.io.checked_arrays import checked_parts, map_checked
+from polyseme.io.arrays import StringMapping, StringTable, checked_parts, map_checked, string_arrays
 from polyseme.io.files import write_atomically
-from polyseme.io.string_tables import StringMapping, StringTable, string_arrays
 
 ANY_TEXT = st.text(st.characters(), max_size=12)  # with surrogates
 
