@@ -54,8 +54,11 @@ PROBLEMS = {
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_objective_never_decreases(name, problem):
     data, start = PROBLEMS[problem]()
-    seen = path(begin(SOLVERS[name](), data, start), 120)
+    run = begin(SOLVERS[name](), data, start)
+    seen = path(run, 120)
     assert np.isfinite([report.objective for _, report in seen]).all()
+    if run.exhausted and name in HOLDING_OUT:
+        seen = seen[:-1]  # the last step returns to the point with the best held-out score
     assert worst_fall(seen) <= 1e-12
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.stats
 
 import oracles
 from polyseme import PLSA, InputError
@@ -42,13 +43,24 @@ def counts(X, dtype=np.float64):
     return sparse_counts(sp.csr_array(X), np.dtype(dtype))
 
 
-def split(X, seed=0):
+def split(X, seed=0, share=0.5):
     """The two halves as dense arrays."""
     source = counts(X)
     halves = []
-    for part in split_tokens(source, seed):
+    for part in split_tokens(source, seed, share):
         halves.append(sp.csr_array((part, source.indices, source.indptr), X.shape).toarray())
     return halves
+
+
+def naive_split(X, rng):
+    """Toss a coin for every token."""
+    held_out = np.array([[sum(rng.random() < 0.5 for _ in range(int(x))) for x in row] for row in X])
+    return X - held_out, held_out
+
+
+def scored(model, observed, held_out):
+    """Return held-out counts of known words, and their probabilities."""
+    return held_out * SEEN, np.where(SEEN, smoothed(model, model.transform(observed), 0.01), 1.0)
 
 
 def smoothed(model, theta, eps):
@@ -229,9 +241,46 @@ def test_halves_of_whole_counts_add_up():
     observed, held_out = split(X)
     assert np.array_equal(observed + held_out, X)
     assert np.array_equal(observed, np.floor(observed))
-    assert (np.abs(observed - held_out) <= 1).all()
-    odd = np.count_nonzero(X % 2)
-    assert abs((observed - held_out).sum()) < 5 * np.sqrt(odd)
+    assert abs((observed - held_out).sum()) < 5 * np.sqrt(X.sum())
+    for share in (0.1, 0.5, 0.9):
+        parts = split_tokens(counts(X), 0, share)
+        assert np.array_equal(parts[0] + parts[1], X[X > 0])
+        assert parts[1].sum() == pytest.approx(share * X.sum(), abs=5 * np.sqrt(X.sum() * share * (1 - share)))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.75])
+@pytest.mark.parametrize("tokens", [1, 2, 7, 30, 1000, 3000])
+def test_held_out_counts_are_binomial(tokens, share):
+    """Chi-square over bins of the binomial distribution, whose 0.9999 quantile is not exceeded."""
+    X = np.full((40, 100), float(tokens))
+    X[:, 0] += np.arange(40)  # so that the documents differ
+    held_out = split(X, share=share)[1][:, 1:].ravel()
+    binomial = scipy.stats.binom(tokens, share)
+    edges = np.unique(binomial.ppf(np.linspace(0.05, 0.95, 10)))
+    expected = np.diff(binomial.cdf(edges), prepend=0, append=1) * held_out.size
+    observed = np.bincount(np.searchsorted(edges, held_out), minlength=edges.size + 1)
+    kept = expected > 0
+    statistic = ((observed - expected)[kept] ** 2 / expected[kept]).sum()
+    assert statistic < scipy.stats.chi2(max(1, kept.sum() - 1)).ppf(0.9999)
+
+
+def test_the_halves_are_independent():
+    """Counts of independent Poisson variables fall into independent halves, as those of a naive random split do."""
+    X = np.random.default_rng(0).poisson(1.5, (400, 300)).astype(float)
+    rng = np.random.default_rng(1)
+    for observed, held_out in (split(X), split(X, seed=1), naive_split(X, rng)):
+        products = (observed - 0.75) * (held_out - 0.75)
+        assert abs(products.mean()) < 4 * products.std() / np.sqrt(X.size)
+        assert abs(held_out[observed == 0].mean() - held_out[observed > 0].mean()) < 0.02
+
+
+def test_the_score_is_that_of_a_naive_random_split(model):
+    """Completion log-probabilities differ from those of naive splits by no more than these differ from each other."""
+    rng = np.random.default_rng(2)
+    ours = [np.log(oracles.perplexity(*scored(model, *split(TEST, seed=seed)))) for seed in range(12)]
+    naive = [np.log(oracles.perplexity(*scored(model, *naive_split(TEST, rng)))) for _ in range(12)]
+    error = np.sqrt((np.var(ours, ddof=1) + np.var(naive, ddof=1)) / 12)
+    assert abs(np.mean(ours) - np.mean(naive)) < 4 * error
 
 
 def test_halves_of_fractions_add_up():
@@ -240,10 +289,14 @@ def test_halves_of_fractions_add_up():
     assert (observed >= 0).all()
     assert (held_out >= 0).all()
     np.testing.assert_allclose(observed + held_out, X, rtol=1e-15)
-    assert (np.abs(observed - held_out) < 2).all()
     below_one = (X > 0) & (X < 1)
     assert below_one.any()
     assert ((observed[below_one] == 0) | (held_out[below_one] == 0)).all()
+    rest = X - np.floor(X)
+    whole = [np.abs(part - np.rint(part)) < 1e-12 for part in (observed, held_out)]
+    assert (whole[0] | whole[1]).all()
+    share = rest[~whole[1]].sum() / rest.sum()
+    assert 0.4 < share < 0.6
 
 
 def test_documents_of_one_word_are_split():
@@ -253,7 +306,15 @@ def test_documents_of_one_word_are_split():
     assert np.array_equal(observed + held_out, X)
     assert 60 < observed.sum() < 140
     observed, held_out = split(np.full((1, 1), 5.0))
-    assert {observed.item(), held_out.item()} == {2.0, 3.0}
+    assert observed.item() + held_out.item() == 5
+
+
+def test_every_number_is_split():
+    X = np.array([[1e-300, 0.25, 1e15 + 0.5, 1e40, 1e300]])
+    for share in (0.0, 0.5, 1.0):
+        observed, held_out = split(X, share=share)
+        assert np.array_equal(observed + held_out, X)
+        assert held_out.sum() == pytest.approx(share * X.sum(), rel=1e-6)
 
 
 def test_completion_of_documents_of_one_token(model):

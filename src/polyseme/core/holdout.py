@@ -14,23 +14,32 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.special import ndtri
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
+
+_MAX_EXACT = 1000
+"""Largest count whose split is exactly binomial."""
+_OTHER = np.uint64(0xD1B54A32D192ED03)
+"""Added to a hash to get another one."""
 
 
 def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[Floats, Floats]:
     """Split the tokens of every document in two: (observed, held out), each with one number per non-zero.
 
-    Of a count x, floor(share x) tokens are held out, and one more (or the remaining fraction of a token) with the
-    probability that makes the expected number share x. A hash of the seed, the word and the content of the whole
-    document decides. So the split of a document does not depend on its batch, and counts need not be integers.
+    Every token is held out with probability `share`, independently of all others: of a count of n tokens a
+    binomial(n, share) number. What is left of a count that is not an integer, x - floor(x), is held out as a whole with
+    the same probability. Hashes of the seed, the word and the content of the whole document decide, so the split of a
+    document does not depend on the other documents.
     """
     x = counts.values.astype(np.float64)
-    certain = np.floor(share * x)
-    remainder = np.minimum(1.0, x - certain)
-    probability = np.divide(share * x - certain, remainder, out=np.zeros_like(x), where=remainder > 0)
-    held_out = certain + np.where(_uniform(counts, x, seed) < probability, remainder, 0.0)
+    keys = _keys(counts, x, seed)
+    tokens = np.floor(x)
+    rest = x - tokens
+    held_out = _binomial(_uniform(keys), tokens, share)
+    broken = np.flatnonzero(rest)
+    held_out[broken] += np.where(_uniform(_mix(keys[broken] + _OTHER)) < share, rest[broken], 0.0)
     return x - held_out, held_out
 
 
@@ -132,8 +141,8 @@ def split_hidden(counts: SparseCounts, mask: Mask) -> tuple[SparseCounts, Sparse
     return visible, counts.with_values(np.where(hidden, counts.values, 0))
 
 
-def _uniform(counts: SparseCounts, x: Floats, seed: int) -> Floats:
-    """Return a number in [0, 1) for each non-zero, computed from its word, the content of its document and the seed."""
+def _keys(counts: SparseCounts, x: Floats, seed: int) -> npt.NDArray[np.uint64]:
+    """Return a hash for each non-zero, of its word, the content of its document and the seed."""
     words = counts.indices.astype(np.uint64)
     content = _mix(words * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
     document = np.zeros(counts.n_docs, dtype=np.uint64)
@@ -141,8 +150,36 @@ def _uniform(counts: SparseCounts, x: Floats, seed: int) -> Floats:
     filled = np.flatnonzero(lengths)
     if filled.size:
         document[filled] = np.add.reduceat(content, counts.indptr[filled])
-    keys = np.repeat(_mix(document + np.uint64(seed)), lengths) ^ _mix(words)
-    return np.asarray((_mix(keys) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+    return np.asarray(_mix(np.repeat(_mix(document + np.uint64(seed)), lengths) ^ _mix(words)))
+
+
+def _uniform(keys: npt.NDArray[np.uint64]) -> Floats:
+    """Return a number in [0, 1) for each hash."""
+    return np.asarray((keys >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+
+def _binomial(u: Floats, n: Floats, p: float) -> Floats:
+    """Return the quantiles u of binomial(n, p). Above n = 1000 they are those of a normal distribution, rounded."""
+    if p > 0.5:  # so that (1 - p)^n does not underflow
+        return np.asarray(n - _binomial((1 - 2.0**-53) - u, n, 1 - p))  # a number in [0, 1) again
+    drawn = np.zeros(n.size)
+    many = n > _MAX_EXACT
+    if many.any():
+        wanted = np.rint(n[many] * p + np.sqrt(n[many] * p * (1 - p)) * ndtri(u[many]))
+        drawn[many] = np.clip(wanted, 0, n[many])
+    open_ = np.flatnonzero(~many & (n > 0))
+    probability = (1 - p) ** n[open_]
+    left = u[open_] - probability
+    k = 0
+    while open_.size:
+        # a quantile beyond n is a rounding error of the sum of probabilities
+        going = (left >= 0) & (n[open_] > k)
+        open_, probability, left = open_[going], probability[going], left[going]
+        k += 1
+        drawn[open_] = k
+        probability = probability * ((n[open_] - k + 1) / k * (p / (1 - p)))
+        left = left - probability
+    return drawn
 
 
 def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

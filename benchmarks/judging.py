@@ -1,0 +1,159 @@
+"""Whether held-out scores, and what is chosen by them, can be trusted: faults of version 0.1, before and after.
+
+split       covariance of the halves of the completion split on 20 Newsgroups, and the best number of topics by it;
+            "before" held out floor(x / 2) tokens of every count x, "naive" tosses a coin for every token
+
+    python benchmarks/judging.py [--parts split] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from common import NEWSGROUPS, describe_machine, load_counts, report_figure
+from polyseme import PLSA
+from polyseme.core.holdout import split_tokens
+from polyseme.core.shard import sparse_counts
+from polyseme.kernels import Floats, SparseCounts
+from polyseme.metrics.words import fitted_topics
+from polyseme.selection.cross_validation import COMPLETION, score_held_out
+
+Split = Callable[[SparseCounts, int], Floats]
+"""Returns the held-out part of every count, for a seed."""
+N_SPLITS = 5
+
+
+# The completion split.
+
+
+def split_before(counts: SparseCounts, seed: int) -> Floats:
+    """Hold out floor(x / 2) tokens of every count, and one more of odd counts with probability 1/2."""
+    x = counts.values.astype(np.float64)
+    more = np.random.default_rng(seed).random(x.size) < 0.5
+    return np.floor(x / 2) + np.where(x % 2 == 1, more, 0.0)
+
+
+def split_now(counts: SparseCounts, seed: int) -> Floats:
+    return split_tokens(counts, seed)[1]
+
+
+def split_naively(counts: SparseCounts, seed: int) -> Floats:
+    rng = np.random.default_rng(seed)
+    tokens = np.repeat(np.arange(counts.values.size), counts.values.astype(np.int64))
+    return np.bincount(tokens, weights=rng.random(tokens.size) < 0.5, minlength=counts.values.size)
+
+
+SPLITS: dict[str, Split] = {"before": split_before, "now": split_now, "naive": split_naively}
+
+
+class Covariance(NamedTuple):
+    """Covariance of the sides (0 or 1) of two tokens, with the standard error that independent tokens would have."""
+
+    value: float
+    error: float
+
+
+def same_word(x: Floats, side: Floats) -> Covariance:
+    """Return the covariance of two tokens of one word in one document. `side` is the held-out count minus x / 2."""
+    pairs = x * (x - 1)
+    total = pairs.sum()
+    # the sum over pairs of (s_i - 1/2)(s_j - 1/2) has variance n (n - 1) / 8 for n tokens
+    return Covariance(float((side**2 - x / 4).sum() / total), float(np.sqrt((2 * pairs / 16).sum()) / total))
+
+
+def grouped(x: Floats, side: Floats, groups: np.ndarray) -> Covariance:
+    """Return the covariance of two tokens of one group that belong to different counts."""
+    sums, inside = (np.bincount(groups, weights=values) for values in (side, side**2))
+    sizes, squares = (np.bincount(groups, weights=values) for values in (x, x**2))
+    pairs = sizes**2 - squares
+    total = pairs.sum()
+    return Covariance(float((sums**2 - inside).sum() / total), float(np.sqrt((2 * pairs / 16).sum()) / total))
+
+
+def covariances(counts: SparseCounts, split: Split) -> dict[str, Covariance]:
+    x = counts.values.astype(np.float64)
+    side = split(counts, 0) - x / 2
+    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
+    found = {f"same word and document, {n} tokens": same_word(x[x == n], side[x == n]) for n in (2, 3, 4, 5)}
+    return {
+        **found,
+        "same word and document, 6 tokens or more": same_word(x[x >= 6], side[x >= 6]),
+        "two words of a document": grouped(x, side, rows),
+        "a word in two documents": grouped(x, side, counts.indices),
+    }
+
+
+def part_split(quick: bool) -> None:
+    X = load_counts(NEWSGROUPS)
+    counts = sparse_counts(X, np.dtype(np.float32))
+    found = {name: covariances(counts, split) for name, split in SPLITS.items()}
+    print("Covariance of the sides of two tokens (at most 0.25 in absolute value), and in standard errors")
+    print("| tokens | " + " | ".join(SPLITS) + " |")
+    print("|---" * (len(SPLITS) + 1) + "|")
+    for what in found["now"]:
+        cells = [f"{found[name][what].value:+.5f} ({_errors(found[name][what]):+.1f})" for name in SPLITS]
+        print(f"| {what} | {' | '.join(cells)} |", flush=True)
+    for name in SPLITS:
+        worst = max(found[name].values(), key=lambda covariance: abs(_errors(covariance)))
+        report_figure(
+            f"largest covariance of the halves, {name}, 20 Newsgroups",
+            f"{worst.value:+.5f}, {abs(_errors(worst)):.1f} standard errors",
+            "at most 3.5 standard errors" if name == "now" else "",
+        )
+    _best_number(X, quick)
+
+
+def _errors(covariance: Covariance) -> float:
+    return covariance.value / covariance.error
+
+
+def _best_number(X: sp.csr_array, quick: bool) -> None:
+    rows = np.random.default_rng(0).permutation(X.shape[0])[: 1500 if quick else 5000]
+    cut = len(rows) * 4 // 5
+    train, test = X[rows[:cut]], X[rows[cut:]]
+    numbers = (5, 10, 20, 40) if quick else (5, 10, 20, 40, 80, 160)
+    counts = sparse_counts(test, np.dtype(np.float32))
+    print(f"\nCompletion perplexity of PLSA with folding in, mean of {N_SPLITS} splits of each kind (standard error)")
+    print("| topics | " + " | ".join(SPLITS) + " | before / naive |")
+    print("|---" * (len(SPLITS) + 2) + "|")
+    table = []
+    for n_topics in numbers:
+        fitted = fitted_topics(PLSA(n_topics, random_state=0).fit(train))
+        assert fitted is not None
+        scores = np.empty((len(SPLITS), N_SPLITS))
+        for row, split in enumerate(SPLITS.values()):
+            for seed in range(N_SPLITS):
+                held_out = split(counts, seed)
+                observed, scored = counts.with_values(counts.values - held_out), counts.with_values(held_out)
+                found = score_held_out(fitted, COMPLETION, observed, scored, 0.01, n_threads=2)
+                scores[row, seed] = found.perplexity
+        means, errors = scores.mean(axis=1), scores.std(axis=1, ddof=1) / N_SPLITS**0.5
+        table.append(means)
+        cells = " | ".join(f"{mean:.0f} ({error:.0f})" for mean, error in zip(means, errors, strict=True))
+        print(f"| {n_topics} | {cells} | {means[0] / means[2]:.3f} |", flush=True)
+    best = [numbers[int(np.argmin(column))] for column in np.transpose(table)]
+    report_figure("best number of topics by split: " + ", ".join(SPLITS), ", ".join(map(str, best)))
+
+
+PARTS: dict[str, Callable[[bool], None]] = {"split": part_split}
+"""Parts by name; each prints its tables and figures, in a short form if it is called with True."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--quick", action="store_true", help="smaller corpora, fewer seeds")
+    arguments = parser.parse_args()
+    describe_machine()
+    for name in arguments.parts:
+        print(f"\n## {name}", flush=True)
+        PARTS[name](arguments.quick)
+
+
+if __name__ == "__main__":
+    main()
