@@ -19,13 +19,13 @@ import pytest
 from document_files import PAGES, WORD, dump, pdf, write_docx
 from polyseme.errors import InputError
 from polyseme.text import Limits, read
-from polyseme.text.readers import child, compressed, isolation
+from polyseme.text.readers import decoding, isolation
 from polyseme.text.readers import reader as reader_module
 
 polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
 pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
 
-needs_resource = pytest.mark.skipif(child.resource is None, reason="the system has no limits on a process")
+needs_resource = pytest.mark.skipif(isolation.resource is None, reason="the system has no limits on a process")
 
 
 def read_among_good_files(folder, **arguments):
@@ -214,7 +214,7 @@ def test_a_parquet_row_longer_than_a_document(tmp_path):
 @pytest.mark.parametrize("length", [0, 10_000])
 def test_a_small_parquet_file_of_endless_rows(tmp_path, monkeypatch, length):
     monkeypatch.setattr(reader_module, "ISOLATED", frozenset())
-    monkeypatch.setattr(compressed, "RATIO_JUDGED_FROM", 2**20)
+    monkeypatch.setattr(decoding, "RATIO_JUDGED_FROM", 2**20)
     rows = polars.repeat("a" * length, 10**7 // (length + 1), eager=True).alias("text")
     rows.to_frame().write_parquet(tmp_path / "hostile.parquet")
     file_size = (tmp_path / "hostile.parquet").stat().st_size
@@ -389,8 +389,8 @@ def test_a_process_that_cannot_be_started(tmp_path, monkeypatch):
 @needs_resource
 def test_memory_is_watched_where_the_system_sets_no_limit():
     code = (
-        "import time; from polyseme.text.readers import child; child._data_size = lambda: None;"
-        "memory = child._Memory(); memory.allow(2**26); held = b'x' * 2**28; time.sleep(600)"
+        "import time; from polyseme.text.readers import isolation; isolation._data_size = lambda: None;"
+        "memory = isolation._Memory(); memory.allow(2**26); held = b'x' * 2**28; time.sleep(600)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == isolation.NO_MEMORY
 

@@ -30,9 +30,16 @@ from polyseme.explore import (
     show_page,
     write_page,
 )
-from polyseme.explore.packing import LOG_STEP, SHARE_STEPS, encode_varints, pack_counts, pack_topics, pack_weights
 from polyseme.explore.page import SCRIPTS
-from polyseme.explore.summary import periods
+from polyseme.explore.sections import (
+    LOG_STEP,
+    SHARE_STEPS,
+    encode_varints,
+    pack_counts,
+    pack_topics,
+    pack_weights,
+    periods,
+)
 from polyseme.metrics import coherence, shown_words
 from polyseme.metrics.distances import classical_scaling
 from polyseme.runs.documents import excerpt

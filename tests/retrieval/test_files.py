@@ -19,7 +19,7 @@ from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.files import FORMAT_VERSION
 from polyseme.retrieval.scores import METHODS
 from polyseme.text import Vectorizer
-from polyseme.text.saving import read_word_rules
+from polyseme.text.words import read_word_rules
 
 QUERIES = ["car engine", "jaguar", "money time", "zebra"]
 

@@ -12,9 +12,15 @@ from sklearn.feature_extraction.text import CountVectorizer, strip_accents_ascii
 
 from polyseme import InputError, ModelFileError, UnsupportedError
 from polyseme.text import LANGUAGES, Vectorizer
-from polyseme.text.saving import read_word_rules, rules_from_arrays, rules_to_arrays
 from polyseme.text.tokens import language_characters, pattern_characters, single_characters
-from polyseme.text.words import DEFAULT_PATTERN, TokenSettings, plain_rules
+from polyseme.text.words import (
+    DEFAULT_PATTERN,
+    TokenSettings,
+    plain_rules,
+    read_word_rules,
+    rules_from_arrays,
+    rules_to_arrays,
+)
 
 TEXTS = [
     *["The cats of San Francisco don't sit in été houses, 1987 12"] * 11,
@@ -171,7 +177,7 @@ def test_counting_a_query_does_not_import_scikit_learn(tmp_path):
     program = """
 import json, sys
 import polyseme.text
-from polyseme.text.saving import read_word_rules
+from polyseme.text.words import read_word_rules
 counts = read_word_rules(json.load(open(sys.argv[1]))).transform(["cats of San Francisco"])
 print(int(counts.values.sum()), sorted({"sklearn", "scipy", "joblib", "polars"} & set(sys.modules)))
 """

@@ -14,9 +14,8 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
-from polyseme.explore.packing import pack_section
 from polyseme.explore.page_data import PageData, page_data, run_page_data
-from polyseme.explore.summary import Section, summarize
+from polyseme.explore.sections import Section, pack_section, summarize
 from polyseme.io.files import write_atomically
 from polyseme.runs import Run
 

@@ -24,8 +24,7 @@ from polyseme.io.files import write_atomically
 from polyseme.kernels import Array
 from polyseme.retrieval.queries import SparseRows
 from polyseme.retrieval.scores import Scoring, SingularSpace, TermScores, TopicSpace
-from polyseme.text.saving import rules_from_arrays, rules_to_arrays
-from polyseme.text.words import WordRules
+from polyseme.text.words import WordRules, rules_from_arrays, rules_to_arrays
 
 FORMAT_VERSION = 2
 _METADATA_KEY = "polyseme_index"

@@ -421,7 +421,7 @@ class SearchIndex:
     def save(self, path: str | PathLike[str], *, identity: str = "") -> None:
         """Write the index and its models to one file.
 
-        The rules that count queries are written if they are WordRules (`polyseme.text.saving.read_word_rules`); a
+        The rules that count queries are written if they are WordRules (`polyseme.text.words.read_word_rules`); a
         vectorizer of another kind must be given to `load` again. If writing fails, an existing file does not change.
 
         Parameters

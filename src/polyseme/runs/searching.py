@@ -80,7 +80,7 @@ def _new_index(folder: Path, report: Reporter, *, trust_pattern: bool) -> Search
 
 def _word_rules(files: FileManifest, *, trust_pattern: bool) -> WordRules:
     """Return the rules that count a query. Raise UnsupportedError if they need scikit-learn."""
-    from polyseme.text.saving import read_word_rules
+    from polyseme.text.words import read_word_rules
 
     path = files.path(VECTORIZER_FILE)
     try:

@@ -31,7 +31,6 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import SparseCounts
 from polyseme.metrics.coherence import TokenSequences
-from polyseme.text import saving
 from polyseme.text.languages import (
     DEFAULT_PHRASE_THRESHOLD,
     OTHER,
@@ -57,7 +56,7 @@ from polyseme.text.tokens import (
     batches,
     check_not_one_string,
 )
-from polyseme.text.words import DEFAULT_PATTERN, WordRules, known_stems
+from polyseme.text.words import DEFAULT_PATTERN, WordRules, from_dict, known_stems, to_dict
 from polyseme.utils import check_n_jobs, effective_threads
 
 _YEARS = range(1000, 2100)
@@ -301,7 +300,7 @@ class Vectorizer(CountVectorizer):
             Parameters, vocabulary, forms and phrases.
         """
         self._check_vocabulary()
-        return saving.to_dict(self)
+        return to_dict(self)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], *, trust_pattern: bool = False) -> Vectorizer:
@@ -322,7 +321,7 @@ class Vectorizer(CountVectorizer):
         Vectorizer
             A fitted vectorizer that returns the same counts.
         """
-        return saving.from_dict(cls, data, trust_pattern=trust_pattern)
+        return from_dict(cls, data, trust_pattern=trust_pattern)
 
     def _fit_or_restore(self, raw_documents: Iterable[Any], *, return_counts: bool) -> Any:
         """Fit, and restore all attributes if that fails."""

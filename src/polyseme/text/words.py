@@ -1,30 +1,51 @@
 """`WordRules`: what a fitted Vectorizer knows, without scikit-learn, so that a query is counted without importing it.
 
-`Vectorizer.transform` counts with these rules; `saving.read_word_rules` reads them from the file of a vectorizer.
+`Vectorizer.transform` counts with these rules; `read_word_rules` reads them from the file of a vectorizer. A fitted
+Vectorizer is plain data in this file. The data may come from a file that somebody else wrote: every field is checked,
+and nothing in it is executed.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
 
-from polyseme.errors import InputError
-from polyseme.kernels import SparseCounts
+from polyseme.errors import InputError, ModelFileError, UnsupportedError
+from polyseme.io.arrays import StringMapping, StringTable, string_arrays
+from polyseme.io.checks import (
+    FLAG,
+    NULL,
+    OBJECT,
+    TEXT,
+    Check,
+    check_fields,
+    either,
+    list_of,
+    mapping_to,
+    number,
+    one_of,
+    whole_number,
+)
+from polyseme.kernels import Array, SparseCounts
 from polyseme.text.languages import (
+    LANGUAGES,
     Language,
     Pair,
+    get_language,
     join_phrases,
     language_token_rules,
     scikit_learn_token_rules,
     stem_words,
 )
-from polyseme.text.tokens import TokenRules, WordCounter, WordSequences, check_not_one_string
+from polyseme.text.tokens import TokenRules, WordCounter, WordSequences, check_not_one_string, pattern_characters
 
 DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
 """Regular expression of a word in scikit-learn."""
@@ -181,3 +202,267 @@ def _prepare(text: str, *, lowercase: bool, accents: str | None) -> str:
     if accents == "ascii":
         return decomposed.encode("ascii", "ignore").decode("ascii")
     return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
+# files
+
+FORMAT_VERSION = 1
+_OPTIONAL_ATTRIBUTES = ("language_", "forms_", "shown_")
+_MAX_PATTERN_LENGTH = 200
+_MAX_WORD_LENGTH = 1000
+"""Largest minimum length of words in a token pattern."""
+_MAX_INT = 2**31 - 1
+
+
+def _is_encoding(value: Any) -> bool:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_.:-]{1,40}", value):
+        return False
+    try:
+        return bool(codecs.lookup(value)._is_text_encoding)
+    except LookupError:
+        return False
+
+
+def _is_range(value: Any) -> bool:
+    limits = list_of(whole_number(0, 100))
+    return limits.holds(value) and len(value) == 2 and value[0] <= value[1]
+
+
+_WORDS = list_of(TEXT, distinct=True)
+_PAIR = Check(lambda value: list_of(TEXT).holds(value) and len(value) == 2, "a pair of words")
+_DTYPES = tuple(np.dtype(kind).name for kind in "?bBhHiIlLqQefd")
+_PARAMETERS = {
+    "input": one_of("content"),
+    "encoding": Check(_is_encoding, "the name of an encoding"),
+    "decode_error": one_of("strict", "ignore", "replace"),
+    "strip_accents": either(NULL, one_of("ascii", "unicode")),
+    "lowercase": FLAG,
+    "preprocessor": NULL,
+    "tokenizer": NULL,
+    "stop_words": either(NULL, one_of("english"), list_of(TEXT)),
+    "token_pattern": either(NULL, TEXT),
+    "ngram_range": Check(_is_range, "two whole numbers from 0 to 100, the smaller one first"),
+    "analyzer": one_of("word", "char", "char_wb"),
+    "max_df": either(number(0, 1), whole_number(1, _MAX_INT)),
+    "min_df": either(number(0, 1), whole_number(1, _MAX_INT)),
+    "max_features": either(NULL, whole_number(1, _MAX_INT)),
+    "vocabulary": either(NULL, _WORDS),
+    "binary": FLAG,
+    "dtype": one_of(*dict.fromkeys(_DTYPES)),
+    "language": either(
+        NULL, one_of("auto", *LANGUAGES, *(language.code for language in LANGUAGES.values() if language.code))
+    ),
+    "stem": FLAG,
+    "phrases": either(FLAG, number(0, 1)),
+    "keep_numbers": either(NULL, FLAG),
+    "extra_stop_words": either(NULL, list_of(TEXT)),
+    "n_jobs": either(NULL, whole_number(1, 1024), whole_number(-1024, -1)),
+}
+_FIELDS = {
+    "format_version": whole_number(1, _MAX_INT),
+    "parameters": Check(lambda value: isinstance(value, dict), "an object"),
+    "vocabulary": _WORDS,
+    "language": either(NULL, one_of(*LANGUAGES)),
+    "forms": mapping_to(TEXT),
+    "shown": mapping_to(TEXT),
+    "phrases": list_of(list_of(_PAIR)),
+}
+
+
+_SETTINGS = ("analyzer", "lowercase", "strip_accents", "stop_words", "token_pattern")
+"""Parameters that split a text into words."""
+_RULES_FIELDS = {
+    "settings": OBJECT,
+    "ngram_range": _PARAMETERS["ngram_range"],
+    "language": _FIELDS["language"],
+    "stem": FLAG,
+    "ordered": FLAG,
+    "binary": FLAG,
+    "rounds": list_of(whole_number(0, _MAX_INT), most=16),
+}
+_PAIR_TABLES = ("phrases.first", "phrases.second")
+
+
+def to_dict(vectorizer: Any) -> dict[str, Any]:
+    """Return the parameters and fitted attributes of a Vectorizer as values that JSON has."""
+    parameters = {name: _to_plain(name, value) for name, value in vectorizer.get_params(deep=False).items()}
+    names = [name for name, _ in sorted(vectorizer.vocabulary_.items(), key=lambda item: item[1])]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError("Only a vocabulary of strings can be saved.")
+    data = {"format_version": FORMAT_VERSION, "parameters": parameters, "vocabulary": names}
+    data |= {name.rstrip("_"): getattr(vectorizer, name) for name in _OPTIONAL_ATTRIBUTES if hasattr(vectorizer, name)}
+    if hasattr(vectorizer, "phrases_"):
+        data["phrases"] = [[list(pair) for pair in pairs] for pairs in vectorizer.phrases_]
+    try:
+        check_fields(parameters, _PARAMETERS)
+    except ValueError as error:
+        raise InputError(f"This Vectorizer cannot be saved: {error}.") from None
+    return data
+
+
+def from_dict(vectorizer_class: Any, data: dict[str, Any], *, trust_pattern: bool = False) -> Any:
+    """Return the fitted vectorizer that `to_dict` described. Raises ModelFileError if the data is not valid."""
+    parameters = _checked_parameters(data, trust_pattern=trust_pattern)
+    vectorizer = vectorizer_class(**parameters)
+    vectorizer.fixed_vocabulary_ = parameters["vocabulary"] is not None
+    vectorizer.vocabulary_ = _columns(data)
+    for name in _OPTIONAL_ATTRIBUTES:
+        if name.rstrip("_") in data:
+            setattr(vectorizer, name, data[name.rstrip("_")])
+    if "phrases" in data:
+        vectorizer.phrases_ = _phrases(data)
+    return vectorizer
+
+
+def read_word_rules(data: dict[str, Any], *, trust_pattern: bool = False) -> WordRules:
+    """Return the rules of the vectorizer that `to_dict` described, for counts in one thread and without scikit-learn.
+
+    Raises ModelFileError as `from_dict` does, and UnsupportedError for n-grams of length zero, which only scikit-learn
+    counts.
+    """
+    parameters = _checked_parameters(data, trust_pattern=trust_pattern)
+    ngram_range = parameters["ngram_range"]
+    if ngram_range[0] < 1:
+        raise UnsupportedError("n-grams of length zero are counted by scikit-learn: use Vectorizer.from_dict.")
+    if parameters["stop_words"] == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        parameters["stop_words"] = sorted(ENGLISH_STOP_WORDS)
+    settings = TokenSettings(**{name: parameters[name] for name in _SETTINGS})
+    joined = parameters["phrases"] is not False
+    name = data["language"] if joined or parameters["language"] is not None else None
+    return settings_rules(
+        settings, _columns(data), None if name is None else get_language(name), ngram_range=ngram_range,
+        stem=parameters["stem"], forms=data.get("forms", {}), shown=data.get("shown", {}), phrases=_phrases(data),
+        ordered=joined or (name is not None and ngram_range != (1, 1)),
+        binary=parameters["binary"], dtype=parameters["dtype"],
+    )  # fmt: skip
+
+
+def rules_to_arrays(rules: WordRules) -> tuple[dict[str, Any], dict[str, Array]] | None:
+    """Return rules as values for JSON and arrays with names, without the columns of the words.
+
+    None if a file cannot hold them, or if they have a pattern that would have to be trusted.
+    """
+    settings = rules.settings
+    if settings is None or not (settings.token_pattern is None or is_plain_pattern(settings.token_pattern)):
+        return None
+    header = {
+        "settings": {name: value for name, value in asdict(settings).items() if name in _SETTINGS},
+        "ngram_range": list(rules.ngram_range),
+        "language": None if rules.language is None else rules.language.name,
+        "stem": rules.stem,
+        "ordered": rules.ordered,
+        "binary": rules.binary,
+        "rounds": [len(pairs) for pairs in rules.phrases],
+    }
+    pairs = [pair for found in rules.phrases for pair in found]
+    arrays: dict[str, Array] = {}
+    for name, strings in zip(_PAIR_TABLES, (zip(*pairs, strict=True) if pairs else ((), ())), strict=True):
+        arrays |= string_arrays(name, list(strings))
+    for name, mapping in (("forms", rules.forms), ("shown", rules.shown)):
+        arrays |= StringMapping.arrays(name, mapping)
+    return header, arrays
+
+
+def rules_from_arrays(header: Any, arrays: Mapping[str, Any], columns: ColumnLookup) -> WordRules:
+    """Return the rules that `rules_to_arrays` described. Raises ValueError or KeyError if they are not valid."""
+    check_fields(header, _RULES_FIELDS, required=_RULES_FIELDS)
+    settings = header["settings"]
+    check_fields(settings, {name: _PARAMETERS[name] for name in _SETTINGS}, required=_SETTINGS)
+    pattern = settings["token_pattern"]
+    if not (is_plain_pattern(pattern) if pattern is not None else settings["analyzer"] != "word"):
+        raise ValueError("token_pattern is not plain")
+    if settings["stop_words"] == "english":
+        raise ValueError("stop_words must be a list")
+    if header["ngram_range"][0] < 1:
+        raise ValueError("ngram_range must start at 1 or above")
+    first, second = (StringTable(arrays, name) for name in _PAIR_TABLES)
+    if not sum(header["rounds"]) == len(first) == len(second):
+        raise ValueError("there are not as many phrases as the rounds have")
+    pairs = iter(zip(first, second, strict=True))
+    return settings_rules(
+        TokenSettings(**settings), columns, None if header["language"] is None else get_language(header["language"]),
+        ngram_range=tuple(header["ngram_range"]), stem=header["stem"], ordered=header["ordered"],
+        binary=header["binary"], forms=StringMapping(arrays, "forms"), shown=StringMapping(arrays, "shown"),
+        phrases=[list(islice(pairs, size)) for size in header["rounds"]],
+    )  # fmt: skip
+
+
+def _checked_parameters(data: dict[str, Any], *, trust_pattern: bool) -> dict[str, Any]:
+    """Return the parameters of the vectorizer, after checks of all data."""
+    try:
+        version = data.get("format_version") if isinstance(data, dict) else None
+        if isinstance(version, int) and version > FORMAT_VERSION:
+            raise ModelFileError("This vectorizer was written by a newer polyseme: update polyseme to read it.")
+        check_fields(data, _FIELDS, required=("format_version", "parameters", "vocabulary"))
+        parameters = dict(data["parameters"])
+        check_fields(parameters, _PARAMETERS, required=_PARAMETERS)
+        _check_consistency(data, parameters)
+    except ValueError as error:
+        raise ModelFileError(f"This is not a saved Vectorizer: {error}.") from None
+    pattern = parameters["token_pattern"]
+    if not (trust_pattern or pattern is None or is_plain_pattern(pattern)):
+        raise ModelFileError(
+            f"The token pattern {pattern[:_MAX_PATTERN_LENGTH]!r} is not known to be fast on every text: if you trust "
+            "it, confirm it with --trust-pattern (in Python: trust_pattern=True)."
+        )
+    return parameters | {
+        "ngram_range": tuple(parameters["ngram_range"]),
+        "dtype": np.dtype(parameters["dtype"]).type,
+    }
+
+
+def _columns(data: dict[str, Any]) -> dict[str, int]:
+    return {name: column for column, name in enumerate(data["vocabulary"])}
+
+
+def _phrases(data: dict[str, Any]) -> list[list[Pair]]:
+    return [[(first, second) for first, second in pairs] for pairs in data.get("phrases", ())]
+
+
+def is_plain_pattern(pattern: str) -> bool:
+    r"""Return whether a pattern repeats one set of characters (`\b\w\w+\b`, `[a-z]{3,}`), which takes linear time.
+
+    Other regular expressions can take exponential time for a short text.
+    """
+    if len(pattern) > _MAX_PATTERN_LENGTH:
+        return False
+    try:
+        characters = pattern_characters(pattern, True)
+    except (re.error, ValueError, OverflowError):
+        return False
+    return characters is not None and characters.min_length <= _MAX_WORD_LENGTH
+
+
+def _check_consistency(data: dict[str, Any], parameters: dict[str, Any]) -> None:
+    """Raise ValueError if fields that are valid by themselves contradict each other."""
+    if not data["vocabulary"]:
+        raise ValueError("the vocabulary is empty")
+    if parameters["analyzer"] == "word" and parameters["token_pattern"] is None:
+        raise ValueError("token_pattern is missing")
+    if parameters["vocabulary"] is not None and parameters["vocabulary"] != data["vocabulary"]:
+        raise ValueError("the vocabulary is not the one of the parameters")
+    if (parameters["language"] is not None or parameters["phrases"] is not False) and "language" not in data:
+        raise ValueError("language is missing")
+    if data.get("language") is not None and not ("forms" in data and "shown" in data):
+        raise ValueError("the forms of the language's words are missing")
+
+
+def _to_plain(name: str, value: Any) -> Any:
+    """Return the value of a parameter as JSON can store it."""
+    if name == "dtype":
+        return np.dtype(value).name
+    if name == "vocabulary" and value is not None:
+        if hasattr(value, "items"):
+            return [term for term, _ in sorted(value.items(), key=lambda item: item[1])]
+        if not hasattr(value, "__len__"):
+            raise InputError("vocabulary is an iterator, which cannot be saved: give a list or a mapping.")
+        return sorted(value) if isinstance(value, set) else list(value)
+    if name in ("stop_words", "extra_stop_words", "ngram_range") and value is not None and not isinstance(value, str):
+        return list(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    raise InputError(f"{name} is a {type(value).__name__}, which cannot be saved: only plain settings can.")

@@ -9,7 +9,7 @@ import pytest
 from document_files import WORD, pdf, write_docx
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text import Limits, read
-from polyseme.text.readers import compressed
+from polyseme.text.readers import decoding
 from polyseme.text.readers import reader as reader_module
 
 
@@ -54,7 +54,7 @@ def test_docx(tmp_path):
 
 def test_damaged_and_hostile_docx_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(reader_module, "ISOLATED", frozenset())
-    monkeypatch.setattr(compressed, "RATIO_JUDGED_FROM", 2**20)
+    monkeypatch.setattr(decoding, "RATIO_JUDGED_FROM", 2**20)
     (tmp_path / "good.txt").write_text("good", encoding="utf-8")
     (tmp_path / "none.docx").write_bytes(b"PK nothing")
     write_docx(tmp_path / "cut.docx", "<w:p><w:r>")

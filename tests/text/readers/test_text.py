@@ -14,9 +14,9 @@ import pytest
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text import Limits, read
-from polyseme.text.readers import compressed, inputs
+from polyseme.text.readers import decoding, inputs
 from polyseme.text.readers import text as plain
-from polyseme.text.readers.encodings import detect, line_blocks
+from polyseme.text.readers.decoding import detect, line_blocks
 from polyseme.text.readers.inputs import MAX_EXAMPLES, Problems
 
 FINNISH = "Hän näki tämän pöydän äärellä työtä tekevän miehen, jonka ääni häiritsi yötä. " * 3
@@ -258,7 +258,7 @@ class TestCompressed:
             assert reader.problems.counts["damaged file"] == 1
 
     def test_a_bomb_is_refused(self, tmp_path, monkeypatch, compress):
-        monkeypatch.setattr(compressed, "RATIO_JUDGED_FROM", 2**20)
+        monkeypatch.setattr(decoding, "RATIO_JUDGED_FROM", 2**20)
         path = tmp_path / "bomb"
         path.write_bytes(compress((b"a" * 63 + b"\n") * 2**17))
         reader = read(path, limits=Limits(ratio=50))

@@ -19,8 +19,19 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from polyseme.errors import InputError
-from polyseme.text.readers.compressed import SUFFIXES, Bomb, DamagedStream, decompressor_of, expand, prefetch
-from polyseme.text.readers.encodings import SAMPLE, decode, detect, line_blocks, with_byte_order
+from polyseme.text.readers.decoding import (
+    SAMPLE,
+    SUFFIXES,
+    Bomb,
+    DamagedStream,
+    decode,
+    decompressor_of,
+    detect,
+    expand,
+    line_blocks,
+    prefetch,
+    with_byte_order,
+)
 
 STANDARD_INPUT = "-"
 

@@ -5,7 +5,8 @@ make them crash, use all memory or never end, which no check can exclude in adva
 child process reads file after file, and is replaced if a file made it end. It imports the readers only, so that it
 starts in a fraction of a second. It answers in JSON, and all values are checked: nothing that it sends is executed.
 
-A message is its length in eight bytes, then its content. `child.py` is the code of the child process.
+A message is its length in eight bytes, then its content. `read_isolated` is called by the parent, `answer_requests` in
+the child process.
 """
 
 from __future__ import annotations
@@ -18,15 +19,32 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import accumulate, chain
+from pathlib import Path
+from queue import SimpleQueue
 from threading import Event, Lock, Thread, Timer
 from typing import IO, Any
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.text.readers.inputs import Document, Input, Limits, Problem, Problems
+from polyseme.text.readers.inputs import (
+    ColumnNames,
+    Document,
+    File,
+    Input,
+    Limits,
+    Problem,
+    Problems,
+    ReadProgress,
+    Settings,
+)
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 ISOLATED = {"parquet", "pdf", "docx", "html"}
 """Formats that are read in a child process."""
@@ -36,8 +54,8 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 import json, sys
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
-from polyseme.text.readers import child
-child.main()
+from polyseme.text.readers import isolation
+isolation.answer_requests()
 """
 """Code of the child process. It ignores Ctrl-C, which the parent handles."""
 
@@ -363,3 +381,165 @@ _spare = _Spare()
 atexit.register(_spare.end)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_spare.forget)
+
+
+# the child process
+
+_CHARACTERS_PER_MESSAGE = 2**20
+"""A message is sent when its documents have at least this many characters."""
+_COST_OF_A_DOCUMENT = 32
+_SYSTEM_LIMIT_RATIO = 1.25
+"""Ratio between the limit of the operating system and the limit that the parent enforces."""
+
+
+def answer_requests() -> None:
+    """Read a file for each command until the parent ends."""
+    from polyseme.text.readers.reader import FORMATS  # reader imports this file
+
+    answers = os.fdopen(os.dup(1), "wb")
+    write_message(answers, b"ready")
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)  # libraries may print, which must not be mixed with the answers
+    os.dup2(null, 2)
+    commands: SimpleQueue[tuple[dict[str, Any], bytes]] = SimpleQueue()
+    Thread(target=_receive, args=(commands,), daemon=True).start()
+    memory = _Memory()
+    while True:
+        command, content = commands.get()
+        source = _make_input(command, content)
+        memory.allow(source.settings.limits.memory)
+        try:
+            _read_file(FORMATS[command["format"]], source, answers, memory)
+        except MemoryError:
+            os._exit(NO_MEMORY)
+
+
+def _receive(commands: SimpleQueue[tuple[dict[str, Any], bytes]]) -> None:
+    """Receive commands in a thread, so that the process ends with its parent even while it reads a file."""
+    while True:
+        command, content = read_message(sys.stdin.buffer), read_message(sys.stdin.buffer)
+        if command is None or content is None:
+            os._exit(0)
+        commands.put((json.loads(command), content))
+
+
+def _make_input(command: dict[str, Any], content: bytes) -> Input:
+    """Return the file and the settings of a command."""
+    path, settings = command["path"], command["settings"]
+    columns = settings["columns"]
+    columns["text"] = None if columns["text"] is None else tuple(columns["text"])
+    file = File(None if path is None else Path(path), command["name"], command["label"], command["size"])
+    options = Settings(
+        ColumnNames(**columns), settings["encoding"], Limits(**settings["limits"]), settings["uncategorized"]
+    )
+    return Input(file, options, ReadProgress(), content if path is None else None)
+
+
+def _read_file(read: Callable[[Input], Iterator[Document]], source: Input, answers: IO[bytes], memory: _Memory) -> None:
+    """Read one file, and send its documents and problems."""
+    documents: list[Document] = []
+    size = 0
+    raised: list[str] | None = None
+    try:
+        for document in read(source):
+            documents.append(document)
+            size += len(document.text) + _COST_OF_A_DOCUMENT
+            if size >= _CHARACTERS_PER_MESSAGE:
+                _send(answers, documents, source.current)
+                size = 0
+    except InputError as error:
+        raised = ["input", str(error)]
+    except MissingExtraError as error:
+        raised = [MISSING_EXTRA, error.what, error.extra]
+    except OSError as error:
+        source.problem("unreadable file", error.strerror or str(error))
+    except MemoryError:
+        raise
+    except Exception as error:  # libraries raise nearly any exception for damaged files; it is reported
+        source.problem("damaged file", f"it cannot be read ({type(error).__name__}: {error})")
+    again = not memory.is_mostly_used(source.settings.limits.memory)
+    _send(answers, documents, source.current, end=True, again=again, raised=raised)
+
+
+def _send(
+    answers: IO[bytes],
+    documents: list[Document],
+    progress: ReadProgress,
+    *,
+    end: bool = False,
+    again: bool = True,
+    raised: list[str] | None = None,
+) -> None:
+    """Send what was read since the last message, and clear it."""
+    message = {
+        "documents": {
+            "id": [document.id for document in documents],
+            "title": [document.title for document in documents],
+            "labels": [document.labels for document in documents],
+            "time": [document.time for document in documents],
+            "length": [len(document.text) for document in documents],
+        },
+        "problems": [[problem.kind, problem.where, problem.what] for problem in progress.problems],
+        "counts": progress.problems.counts,
+        "dropped": progress.dropped,
+        "bytes_read": progress.bytes_read,
+        "raised": raised,
+        "end": end,
+        "again": again,
+    }
+    write_message(answers, json.dumps(message).encode())
+    texts = "".join([document.text for document in documents])  # much faster than JSON strings
+    write_message(answers, texts.encode("utf-8", "surrogatepass"))
+    documents.clear()
+    progress.problems, progress.dropped, progress.bytes_read = Problems(), Counter(), 0
+
+
+class _Memory:
+    """Limit on the memory of this process, where the operating system supports it.
+
+    On Linux the parent watches the memory and ends the process. A slightly higher limit of the system refuses single
+    large allocations at once. It is higher because polars may wait forever if a small allocation fails. On other
+    systems a thread watches the memory and ends the process.
+    """
+
+    def __init__(self) -> None:
+        self._start = _data_size()
+        self._max_resident = float("inf")
+        if resource is not None:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if self._start is None:
+                Thread(target=self._watch, daemon=True).start()
+
+    def allow(self, size: int) -> None:
+        """Allow `size` more bytes than are used now."""
+        if resource is None:
+            return
+        now = _data_size()
+        if now is None:
+            self._max_resident = _peak_resident() + size
+            return
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        limit = now + int(_SYSTEM_LIMIT_RATIO * size)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+    def is_mostly_used(self, size: int) -> bool:
+        """Return whether more than a quarter of `size` bytes is still in use, so that a new process is needed."""
+        now = _data_size()
+        return self._start is not None and now is not None and now - self._start > size / 4
+
+    def _watch(self) -> None:
+        while _peak_resident() <= self._max_resident:
+            time.sleep(_WATCH_SECONDS)
+        os._exit(NO_MEMORY)
+
+
+def _data_size() -> int | None:
+    return data_size("self")
+
+
+def _peak_resident() -> int:
+    """Return the peak of the resident memory of this process, in bytes."""
+    peak = status_size("self", "VmHWM:")
+    if peak is None:  # on Linux this would include the peak of the parent
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return peak

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from polyseme.errors import InputError
-from polyseme.text.readers.encodings import check_encoding
-from polyseme.text.readers.html import read_html
+from polyseme.text.readers.decoding import check_encoding
 from polyseme.text.readers.inputs import (
     STANDARD_INPUT,
     ColumnNames,
@@ -30,7 +29,7 @@ from polyseme.text.readers.inputs import (
 from polyseme.text.readers.isolation import ISOLATED, read_isolated
 from polyseme.text.readers.office import read_docx, read_pdf
 from polyseme.text.readers.tables import read_csv, read_jsonl, read_parquet, read_tsv
-from polyseme.text.readers.text import read_file, read_lines
+from polyseme.text.readers.text import read_file, read_html, read_lines
 from polyseme.text.readers.wiki import read_wiki
 
 FORMATS: dict[str, Callable[[Input], Iterator[Document]]] = {

@@ -20,7 +20,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.text.readers.compressed import Bomb, check_expansion
+from polyseme.text.readers.decoding import Bomb, check_expansion
 from polyseme.text.readers.inputs import ColumnNames, Document, Input
 
 _SEPARATORS = ",;\t|"

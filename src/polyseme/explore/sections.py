@@ -1,11 +1,16 @@
 """Sections of the page: JSON values and typed arrays that the page loads one by one.
 
-Also groups the times of documents into equal periods.
+The arrays are sparse, quantized and compressed. The times of documents are grouped into equal periods. The rules of a
+vectorizer are plain data, with which the page counts the words of new texts as Python does.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
+import sys
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -14,18 +19,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.feature_extraction.text import CountVectorizer
 
 from polyseme.core.factors import symmetric_view
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
-from polyseme.explore.packing import LOG_STEP, SHARE_STEPS, encode_varints, pack_counts, pack_topics, pack_weights
 from polyseme.explore.page_data import PageData
-from polyseme.explore.word_rules import word_rules
-from polyseme.kernels import Array, single_threaded_blas
+from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.metrics import coherence, distances, shown_words, topic_fit
 from polyseme.metrics.distances import classical_scaling
 from polyseme.metrics.words import LEAST_AMOUNT, RELEVANCE, WordAmounts
 from polyseme.runs.documents import excerpt
+from polyseme.text import Vectorizer
+from polyseme.text.languages import get_language, language_token_rules, scikit_learn_token_rules
+from polyseme.text.tokens import Characters, pattern_characters
 
 FORMAT_VERSION = 1
 TEXTS = ("excerpt", "full", "none")
@@ -330,3 +337,192 @@ def _as_date(time: Any) -> date | None:
         return date(year, month, day)
     except ValueError:
         return None
+
+
+# compact arrays
+
+Bytes = npt.NDArray[np.uint8]
+
+LOG_STEP = 4e-4
+"""Step of quantized logarithms; the relative error of a probability is at most 0.02 percent."""
+MIN_RELATIVE_PROBABILITY = 1e-6
+"""P(w|z) is left out if it is smaller than this times the largest P(w|z) of the word.
+
+At the optimal weights of a document with n tokens every word has q_w >= max_z P(w|z) / n, because the derivatives of
+the log-likelihood are at most n. Leaving these values out changes q_w by a relative error of at most n 1e-6."""
+SHARE_STEPS = 65535
+"""Number of steps in which P(z|d) is stored."""
+_MIN_CODE = 2
+"""Smaller codes are stored as zero."""
+_TYPES = {
+    "uint8": "Uint8Array", "uint16": "Uint16Array", "uint32": "Uint32Array", "int32": "Int32Array",
+    "float32": "Float32Array", "float64": "Float64Array",
+}  # fmt: skip
+"""Typed arrays of JavaScript by the NumPy type."""
+
+
+def encode_varints(values: Array) -> Bytes:
+    """Encode non-negative integers, seven bits per byte, low bits first; the high bit says that more bytes follow."""
+    numbers = np.ascontiguousarray(values, dtype=np.uint64)
+    lengths = np.ones(numbers.size, dtype=np.int64)
+    for bits in range(7, 64, 7):
+        lengths += numbers >= np.uint64(1) << np.uint64(bits)
+    ends = np.cumsum(lengths)
+    packed = np.zeros(int(ends[-1]) if ends.size else 0, dtype=np.uint8)
+    starts = ends - lengths
+    for place in range(int(lengths.max()) if lengths.size else 0):
+        here = lengths > place
+        byte = (numbers[here] >> np.uint64(7 * place)) & np.uint64(0x7F)
+        more = (lengths[here] > place + 1).astype(np.uint64) << np.uint64(7)
+        packed[starts[here] + place] = (byte | more).astype(np.uint8)
+    return packed
+
+
+def pack_counts(counts: Any) -> dict[str, Array]:
+    """Encode counts (documents x words, CSR) by word: number of documents, gaps between their rows, and counts."""
+    by_word = counts.tocsc()
+    by_word.sort_indices()
+    gaps = np.diff(by_word.indices.astype(np.int64), prepend=-1)
+    starts = by_word.indptr[:-1][np.diff(by_word.indptr) > 0]
+    gaps[starts] = by_word.indices[starts] + 1
+    arrays = {"documents_of": encode_varints(np.diff(by_word.indptr)), "gaps": encode_varints(gaps - 1)}
+    whole = by_word.data.size == 0 or bool((by_word.data == np.floor(by_word.data)).all())
+    if whole:
+        return arrays | {"counts": encode_varints(by_word.data)}
+    return arrays | {"amounts": by_word.data.astype(np.float32)}
+
+
+def pack_topics(topic_word: Floats) -> dict[str, Array]:
+    """Encode P(w|z) by word: number of topics, the topics, and -log P(w|z) in steps of LOG_STEP."""
+    by_word = np.ascontiguousarray(topic_word.T)
+    stored = (by_word > 0) & (by_word >= MIN_RELATIVE_PROBABILITY * by_word.max(axis=1, keepdims=True))
+    codes = np.round(-np.log(np.maximum(by_word[stored], 1e-300)) / LOG_STEP)
+    return {
+        "topics_of_word": encode_varints(stored.sum(axis=1)),
+        "word_topics": np.nonzero(stored)[1].astype(_topic_type(topic_word.shape[0])),
+        "word_logs": np.minimum(codes, 65535).astype(np.uint16),
+    }
+
+
+def pack_weights(doc_topic: Array) -> dict[str, Array]:
+    """Encode P(z|d) by document: number of topics, the topics, and P(z|d) in steps of 1 / SHARE_STEPS."""
+    codes = np.round(np.asarray(doc_topic, dtype=np.float64) * SHARE_STEPS).astype(np.uint16)
+    stored = codes >= _MIN_CODE
+    return {
+        "topics_of_document": encode_varints(stored.sum(axis=1)),
+        "document_topics": np.nonzero(stored)[1].astype(_topic_type(doc_topic.shape[1])),
+        "document_shares": codes[stored],
+    }
+
+
+def pack_section(values: dict[str, Any], arrays: dict[str, Array]) -> bytes:
+    """Encode a section of the page with gzip: the length of a JSON header, the header, and the arrays it lists."""
+    table, offset = {}, 0
+    for name, array in arrays.items():
+        table[name] = [_TYPES[array.dtype.name], offset, int(array.size)]
+        offset += -(-array.nbytes // 8) * 8
+    header = json.dumps({"values": values, "arrays": table}, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "replace"  # a lone surrogate becomes a question mark
+    )  # fmt: skip
+    header += b" " * (-(len(header) + 4) % 8)
+    pieces = [len(header).to_bytes(4, "little"), header]
+    for array in arrays.values():
+        content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        pieces += [content, bytes(-len(content) % 8)]
+    return gzip.compress(b"".join(pieces), 6, mtime=0)
+
+
+def _topic_type(n_topics: int) -> type[np.unsignedinteger[Any]]:
+    return np.uint8 if n_topics <= 256 else np.uint16
+
+
+# rules of a vectorizer
+
+_DEFAULT_PATTERN = CountVectorizer().token_pattern
+_KIND_SHIFT = 24
+
+
+def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the rules as JSON values and arrays. `reason` says why the page cannot apply them; "" if it can.
+
+    Without a vectorizer, texts are split as in scikit-learn's CountVectorizer, and the words looked up in the
+    vocabulary, as in `SearchIndex`.
+    """
+    if vectorizer is None:
+        return _default_rules("")
+    if not isinstance(vectorizer, CountVectorizer):
+        return _default_rules(f"The words were counted by a {type(vectorizer).__name__}, which runs in Python only.")
+    language = getattr(vectorizer, "language_", None)
+    reason = _unsupported(vectorizer, language)
+    if reason:
+        return _default_rules(reason)
+    rules = None if language is None else get_language(language)
+    splitting = scikit_learn_token_rules(vectorizer) if rules is None else language_token_rules(vectorizer, rules)
+    if splitting.words is not None:
+        return _default_rules("The words were found by a pattern that needs Python's regular expressions.")
+    forms, named = _forms(vectorizer)
+    values = {
+        "reason": "",
+        "lowercase": bool(vectorizer.lowercase),
+        "accents": vectorizer.strip_accents or "",
+        "marks": _combining_marks() if vectorizer.strip_accents == "unicode" else [],
+        "language": language or "",
+        "normal": rules is not None,
+        "dotless": rules is not None and rules.code == "tr",
+        "apostrophes": rules is not None and "'" in rules.joiners,
+        "binary": bool(vectorizer.binary),
+        "runs": [int(size) for size in vectorizer.ngram_range],
+        "stops": sorted(splitting.stops),
+        "phrases": [[list(pair) for pair in pairs] for pairs in getattr(vectorizer, "phrases_", [])],
+        "forms": forms,
+        "names": named,
+        "shortest": splitting.characters.min_length,
+    }
+    return values, _kinds(splitting.characters)
+
+
+def _unsupported(vectorizer: CountVectorizer, language: str | None) -> str:
+    """Return why the page cannot count texts as this vectorizer does; "" if it can."""
+    if callable(vectorizer.analyzer):
+        return "The words were found by an analyzer written in Python."
+    if vectorizer.tokenizer is not None:
+        return "The words were found by a tokenizer written in Python."
+    if vectorizer.preprocessor is not None:
+        return "The texts were prepared by a preprocessor written in Python."
+    if vectorizer.analyzer != "word":
+        return "The counts are of pieces of words, not of words."
+    if callable(vectorizer.strip_accents):
+        return "The accents were removed by a function written in Python."
+    fitted = isinstance(vectorizer, Vectorizer) and vectorizer.language is not None
+    return "The vectorizer is not fitted, so its language is not known." if fitted and language is None else ""
+
+
+def _default_rules(reason: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    characters = pattern_characters(_DEFAULT_PATTERN, True)
+    assert characters is not None
+    values = {
+        "reason": reason, "lowercase": True, "accents": "", "marks": [], "language": "", "normal": False,
+        "dotless": False, "apostrophes": False, "binary": False, "runs": [1, 1], "stops": [], "phrases": [],
+        "forms": [], "names": [],
+        "shortest": characters.min_length,
+    }  # fmt: skip
+    return values, _kinds(characters)
+
+
+def _combining_marks() -> list[str]:
+    """Return the combining characters, which scikit-learn removes as accents."""
+    return [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code))]
+
+
+def _forms(vectorizer: Any) -> tuple[list[str], list[str]]:
+    """Return the forms that are counted as another word, and these words; other forms are counted as themselves."""
+    stem_of, shown = getattr(vectorizer, "forms_", {}), getattr(vectorizer, "shown_", {})
+    pairs = sorted((form, shown[stem]) for form, stem in stem_of.items() if stem in shown and shown[stem] != form)
+    return [form for form, _ in pairs], [name for _, name in pairs]
+
+
+def _kinds(characters: Characters) -> dict[str, Array]:
+    """Return the kind of every code point in run-length form: the start and the kind of each run."""
+    kinds = (characters.table >> np.uint32(_KIND_SHIFT)).astype(np.uint8)
+    starts = np.flatnonzero(np.diff(kinds, prepend=kinds[0] + 1))
+    return {"kind_starts": starts.astype(np.uint32), "kinds": kinds[starts]}

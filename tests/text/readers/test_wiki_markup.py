@@ -2,7 +2,7 @@
 
 import pytest
 
-from polyseme.text.readers.wikitext import Wikitext
+from polyseme.text.readers.wiki import Wikitext
 
 PROSE = [
     ("plain words", "plain words"),
