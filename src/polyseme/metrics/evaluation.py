@@ -123,7 +123,7 @@ def evaluate(
     labels: Sequence[Any] | None = None,
     *,
     n_words: int = 10,
-    measures: Sequence[str] = tuple(WINDOWS),
+    measures: Sequence[str] = ("npmi", "c_v", "uci"),
     smoothing: float = 0.01,
     texts: TokenSequences | None = None,
     step: Callable[[str], None] | None = None,
@@ -140,8 +140,8 @@ def evaluate(
         One label for each document, for the agreement of topics and labels.
     n_words : int, default=10
         Number of words per topic for coherence, diversity, redundancy and exclusivity.
-    measures : sequence of str, default=("umass", "uci", "npmi", "c_v")
-        Measures of coherence.
+    measures : sequence of str, default=("npmi", "c_v", "uci")
+        Measures of coherence. "umass" can be added; it hardly agrees with human ratings of topics.
     smoothing : float, default=0.01
         Weight of the unigram in the completion perplexity.
     texts : TokenSequences, default=None
