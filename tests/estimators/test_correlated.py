@@ -12,9 +12,11 @@ from estimator_cases import X_WITH_GAPS, X
 from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel
 from polyseme.core.factors import align
 from polyseme.core.logistic_normal import Normal, Posterior, correlation, divergence, fit_normal, improved
+from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.solvers.correlated import begin, start_point
+from polyseme.solvers.initialize import named_start
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -82,6 +84,35 @@ def test_the_bound_never_decreases(layout, covariance, init):
     bounds = fitted(layout(X_WITH_GAPS), covariance=covariance, init=init, tol=0, max_iter=80).history_["bound"]
     assert (np.diff(bounds) >= -1e-12 * np.abs(bounds[:-1])).all()
     assert bounds[-1] > bounds[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_bound_never_decreases_where_eta_has_no_limit(dtype):
+    """Documents of many equal tokens: without limits of Sigma and exact token sums, the bound fell by 2.5 nats."""
+    counts = as_counts(np.eye(12, 4) * 1e7, dtype)
+    corpus = MemoryCorpus(counts, None, 1)
+    for n_topics in (4, 10):
+        theta, phi = named_start("random", corpus, Model(n_topics), np.random.default_rng(0))
+        start = start_point(corpus, theta, phi, n_topics, diagonal=False)
+        run = begin(corpus, start, diagonal=False)
+        bounds = [run.report.objective]
+        for _ in range(100):
+            run.advance()
+            bounds.append(run.report.objective)
+        assert np.diff(bounds).min() > (-1e-6 if dtype == np.float32 else -1e-12)
+        assert max(bounds) < 0  # log-probabilities
+        assert np.linalg.eigvalsh(run.point.prior.covariance).max() < 1.01e4
+
+
+def test_rounded_expected_counts_do_not_shift_eta():
+    """exp(eta) has no scale: if expected counts sum to other than the tokens, a shift of all eta seems to pay."""
+    rng = np.random.default_rng(0)
+    posterior = Posterior(rng.normal(size=(3, 4)), rng.uniform(0.1, 1, (3, 4)))
+    totals, prior = np.array([5.0, 0.0, 1e7]), Normal.of(np.zeros(4), 100 * np.eye(4))
+    exact = rng.dirichlet(np.ones(4), 3) * totals[:, np.newaxis]
+    expected, rounded = improved(posterior, exact, totals, prior), improved(posterior, exact * 1.0000001, totals, prior)
+    np.testing.assert_allclose(rounded.mean, expected.mean, rtol=1e-12)
+    np.testing.assert_allclose(rounded.variance, expected.variance, rtol=1e-12)
 
 
 def test_the_bound_is_below_the_evidence():

@@ -40,8 +40,13 @@ _ROUNDING = 1e-14
 """Relative decrease of the bound that counts as rounding error."""
 _FOLD_STEPS, _FOLD_TOLERANCE = 500, 1e-5
 """Most steps of a document in `LogisticNormalPosterior`, and the share of its weights that its last step may move."""
-_MIN_VARIANCE = 1e-6
-"""Smallest eigenvalue of Sigma. If all documents have the same weights, the optimal Sigma is zero."""
+_MIN_VARIANCE, _MAX_VARIANCE = 1e-6, 1e4
+"""Limits of the eigenvalues of Sigma.
+
+If all documents have the same weights, the optimal Sigma is zero. If documents of many tokens have one topic each, eta
+and Sigma grow without limit. Float64 cannot invert a Sigma that has tiny and huge eigenvalues, and the bound, computed
+with a wrong inverse, would fall. A standard deviation of 100 is beyond what weights between exp(-41) and 1 can show.
+"""
 
 
 class Normal(NamedTuple):
@@ -58,12 +63,12 @@ class Normal(NamedTuple):
 
     @classmethod
     def of(cls, mean: Floats, covariance: Floats) -> Normal:
-        """Return the prior with the eigenvalues of `covariance` raised to at least `_MIN_VARIANCE`.
+        """Return the prior with the eigenvalues of `covariance` between `_MIN_VARIANCE` and `_MAX_VARIANCE`.
 
-        If `covariance` is optimal, the result is optimal among covariances with this lower limit.
+        If `covariance` is optimal, the result is optimal among covariances with these limits.
         """
         values, vectors = np.linalg.eigh(covariance)
-        values = np.maximum(values, _MIN_VARIANCE)
+        values = np.clip(values, _MIN_VARIANCE, _MAX_VARIANCE)
         return cls(mean, (vectors * values) @ vectors.T, (vectors / values) @ vectors.T, float(np.log(values).sum()))
 
 
@@ -124,9 +129,12 @@ def log_normalizer(posterior: Posterior) -> Floats:
 def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal, *, n_threads: int = 1) -> Posterior:
     """Return updated posteriors that do not lower the bound for these expected counts (documents x K).
 
-    Threads update blocks of documents in parallel.
+    Threads update blocks of documents in parallel. Expected counts are scaled to sum to `totals`: rounded float32 sums
+    of many tokens can miss it by a token, and adding a large number to all eta would then seem to raise the bound.
     """
     n_docs = len(totals)
+    sums = expected.sum(axis=1)
+    expected = expected * np.divide(totals, sums, out=np.ones(n_docs), where=sums > 0)[:, np.newaxis]
     blocks = [slice(start, start + _DOCS_AT_ONCE) for start in range(0, n_docs, _DOCS_AT_ONCE)]
     better = Posterior(np.empty_like(posterior.mean), np.empty_like(posterior.variance))
 
