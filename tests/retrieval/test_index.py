@@ -98,15 +98,15 @@ def test_plsi_q_is_the_cosine_of_folded_in_weights(index, queries):
 def test_plsi_star_is_the_mean_over_its_models(index, queries):
     space = index.scoring.average
     expected = np.mean([space.only(i).scores(queries) for i in range(2)], axis=0)
-    np.testing.assert_allclose(index.scores(queries, term_weight=0), expected, atol=1e-6)
+    np.testing.assert_allclose(index.scores(queries, method="plsi*", term_weight=0), expected, atol=1e-6)
     tfidf = index.scores(queries, method="tfidf")
-    np.testing.assert_allclose(index.scores(queries), 0.5 * expected + 0.5 * tfidf, atol=1e-6)
+    np.testing.assert_allclose(index.scores(queries, method="plsi*"), 0.5 * expected + 0.5 * tfidf, atol=1e-6)
 
 
 def test_bm25_is_divided_by_its_largest_value_in_a_sum_with_a_latent_score(index, queries):
     bm25 = index.scores(queries, method="bm25")
-    expected = 0.5 * index.scores(queries, term_weight=0) + 0.5 * bm25 / bm25.max(axis=1, keepdims=True)
-    np.testing.assert_allclose(index.scores(queries, term="bm25"), expected, atol=1e-6)
+    expected = 0.5 * index.scores(queries, method="plsi*", term_weight=0) + 0.5 * bm25 / bm25.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(index.scores(queries, method="plsi*", term="bm25"), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("weighting", ["tf", "tfidf"])
@@ -347,12 +347,12 @@ def test_word_scores_include_words_that_the_document_does_not_contain(index, met
 
 
 def test_results_are_a_sequence_and_convert_to_plain_values(index):
-    found = index.search("car", 3)
+    found = index.search("car brake", 3)
     assert len(found) == 3
     assert found[0] is found.hits[0]
     assert list(found[:2]) == list(found.hits[:2])
     plain = found.to_dict(n_words=2)
-    assert plain["method"] == "plsi*"
+    assert plain["method"] == "bm25+topics"
     assert [len(hit["words"]) for hit in plain["hits"]] == [2, 2, 2]
     assert set(plain["hits"][0]["words"][0]) == {"word", "weight", "in_query", "in_document"}
 
@@ -460,12 +460,15 @@ def test_a_document_without_words_is_never_found(index):
         (lambda i: i.related_words("zebra"), "does not know the word 'zebra'"),
         (lambda i: i.related_words("car", 0), "k must be a whole number of at least 1"),
         (lambda i: i.search("car", 0), "k must be a whole number of at least 1"),
-        (lambda i: i.search("car", method="magic"), "method must be one of 'tf'"),
-        (lambda i: i.search("car", term="magic"), "term must be one of 'tf'"),
-        (lambda i: i.search("car", term_weight=2), "term_weight must be a number between 0 and 1"),
-        (lambda i: i.search("car", method="bm25", term="tf"), "'bm25' is a term score itself"),
+        (lambda i: i.search("car", method="magic"), "method must be one of 'bm25.topics'"),
+        (lambda i: i.search("car", method="lsi", term="magic"), "term must be one of 'tf'"),
+        (lambda i: i.search("car", method="lsi", term_weight=2), "term_weight must be a number between 0 and 1"),
+        (lambda i: i.search("car", method="bm25", term="tf"), "'bm25' has its own term score"),
         (lambda i: i.search("car", method="plsi-u", term="bm25"), "its term must be 'tf' or 'tfidf'"),
         (lambda i: i.search(["car", "cat"]), "search takes one query, got 2"),
+        (lambda i: i.search("car", allowed=[True, False]), "a mask with a bool for each of the 60 documents, or rows"),
+        (lambda i: i.search("car", allowed=[0.5]), "a mask with a bool for each of the 60 documents, or rows"),
+        (lambda i: i.search("car", allowed=[60]), "allowed must be rows from 0 to 59"),
         (lambda i: i.search(np.ones(3)), "a column for each of the 27 words"),
         (lambda i: i.search(-np.ones(27)), "every number finite and at least 0"),
         (lambda i: i.search(np.full(27, np.nan)), "every number finite and at least 0"),
@@ -502,7 +505,7 @@ def test_bad_input_is_refused_with_one_sentence(index, call, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda i: i.search("car"), r"call fit_models\(\) first"),
+        (lambda i: i.search("car", method="plsi*"), r"call fit_models\(\) first"),
         (lambda i: i.search("car", method="plsi-q"), r"call set_model\(model\) first"),
         (lambda i: i.search("car", method="plsi-u"), r"call set_model\(model\) first"),
         (lambda i: i.search("car", method="lsi"), r"call fit_lsi\(\) first"),

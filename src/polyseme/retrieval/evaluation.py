@@ -28,6 +28,7 @@ import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.kernels import Array, Floats
+from polyseme.retrieval.scores import DEFAULT_METHOD
 from polyseme.retrieval.trec import read_qrels
 from polyseme.utils import check_integer, check_share
 
@@ -216,7 +217,7 @@ def evaluate_search(
     queries: Mapping[str, str],
     qrels: Judgments | str | PathLike[str],
     *,
-    method: str = "plsi*",
+    method: str = DEFAULT_METHOD,
     term: str | None = None,
     term_weight: float | None = None,
 ) -> SearchEvaluation:
@@ -230,7 +231,7 @@ def evaluate_search(
         Texts of queries by id.
     qrels : mapping or path
         Relevance by query id and document id, or a TREC file with it. A document is relevant if the number is above 0.
-    method : str, default="plsi*"
+    method : str, default="bm25+topics"
         Method of the search.
     term : {"tf", "tfidf", "bm25"}, default=None
         Term score of an LSI or PLSI method. None uses the default of the method.

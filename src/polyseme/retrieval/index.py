@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats
+from polyseme.kernels import Array, Floats
+from polyseme.retrieval.combined import Ranking
 from polyseme.retrieval.files import IndexParts, read_index, write_index
 from polyseme.retrieval.queries import (
     Hit,
@@ -29,6 +30,7 @@ from polyseme.retrieval.queries import (
     query_rows,
 )
 from polyseme.retrieval.scores import (
+    DEFAULT_METHOD,
     SIZES,
     MethodSettings,
     Scoring,
@@ -53,8 +55,11 @@ _NO_MATCH = "No document matches the query."
 class SearchIndex:
     """Index of a corpus for search.
 
-    The methods "tf", "tfidf" and "bm25" need no model. `set_model` adds "plsi-q" and "plsi-u", `fit_models` adds
-    "plsi*", and `fit_lsi` adds "lsi". `polyseme.retrieval.scores` has the formulas.
+    The default method "bm25+topics" ranks by common words and lets topics complement them. It uses the model that
+    `set_model` gives, and is "bm25" without one. It never ranks a document above one that contains all words of the
+    query and has a higher score by "bm25" (`polyseme.retrieval.combined`). "tf", "tfidf" and "bm25" need no model.
+    `set_model` adds "plsi-q" and "plsi-u", `fit_models` adds "plsi*", and `fit_lsi` adds "lsi";
+    `polyseme.retrieval.scores` has their formulas.
 
     Parameters
     ----------
@@ -134,7 +139,7 @@ class SearchIndex:
         return checked_counts(self.scoring.counts.matrix(), len(self.vocabulary), "The corpus")
 
     def set_model(self, model: Any, doc_topic: Any = None, *, n_jobs: int | None = None) -> Self:
-        """Set the model of the methods "plsi-q" and "plsi-u", and of senses, related words and topic documents.
+        """Set the model of "bm25+topics", "plsi-q" and "plsi-u", and of senses, related words and topic documents.
 
         The weights P(z|d) of the documents are those that the model infers, such as the mean of the posterior for LDA.
         Queries are folded in by likelihood for every model, also for LDA and a correlated topic model: with its
@@ -232,7 +237,8 @@ class SearchIndex:
         query: Any,
         k: int = 10,
         *,
-        method: str = "plsi*",
+        method: str = DEFAULT_METHOD,
+        allowed: Any = None,
         term: str | None = None,
         term_weight: float | None = None,
     ) -> Results:
@@ -244,8 +250,10 @@ class SearchIndex:
             A text, or one row of counts.
         k : int, default=10
             Number of documents.
-        method : str, default="plsi*"
-            Method: "tf", "tfidf", "bm25", "lsi", "plsi-u", "plsi-q" or "plsi*".
+        method : str, default="bm25+topics"
+            Method: "bm25+topics", "bm25", "tf", "tfidf", "lsi", "plsi-u", "plsi-q" or "plsi*".
+        allowed : array-like, default=None
+            The documents that may be found: a mask with a bool for each document, or rows. None allows all.
         term : {"tf", "tfidf", "bm25"}, default=None
             Term score of an LSI or PLSI method. None uses the default of the method.
         term_weight : float, default=None
@@ -259,14 +267,15 @@ class SearchIndex:
         counts = self._query_rows(query)
         if counts.shape[0] != 1:
             raise InputError(f"search takes one query, got {counts.shape[0]}: use search_many.")
-        return next(self._search(counts, k, method, method_settings(method, term, term_weight)))
+        return next(self._search(counts, k, method, method_settings(method, term, term_weight), self._mask(allowed)))
 
     def search_many(
         self,
         queries: Any,
         k: int = 10,
         *,
-        method: str = "plsi*",
+        method: str = DEFAULT_METHOD,
+        allowed: Any = None,
         term: str | None = None,
         term_weight: float | None = None,
     ) -> list[Results]:
@@ -278,8 +287,10 @@ class SearchIndex:
             Texts, or rows of counts.
         k : int, default=10
             Number of documents for each query.
-        method : str, default="plsi*"
+        method : str, default="bm25+topics"
             Method, as in `search`.
+        allowed : array-like, default=None
+            The documents that may be found, as in `search`.
         term : {"tf", "tfidf", "bm25"}, default=None
             Term score, as in `search`.
         term_weight : float, default=None
@@ -291,14 +302,15 @@ class SearchIndex:
             The results of each query.
         """
         counts = self._query_rows(queries)
-        return list(self._search(counts, k, method, method_settings(method, term, term_weight)))
+        return list(self._search(counts, k, method, method_settings(method, term, term_weight), self._mask(allowed)))
 
     def similar_documents(
         self,
         document: Any,
         k: int = 10,
         *,
-        method: str = "plsi*",
+        method: str = DEFAULT_METHOD,
+        allowed: Any = None,
         term: str | None = None,
         term_weight: float | None = None,
     ) -> Results:
@@ -310,8 +322,10 @@ class SearchIndex:
             Id of the document.
         k : int, default=10
             Number of documents.
-        method : str, default="plsi*"
+        method : str, default="bm25+topics"
             Method, as in `search`.
+        allowed : array-like, default=None
+            The documents that may be found, as in `search`.
         term : {"tf", "tfidf", "bm25"}, default=None
             Term score, as in `search`.
         term_weight : float, default=None
@@ -324,7 +338,10 @@ class SearchIndex:
         """
         row = self.row_of(document)
         settings = method_settings(method, term, term_weight)
-        return next(self._search(self._document(row), k, method, settings, excluded=row))
+        mask = self._mask(allowed)
+        mask = np.ones(len(self.ids), dtype=bool) if mask is None else mask.copy()
+        mask[row] = False
+        return next(self._search(self._document(row), k, method, settings, mask, row))
 
     def topic_documents(self, topic: int, k: int = 10) -> list[Hit]:
         """Return the k documents with the largest expected number of tokens n_d P(z|d) of a topic.
@@ -512,7 +529,7 @@ class SearchIndex:
         return column
 
     def scores(
-        self, queries: Any, *, method: str = "plsi*", term: str | None = None, term_weight: float | None = None
+        self, queries: Any, *, method: str = DEFAULT_METHOD, term: str | None = None, term_weight: float | None = None
     ) -> Floats:
         """Return the scores of all documents.
 
@@ -520,7 +537,7 @@ class SearchIndex:
         ----------
         queries : str, list of str or array-like
             One text, several texts, or counts.
-        method : str, default="plsi*"
+        method : str, default="bm25+topics"
             Method, as in `search`.
         term : {"tf", "tfidf", "bm25"}, default=None
             Term score, as in `search`.
@@ -547,35 +564,49 @@ class SearchIndex:
         indices, data = self.scoring.counts.row(row)
         return SparseRows(np.array([0, len(indices)]), indices, data, (1, len(self.vocabulary)))
 
+    def _mask(self, allowed: Any) -> Array | None:
+        """Return the documents that may be found as a mask; None for all."""
+        if allowed is None:
+            return None
+        n_docs = len(self.ids)
+        given = np.asarray(allowed)
+        if given.dtype == bool and given.shape == (n_docs,):
+            return given
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise InputError(f"allowed must be a mask with a bool for each of the {n_docs} documents, or rows.")
+        if given.size and not (given.min() >= 0 and given.max() < n_docs):
+            raise InputError(f"allowed must be rows from 0 to {n_docs - 1}.")
+        mask = np.zeros(n_docs, dtype=bool)
+        mask[given.astype(np.int64)] = True
+        return mask
+
     def _search(
-        self, queries: SparseRows, k: int, method: str, settings: MethodSettings, excluded: int | None = None
+        self,
+        queries: SparseRows,
+        k: int,
+        method: str,
+        settings: MethodSettings,
+        allowed: Array | None = None,
+        document: int | None = None,
     ) -> Iterator[Results]:
         k = check_integer("k", k, least=1)
         for start in range(0, queries.shape[0], _QUERIES_AT_ONCE):
             batch = query_rows(queries, start, min(start + _QUERIES_AT_ONCE, queries.shape[0]))
-            parts = self.scoring.parts(batch, settings)
-            totals = np.asarray(sum(parts.values()))
-            if excluded is not None:
-                totals[:, excluded] = 0
-            for i in range(batch.shape[0]):
-                query_parts = {name: part[i] for name, part in parts.items()}
-                yield self._results(query_rows(batch, i, i + 1), method, settings, query_parts, totals[i], k)
+            for i, ranking in enumerate(self.scoring.rank(batch, settings, k, allowed, document)):
+                yield self._results(query_rows(batch, i, i + 1), method, settings, ranking)
 
-    def _results(
-        self, query: SparseRows, method: str, settings: MethodSettings, parts: dict[str, Floats], scores: Floats, k: int
-    ) -> Results:
-        explainer = cache(lambda: self.scoring.explainer(query, settings))
+    def _results(self, query: SparseRows, method: str, settings: MethodSettings, ranking: Ranking) -> Results:
+        explainer = cache(lambda: self.scoring.explainer(query, settings, ranking.topics))
 
         def explain(row: int) -> list[WordScore]:
             document_words = self.scoring.counts.row(row).indices
             return merge_word_scores(explainer()(row), self.vocabulary, query.indices, document_words)
 
-        best = best_rows(scores, k)
-        hits = (
-            self._hit(rank, int(row), {name: float(part[row]) for name, part in parts.items()}, explain)
-            for rank, row in enumerate(best, start=1)
+        hits = tuple(
+            self._hit(place + 1, int(row), {name: float(part[place]) for name, part in ranking.parts.items()}, explain)
+            for place, row in enumerate(ranking.rows)
         )
-        return Results(method, tuple(hits), "" if best.size else _NO_MATCH if len(query.indices) else _NO_WORDS)
+        return Results(method, hits, "" if hits else _NO_MATCH if len(query.indices) else _NO_WORDS)
 
     def _hit(self, rank: int, row: int, parts: dict[str, float], explain: Any) -> Hit:
         return Hit(rank, self.ids[row], self.titles[row], sum(parts.values()), parts, row, self.excerpts[row], explain)

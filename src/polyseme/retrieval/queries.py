@@ -266,7 +266,7 @@ def _check_columns(what: str, found: int, n_words: int) -> None:
 
 def used_columns(queries: Any) -> tuple[Array, SparseRows]:
     """Return the words that occur in the queries, and the counts with columns for these words only."""
-    words, positions = _distinct(queries.indices)
+    words, positions = distinct(queries.indices)
     shape = (queries.shape[0], len(words))
     return words, SparseRows(queries.indptr, positions.astype(queries.indices.dtype), queries.data, shape)
 
@@ -297,7 +297,7 @@ def merge_word_scores(
 ) -> list[WordScore]:
     """Add up pairs (words, weights), in which a word may occur several times, and sort by weight."""
     pairs = list(parts)
-    words, positions = _distinct(np.concatenate([words for words, _ in pairs]))
+    words, positions = distinct(np.concatenate([words for words, _ in pairs]))
     weights = np.bincount(positions, np.concatenate([weights for _, weights in pairs]), minlength=len(words))
     in_query, in_document = _are_among(words, query_words), _are_among(words, document_words)
     return [
@@ -307,7 +307,7 @@ def merge_word_scores(
     ]
 
 
-def _distinct(numbers: Array) -> tuple[Array, Array]:
+def distinct(numbers: Array) -> tuple[Array, Array]:
     """Return the distinct numbers, sorted, and the place of each number among them.
 
     numpy.unique does the same, but it imports numpy.ma, which takes longer than a search.

@@ -52,7 +52,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -69,7 +69,8 @@ from polyseme.kernels import (
     padded,
     single_threaded_blas,
 )
-from polyseme.retrieval.queries import SparseRow, SparseRows, times_dense, used_columns
+from polyseme.retrieval.combined import WEIGHT, QueryTerms, Ranking, cosines, rank_combined
+from polyseme.retrieval.queries import SparseRow, SparseRows, best_rows, query_rows, times_dense, used_columns
 from polyseme.utils import check_integer, check_n_jobs, check_range, check_share, effective_threads
 
 if TYPE_CHECKING:
@@ -101,9 +102,13 @@ class MethodSettings:
     term_weight: float
     smoothed: bool = False
     """Whether the latent space smooths the documents (PLSI-U)."""
+    combined: bool = False
+    """Whether topics complement bm25 (`polyseme.retrieval.combined`), if there is a model."""
 
 
+DEFAULT_METHOD = "bm25+topics"
 METHODS = {
+    DEFAULT_METHOD: MethodSettings("model", "bm25", 1.0, combined=True),
     "tf": MethodSettings(None, "tf", 1.0),
     "tfidf": MethodSettings(None, "tfidf", 1.0),
     "bm25": MethodSettings(None, "bm25", 1.0),
@@ -119,14 +124,14 @@ def method_settings(method: str, term: str | None, term_weight: float | None) ->
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}.")
     settings = METHODS[method]
-    if settings.latent is None and (term is not None or term_weight is not None):
-        raise InputError(f"{method!r} is a term score itself: term and term_weight are for lsi and plsi methods.")
+    if (settings.latent is None or settings.combined) and (term is not None or term_weight is not None):
+        raise InputError(f"{method!r} has its own term score: term and term_weight are for lsi and plsi methods.")
     if term is not None and term not in WEIGHTINGS:
         raise InputError(f"term must be one of {', '.join(map(repr, WEIGHTINGS))}, got {term!r}.")
     if settings.smoothed and term == "bm25":
         raise InputError("'plsi-u' smooths the counts of words: its term must be 'tf' or 'tfidf'.")
     weight = settings.term_weight if term_weight is None else check_share("term_weight", term_weight)
-    return MethodSettings(settings.latent, term or settings.term, weight, settings.smoothed)
+    return replace(settings, term=term or settings.term, term_weight=weight)
 
 
 class Scoring:
@@ -157,8 +162,51 @@ class Scoring:
             raise UnsupportedError("This index has no topics: call set_model(model) or fit_models() first.")
         return space.only(int(np.argmax(space.sizes)))
 
+    def rank(
+        self, queries: Any, method: MethodSettings, k: int, allowed: Any = None, document: int | None = None
+    ) -> Iterator[Ranking]:
+        """Yield the k best documents for each query.
+
+        Parameters
+        ----------
+        queries : SparseRows
+            Counts of the queries.
+        method : MethodSettings
+            The method.
+        k : int
+            Number of documents.
+        allowed : array of bool, default=None
+            The documents that may be found. None allows all.
+        document : int, default=None
+            The document that the only query is, if it is one.
+        """
+        if method.combined:
+            for i in range(queries.shape[0]):
+                yield self._combined(query_rows(queries, i, i + 1), k, allowed, document)
+            return
+        parts = self.parts(queries, method)
+        totals = np.asarray(sum(parts.values()))
+        if allowed is not None:
+            totals[:, ~allowed] = 0
+        for i in range(queries.shape[0]):
+            best = best_rows(totals[i], k)
+            yield Ranking(best, {name: part[i, best] for name, part in parts.items()})
+
+    def _combined(self, query: Any, k: int, allowed: Any = None, document: int | None = None) -> Ranking:
+        units = None if self.model is None else self.model.documents
+        topics = None if self.model is None or document is None else self.model.weights_of(document)
+        return rank_combined(self.terms.query_terms(query), units, k, allowed, topics)
+
     def parts(self, queries: Any, method: MethodSettings) -> dict[str, Floats]:
         """Return arrays (queries x documents) whose sum is the score: "latent" and "term", or one of them."""
+        if method.combined:
+            n_docs = self.counts.shape[0]
+            shape = (queries.shape[0], n_docs)
+            found: dict[str, Floats] = {name: np.zeros(shape) for name in ("latent", "term")}
+            for i, ranking in enumerate(self.rank(queries, method, n_docs)):
+                for name, values in ranking.parts.items():
+                    found[name][i, ranking.rows] = values
+            return found
         if method.latent is None:
             return {"term": self.terms.scores(queries, method.term)}
         weight = method.term_weight
@@ -171,12 +219,17 @@ class Scoring:
         term = self.terms.scores(queries, method.term)
         return {"latent": latent, "term": term * (weight / _term_scale(term, method.term))}
 
-    def explainer(self, query: Any, method: MethodSettings) -> Callable[[int], list[tuple[Array, Array]]]:
+    def explainer(
+        self, query: Any, method: MethodSettings, topics: Any = None
+    ) -> Callable[[int], list[tuple[Array, Array]]]:
         """Return a function from a document to pairs (words, weights) whose weights add up to the score.
 
-        A word may occur several times. What depends on the query only is computed once, here.
+        A word may occur several times. What depends on the query only is computed once, here. `topics` are those of
+        the ranking.
         """
         weight = method.term_weight
+        if method.combined:
+            return self._combined_explainer(query, topics)
         if method.smoothed:
             smoothed = self._smoothed_scores(method.term)
             return lambda document: [smoothed.word_parts(query, self.counts.row(document), document, weight)]
@@ -197,9 +250,35 @@ class Scoring:
 
         return explain
 
+    def _combined_explainer(self, query: Any, topics: Any) -> Callable[[int], list[tuple[Array, Array]]]:
+        """Return the explainer of "bm25+topics".
+
+        A word that the document contains has its summand of the term part. One half of the latent part is distributed
+        over the missing words of the query by i_w, and one half over the words of the document by their shares in
+        P(z|d).
+        """
+
+        def explain(document: int) -> list[tuple[Array, Array]]:
+            row = self.counts.row(document)
+            words, impacts, amounts = self.terms.query_impacts(query, row, document)
+            missing = np.where(impacts > 0, 0, amounts)
+            space = self.model
+            weight = 0.0 if space is None else WEIGHT
+            pairs = [(words, np.where(impacts > 0, impacts + weight * amounts, 0))]
+            if space is None or topics is None or not missing.any():
+                return pairs
+            units = space.documents[:, [document]]
+            latent = WEIGHT * missing.sum() * cosines(units, topics)[0]
+            shares = space.word_shares(row, space.weights_of(document)) @ (topics * units[:, 0])
+            pairs.append((words, 0.5 * latent * missing / missing.sum()))
+            pairs.append((row.indices, 0.5 * latent * shares / max(shares.sum(), np.finfo(float).tiny)))
+            return pairs
+
+        return explain
+
     def supports(self, method: MethodSettings) -> bool:
-        """Return whether the latent space of a method is there."""
-        return method.latent is None or self._spaces()[method.latent] is not None
+        """Return whether the latent space of a method is there, or the method works without it."""
+        return method.latent is None or method.combined or self._spaces()[method.latent] is not None
 
     def _spaces(self) -> dict[str, Any]:
         return {"lsi": self.lsi, "model": self.model, "average": self.average}
@@ -259,6 +338,27 @@ class TermScores:
         scores = self._products(queries, weights, weighting)
         scores *= self._scale(weighting)
         return scores
+
+    def query_terms(self, query: Any) -> QueryTerms:
+        """Return bm25 and the covered words of one query for all documents."""
+        impacts, covered = np.zeros(self.postings.shape[1]), np.zeros(self.postings.shape[1])
+        total = 0.0
+        for word, n in zip(query.indices.tolist(), query.data.tolist(), strict=True):
+            documents, values = self._list(word, "bm25")
+            if len(documents):
+                impacts[documents] += n * values
+                covered[documents] += n * self.rarity[word]
+                total += n * self.rarity[word]
+        return QueryTerms(impacts, covered, total)
+
+    def query_impacts(self, query: Any, row: SparseRow, document: int) -> tuple[Array, Floats, Floats]:
+        """Return the words of a query that occur in the corpus, their summands of bm25, and i_w."""
+        starts = np.array([self.postings.indptr[word] for word in query.indices])
+        ends = np.array([self.postings.indptr[word + 1] for word in query.indices])
+        known = np.flatnonzero(ends > starts)
+        words = query.indices[known]
+        x, amounts = _values_of(row, words), query.data[known] * self.rarity[words]
+        return words, amounts * x / (x + self._penalty[document]), amounts
 
     def counted(self, queries: Any, weights: Floats) -> Floats:
         """Return the products of queries, with these values, and counts (queries x documents)."""
@@ -415,11 +515,11 @@ class TopicSpace:
         """Return a function from a document to its words and those of the query, with their contributions."""
         folded = self.fold(query)
         vector = 0.5 * self._query_vectors(folded)[0]
-        query_shares = self._word_shares(query, folded[0])
+        query_shares = self.word_shares(query, folded[0])
 
         def explain(row: SparseRow, document: int) -> tuple[Array, Array]:
             by_topic = vector * self.documents[:, document]
-            document_shares = self._word_shares(row, self.weights_of(document))
+            document_shares = self.word_shares(row, self.weights_of(document))
             words = np.concatenate([query.indices, row.indices])
             return words, np.concatenate([query_shares @ by_topic, document_shares @ by_topic])
 
@@ -437,7 +537,7 @@ class TopicSpace:
         vectors = np.concatenate([_normalize_rows(folded[:, block]) for block in self.blocks], axis=1)
         return vectors / np.float32(len(self.sizes))
 
-    def _word_shares(self, row: Any, weights: Array) -> Array:
+    def word_shares(self, row: Any, weights: Array) -> Array:
         """Return the share of each word of a row in the weight of each topic (words x sum of K).
 
         It is n_w P(z|w) / sum_w n_w P(z|w), where P(z|w) is proportional to (P(z) P(w|z))^beta with the topic weights

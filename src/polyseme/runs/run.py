@@ -350,7 +350,7 @@ class Run:
         weights = np.concatenate([fitted.fold_in(part, n_threads=n_threads).doc_topic for part in batches])
         return add_topic_columns(frame.select(_TEXT_COLUMNS), _tokens(counts), weights)
 
-    def search(self, query: str, k: int = 10, *, method: str = "plsi-q", like: bool = False) -> Any:
+    def search(self, query: str, k: int = 10, *, method: str = "bm25+topics", like: bool = False) -> Any:
         """Return the best documents for a query. The first search stores an index in the folder of the run.
 
         Parameters
@@ -359,7 +359,7 @@ class Run:
             Words to search for or, with `like`, the id of a document.
         k : int, default=10
             Number of documents.
-        method : str, default="plsi-q"
+        method : str, default="bm25+topics"
             Method of `polyseme.retrieval.SearchIndex.search`.
         like : bool, default=False
             Whether to find documents similar to the one with this id.

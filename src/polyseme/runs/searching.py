@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.checks import FileManifest, read_json
 from polyseme.progress import Reporter
+from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
 
 if TYPE_CHECKING:
@@ -32,14 +33,12 @@ def search_run(
     query: str,
     k: int = 10,
     *,
-    method: str = "plsi-q",
+    method: str = DEFAULT_METHOD,
     like: bool = False,
     report: Reporter,
     trust_pattern: bool = False,
 ) -> Results:
     """Return the best documents of a run for a query or, with `like`, those similar to the document of this id."""
-    from polyseme.retrieval.scores import method_settings
-
     method_settings(method, None, None)  # raises for an unknown method before an index is built
     check_is_run(folder)
 

@@ -33,10 +33,10 @@ def search(
         str,
         typer.Option(
             "--method",
-            help="plsi-q or plsi-u (the run's topics), bm25, tfidf, tf, lsi, or plsi* (most accurate; fits its own "
-            "models on first use and stores them in the run).",
+            help="bm25+topics (words first, then the run's topics), bm25, tfidf, tf, plsi-q or plsi-u (the run's "
+            "topics), lsi, or plsi* (fits its own models on first use and stores them in the run).",
         ),
-    ] = "plsi-q",
+    ] = "bm25+topics",
     like: Annotated[bool, typer.Option("--like", help="Find documents similar to the one with this id.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,

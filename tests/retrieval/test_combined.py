@@ -1,0 +1,149 @@
+"""The default method: its formula, its guarantee, filters, and explanations."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import cosine_similarity
+
+import retrieval_corpus
+from polyseme.core.fitted import FittedTopics
+from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.retrieval import SearchIndex
+from polyseme.retrieval import combined as constants
+
+QUERIES = ["car engine road", "automobile jaguar", "jaguar jaguar time", "bank loan people year neverseen", "money"]
+
+
+@pytest.fixture(scope="module")
+def index():
+    return retrieval_corpus.full_index()
+
+
+def random_index(seed, n_docs=40, n_words=12, n_topics=4):
+    """Return an index with a model that fits nothing, so that topics and words contradict each other."""
+    rng = np.random.default_rng(seed)
+    counts = sp.csr_array(rng.poisson(rng.gamma(0.3, 1.5, size=n_words), size=(n_docs, n_words)))
+    topics = rng.dirichlet(np.full(n_words, 0.3), size=n_topics)
+    fitted = FittedTopics(
+        topic_word=topics,
+        topic_weights=np.full(n_topics, 1 / n_topics),
+        unigram=np.full(n_words, 1 / n_words),
+        active=np.ones(n_topics, dtype=bool),
+        n_tokens=float(counts.sum()),
+        n_documents=n_docs,
+        inference=MaximumLikelihood(),
+    )
+    weights = rng.dirichlet(np.full(n_topics, 0.2), size=n_docs)
+    return SearchIndex(counts, [f"w{word}" for word in range(n_words)]).set_model(fitted, weights)
+
+
+def oracle(index, query, allowed=None, topics=None):
+    """Return the scores of all documents by the formulas of the module, without its code."""
+    counts, n = index.counts.toarray(), index.query_counts(query).toarray()[0]
+    n_docs, lengths, frequency = len(counts), counts.sum(axis=1), (counts > 0).sum(axis=0)
+    known = (n > 0) & (frequency > 0)
+    i = n * known * np.log(1 + (n_docs - frequency + 0.5) / (frequency + 0.5))
+    bm25 = counts / (counts + 1.2 * (0.25 + 0.75 * lengths / lengths.mean())[:, np.newaxis]) @ i
+    covered = (counts > 0) @ i
+    term = bm25 + constants.WEIGHT * covered
+    if allowed is not None:
+        term[~allowed] = 0
+    first = [row for row in np.argsort(-term, kind="stable") if term[row] > 0]
+    units = index.scoring.model.documents[:].T.astype(float)
+    weights = units / np.maximum(units.sum(axis=1, keepdims=True), 1e-30)
+    if topics is None:
+        ten = first[: constants.FEEDBACK]
+        topics = term[ten] @ weights[ten] / max(term[ten].sum(), 1e-30)
+    candidates = set(first[: constants.POOL])
+    for topic in np.argsort(-topics, kind="stable")[: constants.LEADING]:
+        order = [row for row in np.argsort(-units[:, topic], kind="stable") if units[row, topic] > 0]
+        candidates |= {row for row in order if allowed is None or allowed[row]} if first else set()
+    cosine = cosine_similarity(topics[np.newaxis], units)[0]
+    score = term.copy()
+    for row in candidates:
+        score[row] += constants.WEIGHT * (i.sum() - covered[row]) * cosine[row]
+    return score, bm25, (counts > 0)[:, known].all(axis=1) & known.any()
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_scores_are_those_of_the_formula(index, text):
+    score, _, _ = oracle(index, text)
+    np.testing.assert_allclose(index.scores(text)[0], score, rtol=2e-6, atol=1e-6)
+    allowed = np.arange(60) % 3 != 1
+    score, _, _ = oracle(index, text, allowed)
+    found = index.search(text, 60, allowed=allowed)
+    np.testing.assert_allclose([hit.score for hit in found], np.sort(score[score > 0])[::-1], rtol=2e-6)
+    assert all(allowed[hit.row] for hit in found)
+    rows = np.flatnonzero(allowed)[::-1]
+    assert [hit.row for hit in index.search(text, 60, allowed=rows)] == [hit.row for hit in found]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    words=st.lists(st.integers(0, 11), min_size=1, max_size=6),
+    k=st.integers(1, 60),
+    filtered=st.booleans(),
+)
+def test_no_document_overtakes_one_with_all_words_that_bm25_prefers(seed, words, k, filtered):
+    """Also if candidates are few. Differences of bm25 in the last bits of float32 count as equal."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"POOL": 5, "TYPICAL": 4, "FEEDBACK": 3}.items():
+            patch.setattr(constants, name, value)
+        index = random_index(seed)
+        allowed = np.random.default_rng(seed).random(40) < 0.6 if filtered else np.ones(40, dtype=bool)
+        text = " ".join(f"w{word}" for word in words)
+        _, bm25, has_all = oracle(index, text)
+        ranks = {hit.row: hit.rank for hit in index.search(text, k, allowed=allowed if filtered else None)}
+        for row in np.flatnonzero(has_all & allowed):
+            for other, rank in ranks.items():
+                if bm25[other] < bm25[row] * (1 - 1e-6):
+                    assert rank > ranks.get(row, 1000)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), words=st.lists(st.integers(0, 11), min_size=1, max_size=4))
+def test_the_best_documents_are_the_first_of_more(seed, words):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"POOL": 5, "TYPICAL": 4, "FEEDBACK": 3}.items():
+            patch.setattr(constants, name, value)
+        index, text = random_index(seed), " ".join(f"w{word}" for word in words)
+        rows = [hit.row for hit in index.search(text, 60)]
+        for k in (1, 4, 7, 20):
+            assert [hit.row for hit in index.search(text, k)] == rows[:k]
+
+
+def test_one_word_has_the_order_of_bm25_and_no_model_is_bm25(index):
+    by_bm25 = [hit.row for hit in index.search("car", 60, method="bm25")]
+    assert [hit.row for hit in index.search("car", 60)][: len(by_bm25)] == by_bm25
+    plain = retrieval_corpus.index()
+    for text in QUERIES:
+        np.testing.assert_array_equal(plain.scores(text), plain.scores(text, method="bm25"))
+        assert [hit.to_dict() for hit in plain.search(text)] == [
+            hit.to_dict() for hit in plain.search(text, method="bm25")
+        ]
+
+
+def test_topics_add_documents_with_other_words(index):
+    found = index.search("automobile", 60)
+    other = [hit for hit in found if not index.counts[hit.row, index.column_of("automobile")]]
+    assert len(other) >= 10
+    assert all(hit.parts["term"] == 0 < hit.parts["latent"] for hit in other)
+    assert {retrieval_corpus.theme_of(hit.row) for hit in other[:3]} == {"car"}
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_the_weights_of_words_add_up_to_the_score(index, text):
+    for hit in [*index.search(text, 30), *index.similar_documents("d4", 5)]:
+        assert sum(found.weight for found in hit.words) == pytest.approx(hit.score, rel=1e-5)
+        assert sum(hit.parts.values()) == pytest.approx(hit.score)
+
+
+def test_similar_documents_use_the_topics_of_the_document(index):
+    mask = np.ones(60, dtype=bool)
+    mask[4] = False
+    score, _, _ = oracle(index, index.counts[[4]], mask, index.scoring.model.weights_of(4).astype(float))
+    found = index.similar_documents("d4", 60)
+    np.testing.assert_allclose([hit.score for hit in found], np.sort(score[score > 0])[::-1], rtol=2e-6)
