@@ -22,7 +22,7 @@ from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_
 from polyseme import PLSA
 from polyseme.datasets import synthetic_corpus
 from polyseme.explore import PageData, page_data, write_page
-from polyseme.explore.sections import TEXTS
+from polyseme.explore.page import TEXTS
 from polyseme.text import Vectorizer
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -10,11 +10,10 @@ import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.estimators import CorrelatedTopicModel, HierarchicalPLSA
-from polyseme.estimators.tables import column_words, words_of_model
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics import distances, shown_words
-from polyseme.metrics.distances import classical_scaling
-from polyseme.metrics.words import fitted_topics, topic_rows
+from polyseme.metrics.topics import classical_scaling
+from polyseme.metrics.words import column_words, fitted_topics, topic_rows, words_of_model
 from polyseme.simplex import SimplexDecomposition, lower
 
 if TYPE_CHECKING:

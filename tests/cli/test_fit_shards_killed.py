@@ -12,8 +12,7 @@ import pytest
 
 from cli_runner import run, write_texts
 from polyseme.data import shard_writer as writing
-from polyseme.data.disk import LocalShards
-from polyseme.data.shard_files import read_manifest
+from polyseme.data.disk import LocalShards, read_manifest
 from polyseme.runs import open_run
 from polyseme.runs.folder import atomic_folder, work_folder
 from polyseme.runs.run import SHARDS_FOLDER

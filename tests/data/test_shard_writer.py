@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from polyseme import InputError, MissingExtraError
 from polyseme.data import shard_writer
-from polyseme.data.shard_files import MANIFEST, read_manifest
+from polyseme.data.disk import MANIFEST, read_manifest
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.io import parquet
 from polyseme.scale import ParquetFiles, open_shards, write_shards

@@ -10,7 +10,8 @@ import oracles
 import polyseme.data.tensor
 import polyseme.solvers.tensor
 from polyseme import PLSA, InputError, TensorPLSA, load
-from polyseme.core.factors import align, symmetric_view
+from polyseme.core.factors import align
+from polyseme.core.fitted import symmetric_view
 from polyseme.data.tensor import TensorCounts
 from polyseme.solvers.tensor import evaluate, padded_point
 from sentences import sentence

@@ -30,9 +30,9 @@ from polyseme.explore import (
     show_page,
     write_page,
 )
-from polyseme.explore.page import SCRIPTS
-from polyseme.explore.sections import (
+from polyseme.explore.page import (
     LOG_STEP,
+    SCRIPTS,
     SHARE_STEPS,
     encode_varints,
     pack_counts,
@@ -41,7 +41,7 @@ from polyseme.explore.sections import (
     periods,
 )
 from polyseme.metrics import coherence, shown_words
-from polyseme.metrics.distances import classical_scaling
+from polyseme.metrics.topics import classical_scaling
 from polyseme.runs.documents import excerpt
 from polyseme.text import Vectorizer
 

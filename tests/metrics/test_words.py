@@ -313,7 +313,7 @@ def test_the_table_prints_every_word_within_80_columns(table):
 
 
 def test_wide_characters_take_two_columns():
-    from polyseme.estimators.tables import Topic, TopicTable
+    from polyseme.metrics.words import Topic, TopicTable
 
     lines = str(TopicTable((Topic(0, "", 1.0, 0.5, ["數學數學"] * 12),))).split("\n")
     assert len(lines) == 3

@@ -1,28 +1,54 @@
-"""How many source files a fit runs through: a reader of `PLSA().fit(X)` has to open these."""
+"""How many source files a fit runs through: a reader of `PLSA().fit(X)` or `polyseme fit folder` has to open these."""
 
+import os
 import subprocess
 import sys
-
-CODE = """
-import sys
 from pathlib import Path
-import numpy as np, scipy.sparse as sp
+
+RECORDER = """
+import os, sys, threading
+from pathlib import Path
 import polyseme
-from polyseme import PLSA
 
 root = Path(polyseme.__file__).parent
-X = sp.csr_array(np.random.default_rng(0).poisson(0.5, (50, 40)))
-model, files = PLSA(3, random_state=0), set()
+files = set()
 
 def record(frame, event, arg):
     path = Path(frame.f_code.co_filename)
     if event == "call" and root in path.parents and frame.f_code.co_name != "<module>":
         files.add(path.relative_to(root).as_posix())
 
-sys.setprofile(record)
-model.fit(X)
-sys.setprofile(None)
-print(*sorted(files), sep="\\n")
+def recorded(call):
+    '''Print the files of the functions that are called.'''
+    threading.setprofile(record)
+    sys.setprofile(record)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+        print(*sorted(files), sep="\\n")
+"""
+
+FIT = """
+import numpy as np, scipy.sparse as sp
+from polyseme import PLSA
+
+X = sp.csr_array(np.random.default_rng(0).poisson(0.5, (50, 40)))
+model = PLSA(3, random_state=0)
+recorded(lambda: model.fit(X))
+"""
+
+FIT_FOLDER = """
+import contextlib
+from polyseme.cli import main
+
+def fit(output):
+    sys.argv = ["polyseme", "fit", "texts", "-o", output, "--quiet"]
+    with open(os.devnull, "w") as null, contextlib.redirect_stdout(null), contextlib.suppress(SystemExit):
+        main()
+
+fit("first")  # imports: the bodies of classes are calls, too
+recorded(lambda: fit("second"))
 """
 
 FILES = {
@@ -32,9 +58,40 @@ FILES = {
 }  # fmt: skip
 """At most fourteen: move code together, rather than add a file here."""
 
+FILES_OF_A_FOLDER = FILES | {
+    "cli/__init__.py", "cli/app.py", "cli/commands/fit.py", "cli/console.py", "cli/options.py", "core/holdout.py",
+    "data/disk.py", "data/shard_writer.py", "explore/page.py", "explore/page_data.py", "io/arrays.py", "io/checks.py",
+    "io/files.py", "io/models.py", "io/parquet.py", "metrics/coherence.py", "metrics/perplexity.py",
+    "metrics/topics.py", "metrics/words.py", "retrieval/queries.py", "runs/documents.py", "runs/fit.py",
+    "runs/folder.py", "runs/models.py", "runs/run.py", "runs/write.py", "selection/cross_validation.py",
+    "selection/n_topics.py", "solvers/checkpoints.py", "solvers/tempered.py", "terminal.py", "text/languages.py",
+    "text/readers/decoding.py", "text/readers/inputs.py", "text/readers/reader.py", "text/readers/text.py",
+    "text/tokens.py", "text/vectorizer.py", "text/words.py",
+}  # fmt: skip
+"""All that `polyseme fit folder` needs, from the options to the page."""
 
-def test_a_fit_of_plsa_runs_through_few_files():
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)
+METAL = ["iron", "copper", "zinc", "silver", "gold", "tin", "lead", "nickel"]
+FRUIT = ["apple", "pear", "plum", "cherry", "fig", "lemon", "grape"]
+
+
+def files_of(code: str, folder: Path) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", RECORDER + code], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_a_fit_of_plsa_runs_through_few_files(tmp_path: Path) -> None:
     assert len(FILES) <= 14
-    assert set(done.stdout.split()) == FILES
+    assert files_of(FIT, tmp_path) == FILES
+
+
+def test_a_fit_of_a_folder_runs_through_few_files(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    for number in range(40):
+        words = METAL if number % 2 else FRUIT
+        text = " ".join(words[(number * place) % len(words)] for place in range(1, 30))
+        (tmp_path / "texts" / f"{number}.txt").write_text(text, encoding="utf-8")
+    found = files_of(FIT_FOLDER, tmp_path)
+    assert os.listdir(tmp_path / "second")
+    assert found == FILES_OF_A_FOLDER
+    assert len(found) <= 53

@@ -382,6 +382,28 @@ def fold_in_training(
     )
 
 
+class SymmetricView(NamedTuple):
+    """Parameters of the symmetric form P(d,w) = sum_z P(z) P(d|z) P(w|z), without P(w|z)."""
+
+    topic_weights: Floats
+    """P(z), shape (K,)."""
+    topic_doc: Floats
+    """P(d|z), K x documents; rows sum to one."""
+
+
+def symmetric_view(doc_topic: Array, doc_weights: Floats) -> SymmetricView:
+    """Convert P(z|d) and P(d) to P(z) and P(d|z).
+
+    By Bayes' rule, P(z) = sum_d P(d) P(z|d) and P(d|z) = P(d) P(z|d) / P(z). A topic of weight zero gets
+    P(d|z) = P(d).
+    """
+    joint = doc_topic.astype(np.float64).T * doc_weights
+    weights = joint.sum(axis=1)
+    topic_doc = np.tile(doc_weights, (joint.shape[0], 1))
+    np.divide(joint, weights[:, np.newaxis], out=topic_doc, where=weights[:, np.newaxis] > 0)
+    return SymmetricView(weights, topic_doc)
+
+
 class TopicEdit(NamedTuple):
     """Which topics are merged or removed, and which words are banned."""
 

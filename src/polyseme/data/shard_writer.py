@@ -16,12 +16,11 @@ import scipy.sparse as sp
 
 from polyseme.core.shard import sparse_counts
 from polyseme.data.dask import ClusterShards, connected
-from polyseme.data.disk import DiskCorpus
-from polyseme.data.parquet_files import ParquetFiles
-from polyseme.data.shard_files import (
+from polyseme.data.disk import (
     MANIFEST,
     VOCABULARY,
     WORD_TOTALS,
+    DiskCorpus,
     Entry,
     Manifest,
     open_shard,
@@ -29,6 +28,7 @@ from polyseme.data.shard_files import (
     write_checked,
     write_shard,
 )
+from polyseme.data.parquet_files import ParquetFiles
 from polyseme.errors import InputError
 from polyseme.io.arrays import npy_parts
 from polyseme.io.files import only_writer

@@ -24,7 +24,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
-from polyseme.core.factors import symmetric_view
 from polyseme.core.fitted import (
     DocumentWeights,
     FittedTopics,
@@ -36,6 +35,7 @@ from polyseme.core.fitted import (
     WordDocuments,
     fold_in_training,
     merged_topics,
+    symmetric_view,
     with_missing_words,
 )
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
@@ -44,12 +44,11 @@ from polyseme.core.model import Model, as_background, as_loss, topic_use
 from polyseme.core.shard import as_counts, row_batches, sparse_counts, without_words
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.tables import Topic, TopicTable, names_of_words, words_of_amounts
 from polyseme.io import models
 from polyseme.kernels import Array, Floats, check_sparse
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.perplexity import perplexity_of, score_tokens
-from polyseme.metrics.words import RELEVANCE, word_amounts
+from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
 from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
 from polyseme.solvers.base import FitEnd, FitStarts, SolverRun

@@ -16,9 +16,8 @@ from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import Corpus, accumulated
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, Training, fit_starts, training_corpus
-from polyseme.estimators.tables import frame, names_of_words, words_of_amounts
 from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
-from polyseme.metrics.words import WordAmounts
+from polyseme.metrics.words import WordAmounts, frame, names_of_words, words_of_amounts
 from polyseme.solvers.base import Snapshot, best_fit, finish_fit, seeds
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, corpus_rows, grow, leaf_topics
 from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, effective_threads

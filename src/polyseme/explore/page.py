@@ -1,23 +1,48 @@
 """The explorer page: one HTML file that needs no server and no network.
 
 The data are base64 in inert script elements, and a content security policy allows only the page's own script and
-style, so that no text of a corpus can run as code.
+style, so that no text of a corpus can run as code. They are sections, which the page loads one by one: JSON values and
+typed arrays that are sparse, quantized and compressed. The rules of a vectorizer are plain data, with which the page
+counts the words of new texts as Python does.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
+import json
+import re
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+from sklearn.feature_extraction.text import CountVectorizer
+
+from polyseme.core.fitted import symmetric_view
+from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.errors import InputError
 from polyseme.explore.page_data import PageData, page_data, run_page_data
-from polyseme.explore.sections import Section, pack_section, summarize
 from polyseme.io.files import write_atomically
+from polyseme.kernels import Array, Floats, single_threaded_blas
+from polyseme.metrics import coherence, distances, shown_words, topic_fit
+from polyseme.metrics.topics import classical_scaling
+from polyseme.metrics.words import LEAST_AMOUNT, RELEVANCE, WordAmounts
 from polyseme.runs import Run
+from polyseme.runs.documents import excerpt
+from polyseme.text.languages import get_language, language_token_rules, scikit_learn_token_rules
+from polyseme.text.tokens import Characters, pattern_characters
+from polyseme.text.vectorizer import Vectorizer
 
 SCRIPTS = (
     "data.js", "words.js", "folding.js", "corpus.js", "search.js", "dom.js", "export.js", "charts.js", "charts_more.js",
@@ -145,3 +170,497 @@ def _script() -> str:
 def _digest(content: str) -> str:
     """Return the source expression of a content security policy that allows exactly this script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+FORMAT_VERSION = 1
+TEXTS = ("excerpt", "full", "none")
+MAX_LABELS = 200
+CANDIDATES, LAMBDAS = 30, 21
+"""Words of a topic that the page shows, and steps of its slider for lambda."""
+DOCUMENTS_SHOWN = 10
+"""Documents of each topic that the page lists."""
+_CHUNK_CHARACTERS = 400_000
+MAX_PERIODS = 60
+_UNITS = (("Y", 10), ("Y", 1), ("M", 3), ("M", 1), ("D", 7), ("D", 1))
+"""Decades, years, quarters, months, weeks and days."""
+_MIN_PERIODS = 12
+"""A unit with at least this many periods is fine enough."""
+_ISO = re.compile(r"\s*(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?(?:[T\s].*)?$")
+
+
+@dataclass(frozen=True)
+class Section:
+    """Part of the page that is loaded at once."""
+
+    values: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def summarize(data: PageData, text: str = "excerpt") -> dict[str, Section]:
+    """Return the sections of a page.
+
+    core : topics, words and facts about the fit; all that the first view shows.
+    documents : names, labels, times and P(z|d). counts : all counts. rules : how texts are split into words.
+    texts0, texts1, ... : the texts in chunks; core has the number of the first document of each chunk.
+    """
+    if text not in TEXTS:
+        raise InputError(f"text must be one of {', '.join(map(repr, TEXTS))}, got {text!r}.")
+    texts = _texts(data, text)
+    firsts = _chunks(texts)
+    sections = {
+        "core": _core(data, text, firsts),
+        "documents": _documents(data),
+        "counts": Section({}, pack_counts(data.counts)),
+        "rules": Section(*word_rules(data.vectorizer, data.vocabulary)),
+    }
+    for number, (start, end) in enumerate(pairwise([*firsts, len(texts)])):
+        sections[f"texts{number}"] = Section({"texts": texts[start:end]}, {})
+    return sections
+
+
+class Periods(NamedTuple):
+    """Consecutive periods of time and the period of each document."""
+
+    names: list[str]
+    """Names of all periods from the first to the last."""
+    numbers: npt.NDArray[np.int32]
+    """Period of each document, -1 without a time."""
+
+
+def periods(times: Sequence[Any]) -> Periods | None:
+    """Group documents by periods; return None if no time can be parsed.
+
+    Starts with decades and tries finer units until there are _MIN_PERIODS periods, but never more than MAX_PERIODS.
+    """
+    days = [_as_date(time) for time in times]
+    known = np.array([day is not None for day in days], dtype=bool)
+    if not known.any():
+        return None
+    stamps = np.array([day for day in days if day is not None], dtype="datetime64[D]")
+    numbers, unit, step = _period_numbers(stamps)
+    first = int(numbers.min())
+    of_documents = np.full(len(days), -1, dtype=np.int32)
+    of_documents[known] = numbers - first
+    last = int(numbers.max())
+    return Periods([_period_name(number, unit, step) for number in range(first, last + 1)], of_documents)
+
+
+def _core(data: PageData, text: str, firsts: list[int]) -> Section:
+    view = symmetric_view(data.doc_topic, data.doc_weights)
+    with single_threaded_blas():
+        between = distances(data.topic_word)
+    measures = {"coherence": coherence(shown_words(data.word_documents), data.counts).topics, **data.measures}
+    inference, inference_arrays = _inference(data)
+    n_docs, n_words = data.counts.shape
+    values = {
+        "format": FORMAT_VERSION,
+        "title": data.title,
+        "model": data.model_name,
+        "n_documents": n_docs,
+        "n_words": n_words,
+        "n_topics": data.fitted.n_topics,
+        "n_tokens": float(data.tokens.sum()),
+        "log_step": LOG_STEP,
+        "shares": SHARE_STEPS,
+        "words": data.vocabulary,
+        "relevance": RELEVANCE,
+        "least_documents": LEAST_AMOUNT,
+        "topic_names": {str(topic): str(name) for topic, name in data.topic_names.items()},
+        "measures": {name: _json_numbers(values) for name, values in measures.items()},
+        "text": text,
+        "text_starts": firsts,
+        "history": {name: _json_numbers(values) for name, values in data.history.items()},
+        "facts": {name: _json_value(value) for name, value in data.facts.items()},
+        "selection": [dict(row) for row in data.selection],
+        "selection_reason": data.selection_reason,
+        "chosen": data.chosen_size,
+        "tree": [dict(node) for node in data.tree],
+        "inference": inference,
+    }
+    arrays = {
+        "weights": view.topic_weights,
+        "fit": topic_fit(data.doc_topic, view.topic_doc),
+        "places": classical_scaling(between).astype(np.float32),
+        "distances": between.astype(np.float32),
+        "word_totals": np.asarray(data.counts.sum(axis=0), dtype=np.float64).ravel(),
+        **pack_topics(data.topic_word),
+        **_candidates(data.word_documents),
+        **inference_arrays,
+    }
+    return Section(values, {name: np.ascontiguousarray(array).ravel() for name, array in arrays.items()})
+
+
+def _inference(data: PageData) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return how the page folds in new texts (folding.js): JSON values and arrays."""
+    inference, background = data.fitted.inference, data.fitted.inference.background
+    note, arrays = _INFERENCES[inference.kind](inference)
+    if background is not None:
+        arrays["background"] = np.asarray(background.word_probabilities, dtype=np.float64)
+    inactive = np.flatnonzero(~data.fitted.active)
+    if inactive.size:
+        arrays["inactive"] = inactive.astype(np.uint32)
+    values = {
+        "kind": inference.kind if inference.is_likelihood else MaximumLikelihood.kind,
+        "temperature": inference.temperature,
+        "background": 0.0 if background is None else background.share,
+        "note": data.folding_note or note,
+    }
+    return values, arrays
+
+
+def _likelihood(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return what the page leaves out when it folds in by likelihood."""
+    if inference.prior is not None:
+        return "New texts are folded in without the model's prior on documents.", {}
+    joint = inference.background is not None and inference.background.joint
+    return "New texts are folded in with the same share of the background for every text." if joint else "", {}
+
+
+def _dirichlet(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return alpha, and the sums of lambda over the words."""
+    totals = np.asarray(inference.topic_word.sum(axis=1, dtype=np.float64))
+    return "", {"alpha": np.asarray(inference.alpha, dtype=np.float64), "totals": totals}
+
+
+def _logistic_normal(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return mean and precision of the prior of eta."""
+    return "", {"mean": inference.prior.mean, "precision": inference.prior.precision}
+
+
+def _loss(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return that the page folds in by likelihood."""
+    return f"New texts are folded in by likelihood, not by the model's loss ({inference.loss.name}).", {}
+
+
+_INFERENCES = {
+    "likelihood": _likelihood, "dirichlet": _dirichlet, "logistic-normal": _logistic_normal, "loss": _loss,
+}  # fmt: skip
+"""By the kind of an inference: how the page differs from it, and the arrays that the page needs."""
+
+
+def _candidates(amounts: WordAmounts) -> dict[str, Array]:
+    """Return the words of each topic that rank high for some lambda of the slider, with their document numbers."""
+    topics: list[Array] = []
+    lambdas = np.linspace(0, 1, LAMBDAS)
+    at_lambda = [shown_words(amounts, CANDIDATES, relevance=value) for value in lambdas]
+    for topic, row in enumerate(amounts.topic_word):
+        found = np.unique(np.concatenate([words[topic] for words in at_lambda]))
+        topics.append(found[row[found] > 0])
+    numbers = np.repeat(np.arange(len(topics)), [len(words) for words in topics])
+    words = np.concatenate(topics)
+    return {
+        "topic_documents": amounts.topics,
+        "candidates_of_topic": encode_varints(np.array([len(found) for found in topics])),
+        "candidate_words": words.astype(np.uint32),
+        "candidate_documents": np.asarray(amounts.amounts)[numbers, words].astype(np.float32),
+        "candidate_frequency": amounts.words[words].astype(np.float32),
+    }
+
+
+def _documents(data: PageData) -> Section:
+    n_docs = data.counts.shape[0]
+    ids = data.ids or [str(number) for number in range(n_docs)]
+    titles = data.titles or ids
+    values: dict[str, Any] = {"titles": [title or name for title, name in zip(titles, ids, strict=True)]}
+    if data.ids is not None and values["titles"] != data.ids:
+        values["ids"] = data.ids
+    shown = data.topic_documents(DOCUMENTS_SHOWN)
+    arrays = {
+        **pack_weights(data.doc_topic),
+        "typical_of_topic": encode_varints(np.array([len(rows) for rows in shown.documents])),
+        "typical_documents": np.array([row for rows in shown.documents for row in rows], dtype=np.uint32),
+        "typical_nats": np.array([nats for row in shown.scores for nats in row], dtype=np.float32),
+    }
+    if data.labels is not None:
+        values["labels"], arrays["labels_of_document"], arrays["document_labels"] = _labels(data.labels)
+    found = None if data.times is None else periods(data.times)
+    if found is not None:
+        values["periods"] = found.names
+        values["times"] = [None if time is None else str(time) for time in data.times or ()]
+        arrays["document_periods"] = found.numbers
+    return Section(values, arrays)
+
+
+def _labels(labels: list[list[str]]) -> tuple[list[str], Array, Array]:
+    """Return the most frequent labels, sorted, and the numbers of the labels of each document."""
+    tally: dict[str, int] = {}
+    for names in labels:
+        for name in dict.fromkeys(names):
+            tally[name] = tally.get(name, 0) + 1
+    frequent = sorted(tally, key=lambda name: (-tally[name], name))[:MAX_LABELS]
+    number_of = {name: number for number, name in enumerate(sorted(frequent))}
+    rows = [[number_of[name] for name in dict.fromkeys(names) if name in number_of] for names in labels]
+    sizes = np.array([len(row) for row in rows], dtype=np.int32)
+    return sorted(frequent), sizes, np.array([number for row in rows for number in row], dtype=np.int32)
+
+
+def _texts(data: PageData, text: str) -> list[str]:
+    if text == "none":
+        return []
+    if text == "full":
+        if data.texts is None:
+            raise InputError("text='full': there are no full texts; give texts=, or use text='excerpt'.")
+        return data.texts
+    if data.excerpts is not None:
+        return data.excerpts
+    return [excerpt(full) for full in data.texts or ()]
+
+
+def _chunks(texts: list[str]) -> list[int]:
+    """Return the number of the first document of each chunk of texts."""
+    firsts, size = [], _CHUNK_CHARACTERS
+    for number, text in enumerate(texts):
+        if size >= _CHUNK_CHARACTERS:
+            firsts.append(number)
+            size = 0
+        size += len(text) + 1
+    return firsts
+
+
+def _json_numbers(values: Any) -> list[float | None]:
+    """Return floats for JSON, with None for NaN and infinity, which JSON does not have."""
+    array = np.asarray(values, dtype=np.float64).ravel()
+    return [float(f"{value:.7g}") if np.isfinite(value) else None for value in array]
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value for JSON; NaN and infinity become None."""
+    if isinstance(value, bool | str) or value is None:
+        return value
+    number = float(value)
+    return (int(number) if number.is_integer() else number) if np.isfinite(number) else None
+
+
+def _period_numbers(stamps: Any) -> tuple[Any, str, int]:
+    """Return the number of the period of each day, the unit and the step. Dates that are all years stay years."""
+    whole_years = bool((stamps == stamps.astype("datetime64[Y]").astype("datetime64[D]")).all())
+    units = _UNITS[:2] if whole_years else _UNITS
+    best = None
+    for unit, step in units:
+        numbers = stamps.astype(f"datetime64[{unit}]").astype(np.int64) // step
+        size = int(numbers.max() - numbers.min()) + 1
+        if best is not None and size > MAX_PERIODS:
+            break
+        best = numbers, unit, step
+        if size >= _MIN_PERIODS and not (unit == "Y" and step == 10):
+            break
+    assert best is not None
+    return best
+
+
+def _period_name(number: int, unit: str, step: int) -> str:
+    start = str(np.array(number * step).astype(f"datetime64[{unit}]"))
+    if (unit, step) == ("Y", 10):
+        return f"{start}s"
+    if (unit, step) == ("M", 3):
+        return f"{start[:4]} Q{(int(start[5:7]) + 2) // 3}"
+    return start
+
+
+def _as_date(time: Any) -> date | None:
+    """Return the day of a date, of a year given as a number, or of a text that starts with an ISO 8601 date."""
+    if isinstance(time, datetime):
+        return time.date()
+    if isinstance(time, date):
+        return time
+    if isinstance(time, np.datetime64):
+        return _as_date(time.astype("datetime64[D]").item())
+    if isinstance(time, int | float | np.number) and not isinstance(time, bool):
+        time = f"{time:.0f}" if np.isfinite(time) else ""
+    found = _ISO.match(time) if isinstance(time, str) else None
+    if found is None:
+        return None
+    year, month, day = (int(part or 1) for part in found.groups())
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+# compact arrays
+
+Bytes = npt.NDArray[np.uint8]
+
+LOG_STEP = 4e-4
+"""Step of quantized logarithms; the relative error of a probability is at most 0.02 percent."""
+MIN_RELATIVE_PROBABILITY = 1e-6
+"""P(w|z) is left out if it is smaller than this times the largest P(w|z) of the word.
+
+At the optimal weights of a document with n tokens every word has q_w >= max_z P(w|z) / n, because the derivatives of
+the log-likelihood are at most n. Leaving these values out changes q_w by a relative error of at most n 1e-6."""
+SHARE_STEPS = 65535
+"""Number of steps in which P(z|d) is stored."""
+_MIN_CODE = 2
+"""Smaller codes are stored as zero."""
+_TYPES = {
+    "uint8": "Uint8Array", "uint16": "Uint16Array", "uint32": "Uint32Array", "int32": "Int32Array",
+    "float32": "Float32Array", "float64": "Float64Array",
+}  # fmt: skip
+"""Typed arrays of JavaScript by the NumPy type."""
+
+
+def encode_varints(values: Array) -> Bytes:
+    """Encode non-negative integers, seven bits per byte, low bits first; the high bit says that more bytes follow."""
+    numbers = np.ascontiguousarray(values, dtype=np.uint64)
+    lengths = np.ones(numbers.size, dtype=np.int64)
+    for bits in range(7, 64, 7):
+        lengths += numbers >= np.uint64(1) << np.uint64(bits)
+    ends = np.cumsum(lengths)
+    packed = np.zeros(int(ends[-1]) if ends.size else 0, dtype=np.uint8)
+    starts = ends - lengths
+    for place in range(int(lengths.max()) if lengths.size else 0):
+        here = lengths > place
+        byte = (numbers[here] >> np.uint64(7 * place)) & np.uint64(0x7F)
+        more = (lengths[here] > place + 1).astype(np.uint64) << np.uint64(7)
+        packed[starts[here] + place] = (byte | more).astype(np.uint8)
+    return packed
+
+
+def pack_counts(counts: Any) -> dict[str, Array]:
+    """Encode counts (documents x words, CSR) by word: number of documents, gaps between their rows, and counts."""
+    by_word = counts.tocsc()
+    by_word.sort_indices()
+    gaps = np.diff(by_word.indices.astype(np.int64), prepend=-1)
+    starts = by_word.indptr[:-1][np.diff(by_word.indptr) > 0]
+    gaps[starts] = by_word.indices[starts] + 1
+    arrays = {"documents_of": encode_varints(np.diff(by_word.indptr)), "gaps": encode_varints(gaps - 1)}
+    whole = by_word.data.size == 0 or bool((by_word.data == np.floor(by_word.data)).all())
+    if whole:
+        return arrays | {"counts": encode_varints(by_word.data)}
+    return arrays | {"amounts": by_word.data.astype(np.float32)}
+
+
+def pack_topics(topic_word: Floats) -> dict[str, Array]:
+    """Encode P(w|z) by word: number of topics, the topics, and -log P(w|z) in steps of LOG_STEP."""
+    by_word = np.ascontiguousarray(topic_word.T)
+    stored = (by_word > 0) & (by_word >= MIN_RELATIVE_PROBABILITY * by_word.max(axis=1, keepdims=True))
+    codes = np.round(-np.log(np.maximum(by_word[stored], 1e-300)) / LOG_STEP)
+    return {
+        "topics_of_word": encode_varints(stored.sum(axis=1)),
+        "word_topics": np.nonzero(stored)[1].astype(_topic_type(topic_word.shape[0])),
+        "word_logs": np.minimum(codes, 65535).astype(np.uint16),
+    }
+
+
+def pack_weights(doc_topic: Array) -> dict[str, Array]:
+    """Encode P(z|d) by document: number of topics, the topics, and P(z|d) in steps of 1 / SHARE_STEPS."""
+    codes = np.round(np.asarray(doc_topic, dtype=np.float64) * SHARE_STEPS).astype(np.uint16)
+    stored = codes >= _MIN_CODE
+    return {
+        "topics_of_document": encode_varints(stored.sum(axis=1)),
+        "document_topics": np.nonzero(stored)[1].astype(_topic_type(doc_topic.shape[1])),
+        "document_shares": codes[stored],
+    }
+
+
+def pack_section(values: dict[str, Any], arrays: dict[str, Array]) -> bytes:
+    """Encode a section of the page with gzip: the length of a JSON header, the header, and the arrays it lists."""
+    table, offset = {}, 0
+    for name, array in arrays.items():
+        table[name] = [_TYPES[array.dtype.name], offset, int(array.size)]
+        offset += -(-array.nbytes // 8) * 8
+    header = json.dumps({"values": values, "arrays": table}, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "replace"  # a lone surrogate becomes a question mark
+    )  # fmt: skip
+    header += b" " * (-(len(header) + 4) % 8)
+    pieces = [len(header).to_bytes(4, "little"), header]
+    for array in arrays.values():
+        content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        pieces += [content, bytes(-len(content) % 8)]
+    return gzip.compress(b"".join(pieces), 6, mtime=0)
+
+
+def _topic_type(n_topics: int) -> type[np.unsignedinteger[Any]]:
+    return np.uint8 if n_topics <= 256 else np.uint16
+
+
+# rules of a vectorizer
+
+_DEFAULT_PATTERN = CountVectorizer().token_pattern
+_KIND_SHIFT = 24
+
+
+def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the rules as JSON values and arrays. `reason` says why the page cannot apply them; "" if it can.
+
+    Without a vectorizer, texts are split as in scikit-learn's CountVectorizer, and the words looked up in the
+    vocabulary, as in `SearchIndex`.
+    """
+    if vectorizer is None:
+        return _default_rules("")
+    if not isinstance(vectorizer, CountVectorizer):
+        return _default_rules(f"The words were counted by a {type(vectorizer).__name__}, which runs in Python only.")
+    language = getattr(vectorizer, "language_", None)
+    reason = _unsupported(vectorizer, language)
+    if reason:
+        return _default_rules(reason)
+    rules = None if language is None else get_language(language)
+    splitting = scikit_learn_token_rules(vectorizer) if rules is None else language_token_rules(vectorizer, rules)
+    if splitting.words is not None:
+        return _default_rules("The words were found by a pattern that needs Python's regular expressions.")
+    forms, named = _forms(vectorizer)
+    values = {
+        "reason": "",
+        "lowercase": bool(vectorizer.lowercase),
+        "accents": vectorizer.strip_accents or "",
+        "marks": _combining_marks() if vectorizer.strip_accents == "unicode" else [],
+        "language": language or "",
+        "normal": rules is not None,
+        "dotless": rules is not None and rules.code == "tr",
+        "apostrophes": rules is not None and "'" in rules.joiners,
+        "binary": bool(vectorizer.binary),
+        "runs": [int(size) for size in vectorizer.ngram_range],
+        "stops": sorted(splitting.stops),
+        "phrases": [[list(pair) for pair in pairs] for pairs in getattr(vectorizer, "phrases_", [])],
+        "forms": forms,
+        "names": named,
+        "shortest": splitting.characters.min_length,
+    }
+    return values, _kinds(splitting.characters)
+
+
+def _unsupported(vectorizer: CountVectorizer, language: str | None) -> str:
+    """Return why the page cannot count texts as this vectorizer does; "" if it can."""
+    if callable(vectorizer.analyzer):
+        return "The words were found by an analyzer written in Python."
+    if vectorizer.tokenizer is not None:
+        return "The words were found by a tokenizer written in Python."
+    if vectorizer.preprocessor is not None:
+        return "The texts were prepared by a preprocessor written in Python."
+    if vectorizer.analyzer != "word":
+        return "The counts are of pieces of words, not of words."
+    if callable(vectorizer.strip_accents):
+        return "The accents were removed by a function written in Python."
+    fitted = isinstance(vectorizer, Vectorizer) and vectorizer.language is not None
+    return "The vectorizer is not fitted, so its language is not known." if fitted and language is None else ""
+
+
+def _default_rules(reason: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    characters = pattern_characters(_DEFAULT_PATTERN, True)
+    assert characters is not None
+    values = {
+        "reason": reason, "lowercase": True, "accents": "", "marks": [], "language": "", "normal": False,
+        "dotless": False, "apostrophes": False, "binary": False, "runs": [1, 1], "stops": [], "phrases": [],
+        "forms": [], "names": [],
+        "shortest": characters.min_length,
+    }  # fmt: skip
+    return values, _kinds(characters)
+
+
+def _combining_marks() -> list[str]:
+    """Return the combining characters, which scikit-learn removes as accents."""
+    return [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code))]
+
+
+def _forms(vectorizer: Any) -> tuple[list[str], list[str]]:
+    """Return the forms that are counted as another word, and these words; other forms are counted as themselves."""
+    stem_of, shown = getattr(vectorizer, "forms_", {}), getattr(vectorizer, "shown_", {})
+    pairs = sorted((form, shown[stem]) for form, stem in stem_of.items() if stem in shown and shown[stem] != form)
+    return [form for form, _ in pairs], [name for _, name in pairs]
+
+
+def _kinds(characters: Characters) -> dict[str, Array]:
+    """Return the kind of every code point in run-length form: the start and the kind of each run."""
+    kinds = (characters.table >> np.uint32(_KIND_SHIFT)).astype(np.uint8)
+    starts = np.flatnonzero(np.diff(kinds, prepend=kinds[0] + 1))
+    return {"kind_starts": starts.astype(np.uint32), "kinds": kinds[starts]}

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.core.dirichlet import DirichletPosterior
-from polyseme.core.factors import symmetric_view
 from polyseme.core.fitted import (
     DocumentWeights,
     FittedTopics,
@@ -19,18 +18,18 @@ from polyseme.core.fitted import (
     TrainingDocuments,
     document_sums,
     posterior_operands,
+    symmetric_view,
 )
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import row_batches, sparse_counts
 from polyseme.errors import InputError
 from polyseme.estimators import HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
-from polyseme.estimators.tables import column_words
 from polyseme.kernels import Array, Floats, normalize_rows
-from polyseme.metrics.words import WordAmounts, fitted_topics, shown_words, word_amounts
+from polyseme.metrics.words import WordAmounts, column_words, fitted_topics, shown_words, word_amounts
 from polyseme.retrieval.queries import checked_counts
 from polyseme.runs import Run
-from polyseme.runs.topic_documents import N_RANKED, TopicDocuments, topic_documents
+from polyseme.runs.documents import N_RANKED, TopicDocuments, topic_documents
 from polyseme.utils import check_range, effective_threads
 
 _NODE_WORDS = 12
@@ -225,7 +224,7 @@ class PageData:
         Returns
         -------
         TopicDocuments
-            Result of `polyseme.runs.topic_documents.topic_documents`.
+            Result of `polyseme.runs.documents.topic_documents`.
         """
         if self.typical is not None and n_documents <= N_RANKED:
             return self.typical

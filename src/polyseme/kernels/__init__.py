@@ -32,18 +32,19 @@ from polyseme.kernels.counts import (
     gram,
     inner,
     least_squares_rows,
+    map_in_threads,
     normalize_columns,
     normalize_rows,
     padded,
     padded_width,
     row_blocks,
+    single_threaded_blas,
     sum_in_order,
     take_rows,
     weighted_sum,
     with_weights,
     without_negligible,
 )
-from polyseme.kernels.threads import map_in_threads, single_threaded_blas
 
 __all__ = [
     "FOLD_IN_STEPS",

@@ -10,12 +10,24 @@ from polyseme.metrics.coherence import (
     coherence,
     token_sequences,
 )
-from polyseme.metrics.distances import distances, word_topics
-from polyseme.metrics.diversity import Redundancy, exclusivity, frex, topic_diversity, topic_redundancy
 from polyseme.metrics.evaluation import Evaluation, evaluate
-from polyseme.metrics.fit import FitReport, effective_topics, fit_report, topic_fit
 from polyseme.metrics.perplexity import PerplexityReport, pool_reports
-from polyseme.metrics.stability import Stability, bootstrap_stability, stability
+from polyseme.metrics.topics import (
+    FitReport,
+    Redundancy,
+    Stability,
+    bootstrap_stability,
+    distances,
+    effective_topics,
+    exclusivity,
+    fit_report,
+    frex,
+    stability,
+    topic_diversity,
+    topic_fit,
+    topic_redundancy,
+    word_topics,
+)
 from polyseme.metrics.words import distinctive_words, relevance, shown_words, top_words
 
 __all__ = [

@@ -14,9 +14,16 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, check_sparse
 from polyseme.metrics.clustering import Agreement, label_agreement
 from polyseme.metrics.coherence import WINDOWS, CoherenceReport, TokenSequences, coherence
-from polyseme.metrics.diversity import Redundancy, exclusivity, topic_diversity, topic_redundancy
-from polyseme.metrics.fit import FitReport, effective_topics, fit_report
 from polyseme.metrics.perplexity import PerplexityReport
+from polyseme.metrics.topics import (
+    FitReport,
+    Redundancy,
+    effective_topics,
+    exclusivity,
+    fit_report,
+    topic_diversity,
+    topic_redundancy,
+)
 from polyseme.metrics.words import shown_words, topic_rows
 
 

@@ -34,8 +34,8 @@ from polyseme.runs.run import (
     take_counts,
 )
 from polyseme.runs.write import RunDraft, rewrite_run, timestamp
-from polyseme.scale import open_shards
-from polyseme.text import Document, Reader
+from polyseme.text.readers.inputs import Document
+from polyseme.text.readers.reader import Reader
 from polyseme.utils import effective_threads
 
 
@@ -283,6 +283,6 @@ def _shards_without(run: Run, draft: RunDraft, columns: list[int]) -> DiskCorpus
     """Write the counts of a run without some columns; link them if no column is removed."""
     if not columns:
         draft.link(run, SHARDS_FOLDER)
-        return open_shards(draft.folder / SHARDS_FOLDER)
+        return DiskCorpus(draft.folder / SHARDS_FOLDER)
     parts = (without_words(part, np.asarray(columns)) for part in run.shards)
     return write_shards(parts, draft.folder / SHARDS_FOLDER, vocabulary=run.vocabulary)

@@ -10,8 +10,8 @@ import numpy as np
 
 from polyseme.core.factors import align
 from polyseme.errors import InputError
-from polyseme.estimators.tables import words_of_model
 from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.metrics.words import words_of_model
 from polyseme.runs.run import Run
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.data.shard_files import MANIFEST, read_manifest
+from polyseme.data.disk import MANIFEST, DiskCorpus, read_manifest
 from polyseme.data.shard_writer import write_shards
 from polyseme.errors import InputError
 from polyseme.metrics.words import fitted_topics
@@ -38,11 +38,12 @@ from polyseme.runs.run import (
     take_counts,
 )
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
-from polyseme.scale import open_shards
 from polyseme.selection import select_n_topics
 from polyseme.selection.n_topics import default_estimator
 from polyseme.solvers import Checkpoint
-from polyseme.text import Document, Reader, Vectorizer, open_source
+from polyseme.text.readers.inputs import Document
+from polyseme.text.readers.reader import Reader, open_source
+from polyseme.text.vectorizer import Vectorizer
 from polyseme.utils import check_integer, check_n_topics
 
 T = TypeVar("T")
@@ -394,7 +395,7 @@ def _count(draft: RunDraft, facts: Mapping[str, Any]) -> dict[str, Any]:
             with draft.report.stage("Writing shards", unit="documents") as update:
                 texts = _with_progress(Texts(draft.files), facts["documents"], update)
                 write_shards(texts, folder, vectorizer=run.vectorizer)
-    manifest = open_shards(folder).manifest
+    manifest = DiskCorpus(folder).manifest
     return {"tokens": int(manifest.tokens), "shards": len(manifest.shards)}
 
 

@@ -23,26 +23,30 @@ from polyseme.core.shard import row_batches, without_words
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import FittedDecomposition, load
-from polyseme.estimators.tables import Topic, TopicTable, words_of_model
 from polyseme.io.checks import FileManifest
 from polyseme.kernels import Array, Floats
+from polyseme.metrics.words import Topic, TopicTable, words_of_model
 from polyseme.progress import Reporter, SilentReporter
 from polyseme.runs.documents import (
     COLUMNS,
+    N_RANKED,
     DocumentNames,
     DocumentTable,
+    Labels,
     Texts,
+    TopicDocuments,
     column_frame,
     document_names,
     metadata,
     read_vectorizer,
     split_rows,
+    topic_documents,
     unique_ids,
 )
 from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
-from polyseme.runs.topic_documents import N_RANKED, Labels, TopicDocuments, topic_documents
-from polyseme.text import Reader, Vectorizer, open_source
 from polyseme.text.readers.inputs import REMARKS
+from polyseme.text.readers.reader import Reader, open_source
+from polyseme.text.vectorizer import Vectorizer
 from polyseme.utils import effective_threads
 
 MODEL_FILE, SHARDS_FOLDER, PAGE_FILE, TOPICS_FILE = "model.safetensors", "shards", "explorer.html", "topics.csv"

@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.data.shard_files import MANIFEST, read_manifest
+from polyseme.data.disk import MANIFEST, read_manifest
 from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import load
-from polyseme.estimators.tables import largest, words_of_model
 from polyseme.io import models
 from polyseme.io.checks import FileManifest, check_fields
 from polyseme.io.files import is_regular, write_atomically
 from polyseme.metrics import bootstrap_stability
+from polyseme.metrics.words import largest, words_of_model
 from polyseme.progress import Reporter
 from polyseme.runs.documents import (
     COLUMNS,
@@ -68,7 +68,7 @@ from polyseme.runs.run import (
     add_topic_columns,
     open_run,
 )
-from polyseme.text import Document
+from polyseme.text.readers.inputs import Document
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Characters that start a formula; some spreadsheets accept the full-width forms, too."""

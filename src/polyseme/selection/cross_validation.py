@@ -35,8 +35,8 @@ from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.metrics.perplexity import perplexity_of
 from polyseme.metrics.words import fitted_topics
+from polyseme.solvers.coordinate import fit_seen
 from polyseme.solvers.initialize import named_start
-from polyseme.solvers.masked import fit_seen
 from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check_share, effective_threads
 
 COMPLETION, FOLDED_IN, MASKED = "completion", "folded in", "masked entries"

@@ -31,9 +31,9 @@ from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError
 from polyseme.estimators.base import count_data
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.tables import frame
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics import coherence, shown_words, stability, top_words
+from polyseme.metrics.words import frame
 from polyseme.selection.cross_validation import (
     COMPLETION,
     DocumentFold,

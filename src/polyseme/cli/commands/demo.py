@@ -15,7 +15,7 @@ from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.progress import Reporter
-    from polyseme.text import Document
+    from polyseme.text.readers.inputs import Document
 
 MAX_DF = 0.3
 TITLE = "Docstrings of Python, numpy, scipy and scikit-learn"
@@ -37,7 +37,7 @@ def demo(
     run folder with the explorer page.
     """
     from polyseme.runs.fit import FitSettings, fit_run
-    from polyseme.text import open_source
+    from polyseme.text.readers.reader import open_source
 
     check_target(folder, overwrite=True)
     screen, report = Console(), screen_reporter()
@@ -67,7 +67,7 @@ def demo(
 def _documents(report: Reporter) -> list[Document]:
     """Return the docstrings; the label and the source of each is its package."""
     from polyseme.datasets import docstrings
-    from polyseme.text import Document
+    from polyseme.text.readers.inputs import Document
 
     with report.stage("Reading docstrings") as update:
         corpus = docstrings(progress=lambda done, total: update(done, total, f"{done} of {total} files"))

@@ -72,7 +72,7 @@ def evaluate(
         options.check_inputs(inputs)
 
     from polyseme.runs import open_run
-    from polyseme.text import read
+    from polyseme.text.readers.reader import read
 
     report = screen_reporter(quiet=quiet)
     whole = open_run(run, trust_pattern=trust_pattern)

@@ -124,7 +124,7 @@ def fit(
 
     from polyseme.runs.fit import FitSettings, fit_run
     from polyseme.runs.models import read_seeds
-    from polyseme.text import read
+    from polyseme.text.readers.reader import read
 
     reading = {
         **options.reading(format, text, id, title, label, time, encoding, uncategorized),

@@ -83,7 +83,8 @@ def select(
     from polyseme.plots import plot_selection
     from polyseme.runs.fit import check_n_documents, count_documents
     from polyseme.selection import select_n_topics
-    from polyseme.text import Vectorizer, read
+    from polyseme.text.readers.reader import read
+    from polyseme.text.vectorizer import Vectorizer
 
     screen, report = Console(), screen_reporter(quiet=quiet)
     words = options.read_stop_words(stop_words)

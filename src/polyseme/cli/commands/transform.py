@@ -57,7 +57,7 @@ def transform(
     kind = _kind(output, as_json)
 
     from polyseme.runs import open_run
-    from polyseme.text import read
+    from polyseme.text.readers.reader import read
 
     opened = open_run(run, trust_pattern=trust_pattern)
     reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))

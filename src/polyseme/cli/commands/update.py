@@ -50,7 +50,7 @@ def update(
     options.check_inputs(inputs)
 
     from polyseme.runs.changes import update_run
-    from polyseme.text import read
+    from polyseme.text.readers.reader import read
 
     reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
     done = update_run(Path(run), reader, refit=refit, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern)

@@ -148,7 +148,7 @@ function topWords(topic, count) {
   return wordsKept.get(topic).slice(0, count);
 }
 
-// The documents that a topic explains best for their length: see runs/topic_documents.py.
+// The documents that a topic explains best for their length: see runs/documents.py.
 function typicalDocuments(topic) {
   const [from, to] = [corpus.typical[topic], corpus.typical[topic + 1]];
   return Array.from(corpus.typical_documents.subarray(from, to), (d, i) => {

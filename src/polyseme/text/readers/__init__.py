@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.text.readers.inputs import Document, Limits, Problem, Problems
-    from polyseme.text.readers.memory import open_source
-    from polyseme.text.readers.reader import FORMATS, Reader, read
+    from polyseme.text.readers.reader import FORMATS, Reader, open_source, read
 
 _MODULES = {
     "FORMATS": "reader",
@@ -17,7 +16,7 @@ _MODULES = {
     "Problem": "inputs",
     "Problems": "inputs",
     "Reader": "reader",
-    "open_source": "memory",
+    "open_source": "reader",
     "read": "reader",
 }
 

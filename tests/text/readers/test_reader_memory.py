@@ -426,7 +426,7 @@ class TestBadSources:
             (np.array("text"), "The source is a ndarray with 0 dimensions"),
             (sp.csr_array(np.ones((2, 3))), "The source is a csr_array with 2 dimensions: .*polyseme.PLSA"),
             (sp.csr_matrix(np.ones((2, 3))), "The source is a csr_matrix with 2 dimensions: .*polyseme.PLSA"),
-            (Table(), "A Table of .*test_memory cannot be read: convert it to pandas or polars"),
+            (Table(), "A Table of .*test_reader_memory cannot be read: convert it to pandas or polars"),
         ],
     )  # fmt: skip
     def test_the_source_is_refused(self, source, message):

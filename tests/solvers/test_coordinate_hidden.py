@@ -11,7 +11,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.selection import cross_validate, fit_masked
-from polyseme.solvers.masked import fit_seen
+from polyseme.solvers.coordinate import fit_seen
 
 X = oracles.mixed_counts(5, 40, 30, 3)
 K = 3

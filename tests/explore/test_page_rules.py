@@ -4,7 +4,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer, strip_accents_unicode
 
 from explorer_corpora import themed_texts
-from polyseme.explore.sections import word_rules
+from polyseme.explore.page import word_rules
 from polyseme.text import Vectorizer
 
 TEXTS = themed_texts()[0]
