@@ -1,4 +1,5 @@
-"""Losses of NMF compared with scikit-learn: seconds of an iteration, and the loss after the same number of iterations.
+"""Losses of NMF compared with scikit-learn: seconds of an iteration, and the loss after the same number of iterations;
+folding in with an entropic prior.
 
     python benchmarks/losses.py [--rounds 5] [--k 50] [--quick]
 
@@ -10,13 +11,17 @@ start; tol=0 disables its test of convergence. Both have the same data, type and
 - Squared loss on 20 Newsgroups: coordinate descent against NMF(solver="cd") and "mu".
 - Itakura-Saito on a spectrogram of a trumpet, plus 1e-3: majorization-minimization against NMF(solver="mu").
 - The other losses: seconds of an iteration, without a peer.
+- Folding in 20 Newsgroups with an Entropic prior against folding in without a prior (CPU seconds). --folding-in runs
+  this part only.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -35,11 +40,14 @@ from common import (
     require_file,
     time_call,
 )
+from polyseme import PLSA
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
-from polyseme.core.shard import as_counts
+from polyseme.core.shard import as_counts, sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.losses import LOSSES, Beta, Loss
+from polyseme.priors import Entropic
 from polyseme.solvers import EM, FitProblem, Solver
 from polyseme.solvers.base import SOLVERS
 
@@ -124,17 +132,39 @@ def compare_losses(name: str, X: np.ndarray, K: int, loss: Beta, iterations: int
     report_ratio(what, "scikit-learn NMF mu", median(own), median(other), "")
 
 
+def compare_folding_in(X: Any, K: int, rounds: int) -> None:
+    """Print the ratio of CPU seconds of folding in with and without an entropic prior, alternating."""
+    fitted = PLSA(K, random_state=0, max_iter=20).fit(X).fitted_
+    counts = sparse_counts(X, np.dtype(np.float32))
+
+    def seconds(prior: Entropic | None) -> float:
+        topics = replace(fitted, inference=MaximumLikelihood(prior=prior))
+        started = time.process_time()
+        topics.fold_in(counts, n_threads=THREADS)
+        return time.process_time() - started
+
+    for beta in (-2.0, 0.5, 5.0, 60.0):
+        pairs = [(seconds(Entropic(beta)), seconds(None)) for _ in range(rounds)]
+        slower, plain = (median(column) for column in zip(*pairs, strict=True))
+        what = f"newsgroups: folding in with Entropic({beta:g}) over folding in without a prior, K = {K}, CPU seconds"
+        report_figure(what, f"{slower / plain:.1f} times ({format_quantity(slower, 's')})", "at most 20")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=5, help="iterations of scikit-learn in one measurement")
     parser.add_argument("--k", type=int, nargs="+", default=[20, 50])
     parser.add_argument("--quick", action="store_true", help="two rounds, the first K only")
+    parser.add_argument("--folding-in", action="store_true", help="only the part on folding in")
     args = parser.parse_args()
     if args.quick:
         args.rounds, args.iterations, args.k = 2, 2, args.k[:1]
     describe_machine()
     X = load_counts(NEWSGROUPS).astype(np.float32)
+    compare_folding_in(X, args.k[0], args.rounds)
+    if args.folding_in:
+        return
     S = np.load(require_file(TRUMPET))["S"].astype(np.float64) + 1e-3
     for K in args.k:
         compare_sweeps("newsgroups, Kullback-Leibler", X, K, Beta(1), np.float32, args, EM(), ("mu",))

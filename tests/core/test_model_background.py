@@ -163,6 +163,24 @@ class TestJointBackground:
         p_of_d = P_D * (LAMBDA + (1 - LAMBDA) * s)
         assert p_of_d @ shares == pytest.approx(LAMBDA, rel=1e-12)
 
+    @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    def test_topic_weights_and_topic_doc_are_those_of_hong(self, layout):
+        """A naive EM of formulation 2 that runs to its end has the P(z), P(d|z) and P(w|z) of the fitted model."""
+        model = PLSA(
+            K, background=JointBackground(LAMBDA), init=(THETA, PHI), solver="em", max_iter=3000, tol=0, dtype="float64"
+        ).fit(layout(X))
+        point = oracles.symmetric_of(THETA, PHI, P_D)
+        for _ in range(3000):
+            point = joint_step(*point)
+        np.testing.assert_allclose(model.components_, point[2], atol=1e-9)
+        # documents are folded in with a tolerance
+        np.testing.assert_allclose(model.topic_weights_, point[0], atol=2e-3)
+        np.testing.assert_allclose(model.topic_doc_, point[1], atol=2e-3)
+        assert model.topic_weights_.sum() == pytest.approx(1, rel=1e-12)
+        np.testing.assert_allclose(model.topic_doc_.sum(axis=1), 1, rtol=1e-12)
+        by_mean = P_D @ model.doc_topic_  # P(z|d), averaged over the documents: another number in this model
+        assert np.abs(by_mean - point[0]).max() > 0.02
+
     def test_folding_in_matches_naive_steps(self):
         """The naive steps start from uniform weights and use the fitted P(w|z) and share of the topics."""
         model = fitted(JointBackground(LAMBDA))

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import oracles
 from family_cases import (
     BACKGROUND,
     DOC_CASES,
@@ -13,6 +14,7 @@ from family_cases import (
     K,
     X,
     fitted,
+    log_likelihood,
     model_of,
     over,
     same_fit,
@@ -20,7 +22,7 @@ from family_cases import (
 from polyseme import PLSA, Background, JointBackground, load
 from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
-from polyseme.priors import Decorrelation, Dirichlet, Entropic, Smoothing, TopicSelection
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, Smoothing, TopicSelection, as_prior
 from polyseme.solvers import Tempered
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -83,17 +85,24 @@ class TestEstimator:
 
     @EVERYTHING
     def test_folding_in_equals_fit_transform(self, parameters):
-        """transform is doc_topic_, whatever the batch; a document without words has the topics' weights."""
+        """transform is doc_topic_, whatever the batch; a document without words has the topics' weights.
+
+        Under a prior with several maxima, doc_topic_ starts from the weights of the fit.
+        """
         data = X.copy()
         data[4] = 0
         model = fitted(data, **parameters)
-        assert np.array_equal(model.transform(data), model.doc_topic_)
+        weights = model.transform(data)
+        if model.fitted_.inference.has_one_maximum:
+            assert np.array_equal(weights, model.doc_topic_)
         assert np.array_equal(model.doc_topic_[4], model.topic_weights_)
-        np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1, atol=1e-12)
+        assert np.array_equal(weights[4], model.topic_weights_)
+        for array in (weights, model.doc_topic_):
+            np.testing.assert_allclose(array.sum(axis=1), 1, atol=1e-12)
         for d in range(20):
-            assert np.array_equal(model.transform(data[d : d + 1])[0], model.doc_topic_[d])
-        assert np.array_equal(model.transform(data[::-1]), model.doc_topic_[::-1])
-        assert np.array_equal(model.transform(sp.csr_array(data)), model.doc_topic_)
+            assert np.array_equal(model.transform(data[d : d + 1])[0], weights[d])
+        assert np.array_equal(model.transform(data[::-1]), weights[::-1])
+        assert np.array_equal(model.transform(sp.csr_array(data)), weights)
 
     @EVERYTHING
     def test_a_saved_model_is_loaded_unchanged(self, parameters, tmp_path):
@@ -110,7 +119,11 @@ class TestEstimator:
     @EVERYTHING
     def test_training_perplexity_is_that_of_the_folded_in_documents(self, parameters):
         model = fitted(**parameters)
-        assert model.perplexity(X) == pytest.approx(model.training_perplexity_, rel=1e-12)
+        weights = model.fold_in(X)._replace(doc_topic=model.doc_topic_, background=model.doc_background_)
+        report = model.perplexity_report(X, weights=weights)
+        assert report.perplexity == pytest.approx(model.training_perplexity_, rel=1e-12)
+        if model.fitted_.inference.has_one_maximum:
+            assert model.perplexity(X) == report.perplexity
 
     @pytest.mark.parametrize("solver", [Tempered(0.8), "held-out-tempered", "annealed"])
     @pytest.mark.parametrize("background", [0.0, 0.3, JointBackground(0.3)])
@@ -120,7 +133,8 @@ class TestEstimator:
             priors["doc_topic_prior"] = Entropic(0.5)
         model = fitted(solver=solver, background=background, max_iter=100, **priors)
         assert np.isfinite(model.score(X))
-        assert np.array_equal(model.transform(X), model.doc_topic_)
+        if model.fitted_.inference.has_one_maximum:
+            assert np.array_equal(model.transform(X), model.doc_topic_)
         same_fit(fitted(sp.csr_array(X), solver=solver, background=background, max_iter=100, **priors), model, 1e-6)
 
 
@@ -148,6 +162,38 @@ class TestStationary:
         for size in np.geomspace(1e-5, 1, 500):
             other = (1 - size) * theta + size * rng.dirichlet(np.ones(K), 20)
             assert (value(other) <= best + 1e-6).all()
+
+    @over("parameters", {
+        **{f"docs-{name}": {"doc_topic_prior": case.prior} for name, case in DOC_CASES.items()},
+        **{f"words-{name}": {"topic_word_prior": case.prior} for name, case in WORD_CASES.items()},
+        **{f"docs-entropic-{beta}": {"doc_topic_prior": Entropic(beta), "n_components": 6} for beta in (10, 20, 60)},
+        "both-entropic": {"doc_topic_prior": Entropic(10), "topic_word_prior": Entropic(5)},
+    })  # fmt: skip
+    def test_weights_and_topics_are_a_local_maximum_together(self, parameters):
+        """Neither random neighbors of the returned pair nor a fit that starts from it has a higher objective.
+
+        Weights of priors with one maximum are folded in with a tolerance, and plain EM, which the priors that are not
+        monotone need, is slow.
+        """
+        model = fitted(tol=0, max_iter=600, **parameters)
+        doc_prior, word_prior = (as_prior(parameters.get(f"{side}_prior")) for side in ("doc_topic", "topic_word"))
+
+        def value(theta, phi):
+            density = 0.0 if word_prior is None else word_prior.log_density(phi)
+            if doc_prior is not None:
+                density += doc_prior.with_row_totals(X.sum(axis=1)).log_density(theta)
+            return log_likelihood(X, theta, phi) + density
+
+        point = model.doc_topic_, model.components_
+        best, rng = value(*point), np.random.default_rng(6)
+        exact = not model.fitted_.inference.has_one_maximum and model.solver_ != "em"
+        tolerance = 1e-6 if exact else 2e-3
+        for size in np.geomspace(1e-5, 1e-2, 100):
+            near = [oracles.normalized(factor * np.exp(size * rng.normal(size=factor.shape))) for factor in point]
+            others = value(near[0], point[1]), value(point[0], near[1]), value(*near)
+            assert max(others) <= best + tolerance
+        again = fitted(tol=0, max_iter=200, init=point, **parameters)
+        assert value(again.doc_topic_, again.components_) <= best + tolerance
 
     def test_a_strong_prior_determines_the_weights(self):
         model = fitted(doc_topic_prior=Smoothing(1e9, [0.5, 0.3, 0.2]))

@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "coordinate.hpp"
+#include "entropic.hpp"
 #include "foldin.hpp"
 #include "mstep.hpp"
 #include "products.hpp"
@@ -274,6 +275,19 @@ NB_MODULE(_kernels, module) {
     chosen_isa();  // raises an error at import if POLYSEME_ISA names an instruction set that the processor lacks
     module.def("best_isa", [] { return isa_name(best_isa()); });
     module.def("chosen_isa", [] { return isa_name(chosen_isa()); });
+    module.def(
+        "entropic_rows",
+        [](In2<double> counts, In2<double> factor, Out2<double> out, double beta, int n_threads) {
+            const std::size_t rows = counts.shape(0), columns = counts.shape(1);
+            require(has_shape(factor, {rows, columns}) && has_shape(out, {rows, columns}),
+                    "the arrays of entropic_rows do not fit together");
+            const int threads = threads_for_each(n_threads, counts, 500);
+            const nb::gil_scoped_release released;
+            entropic_rows(counts.data(), factor.data(), beta, static_cast<int64_t>(rows), static_cast<int64_t>(columns),
+                          out.data(), threads);
+        },
+        nb::arg("counts").noconvert(), nb::arg("factor").noconvert(), nb::arg("out").noconvert(), nb::arg("beta"),
+        nb::arg("n_threads"));
     module.def("threads_started", [] { return threads_started().load(); });
     bind_mstep<float>(module);
     bind_mstep<double>(module);

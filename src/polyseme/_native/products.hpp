@@ -27,25 +27,32 @@ void products(const Counts<Index, T>& counts, const T* A, const T* B, int width,
     });
 }
 
+template <class T>
+auto row_accumulator(const RowTable<T>& table, const int32_t*) {
+    return table.accumulate_rows;
+}
+
+template <class T>
+auto row_accumulator(const RowTable<T>& table, const int64_t*) {
+    return table.accumulate_rows_64;
+}
+
 // out_d = sum_w x B_w (rows x width, float64). Sums of up to 1024 terms are of type T, and the sums of these are float64.
 template <class Index, class T>
 void multiply(const Counts<Index, T>& counts, const T* B, int width, double* out, int n_threads, Isa isa) {
-    const auto accumulate = row_table<T>(isa, width).accumulate;
+    const auto accumulate = row_accumulator(row_table<T>(isa, width), counts.indices);
     constexpr int64_t most = 1024;
     const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(counts.rows, 256));
     const std::vector<int64_t> cut = cut_rows(counts.indptr, counts.rows, pieces);
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
-        std::vector<int64_t> offset(static_cast<std::size_t>(most));
         std::vector<T> part(static_cast<std::size_t>(width));
         for (int64_t d = cut[static_cast<std::size_t>(piece)]; d < cut[static_cast<std::size_t>(piece + 1)]; ++d) {
             double* const total = out + d * width;
             std::fill(total, total + width, 0.0);
             for (int64_t begin = counts.indptr[d]; begin < counts.indptr[d + 1]; begin += most) {
                 const int64_t n = std::min<int64_t>(most, counts.indptr[d + 1] - begin);
-                for (int64_t j = 0; j < n; ++j)
-                    offset[static_cast<std::size_t>(j)] = static_cast<int64_t>(counts.indices[begin + j]) * width;
                 std::fill(part.begin(), part.end(), T(0));
-                accumulate(B, offset.data(), n, width, counts.values + begin, part.data());
+                accumulate(B, counts.indices + begin, n, width, counts.values + begin, part.data());
                 for (int k = 0; k < width; ++k) total[k] += static_cast<double>(part[static_cast<std::size_t>(k)]);
             }
         }

@@ -63,13 +63,15 @@ struct ReciprocalRows {
     T floor[kMostRows];            // smallest q of each row
 };
 
-// Rows that `descend` updates together, because each step of one row waits for the step before it.
-constexpr int kTogether = 4;
+// Rows that `descend` updates together: the numbers of the widest vector.
+constexpr int kTogether = 16;
 
 template <class T>
 struct RowTable {
     void (*dots)(const T* a, const T* B, const int64_t* offset, int64_t n, int width, T* q);
     void (*accumulate)(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc);
+    void (*accumulate_rows)(const T* B, const int32_t* index, int64_t n, int width, const T* r, T* acc);
+    void (*accumulate_rows_64)(const T* B, const int64_t* index, int64_t n, int width, const T* r, T* acc);
     void (*sweep_block)(const RowBlock<T>& block, int width);
     void (*ratios)(const T* x, const T* q, int64_t n, T* r);
     double (*weighted_log_sum)(const T* q, const T* x, int64_t n);
@@ -80,7 +82,7 @@ struct RowTable {
     Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T share, int64_t n);
     void (*reciprocal_docs)(const ReciprocalRows<T>& rows, T* numerators, T* denominators, double* losses);
     void (*reciprocal_words)(const ReciprocalRows<T>& rows, T* numerators, T* denominators);
-    void (*descend)(T* const* f, T* const* g, const T* G, const T* inverse, int topics, int width, double* gain);
+    void (*descend)(T* f, const T* p, const T* G, const T* inverse, int topics, int width, T* gain, T* value);
 };
 
 enum class Isa { baseline, avx2, avx512 };

@@ -55,9 +55,9 @@ inline void prefetch(const T* numbers) {
 #endif
 }
 
-// acc += sum_j r_j b_j for `Columns` columns, with the sums in registers
-template <class T, int Columns, bool Prefetch>
-inline void accumulate_columns(const T* B, const int64_t* offset, int64_t n, const T* r, T* acc,
+// acc += sum_j r_j b_j for `Columns` columns, with the sums in registers. b_j starts at B + place_j * stride.
+template <class T, int Columns, bool Prefetch, class Place>
+inline void accumulate_columns(const T* B, const Place* place, int64_t stride, int64_t n, const T* r, T* acc,
                                const int64_t* next_offset) {
     constexpr int L = lanes<T>;
     constexpr int P = Columns / L;
@@ -65,31 +65,37 @@ inline void accumulate_columns(const T* B, const int64_t* offset, int64_t n, con
     for (int p = 0; p < P; ++p) total[p] = load(acc + p * L);
     for (int64_t j = 0; j < n; ++j) {
         const Pack<T> rj = splat(r[j]);
-        const T* b = B + offset[j];
+        const T* b = B + static_cast<int64_t>(place[j]) * stride;
         if constexpr (Prefetch) prefetch<T, Columns>(B + next_offset[j]);
         for (int p = 0; p < P; ++p) total[p] = total[p] + rj * load(b + p * L);
     }
     for (int p = 0; p < P; ++p) store(acc + p * L, total[p]);
 }
 
-template <class T, int Width, bool Prefetch>
-inline void accumulate_any(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc,
+template <class T, int Width, bool Prefetch, class Place>
+inline void accumulate_any(const T* B, const Place* place, int64_t stride, int64_t n, int width, const T* r, T* acc,
                            const int64_t* next_offset) {
     if constexpr (Width > 0) {
-        accumulate_columns<T, Width, Prefetch>(B, offset, n, r, acc, next_offset);
+        accumulate_columns<T, Width, Prefetch>(B, place, stride, n, r, acc, next_offset);
     } else {
         int column = 0;
         for (; column + 64 <= width; column += 64)
-            accumulate_columns<T, 64, Prefetch>(B + column, offset, n, r, acc + column, next_offset);
+            accumulate_columns<T, 64, Prefetch>(B + column, place, stride, n, r, acc + column, next_offset);
         for (; column < width; column += 16)
-            accumulate_columns<T, 16, Prefetch>(B + column, offset, n, r, acc + column, next_offset);
+            accumulate_columns<T, 16, Prefetch>(B + column, place, stride, n, r, acc + column, next_offset);
     }
 }
 
 // acc += sum_j r_j b_j
 template <class T, int Width>
 void accumulate(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc) {
-    accumulate_any<T, Width, false>(B, offset, n, width, r, acc, nullptr);
+    accumulate_any<T, Width, false>(B, offset, 1, n, width, r, acc, nullptr);
+}
+
+// acc += sum_j r_j b_j, where b_j is row index_j of B. The places need no array of their own.
+template <class T, int Width, class Index>
+void accumulate_rows(const T* B, const Index* index, int64_t n, int width, const T* r, T* acc) {
+    accumulate_any<T, Width, false>(B, index, Width > 0 ? Width : width, n, width, r, acc, nullptr);
 }
 
 // r_j = x_j / q_j, and 0 where q counts as zero, because r might not be finite.
@@ -114,7 +120,7 @@ void sweep_block(const RowBlock<T>& block, int width) {
     if (!block.row_sum) return;
     ratios(x, q, n, r);
     if (block.next_offset)
-        accumulate_any<T, Width, true>(block.B, block.offset, n, width, r, block.row_sum, block.next_offset);
+        accumulate_any<T, Width, true>(block.B, block.offset, 1, n, width, r, block.row_sum, block.next_offset);
     else
         accumulate<T, Width>(block.B, block.offset, n, width, r, block.row_sum);
 }
@@ -337,48 +343,59 @@ void reciprocal_words(const ReciprocalRows<T>& rows, T* numerators, T* denominat
     }
 }
 
-// One pass of coordinate descent over kTogether rows (squares.hpp): each f_k moves to its minimum, g is kept current, and
-// what the pass gains is written to `gain`. inverse_k is 1 / G_kk, or 0 for a topic of zeros, whose f_k becomes 0.
-template <class T, int Width>
-void descend(T* const* f, T* const* g, const T* G, const T* inverse, int topics, int width, double* gain) {
-    const int P = packs<T, Width>(width);
-    constexpr int L = lanes<T>;
-    T half[kTogether];
-    double total[kTogether];
-    for (int i = 0; i < kTogether; ++i) total[i] = 0;
+// One pass of coordinate descent over kTogether rows (squares.hpp): each f_k moves to its minimum. f and p are topics x
+// kTogether, so that a vector has the same topic of several rows, and no row waits for its own steps. G is topics x
+// width, inverse_k is 1 / G_kk, or 0 for a topic of zeros, whose f_k becomes 0. What the pass gains and p'f after it are
+// written to `gain` and `value`.
+template <class T>
+void descend(T* f, const T* p, const T* G, const T* inverse, int topics, int width, T* gain, T* value) {
+    constexpr int L = lanes<T>, R = kTogether / L;
+    const Pack<T> zero = splat(T(0)), half = splat(T(0.5));
+    Pack<T> gains[R], values[R];
+    for (int r = 0; r < R; ++r) gains[r] = values[r] = zero;
     for (int k = 0; k < topics; ++k) {
-        const T* row = G + static_cast<int64_t>(k) * width;
-        T step[kTogether];
-        bool moves = false;
-        for (int i = 0; i < kTogether; ++i) {
-            const T slope = g[i][k], least = -f[i][k];
-            T wanted = slope * inverse[k];
-            wanted = inverse[k] > T(0) && wanted > least ? wanted : least;
-            step[i] = wanted;
-            half[i] = slope - T(0.5) * row[k] * wanted;
-            moves |= wanted != T(0);
+        const T* const row = G + static_cast<int64_t>(k) * width;
+        Pack<T> even[R], odd[R];
+        for (int r = 0; r < R; ++r) {
+            even[r] = load(p + k * kTogether + r * L);
+            odd[r] = zero;
         }
-        if (!moves) continue;
-        for (int i = 0; i < kTogether; ++i) {
-            f[i][k] += step[i];
-            total[i] += static_cast<double>(step[i]) * static_cast<double>(half[i]);
+        int j = 0;
+        for (; j + 2 <= topics; j += 2) {
+            const Pack<T> g0 = splat(row[j]), g1 = splat(row[j + 1]);
+            const T* const at = f + j * kTogether;
+            for (int r = 0; r < R; ++r) {
+                even[r] = even[r] - g0 * load(at + r * L);
+                odd[r] = odd[r] - g1 * load(at + kTogether + r * L);
+            }
         }
-        const Pack<T> s0 = splat(step[0]), s1 = splat(step[1]), s2 = splat(step[2]), s3 = splat(step[3]);
-        for (int p = 0; p < P; ++p) {
-            const Pack<T> b = load(row + p * L);
-            store(g[0] + p * L, load(g[0] + p * L) - s0 * b);
-            store(g[1] + p * L, load(g[1] + p * L) - s1 * b);
-            store(g[2] + p * L, load(g[2] + p * L) - s2 * b);
-            store(g[3] + p * L, load(g[3] + p * L) - s3 * b);
+        if (j < topics) {
+            const Pack<T> g0 = splat(row[j]);
+            for (int r = 0; r < R; ++r) even[r] = even[r] - g0 * load(f + j * kTogether + r * L);
+        }
+        const Pack<T> curvature = splat(row[k]), scale = splat(inverse[k]);
+        for (int r = 0; r < R; ++r) {
+            T* const at = f + k * kTogether + r * L;
+            const Pack<T> old = load(at), slope = even[r] + odd[r];
+            const Pack<T> next = inverse[k] > T(0) ? larger<T>(old + slope * scale, zero) : zero;
+            const Pack<T> step = next - old;
+            store(at, next);
+            gains[r] = gains[r] + step * (slope - half * curvature * step);
+            values[r] = values[r] + load(p + k * kTogether + r * L) * next;
         }
     }
-    for (int i = 0; i < kTogether; ++i) gain[i] = total[i];
+    for (int r = 0; r < R; ++r) {
+        store(gain + r * L, gains[r]);
+        store(value + r * L, values[r]);
+    }
 }
 
 template <class T, int Width>
 RowTable<T> table_of() {
     return {dots<T, Width>,
             accumulate<T, Width>,
+            accumulate_rows<T, Width, int32_t>,
+            accumulate_rows<T, Width, int64_t>,
             sweep_block<T, Width>,
             ratios<T>,
             weighted_log_sum<T>,
@@ -388,7 +405,7 @@ RowTable<T> table_of() {
             shift<T>,
             reciprocal_docs<T>,
             reciprocal_words<T>,
-            descend<T, Width>};
+            descend<T>};
 }
 
 template <class T>

@@ -1,8 +1,8 @@
 // Non-negative least squares by coordinate descent, for many rows with the same Gram matrix.
 //
 // Row i minimizes f'Gf / 2 - p'f over f >= 0, where G = B'B and p = B'x. Along coordinate k the minimum is at
-// f_k + g_k / G_kk, or at zero, with g = p - G f, which is kept current. Rows are updated kTogether at a time. A row that
-// has stopped is replaced by the next one, so that its result does not depend on the rows beside it.
+// f_k + (p - G f)_k / G_kk, or at zero. kTogether rows are updated at a time, each in its own place of a vector. A row
+// that has stopped is replaced by the next one, so that its result does not depend on the rows beside it.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -23,9 +23,7 @@ template <class T>
 void descend(const double* P, const T* G, int64_t rows, int width, const DescentSettings& settings, T* F, int n_threads,
              Isa isa) {
     const RowTable<T> table = row_table<T>(isa, width);
-    constexpr int fresh = 16;  // passes after which g is computed again, because it collects rounding errors
     const int topics = settings.topics;
-    const auto wide = static_cast<std::size_t>(width);
     std::vector<T> inverse(static_cast<std::size_t>(topics));
     for (int k = 0; k < topics; ++k) {
         const T curvature = G[static_cast<int64_t>(k) * width + k];
@@ -33,52 +31,39 @@ void descend(const double* P, const T* G, int64_t rows, int width, const Descent
     }
     const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>((rows + kTogether - 1) / kTogether, 256));
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
-        std::vector<T> gradients(wide * kTogether), idle(wide), minus(static_cast<std::size_t>(topics));
-        std::vector<int64_t> offset(static_cast<std::size_t>(topics));
+        const auto numbers = static_cast<std::size_t>(topics) * kTogether;
+        std::vector<T> f(numbers), p(numbers);
         int64_t next = rows * piece / pieces;
         const int64_t end = rows * (piece + 1) / pieces;
         int64_t row[kTogether];  // -1: none left
         int pass[kTogether];
-        T *f[kTogether], *g[kTogether];
-        double gain[kTogether];
-        const auto refresh = [&](int i) {  // g = p - G f
-            const double* const p = P + row[i] * width;
-            int64_t many = 0;
-            for (int k = 0; k < width; ++k) g[i][k] = static_cast<T>(p[k]);
-            for (int k = 0; k < topics; ++k) {
-                if (f[i][k] == T(0)) continue;
-                offset[static_cast<std::size_t>(many)] = static_cast<int64_t>(k) * width;
-                minus[static_cast<std::size_t>(many++)] = -f[i][k];
-            }
-            table.accumulate(G, offset.data(), many, width, minus.data(), g[i]);
-        };
+        T gain[kTogether], value[kTogether];
+        const auto at = [](int k, int i) { return static_cast<std::size_t>(k) * kTogether + static_cast<std::size_t>(i); };
         const auto take = [&](int i) {
             row[i] = next < end ? next++ : -1;
             pass[i] = 0;
-            f[i] = row[i] < 0 ? idle.data() : F + row[i] * width;
-            if (row[i] >= 0) refresh(i);
+            const int64_t start = row[i] * width;
+            for (int k = 0; k < topics; ++k) {  // zeros do not move
+                f[at(k, i)] = row[i] < 0 ? T(0) : F[start + k];
+                p[at(k, i)] = row[i] < 0 ? T(0) : static_cast<T>(P[start + k]);
+            }
         };
-        for (int i = 0; i < kTogether; ++i) {
-            g[i] = gradients.data() + wide * static_cast<std::size_t>(i);
-            take(i);
-        }
+        const auto put = [&](int i) {
+            T* const to = F + row[i] * width;
+            for (int k = 0; k < topics; ++k) to[k] = f[at(k, i)];
+        };
         const auto any_left = [&] {
             return std::any_of(row, row + kTogether, [](int64_t number) { return number >= 0; });
         };
+        for (int i = 0; i < kTogether; ++i) take(i);
         while (settings.passes > 0 && any_left()) {
-            for (int i = 0; i < kTogether; ++i)
-                if (row[i] < 0) std::fill(g[i], g[i] + width, T(0));  // and f = 0: no step
-            table.descend(f, g, G, inverse.data(), topics, width, gain);
+            table.descend(f.data(), p.data(), G, inverse.data(), topics, width, gain, value);
             for (int i = 0; i < kTogether; ++i) {
                 if (row[i] < 0) continue;
-                double value = 0;
-                const double* const p = P + row[i] * width;
-                if (settings.enough > 0)
-                    for (int k = 0; k < topics; ++k) value += p[k] * static_cast<double>(f[i][k]);
-                if (++pass[i] >= settings.passes || gain[i] <= settings.enough * 0.5 * value)
-                    take(i);
-                else if (pass[i] % fresh == 0)
-                    refresh(i);
+                const double enough = settings.enough * 0.5 * static_cast<double>(value[i]);
+                if (++pass[i] < settings.passes && static_cast<double>(gain[i]) > enough) continue;
+                put(i);
+                take(i);
             }
         }
     });

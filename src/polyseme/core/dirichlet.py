@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.special import gammaln, polygamma, psi
 
 from polyseme import _kernels
-from polyseme.core.fitted import DocumentWeights, TopicEdit, mean_operands
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, TopicEdit, mean_operands
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands, check_topics, padded
 
@@ -192,6 +192,7 @@ class DirichletPosterior:
     kind: ClassVar[str] = "dirichlet"
     is_likelihood: ClassVar[bool] = True
     weighs_unknown: ClassVar[bool] = True
+    has_one_maximum: ClassVar[bool] = True
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
@@ -203,8 +204,9 @@ class DirichletPosterior:
     """Parameters of the prior of the topics, one number per word."""
 
     def weights(
-        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
-    ) -> DocumentWeights:
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
+        given: GivenDocuments | None = None,
+    ) -> DocumentWeights:  # fmt: skip
         """Return the weights of every row: the mean of gamma, which is the mean of the prior for an empty row.
 
         gamma starts from uniform weights and is updated until a step moves at most 1e-4 of the tokens of a document.

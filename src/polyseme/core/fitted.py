@@ -46,6 +46,13 @@ class DocumentWeights(NamedTuple):
     """Parameters of each document beside P(z|d), by name: those of its posterior, or W of NMF with another loss."""
 
 
+class GivenDocuments(NamedTuple):
+    """What is known of documents beside their counts when they are folded in."""
+
+    start: Array | None = None
+    """Weights to start from (documents x width). None: uniform weights."""
+
+
 class Inference(Protocol):
     """How the weights of a document are found with the topics fixed."""
 
@@ -55,6 +62,10 @@ class Inference(Protocol):
     """Whether documents have a likelihood, so that held-out words can be scored."""
     weighs_unknown: ClassVar[bool]
     """Whether a document without known words gets weights from the inference itself, and not P(z)."""
+
+    @property
+    def has_one_maximum(self) -> bool:
+        """Whether the weights of a document do not depend on where the inference starts."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -69,9 +80,13 @@ class Inference(Protocol):
         """Background with its distribution; None without one."""
 
     def weights(
-        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
-    ) -> DocumentWeights:
-        """Return the weights of every row of `counts`. A row of zeros in `topic_word` (K x words): topic is off."""
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
+        given: GivenDocuments | None = None,
+    ) -> DocumentWeights:  # fmt: skip
+        """Return the weights of every row of `counts`. A row of zeros in `topic_word` (K x words): topic is off.
+
+        `given` is for inferences that use it: one with several maxima uses its start.
+        """
 
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         """Return operands (documents x width, words x width) whose products are P(w|d)."""
@@ -207,9 +222,19 @@ class FittedTopics:
         """P(w|z) with zeros for inactive topics."""
         return active_rows(self.topic_word, self.active)
 
+    def symmetric_view(self, documents: TrainingDocuments) -> SymmetricView:
+        """Return P(z) and P(d|z) of the training documents."""
+        scales = topic_scales(self.inference, documents.background)
+        return symmetric_view(documents.doc_topic, documents.doc_weights * scales)
+
     def missing_words(self, unigram: Floats) -> Array:
         """Return a mask of the words that occur, with these frequencies, and that no active topic has."""
         return (self.active_topics.sum(axis=0) == 0) & (unigram > 0)
+
+
+def topic_scales(inference: Inference, shares: Floats) -> Floats | float:
+    """Return s_d = sum_z P(z) P(d|z) / P(d) of documents with these shares of the background: 1 if it is not joint."""
+    return 1.0 if inference.background is None else inference.background.topic_scales(shares)
 
 
 def active_rows(topic_word: Array, active: Array) -> Array:
@@ -277,13 +302,14 @@ class FoldIn:
         return self.topic_weights is None
 
     def __call__(
-        self, counts: SparseCounts, weights: Floats | None, totals: Floats, arrays: tuple[Array, ...], n_threads: int
-    ) -> tuple[FoldedPart, DocumentSums | None]:
+        self, counts: SparseCounts, weights: Floats | None, totals: Floats, arrays: tuple[Array, ...], n_threads: int,
+        given: GivenDocuments | None = None,
+    ) -> tuple[FoldedPart, DocumentSums | None]:  # fmt: skip
         """Fold in some documents. `weights` are those of the documents (None: one), `totals` their weighted lengths."""
         topic_word, *others = arrays
         inference = self.inference.with_arrays(tuple(others))
         topics = active_rows(topic_word, self.active)
-        folded = inference.weights(counts, topics, self.topic_weights, n_threads=n_threads)
+        folded = inference.weights(counts, topics, self.topic_weights, n_threads=n_threads, given=given)
         rows = {"doc_topic": folded.doc_topic}
         if not self.training:
             return FoldedPart(rows, np.empty(0, dtype=np.intp)), None
@@ -303,7 +329,7 @@ class FoldIn:
             np.flatnonzero(unknown & (not inference.weighs_unknown)),
             documents.total_log(logs),
             0.0 if folded.bounds is None else documents.total_log(folded.bounds),
-            weighted_sum(totals / self.tokens, folded.doc_topic),
+            weighted_sum(totals / self.tokens * topic_scales(inference, folded.background), folded.doc_topic),
         )
         return part, sums
 
@@ -320,7 +346,7 @@ class FoldedPart(NamedTuple):
     bound: float = 0.0
     """Contribution of the documents to the variational bound; 0 if the weights maximize the likelihood."""
     topic_weights: Floats | float = 0.0
-    """sum_d P(d) P(z|d)."""
+    """sum_d P(d) P(z|d), with a joint background times s_d (`Background.topic_scales`)."""
 
 
 class Foldable(Protocol):
@@ -332,7 +358,7 @@ class Foldable(Protocol):
     def tokens(self) -> float: ...
     @property
     def doc_weights(self) -> Floats: ...
-    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments: ...
+    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Any = None) -> FoldedDocuments: ...
 
 
 @dataclass
@@ -349,20 +375,22 @@ class FoldedDocuments:
 
 def topic_weights_of(parts: Sequence[FoldedPart]) -> Floats:
     """Return P(z) of all training documents."""
-    return np.asarray(sum(part.topic_weights for part in parts))
+    weights = np.asarray(sum(part.topic_weights for part in parts))
+    return weights / weights.sum()
 
 
 def fold_in_training(
-    corpus: Foldable, topic_word: Array, inference: Inference, *, active: Array | None = None, **fields: Any
-) -> FoldedTraining:
+    corpus: Foldable, topic_word: Array, inference: Inference, *, active: Array | None = None, rows: Any = None,
+    **fields: Any,
+) -> FoldedTraining:  # fmt: skip
     """Fold in the training documents, and return the fitted model with the P(z) that follows.
 
-    `active` are the topics that are used (None: all), `fields` the other fields of FittedTopics that the documents do
-    not determine.
+    `active` are the topics that are used (None: all), `rows` the weights to start from, in the form that the corpus
+    uses (None: uniform weights), `fields` the other fields of FittedTopics that the documents do not determine.
     """
     active = np.ones(len(topic_word), dtype=bool) if active is None else active
     job = FoldIn(inference.without_arrays(), active, corpus.tokens)
-    folded = corpus.fold_in(job, (topic_word, *inference.arrays))
+    folded = corpus.fold_in(job, (topic_word, *inference.arrays), rows)
     assert folded.sums is not None
     background = inference.background
     arrays = dict(folded.arrays)

@@ -2,9 +2,10 @@
 
 The weights maximize the likelihood (`MaximumLikelihood`) or minimize a loss without a likelihood (`LeastLoss`).
 `doc_topic_`, `fit_transform` and `transform` use the same function: it starts from uniform weights and runs until
-convergence, for each document separately. Words of probability zero under all topics and the background are ignored; a
-document without other words gets P(z). The squared loss of NMF is minimized by coordinate descent, every other loss by
-majorization-minimization.
+convergence, for each document separately. Only if a prior has several maxima, training documents start from the weights
+of the fit, because topics and weights are a local maximum together. Words of probability zero under all topics and the
+background are ignored; a document without other words gets P(z). The squared loss of NMF is minimized by coordinate
+descent, every other loss by majorization-minimization.
 
 References
 ----------
@@ -18,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, NoLargeArrays, TopicEdit, mean_operands, without
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, TopicEdit, mean_operands, without
 from polyseme.core.model import Background, Model, m_step_docs, restore_support
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.errors import UnsupportedError
@@ -59,6 +60,10 @@ class MaximumLikelihood(NoLargeArrays):
     topic_share: float | None = None
     """With a joint background: share of all tokens that the topics explain."""
 
+    @property
+    def has_one_maximum(self) -> bool:
+        return self.prior is None or self.prior.concave
+
     def model(self, n_topics: int) -> Model:
         """Return the model of the documents, for `n_topics` topics."""
         return Model(n_topics, self.temperature, self.background, doc_prior=self.prior, topic_share=self.topic_share)
@@ -73,9 +78,11 @@ class MaximumLikelihood(NoLargeArrays):
         )
 
     def weights(
-        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
-    ) -> DocumentWeights:
-        return fold_in(self.model(len(topic_word)), counts, topic_word, topic_weights, n_threads=n_threads)
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
+        given: GivenDocuments | None = None,
+    ) -> DocumentWeights:  # fmt: skip
+        start = None if given is None else given.start
+        return fold_in(self.model(len(topic_word)), counts, topic_word, topic_weights, n_threads=n_threads, start=start)
 
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         return self.model(len(topic_word)).token_operands(weights.doc_topic, topic_word, weights.background)
@@ -89,11 +96,13 @@ def fold_in(
     *,
     n_threads: int,
     tol: float = FOLD_IN_TOLERANCE,
+    start: Array | None = None,
 ) -> DocumentWeights:
     """Return the topic weights of every row of `counts`, given topic_word (K x words; a row of zeros: topic is off).
 
     Documents without known words get `topic_weights`, P(z). None computes it as the mean of the other documents,
-    weighted by their lengths.
+    weighted by their lengths. A model with a prior starts from the rows of `start` (documents x width; None: uniform
+    weights; so does a row of zeros). Under a prior of all documents together, these rows are the result.
     """
     word_sums = topic_word.sum(axis=0)
     check_topics(word_sums)
@@ -101,12 +110,18 @@ def fold_in(
     if model.background is not None:
         known |= model.background.word_probabilities > 0
     known_counts, unseen_tokens = select_known_words(counts, known)
+    together = not model.is_separable
     if model.doc_prior is not None:
         model = replace(model, doc_prior=model.doc_prior.row_by_row())
     phi = padded(topic_word.T, counts.dtype, model.n_columns)
     joint = model.background is not None and model.background.joint
-    by_sweeps = joint or model.doc_prior is not None
-    theta = (_by_sweeps if by_sweeps else _by_kernel)(model, known_counts, phi, tol, n_threads)
+    if joint or model.doc_prior is not None:
+        theta = _by_sweeps(model, known_counts, phi, tol, n_threads, start)
+    else:
+        theta = _by_kernel(model, known_counts, phi, tol, n_threads)
+    if start is not None and together:
+        kept = start.any(axis=1)
+        theta[kept, : model.n_topics] = start[kept, : model.n_topics]
     background = model.background_shares(theta)
     K = model.n_topics
     theta = theta[:, :K]
@@ -149,10 +164,15 @@ def _by_kernel(model: Model, counts: SparseCounts, phi: Array, tol: float, n_thr
     return theta
 
 
-def _by_sweeps(model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int) -> Array:
+def _by_sweeps(
+    model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int, start: Array | None
+) -> Array:
     """Return theta of any model, by EM on all rows at once. A row stops when a step changes it by at most `tol`."""
     K, B = model.n_topics, model.word_operand(phi)
     theta = padded(np.full((counts.n_docs, K), 1.0 / K), phi.dtype, model.n_columns)
+    if start is not None:
+        kept = start.any(axis=1)
+        theta[kept] = start[kept]
     rows = np.arange(counts.n_docs)
     shard, moving = Shard(counts, None, n_threads), np.ones(counts.n_docs, dtype=bool)
     for _ in range(FOLD_IN_STEPS):
@@ -189,6 +209,7 @@ class LeastLoss(NoLargeArrays):
     weighs_unknown: ClassVar[bool] = False
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
+    has_one_maximum: ClassVar[bool] = True
     prior: ClassVar[None] = None
     topic_share: ClassVar[None] = None
     loss: Loss
@@ -201,8 +222,9 @@ class LeastLoss(NoLargeArrays):
         return ("factor",) if self.free_scale else ()
 
     def weights(
-        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
-    ) -> DocumentWeights:
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
+        given: GivenDocuments | None = None,
+    ) -> DocumentWeights:  # fmt: skip
         """Return P(z|d) of every row and, for a free scale, W as the parameter "factor"."""
         word_sums = topic_word.sum(axis=0)
         check_topics(word_sums)

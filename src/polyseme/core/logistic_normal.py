@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, NoLargeArrays, mean_operands
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, mean_operands
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import (
     Array,
@@ -183,6 +183,7 @@ class LogisticNormalPosterior(NoLargeArrays):
     kind: ClassVar[str] = "logistic-normal"
     is_likelihood: ClassVar[bool] = True
     weighs_unknown: ClassVar[bool] = True
+    has_one_maximum: ClassVar[bool] = True
     parameter_names: ClassVar[tuple[str, ...]] = ("mean", "variance")
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
@@ -197,8 +198,9 @@ class LogisticNormalPosterior(NoLargeArrays):
         return Normal.of(self.mean, self.covariance)
 
     def weights(
-        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int
-    ) -> DocumentWeights:
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
+        given: GivenDocuments | None = None,
+    ) -> DocumentWeights:  # fmt: skip
         """Return the weights of every row: the softmax of lambda.
 
         lambda starts from the mean of the prior and is updated until a step moves at most 1e-5 of the weights. Words

@@ -135,6 +135,21 @@ class Background:
         assert self.distribution is not None
         return np.asarray(self.distribution)
 
+    def topic_scales(self, shares: Floats) -> Floats:
+        """Return s_d = sum_z P(z) P(d|z) / P(d), by which the tokens of the topics differ from P(d).
+
+        Parameters
+        ----------
+        shares : ndarray of shape (n_documents,)
+            Share of the background in each document.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            One for each document, because all have the same share.
+        """
+        return np.ones(len(shares))
+
 
 @dataclass(frozen=True)
 class JointBackground(Background):
@@ -157,6 +172,21 @@ class JointBackground(Background):
     """
 
     joint: ClassVar[bool] = True
+
+    def topic_scales(self, shares: Floats) -> Floats:
+        """Return s_d = sum_z P(z) P(d|z) / P(d), which the share of each document determines.
+
+        Parameters
+        ----------
+        shares : ndarray of shape (n_documents,)
+            Share of the background in each document, share / (share + (1 - share) s_d).
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            Scales s_d; zero for a document without words.
+        """
+        return np.asarray(self.share * (1 - shares) / ((1 - self.share) * shares))
 
 
 def as_background(value: Any) -> Background | None:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.fitted import FoldedDocuments, FoldIn, topic_weights_of
+from polyseme.core.fitted import FoldedDocuments, FoldIn, GivenDocuments, topic_weights_of
 from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
 from polyseme.core.shard import Shard, Stats, as_counts, row_batches
 from polyseme.io.arrays import bytes_of
@@ -163,8 +163,8 @@ class Corpus(Protocol):
     def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         """Run state = step(number, shard, state) for each shard, in random order. Return the last state."""
 
-    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments:
-        """Fold in the documents. `arrays` are (P(w|z), *inference.arrays)."""
+    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Rows = None) -> FoldedDocuments:
+        """Fold in the documents. `arrays` are (P(w|z), *inference.arrays), `rows` weights to start from."""
 
     def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:
         """Return the counts in memory, and whether these are all documents.
@@ -282,18 +282,19 @@ class MemoryCorpus(Shard):
     def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         return step(0, self, state)
 
-    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments:
+    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Array | None = None) -> FoldedDocuments:
         """Fold in the documents; those of a dense array a block of rows at a time, which becomes CSR."""
         parts, blocks, sums, start = [], [], None, 0
         for counts in row_batches(self.counts.matrix(), self.dtype):
-            rows = slice(start, start + counts.n_docs)
-            weights = None if self.weights is None else self.weights[rows]
-            part, added = job(counts, weights, self.weighted_totals[rows], arrays, self.n_threads)
+            block = slice(start, start + counts.n_docs)
+            weights = None if self.weights is None else self.weights[block]
+            given = None if rows is None else GivenDocuments(rows[block])
+            part, added = job(counts, weights, self.weighted_totals[block], arrays, self.n_threads, given)
             if added is not None:
                 sums = accumulated(sums, added)
             parts.append(part._replace(rows={}, unknown=start + part.unknown))
             blocks.append(part.rows)
-            start = rows.stop
+            start = block.stop
         found = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         if job.training:
             found["doc_topic"][np.concatenate([part.unknown for part in parts])] = topic_weights_of(parts)

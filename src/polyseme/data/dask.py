@@ -428,10 +428,11 @@ class DaskShards(ShardedCorpus):
         shared.future = self._submit(_read_arrays, paths)
 
     def _fold_shards(
-        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...]
+        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...], rows: Any
     ) -> tuple[list[FoldedPart], Any]:
         shared = self.share(arrays)
-        pairs = self._per_shard(_fold_shard, job, tuple(files), list(self.first_documents), shared.future)
+        starts = [None] * self.n_shards if rows is None else rows.futures
+        pairs = self._per_shard(_fold_shard, job, tuple(files), list(self.first_documents), shared.future, starts)
         parts = [self._submit(_first, pair) for pair in pairs]
         sums = [self._reduce(pairs, _sum_of_pairs)] if job.training else []
         del pairs
@@ -491,9 +492,9 @@ def _m_step(step: Step, words: _WordTotals, shared: tuple[Array, ...], stats: An
 
 
 def _fold_shard(
-    ref: ShardRef, job: FoldIn, files: tuple[RowsFile, ...], first: int, arrays: tuple[Array, ...]
+    ref: ShardRef, job: FoldIn, files: tuple[RowsFile, ...], first: int, arrays: tuple[Array, ...], start: Array | None
 ) -> tuple[FoldedPart, Any]:
-    return fold_shard(job, list(files), first, _shard(ref), arrays)
+    return fold_shard(job, list(files), first, _shard(ref), arrays, None if start is None else _read_only(start))
 
 
 def _first_state(names: tuple[str, ...], arrays: tuple[Array, ...], numbers: dict[str, float]) -> StreamState:

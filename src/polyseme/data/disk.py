@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from polyseme.core.fitted import FoldedDocuments, FoldedPart, FoldIn, topic_weights_of
+from polyseme.core.fitted import FoldedDocuments, FoldedPart, FoldIn, GivenDocuments, topic_weights_of
 from polyseme.core.model import Extrapolate
 from polyseme.core.shard import ReductionTree, Shard
 from polyseme.data.corpus import (
@@ -458,7 +458,7 @@ class ShardedCorpus(ABC):
             raise ValueError("its rows have several widths")
         return generation
 
-    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...]) -> FoldedDocuments:
+    def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Any = None) -> FoldedDocuments:
         """Fold in every shard. The rows of all documents become files beside the shards, which are mapped."""
         shape, dtype = (self.n_docs, len(arrays[0])), arrays[0].dtype
         names = ["doc_topic", *job.inference.parameter_names] if job.training else [TRANSFORMED]
@@ -466,7 +466,7 @@ class ShardedCorpus(ABC):
         try:
             for file in files.values():
                 file.allocate()
-            parts, sums = self._fold_shards(job, list(files.values()), arrays)
+            parts, sums = self._fold_shards(job, list(files.values()), arrays, rows)
             if job.training:
                 unknown = np.concatenate([part.unknown for part in parts])
                 files["doc_topic"].fill(unknown, topic_weights_of(parts))
@@ -480,7 +480,7 @@ class ShardedCorpus(ABC):
 
     @abstractmethod
     def _fold_shards(
-        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...]
+        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...], rows: Any
     ) -> tuple[list[FoldedPart], Any]:
         """Fold in every shard, write its rows, and return the parts and the sum of their statistics."""
 
@@ -538,10 +538,11 @@ class RowsFile:
 
 
 def fold_shard(
-    job: FoldIn, files: list[RowsFile], first: int, shard: Shard, arrays: tuple[Array, ...]
+    job: FoldIn, files: list[RowsFile], first: int, shard: Shard, arrays: tuple[Array, ...], start: Array | None
 ) -> tuple[FoldedPart, Any]:
-    """Fold in one shard, write its rows, and return the rest."""
-    part, sums = job(shard.by_doc, None, shard.totals, arrays, shard.n_threads)
+    """Fold in one shard from the weights `start` (None: uniform), write its rows, and return the rest."""
+    given = None if start is None else GivenDocuments(start)
+    part, sums = job(shard.by_doc, None, shard.totals, arrays, shard.n_threads, given)
     for file, rows in zip(files, part.rows.values(), strict=True):
         file.write(first, rows)
     return part._replace(rows={}, unknown=first + part.unknown), sums
@@ -613,11 +614,13 @@ class LocalShards(ShardedCorpus):
         return self.checked_generation(saved)
 
     def _fold_shards(
-        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...]
+        self, job: FoldIn, files: list[RowsFile], arrays: tuple[Array, ...], rows: Any
     ) -> tuple[list[FoldedPart], Any]:
         parts, tree = [], ReductionTree[Any]()
         for number, first in enumerate(self.first_documents):
-            part, sums = fold_shard(job, files, first, self.shard(number), arrays)
+            shard = self.shard(number)
+            start = None if rows is None else rows.of(number, shard)
+            part, sums = fold_shard(job, files, first, shard, arrays, start)
             parts.append(part)
             if sums is not None:
                 tree.add(sums)

@@ -35,7 +35,6 @@ from polyseme.core.fitted import (
     WordDocuments,
     fold_in_training,
     merged_topics,
-    symmetric_view,
     with_missing_words,
 )
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
@@ -645,7 +644,7 @@ class TopicEstimator(FittedDecomposition):
     @property
     def topic_doc_(self) -> Floats:
         """P(d|z), topics x training documents; rows sum to one."""
-        return symmetric_view(self.doc_topic_, self.doc_weights_).topic_doc
+        return self._topics.symmetric_view(self._documents).topic_doc
 
     def topics(self, vocabulary: Any = None, *, n_words: int = 10, relevance: float = RELEVANCE) -> TopicTable:
         """Return a table with one row per topic: its number, weight P(z), fit and most relevant words.

@@ -163,7 +163,8 @@ class PLSA(TopicEstimator):
     components_ : array of shape (K, n_words)
         P(w|z); rows sum to one.
     doc_topic_ : array of shape (n_documents, K)
-        P(z|d) of the training documents, equal to `transform(X)`.
+        P(z|d) of the training documents, equal to `transform(X)`, unless `doc_topic_prior` has several maxima
+        (`prior.concave` is False). Then it starts from the weights of the fit, and `transform` from uniform weights.
     topic_weights_ : array of shape (K,)
         P(z).
     doc_weights_ : array of shape (n_documents,)
@@ -477,9 +478,13 @@ class PLSA(TopicEstimator):
         )
         best, interrupted = best_fit(self, starts, max_iter=settings.max_iter, tol=settings.tol)
         end, topics = FitSummary.of(best, interrupted, solver.name), topics_of_run(best.run, problem.corpus)
+        rows = None
+        if not topics["inference"].has_one_maximum:
+            rows = best.run.theta if problem.corpus is corpus else corpus.split(best.run.theta)
+            rows = _rows_of_all(corpus, rows)
         problem.corpus.release()
         del best, problem, starts  # frees the memory of the fit before the documents are folded in
-        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, **topics)
+        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, rows=rows, **topics)
         if not interrupted:
             folder.finish()
         return LikelihoodFit(folded, end)
@@ -528,6 +533,15 @@ class PLSA(TopicEstimator):
             check_named_start(self.init)
             return named_start(self.init, corpus, model, rng, variance=as_solver(self.solver).start_variance)
         return given_pair(self.init, corpus, model, corpus.kept)
+
+
+def _rows_of_all(corpus: Corpus, rows: Any) -> Any:
+    """Return the rows of a fit for all documents: zeros for those that the fit did not use."""
+    if corpus.kept is None:
+        return rows
+    wide = np.zeros((corpus.all_documents.n_docs, rows.shape[1]), dtype=rows.dtype)
+    wide[corpus.kept] = rows
+    return wide
 
 
 def background_tokens(

@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.feature_extraction.text import CountVectorizer
 
-from polyseme.core.fitted import symmetric_view
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
 from polyseme.explore.page_data import PageData, page_data, run_page_data
@@ -246,7 +245,7 @@ def periods(times: Sequence[Any]) -> Periods | None:
 
 
 def _core(data: PageData, text: str, firsts: list[int]) -> Section:
-    view = symmetric_view(data.doc_topic, data.doc_weights)
+    view = data.fitted.symmetric_view(data.documents)
     with single_threaded_blas():
         between = distances(data.topic_word)
     measures = {"coherence": coherence(shown_words(data.word_documents), data.counts).topics, **data.measures}

@@ -199,7 +199,7 @@ class PageData:
     @property
     def topic_weights(self) -> Floats:
         """P(z) of these documents."""
-        return symmetric_view(self.doc_topic, self.doc_weights).topic_weights
+        return self.fitted.symmetric_view(self.documents).topic_weights
 
     @cached_property
     def word_documents(self) -> WordAmounts:

@@ -557,6 +557,18 @@ def gram(factor: Array, weights: Floats | None = None, *, n_threads: int = 1) ->
     return sum_in_order(map_in_threads(one_block, blocks, n_threads), (width, width))
 
 
+def entropic_rows(counts: Floats, factor: Floats, beta: float) -> Floats:
+    """Return the distributions f of each row that maximize sum counts log f + beta sum f log f (entropic.hpp).
+
+    Each row of counts has a positive sum. For beta > 0 they are the best local maxima that were found, no worse than
+    `factor`.
+    """
+    counts, factor = np.ascontiguousarray(counts), np.ascontiguousarray(factor, dtype=np.float64)
+    out = np.empty_like(counts)
+    _kernels.entropic_rows(counts, factor, out, beta=beta, n_threads=1)
+    return out
+
+
 def least_squares_rows(
     factor: Array, products: Floats, gram: Floats, n_topics: int, *, passes: int, enough: float, n_threads: int
 ) -> Array:

@@ -1,4 +1,15 @@
-"""Base class of the priors, the sum of several priors, and checks that the members share."""
+"""Base class of the priors, the sum of several priors, their M-step, and checks that the members share.
+
+The M-step of a row is the distribution f that maximizes Q(f) = sum n log f + beta sum f log f (`row_maximum`). For beta
+= 0 it is n, normalized. For beta < 0 (more entropy) Q is concave. For beta > 0 (less entropy; Shashanka, Raj and
+Smaragdis 2007) Q has several local maxima, and the closed form with Lambert's W_-1 is undefined where the best f is
+above n / beta. The compiled kernel (entropic.hpp) uses the best of several local maxima, no worse than the current f.
+
+References
+----------
+M. Shashanka, B. Raj and P. Smaragdis (2007). Sparse overcomplete latent variable decomposition of counts data. Advances
+in Neural Information Processing Systems 20.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +23,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats
-from polyseme.priors.row_maximum import row_maximum
+from polyseme.kernels import Floats, entropic_rows
 
 Vocabulary = Sequence[str] | Mapping[str, int]
 """The words in the order of the columns, or a mapping from words to columns."""
@@ -21,6 +31,9 @@ DOCUMENTS = "P(z|d)"
 """Name of the factor documents x topics."""
 TOPICS = "P(w|z)"
 """Name of the factor topics x words."""
+_NEGLIGIBLE = 1e-100
+"""Entropic weights below this count as zero. For beta > 0, counts below this share of their row, or of one token, are
+set to zero, so that zeros become exact."""
 
 
 class Prior(ABC):
@@ -47,6 +60,11 @@ class Prior(ABC):
     @abstractmethod
     def monotone(self) -> bool:
         """Whether no EM step with this prior lowers the likelihood plus the log density."""
+
+    @property
+    def concave(self) -> bool:
+        """Whether a row has a single maximum of the likelihood plus the log density while the other factor is fixed."""
+        return self.monotone and self.entropic_weight <= 0
 
     @abstractmethod
     def row_log_density(self, factor: Floats) -> Floats:
@@ -319,6 +337,54 @@ def combine(priors: Iterable[Prior]) -> Prior | None:
     """
     total = PriorSum(tuple(priors))
     return total if len(total.priors) > 1 else next(iter(total.priors), None)
+
+
+def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) -> Floats:
+    """Return the best rows for n = max(totals, 0), starting from the rows of `factor`.
+
+    A row without positive totals keeps its largest entry, among the entries with a count or a probability. Without
+    entropic weight, tied entries keep their proportions in `factor`.
+    """
+    counts = np.maximum(totals, 0)
+    if entropic_weight > 0:
+        counts[counts < _NEGLIGIBLE * np.maximum(counts.sum(axis=1, keepdims=True), 1)] = 0
+    sums = counts.sum(axis=1, keepdims=True)
+    filled = sums[:, 0] > 0
+    if filled.all():
+        return _best_rows(counts, sums, factor, entropic_weight)
+    result = np.empty_like(counts)
+    result[filled] = _best_rows(counts[filled], sums[filled], factor[filled], entropic_weight)
+    result[~filled] = _keep_largest(totals[~filled], factor[~filled], entropic_weight)
+    return result
+
+
+def _best_rows(counts: Floats, sums: Floats, factor: Floats, entropic_weight: float) -> Floats:
+    """Return the best rows for counts whose sums are positive."""
+    if abs(entropic_weight) < _NEGLIGIBLE:
+        return counts / sums
+    return entropic_rows(counts, factor, entropic_weight)
+
+
+def _keep_largest(totals: Floats, factor: Floats, entropic_weight: float) -> Floats:
+    """Return the rows for totals without a positive entry."""
+    candidate = (factor > 0) | (totals > 0)
+    candidate |= ~candidate.any(axis=1, keepdims=True)
+    if entropic_weight < 0:
+        candidate[:] = True
+    scores = np.where(candidate, totals, -np.inf)
+    tied = scores == scores.max(axis=1, keepdims=True)
+    if entropic_weight < 0:
+        return _shares(tied.astype(np.float64))
+    result = np.where(tied, factor, 0)
+    result += tied * (result.sum(axis=1, keepdims=True) == 0)
+    if entropic_weight > 0:
+        result = (result == result.max(axis=1, keepdims=True)).astype(np.float64)
+    return _shares(result)
+
+
+def _shares(rows: Floats) -> Floats:
+    """Return the rows divided by their sums."""
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def weighted_logs(weights: Floats, factor: Floats) -> Floats:
