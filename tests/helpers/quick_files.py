@@ -1,0 +1,48 @@
+"""Faster files for tests: one process reads all Parquet files, and nothing waits until the disk has stored a file."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from polyseme.io import parquet
+
+
+def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr) -> Callable[[], None]:
+    """Let all readers of Parquet files use one process, because starting it takes most of the time.
+
+    A reader that fails ends the process; one that is no longer needed does not. `replace` sets an attribute, and may
+    restore it later. Returns a function that ends the process.
+    """
+    program, start, end = parquet._CHILD, parquet.ParquetReader.__enter__, parquet.ParquetReader.__exit__
+    waiting: list[subprocess.Popen[bytes]] = []
+    os.register_at_fork(after_in_child=waiting.clear)
+
+    def enter(self: Any) -> Any:
+        if waiting and program == parquet._CHILD:
+            self._process = waiting.pop()
+            if self._process.poll() is None:
+                return self
+        return start(self)
+
+    def leave(self: Any, kind: Any = None, *error: object) -> None:
+        if kind in (None, GeneratorExit) and not waiting and program == parquet._CHILD:
+            waiting.append(self._process)
+        else:
+            end(self, kind, *error)
+
+    replace(parquet.ParquetReader, "__enter__", enter)
+    replace(parquet.ParquetReader, "__exit__", leave)
+
+    def end_process() -> None:
+        for process in waiting:
+            process.kill()
+            process.communicate()
+        waiting.clear()
+
+    return end_process
+
+
+def do_not_wait_for_the_disk(replace: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Leave files in the memory of the system: a test ends long before the power could fail."""
+    replace(os, "fsync", lambda handle: None)
