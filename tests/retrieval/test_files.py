@@ -65,7 +65,7 @@ def test_arrays_are_memory_mapped_and_read_only(path):
     loaded = SearchIndex.load(path)
     for array in (
         loaded.scoring.counts.data,
-        loaded.scoring.terms.postings.indices,
+        loaded.scoring.terms.postings.documents,
         loaded.scoring.terms.totals,
         loaded.scoring.average.documents,
         loaded.scoring.model.topic_word,
@@ -302,8 +302,8 @@ def _wrong_shape(header, arrays):
     header["shape"][0] += 1
 
 
-def _without_idf(header, arrays):
-    del arrays["idf"]
+def _without_impacts(header, arrays):
+    del arrays["postings.impacts"]
 
 
 def _short_totals(header, arrays):
@@ -311,7 +311,7 @@ def _short_totals(header, arrays):
 
 
 def _other_type(header, arrays):
-    arrays["idf"] = arrays["idf"].astype(np.float32)
+    arrays["postings.documents"] = arrays["postings.documents"].astype(np.int64)
 
 
 def _flat_model(header, arrays):
@@ -337,8 +337,8 @@ def _other_rules(header, arrays):
 @pytest.mark.parametrize(
     "change",
     [
-        _fewer_titles, _without_hashes, _wide_model, _no_models, _wrong_shape, _without_idf, _short_totals, _other_type,
-        _flat_model, _no_dictionary, _without_shape, _other_space, _other_rules,
+        _fewer_titles, _without_hashes, _wide_model, _no_models, _wrong_shape, _without_impacts, _short_totals,
+        _other_type, _flat_model, _no_dictionary, _without_shape, _other_space, _other_rules,
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_together_are_refused(path, change):
@@ -348,15 +348,15 @@ def test_parts_that_do_not_fit_together_are_refused(path, change):
 
 
 def _index_outside(header, arrays):
-    arrays["postings.indices"][:] = 10**6
+    arrays["postings.documents"][:] = 10**6
 
 
 def _negative_index(header, arrays):
-    arrays["postings.indices"][:] = -1
+    arrays["postings.documents"][:] = -1
 
 
 def _repeated_index(header, arrays):
-    arrays["postings.indices"][:] = 3
+    arrays["postings.documents"][:] = 3
 
 
 def _falling_pointers(header, arrays):
@@ -372,7 +372,11 @@ def _words_outside(header, arrays):
 
 
 def _not_finite(header, arrays):
-    arrays["postings.data"][:] = np.nan
+    arrays["postings.impacts"][:] = np.nan
+
+
+def _typical_outside(header, arrays):
+    arrays["model.typical"][:] = 10**6
 
 
 def _infinite_topics(header, arrays):
@@ -395,7 +399,7 @@ def _no_unicode(header, arrays):
     "change",
     [
         _index_outside, _negative_index, _repeated_index, _falling_pointers, _pointers_outside, _words_outside,
-        _not_finite, _infinite_topics, _strings_overlap, _strings_outside, _no_unicode,
+        _not_finite, _typical_outside, _infinite_topics, _strings_overlap, _strings_outside, _no_unicode,
     ],
 )  # fmt: skip
 def test_contents_that_could_do_harm_are_refused_when_they_are_used(path, change):

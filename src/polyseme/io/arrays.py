@@ -244,6 +244,12 @@ class CheckedArray:
             self._check(self._blocks_of(key[0] if isinstance(key, tuple) else key))
         return self._array[key]
 
+    def checked(self, rows: Any) -> Array:
+        """Return the whole array, of which these rows are checked. Others must not be read."""
+        if self._n_unchecked:
+            self._check(self._blocks_of(rows))
+        return self._array
+
     def _blocks_of(self, rows: Any) -> Any:
         """Return the blocks of some rows, as an index; all blocks if the array is small."""
         row_bytes = self.nbytes // max(1, len(self))
@@ -271,6 +277,11 @@ class CheckedArray:
     def damage(self, problem: str) -> ModelFileError:
         """Return the error for an array whose content is wrong."""
         return ModelFileError(f"{self._path} is damaged ({self._name}: {problem}): restore it, or remove it.")
+
+
+def checked_rows(array: Any, rows: Any) -> Array:
+    """Return an array in memory, or the whole array of a file, of which these rows are checked."""
+    return array.checked(rows) if isinstance(array, CheckedArray) else array
 
 
 def checked_parts(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> list[Any]:

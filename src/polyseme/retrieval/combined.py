@@ -15,9 +15,10 @@ p + (I - p) cos <= I, and it has I itself. A query of one word has the order of 
 bm25(d). Ties are in the order of the corpus.
 
 The latent part is computed for candidates only and is zero for other documents: the POOL documents with the largest
-term parts, and the TYPICAL documents with the largest cosine to each of the LEADING topics of F. The last ones can
-contain no word of the query at all. The guarantee holds for candidates and for others, because the latent part of a
-document that has all words is zero anyway. The k best documents are the first k of any larger number of best ones.
+term parts, and the TYPICAL documents with the largest cosine to each of the LEADING topics of F. The last ones, which
+are stored for each topic, can contain no word of the query at all. The guarantee holds for candidates and for others,
+because the latent part of a document that has all words is zero anyway. The k best documents are the first k of any
+larger number of best ones.
 
 A filter allows some documents only. Candidates and F are chosen among these, so that a filtered search is a search in
 the allowed documents, except that idf and the mean length are those of the whole corpus.
@@ -31,13 +32,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.kernels import Array, Floats
-from polyseme.retrieval.queries import best_rows, distinct
+from polyseme.retrieval.postings import Postings, best_scores
 
 WEIGHT = 0.2
 FEEDBACK = 10
-POOL = 200
+POOL = 100
 LEADING = 3
-TYPICAL = 100
+TYPICAL = 50
+_NUMBERS_AT_ONCE = 1 << 22
 
 
 class Ranking(NamedTuple):
@@ -52,26 +54,50 @@ class Ranking(NamedTuple):
 
 
 @dataclass(frozen=True)
-class QueryTerms:
-    """The words of a query in the corpus, and the documents that contain them."""
+class Feedback:
+    """Topics of the documents, from which those of a query and candidates are found."""
 
-    impacts: Floats
-    """bm25 of all documents."""
-    covered: Floats
-    """p of all documents."""
-    total: float
-    """I."""
+    units: Any
+    """P(z|d), scaled to length one (documents x K, float32); zero for documents without words."""
+    typical: Any
+    """The documents with the largest cosine to each topic, best first (K x at most TYPICAL, int32)."""
+
+    def topics(self, rows: Array, weights: Array) -> Floats:
+        """Return F from the first documents and their term parts."""
+        units = self.units[rows].astype(np.float64)
+        shares = weights / np.maximum(units.sum(axis=1), np.finfo(np.float32).tiny)
+        return np.asarray(shares @ units / weights.sum())
+
+    def candidates(self, topics: Floats, allowed: Array | None) -> Array:
+        """Return the typical documents of the leading topics of F."""
+        leading = np.argsort(-topics, kind="stable")[:LEADING]
+        if allowed is None:
+            found = self.typical[leading][:, :TYPICAL].ravel()
+            return found[found >= 0]
+        return np.concatenate([typical_documents(self.units, [z], allowed)[0] for z in leading])
 
 
-def rank_combined(terms: QueryTerms, units: Any, k: int, allowed: Any = None, topics: Any = None) -> Ranking:
+def rank_combined(
+    postings: Postings,
+    words: Array,
+    weights: Floats,
+    feedback: Feedback | None,
+    k: int,
+    allowed: Array | None = None,
+    topics: Floats | None = None,
+) -> Ranking:
     """Return the k best documents.
 
     Parameters
     ----------
-    terms : QueryTerms
-        bm25 and p.
-    units : array of shape (K, n_documents) or None
-        P(z|d), scaled to length one; zeros for documents without words. None without a model.
+    postings : Postings
+        Lists of the words.
+    words : array of int64
+        The words of the query that occur in the corpus.
+    weights : array
+        i_w.
+    feedback : Feedback or None
+        Topics of the documents. None without a model.
     k : int
         Number of documents.
     allowed : array of bool, default=None
@@ -79,37 +105,45 @@ def rank_combined(terms: QueryTerms, units: Any, k: int, allowed: Any = None, to
     topics : array of shape (K,), default=None
         F. None computes it from the first documents.
     """
-    term = terms.impacts if units is None else terms.impacts + WEIGHT * terms.covered
-    if allowed is not None:
-        term = np.where(allowed, term, 0)
-    if units is None:
-        best = best_rows(term, k)
-        return Ranking(best, {"term": term[best]})
-    latent = np.zeros(len(term))
-    if term.any():
-        first = best_rows(term, POOL)
-        if topics is None:
-            topics = feedback(units[:, first[:FEEDBACK]], term[first[:FEEDBACK]])
-        rows, _ = distinct(np.concatenate([first, typical_documents(units, topics, allowed)]))
-        latent[rows] = WEIGHT * (terms.total - terms.covered[rows]) * cosines(units[:, rows], topics)
-    best = best_rows(term + latent, k)
-    return Ranking(best, {"term": term[best], "latent": latent[best]}, topics)
+    amounts = weights.astype(np.float32)
+    if feedback is None:
+        rows, sums = postings.best(words, amounts, 0.0, k, allowed)
+        return Ranking(rows, {"term": sums})
+    first, sums = postings.best(words, amounts, WEIGHT, max(k, POOL), allowed)
+    if not len(first):
+        return Ranking(first, {"term": sums, "latent": sums})
+    if topics is None:
+        topics = feedback.topics(first[:FEEDBACK], sums[:FEEDBACK])
+    candidates = np.concatenate([first[:POOL], feedback.candidates(topics, allowed)])
+    unit = (topics / max(float(np.sqrt(topics @ topics)), np.finfo(float).tiny)).astype(np.float32)
+    rows, term, latent = postings.combine(words, amounts, WEIGHT, candidates, first[POOL:], feedback.units, unit, k)
+    return Ranking(rows, {"term": term, "latent": latent}, topics)
 
 
-def feedback(units: Array, weights: Floats) -> Floats:
-    """Return F from the first documents (K x documents) and their term parts."""
-    shares = units / np.maximum(units.sum(axis=0), np.finfo(np.float32).tiny)
-    return np.asarray(shares @ weights / weights.sum())
+def typical_documents(units: Any, topics: Any, allowed: Array | None = None) -> list[Array]:
+    """Return the TYPICAL documents with the largest cosine to each of some topics, best first, ties in their order."""
+    n_docs = units.shape[0]
+    best: list[tuple[Array, Array]] = [(np.empty(0, np.int32), np.empty(0, np.float32)) for _ in topics]
+    step = max(1, _NUMBERS_AT_ONCE // max(1, units.shape[1]))
+    for start in range(0, n_docs, step):
+        block = units[start : start + step]
+        if allowed is not None:
+            here = np.flatnonzero(allowed[start : start + step])
+            rows, block = (here + start).astype(np.int32), block[here]
+        else:
+            rows = np.arange(start, start + len(block), dtype=np.int32)
+        for number, z in enumerate(topics):
+            chosen, scores = best_scores(np.ascontiguousarray(block[:, z]), TYPICAL)
+            all_rows = np.concatenate([best[number][0], rows[chosen]])
+            all_scores = np.concatenate([best[number][1], scores])
+            order = np.argsort(-all_scores, kind="stable")[:TYPICAL]
+            best[number] = all_rows[order], all_scores[order]
+    return [rows for rows, _ in best]
 
 
-def cosines(units: Array, topics: Floats) -> Floats:
-    """Return cos(F, P(z|d)) of some documents, at most 1."""
-    length = max(float(np.sqrt(topics @ topics)), np.finfo(float).tiny)
-    return np.clip((topics / length) @ units, 0, 1)
-
-
-def typical_documents(units: Array, topics: Floats, allowed: Any = None) -> Array:
-    """Return the documents with the largest cosine to each of the leading topics of F."""
-    leading = np.argsort(-topics, kind="stable")[:LEADING]
-    found = [best_rows(units[z] if allowed is None else np.where(allowed, units[z], 0), TYPICAL) for z in leading]
-    return np.concatenate(found)
+def typical_table(units: Any) -> Array:
+    """Return the typical documents of all topics (K x TYPICAL), with -1 where there are fewer."""
+    table = np.full((units.shape[1], TYPICAL), -1, dtype=np.int32)
+    for row, found in zip(table, typical_documents(units, range(units.shape[1])), strict=True):
+        row[: len(found)] = found
+    return table

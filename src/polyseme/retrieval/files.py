@@ -18,15 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
-from polyseme.io.arrays import StringTable, checked_parts, map_checked, string_arrays
+from polyseme.io.arrays import StringTable, checked_parts, map_checked, row_blocks, string_arrays
 from polyseme.io.checks import COUNT, OBJECT, TEXT, check_fields, list_of, mapping_to, number, parse_json
 from polyseme.io.files import write_atomically
 from polyseme.kernels import Array
+from polyseme.retrieval.combined import TYPICAL
+from polyseme.retrieval.postings import MAX_DOCUMENTS, Postings
 from polyseme.retrieval.queries import SparseRows
 from polyseme.retrieval.scores import Scoring, SingularSpace, TermScores, TopicSpace
 from polyseme.text.words import WordRules, rules_from_arrays, rules_to_arrays
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _METADATA_KEY = "polyseme_index"
 _SPACES = ("model", "average")
 _SPACE_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
@@ -73,9 +75,11 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
 
     scoring = parts.scoring
     terms = scoring.terms
-    arrays: dict[str, Any] = {"idf": terms.idf, "rarity": terms.rarity, "totals": terms.totals}
-    arrays |= {f"length.{name}": terms.lengths[name] for name in _LENGTHS}
-    arrays |= _matrix_arrays("counts", scoring.counts) | _matrix_arrays("postings", terms.postings)
+    arrays: dict[str, Any] = {"totals": terms.totals}
+    arrays |= {f"length.{name}": terms.lengths(name) for name in _LENGTHS}
+    arrays |= _matrix_arrays("counts", scoring.counts)
+    arrays |= {f"postings.{name}": getattr(terms.postings, name) for name in ("indptr", "documents", "impacts")}
+    arrays["postings.counts"] = _compact(terms.postings.counts[:])
     arrays |= string_arrays("vocabulary", list(parts.vocabulary), find=True)
     arrays |= string_arrays("ids", list(parts.ids), find=True)
     arrays |= string_arrays("titles", list(parts.titles)) | string_arrays("excerpts", list(parts.excerpts))
@@ -83,7 +87,7 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
         "format_version": FORMAT_VERSION,
         "library_version": version("polyseme"),
         "identity": identity,
-        "shape": list(scoring.counts.shape),
+        "shape": [terms.postings.n_docs, len(parts.vocabulary)],
         "spaces": {},
     }
     for name, space in (("model", scoring.model), ("average", scoring.average)):
@@ -91,8 +95,9 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
             found = dict(zip(_SPACE_ARRAYS, _space_arrays(space), strict=True))
             arrays |= {f"{name}.{part}": array for part, array in found.items()}
             numbers = (space.sizes, space.temperatures, space.background_shares)
+            arrays[f"{name}.typical"] = space.typical
             header["spaces"][name] = dict(zip(_SPACE_NUMBERS, map(list, numbers), strict=True))
-    if scoring.model is not None:
+    if scoring.has_squares(_SQUARES):
         arrays["model.squares"] = scoring.squares(_SQUARES)
     if scoring.lsi is not None:
         lsi = scoring.lsi
@@ -143,12 +148,19 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> Index
     """Return the parts of a header and arrays. Raises an exception if their sizes contradict each other."""
     n_docs, n_words = header["shape"]
     counts = _restore_matrix("counts", arrays, (n_docs, n_words), path)
-    postings = _restore_matrix("postings", arrays, (n_words, n_docs), path)
-    floats = np.float64
+    floats, n_entries = np.float64, len(arrays["postings.documents"])
+    if arrays["postings.counts"].dtype not in (np.uint8, np.float32) or n_docs > MAX_DOCUMENTS:
+        raise ValueError("postings.counts has another type than counts")
+    postings = Postings(
+        _sized(arrays, "postings.indptr", np.int64, n_words + 1),
+        _sized(arrays, "postings.documents", np.int32, n_entries),
+        _sized(arrays, "postings.counts", arrays["postings.counts"].dtype, n_entries),
+        _sized(arrays, "postings.impacts", np.float32, n_entries),
+        n_docs,
+        path,
+    )
     terms = TermScores(
         postings,
-        _sized(arrays, "idf", floats, n_words),
-        _sized(arrays, "rarity", floats, n_words),
         _sized(arrays, "totals", floats, n_docs),
         {name: _sized(arrays, f"length.{name}", floats, n_docs) for name in _LENGTHS},
     )
@@ -157,7 +169,8 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> Index
         space = _restore_space(name, settings, arrays, n_docs, n_words)
         if name == "model":
             scoring.model = space
-            scoring.set_squares(_SQUARES, _sized(arrays, "model.squares", floats, 3, n_docs))
+            if "model.squares" in arrays:
+                scoring.set_squares(_SQUARES, _sized(arrays, "model.squares", floats, 3, n_docs))
         elif name == "average":
             scoring.average = space
     if "lsi" in header:
@@ -165,7 +178,7 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> Index
         size = arrays["lsi.basis"].shape[-1]
         scoring.lsi = SingularSpace(
             _sized(arrays, "lsi.basis", floats, n_words, size),
-            _sized(arrays, "lsi.units", floats, size, n_docs),
+            _sized(arrays, "lsi.units", np.float32, size, n_docs),
             _sized(arrays, "lsi.lengths", floats, n_docs),
             header["lsi"]["weighting"],
         )
@@ -192,20 +205,22 @@ def _restore_space(name: str, settings: Any, arrays: dict[str, Any], n_docs: int
     width, n_models = sum(sizes), len(sizes)
     if not n_models or min(sizes) < 1 or width > _MOST_TOPICS or {len(temperatures), len(shares)} != {n_models}:
         raise ValueError(f"the models of {name} have no topics, or not all numbers")
-    return TopicSpace(
+    space = TopicSpace(
         _sized(arrays, f"{name}.topic_word", np.float32, n_words, width),
-        _sized(arrays, f"{name}.documents", np.float32, width, n_docs),
+        _sized(arrays, f"{name}.documents", np.float32, n_docs, width),
         sizes,
         temperatures,
         _sized(arrays, f"{name}.topic_weights", np.float64, width),
         shares,
         _sized(arrays, f"{name}.background_word", np.float32, n_words, n_models),
     )
+    vars(space)["typical"] = _sized(arrays, f"{name}.typical", np.int32, width, TYPICAL)
+    return space
 
 
 def _restore_matrix(name: str, arrays: dict[str, Any], shape: tuple[int, int], path: str) -> SparseRows:
     indices, data = arrays[f"{name}.indices"], arrays[f"{name}.data"]
-    if data.dtype.kind != "f" or indices.dtype.kind != "i" or indices.shape != data.shape or len(data.shape) != 1:
+    if data.dtype.kind not in "fu" or indices.dtype.kind != "i" or indices.shape != data.shape or len(data.shape) != 1:
         raise ValueError(f"{name} has other types or sizes than a sparse matrix")
     return SparseRows(_sized(arrays, f"{name}.indptr", np.int64, shape[0] + 1), indices, data, shape, path)
 
@@ -225,15 +240,22 @@ def _sized(arrays: dict[str, Any], name: str, dtype: Any, *shape: int) -> Any:
     return array
 
 
-def _matrix_arrays(name: str, matrix: SparseRows) -> dict[str, Array]:
-    """Return the arrays of a matrix. Counts that float32 holds exactly take half the place."""
-    rows = matrix.in_memory()
-    short = rows.data.astype(np.float32)
+def _matrix_arrays(name: str, matrix: SparseRows) -> dict[str, Any]:
+    """Return the arrays of a matrix."""
     return {
-        f"{name}.indptr": rows.indptr.astype(np.int64),
-        f"{name}.indices": rows.indices,
-        f"{name}.data": short if np.array_equal(short, rows.data) else rows.data,
+        f"{name}.indptr": np.asarray(matrix.indptr[:], dtype=np.int64),
+        f"{name}.indices": matrix.indices,
+        f"{name}.data": _compact(matrix.data[:]),
     }
+
+
+def _compact(values: Array) -> Array:
+    """Return counts in the smallest type that holds all of them exactly: uint8, float32 or the given one."""
+    if all(bool(((part <= 255) & (part == np.floor(part))).all()) for part in row_blocks(values)):
+        return values.astype(np.uint8, copy=False)
+    with np.errstate(over="ignore"):
+        exact = all(np.array_equal(part.astype(np.float32), part) for part in row_blocks(values))
+    return values.astype(np.float32, copy=False) if exact else values
 
 
 def _space_arrays(space: TopicSpace) -> tuple[Any, ...]:

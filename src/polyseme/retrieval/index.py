@@ -18,6 +18,7 @@ from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval.combined import Ranking
 from polyseme.retrieval.files import IndexParts, read_index, write_index
+from polyseme.retrieval.postings import Postings
 from polyseme.retrieval.queries import (
     Hit,
     Results,
@@ -28,6 +29,7 @@ from polyseme.retrieval.queries import (
     merge_word_scores,
     query_counts,
     query_rows,
+    valid_counts,
 )
 from polyseme.retrieval.scores import (
     DEFAULT_METHOD,
@@ -108,7 +110,7 @@ class SearchIndex:
         names = [str(word) for word in vocabulary]
         if len(set(names)) != len(names):
             raise InputError("vocabulary must not have a word twice.")
-        matrix = checked_counts(counts, len(names), "The corpus")
+        matrix = valid_counts(counts, len(names), "The corpus")
         n_docs = matrix.shape[0]
         texts = {
             "ids": [str(name) for name in (range(n_docs) if ids is None else ids)],
@@ -121,8 +123,8 @@ class SearchIndex:
         rows = {name: row for row, name in enumerate(texts["ids"])}
         if len(rows) != n_docs:
             raise InputError("ids must differ from each other.")
-        self.counts = matrix
-        scoring = Scoring(SparseRows.of(matrix), TermScores.of(matrix))
+        canonical = matrix.has_canonical_format and (not matrix.nnz or bool(matrix.data.min() > 0))
+        scoring = Scoring(SparseRows.of(matrix) if canonical else None, TermScores(*Postings.of([matrix], len(names))))
         columns = {word: column for column, word in enumerate(names)}
         self._fill(IndexParts(scoring, names, **texts, rules=None), rows, columns, vectorizer)
 

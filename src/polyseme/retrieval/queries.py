@@ -223,6 +223,18 @@ def query_rows(queries: SparseRows, start: int, stop: int) -> SparseRows:
 
 def checked_counts(counts: Any, n_words: int, what: str) -> Any:
     """Return `counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
+    matrix = valid_counts(counts, n_words, what)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if matrix.nnz and matrix.data.min() == 0:
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix
+
+
+def valid_counts(counts: Any, n_words: int, what: str) -> Any:
+    """Return `counts` as a CSR array of float64; columns of a row can be in any order and occur several times."""
     import scipy.sparse as sp
 
     try:
@@ -233,14 +245,8 @@ def checked_counts(counts: Any, n_words: int, what: str) -> Any:
     except (TypeError, ValueError):
         raise InputError(f"{what} must be counts: a matrix of numbers with a column for each word.") from None
     _check_columns(what, matrix.shape[1], n_words)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
     if matrix.nnz and not (np.isfinite(matrix.data).all() and matrix.data.min() >= 0):
         raise InputError(f"{what} must be counts: every number finite and at least 0.")
-    if matrix.nnz and matrix.data.min() == 0:
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
     return matrix
 
 

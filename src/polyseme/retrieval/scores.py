@@ -69,16 +69,15 @@ from polyseme.kernels import (
     padded,
     single_threaded_blas,
 )
-from polyseme.retrieval.combined import WEIGHT, QueryTerms, Ranking, cosines, rank_combined
-from polyseme.retrieval.queries import SparseRow, SparseRows, best_rows, query_rows, times_dense, used_columns
+from polyseme.retrieval.combined import WEIGHT, Feedback, Ranking, rank_combined, typical_table
+from polyseme.retrieval.postings import Postings, best_scores, penalties
+from polyseme.retrieval.queries import SparseRow, SparseRows, query_rows, times_dense, used_columns
 from polyseme.utils import check_integer, check_n_jobs, check_range, check_share, effective_threads
 
 if TYPE_CHECKING:
     from polyseme.core.fitted import FittedTopics
 
 WEIGHTINGS = ("tf", "tfidf", "bm25")
-K1, B = 1.2, 0.75
-"""Constants of BM25 (the defaults of Lucene)."""
 SIZES = (32, 48, 64, 80, 128)
 """Hofmann's numbers of topics."""
 
@@ -104,6 +103,11 @@ class MethodSettings:
     """Whether the latent space smooths the documents (PLSI-U)."""
     combined: bool = False
     """Whether topics complement bm25 (`polyseme.retrieval.combined`), if there is a model."""
+
+    @property
+    def from_lists(self) -> bool:
+        """Whether the best documents are found in posting lists, without the scores of all documents."""
+        return self.combined or (self.latent is None and self.term == "bm25")
 
 
 DEFAULT_METHOD = "bm25+topics"
@@ -137,18 +141,25 @@ def method_settings(method: str, term: str | None, term_weight: float | None) ->
 class Scoring:
     """Term scores of a corpus, and its latent spaces. A space is None until it is fitted."""
 
-    def __init__(self, counts: SparseRows, terms: TermScores) -> None:
-        self.counts = counts
-        """Counts (documents x words)."""
+    def __init__(self, counts: SparseRows | None, terms: TermScores) -> None:
+        """Construct the scoring. Counts that are None are made from the posting lists when they are needed."""
         self.terms = terms
+        self._counts = counts
         self.lsi: SingularSpace | None = None
         self.average: TopicSpace | None = None
         self._model: TopicSpace | None = None
         self._smoothed: dict[str, SmoothedScores] = {}
 
     @property
+    def counts(self) -> SparseRows:
+        """Counts (documents x words)."""
+        if self._counts is None:
+            self._counts = SparseRows.of(self.terms.postings.by_document())
+        return self._counts
+
+    @property
     def model(self) -> TopicSpace | None:
-        """The model of `plsi-q` and `plsi-u`."""
+        """The model of `bm25+topics`, `plsi-q` and `plsi-u`."""
         return self._model
 
     @model.setter
@@ -180,29 +191,27 @@ class Scoring:
         document : int, default=None
             The document that the only query is, if it is one.
         """
-        if method.combined:
+        if method.from_lists:
+            space = self.model if method.combined else None
+            feedback = None if space is None else Feedback(space.documents, space.typical)
+            topics = None if space is None or document is None else space.weights_of(document).astype(np.float64)
             for i in range(queries.shape[0]):
-                yield self._combined(query_rows(queries, i, i + 1), k, allowed, document)
+                words, weights = self.terms.query_weights(query_rows(queries, i, i + 1))
+                yield rank_combined(self.terms.postings, words, weights, feedback, k, allowed, topics)
             return
         parts = self.parts(queries, method)
-        totals = np.asarray(sum(parts.values()))
-        if allowed is not None:
-            totals[:, ~allowed] = 0
         for i in range(queries.shape[0]):
-            best = best_rows(totals[i], k)
+            total = np.asarray(sum(part[i] for part in parts.values()), dtype=np.float32)
+            best, _ = best_scores(total, k, allowed)
             yield Ranking(best, {name: part[i, best] for name, part in parts.items()})
-
-    def _combined(self, query: Any, k: int, allowed: Any = None, document: int | None = None) -> Ranking:
-        units = None if self.model is None else self.model.documents
-        topics = None if self.model is None or document is None else self.model.weights_of(document)
-        return rank_combined(self.terms.query_terms(query), units, k, allowed, topics)
 
     def parts(self, queries: Any, method: MethodSettings) -> dict[str, Floats]:
         """Return arrays (queries x documents) whose sum is the score: "latent" and "term", or one of them."""
-        if method.combined:
-            n_docs = self.counts.shape[0]
+        if method.from_lists:
+            n_docs = self.terms.postings.n_docs
             shape = (queries.shape[0], n_docs)
-            found: dict[str, Floats] = {name: np.zeros(shape) for name in ("latent", "term")}
+            names = ("latent", "term") if method.combined and self.model is not None else ("term",)
+            found: dict[str, Floats] = {name: np.zeros(shape) for name in names}
             for i, ranking in enumerate(self.rank(queries, method, n_docs)):
                 for name, values in ranking.parts.items():
                     found[name][i, ranking.rows] = values
@@ -267,9 +276,10 @@ class Scoring:
             pairs = [(words, np.where(impacts > 0, impacts + weight * amounts, 0))]
             if space is None or topics is None or not missing.any():
                 return pairs
-            units = space.documents[:, [document]]
-            latent = WEIGHT * missing.sum() * cosines(units, topics)[0]
-            shares = space.word_shares(row, space.weights_of(document)) @ (topics * units[:, 0])
+            unit = space.documents[document]
+            cosine = topics @ unit / max(float(np.sqrt(topics @ topics)), np.finfo(float).tiny)
+            latent = WEIGHT * missing.sum() * min(max(cosine, 0.0), 1.0)
+            shares = space.word_shares(row, space.weights_of(document)) @ (topics * unit)
             pairs.append((words, 0.5 * latent * missing / missing.sum()))
             pairs.append((row.indices, 0.5 * latent * shares / max(shares.sum(), np.finfo(float).tiny)))
             return pairs
@@ -297,6 +307,14 @@ class Scoring:
             self.set_squares(weighting, squares)
         return self._smoothed[weighting]
 
+    def is_ready(self, method: MethodSettings) -> bool:
+        """Return whether a search has everything that does not depend on the query."""
+        return self.supports(method) and (not method.smoothed or self.has_squares(method.term))
+
+    def has_squares(self, weighting: str) -> bool:
+        """Return whether the numbers of `smoothed_squares` are known."""
+        return weighting in self._smoothed
+
     def squares(self, weighting: str) -> Floats:
         """Return the numbers of `smoothed_squares` for the model."""
         return np.asarray(self._smoothed_scores(weighting).squares[:])
@@ -307,30 +325,47 @@ class Scoring:
 
 
 class TermScores:
-    """Term scores from postings (words x documents), so that a query reads only the lists of its words."""
+    """Term scores from posting lists, so that a query reads only the lists of its words."""
 
-    def __init__(self, postings: SparseRows, idf: Any, rarity: Any, totals: Any, lengths: dict[str, Any]) -> None:
+    def __init__(self, postings: Postings, totals: Any, lengths: dict[str, Any] | None = None) -> None:
         self.postings = postings
-        """Counts (words x documents)."""
-        self.idf = idf
-        self.rarity = rarity
-        """The factor of each word in bm25."""
         self.totals = totals
         """n_d."""
-        self.lengths = lengths
-        """Lengths of the documents: {"tf": |x_d|, "tfidf": |x_d idf|}."""
+        self._lengths: dict[str, Any] = lengths or {}
         self._scales: dict[str, Floats] = {}
 
-    @classmethod
-    def of(cls, counts: Any) -> TermScores:
-        """Construct the postings of counts (documents x words, canonical CSR, float64)."""
-        n_docs, n_words = counts.shape
-        postings = counts.T.tocsr()
-        frequency = np.diff(postings.indptr)
-        idf = np.log((1 + n_docs) / (1 + frequency)) + 1
-        lengths = {name: _row_norms(counts, weights) for name, weights in (("tf", np.ones(n_words)), ("tfidf", idf))}
-        rarity = np.log1p((n_docs - frequency + 0.5) / (frequency + 0.5))
-        return cls(SparseRows.of(postings), idf, rarity, np.asarray(counts.sum(axis=1)).ravel(), lengths)
+    @cached_property
+    def frequencies(self) -> Array:
+        """df_w."""
+        return self.postings.frequencies()
+
+    @cached_property
+    def idf(self) -> Floats:
+        """The factor of each word in tfidf."""
+        return np.asarray(np.log((1 + self.postings.n_docs) / (1 + self.frequencies)) + 1)
+
+    @cached_property
+    def rarity(self) -> Floats:
+        """The factor of each word in bm25."""
+        n_docs, frequencies = self.postings.n_docs, self.frequencies
+        return np.asarray(np.log1p((n_docs - frequencies + 0.5) / (frequencies + 0.5)))
+
+    def lengths(self, weighting: str) -> Floats:
+        """Return the lengths of the documents: |x_d| for tf, |x_d idf| for tfidf."""
+        if weighting not in self._lengths:
+            squares = np.zeros(self.postings.n_docs)
+            factors = self.idf**2 if weighting == "tfidf" else np.ones(len(self.frequencies))
+            for first, words, documents, x in self.postings.parts():
+                squares += np.bincount(documents, x**2 * factors[first + words], minlength=len(squares))
+            self._lengths[weighting] = np.sqrt(squares)
+        return np.asarray(self._lengths[weighting][:])
+
+    def query_weights(self, query: Any) -> tuple[Array, Floats]:
+        """Return the words of one query that occur in the corpus, and i_w."""
+        words = query.indices.astype(np.int64)
+        known = self.frequencies[words] > 0
+        words = words[known]
+        return words, query.data[known] * self.rarity[words]
 
     def scores(self, queries: Any, weighting: str) -> Floats:
         """Return the scores (queries x documents) of queries given as counts (queries x words, CSR, float64)."""
@@ -339,26 +374,11 @@ class TermScores:
         scores *= self._scale(weighting)
         return scores
 
-    def query_terms(self, query: Any) -> QueryTerms:
-        """Return bm25 and the covered words of one query for all documents."""
-        impacts, covered = np.zeros(self.postings.shape[1]), np.zeros(self.postings.shape[1])
-        total = 0.0
-        for word, n in zip(query.indices.tolist(), query.data.tolist(), strict=True):
-            documents, values = self._list(word, "bm25")
-            if len(documents):
-                impacts[documents] += n * values
-                covered[documents] += n * self.rarity[word]
-                total += n * self.rarity[word]
-        return QueryTerms(impacts, covered, total)
-
     def query_impacts(self, query: Any, row: SparseRow, document: int) -> tuple[Array, Floats, Floats]:
         """Return the words of a query that occur in the corpus, their summands of bm25, and i_w."""
-        starts = np.array([self.postings.indptr[word] for word in query.indices])
-        ends = np.array([self.postings.indptr[word + 1] for word in query.indices])
-        known = np.flatnonzero(ends > starts)
-        words = query.indices[known]
-        x, amounts = _values_of(row, words), query.data[known] * self.rarity[words]
-        return words, amounts * x / (x + self._penalty[document]), amounts
+        words, weights = self.query_weights(query)
+        x = _values_of(row, words)
+        return words, weights * x / (x + self._penalty[document]), weights
 
     def counted(self, queries: Any, weights: Floats) -> Floats:
         """Return the products of queries, with these values, and counts (queries x documents)."""
@@ -374,29 +394,27 @@ class TermScores:
 
     def word_weights(self, words: Array, weighting: str) -> Floats:
         """Return the factors of the counts in the vector space of `weighting`: 1 for tf, idf for tfidf."""
-        if weighting not in self.lengths:
-            raise InputError(f"The weights of words are {', '.join(map(repr, self.lengths))}, got {weighting!r}.")
+        if weighting not in _LSA_WEIGHTS:
+            raise InputError(f"The weights of words are {', '.join(map(repr, _LSA_WEIGHTS))}, got {weighting!r}.")
         return np.asarray(self.idf[words]) if weighting == "tfidf" else np.ones(len(words))
 
     @cached_property
     def _penalty(self) -> Floats:
         """The summand of each document in the denominator of bm25."""
-        totals = self.totals[:]
-        mean = totals.mean() if totals.sum() > 0 else 1.0
-        return np.asarray(K1 * (1 - B + B * totals / mean))
+        return penalties(self.totals[:])
 
     def _scale(self, weighting: str) -> Floats:
         """Return the factors of the documents."""
         if weighting not in self._scales:
             bm25 = weighting == "bm25"
-            self._scales[weighting] = np.ones(self.postings.shape[1]) if bm25 else _inverse(self.lengths[weighting][:])
+            self._scales[weighting] = np.ones(self.postings.n_docs) if bm25 else _inverse(self.lengths(weighting))
         return self._scales[weighting]
 
     def _query_weights(self, queries: Any, weighting: str) -> Floats:
         """Return the weights of the words of the queries, one for each entry of `queries`."""
         if weighting == "bm25":
             return np.asarray(queries.data)
-        if weighting not in self.lengths:
+        if weighting not in _LSA_WEIGHTS:
             raise InputError(f"A term score must be one of {', '.join(map(repr, WEIGHTINGS))}, got {weighting!r}.")
         weights = self.word_weights(queries.indices, weighting)
         norms = _sums_by_row(queries, (queries.data * weights) ** 2)
@@ -411,7 +429,7 @@ class TermScores:
 
     def _products(self, queries: Any, weights: Floats, weighting: str) -> Floats:
         """Return sums of posting lists (queries x documents). A list that several queries need is read once."""
-        products = np.zeros((queries.shape[0], self.postings.shape[1]))
+        products = np.zeros((queries.shape[0], self.postings.n_docs))
         read = cache(lambda word: self._list(word, weighting))
         words = queries.indices.tolist()
         for i, product in enumerate(products):
@@ -428,9 +446,7 @@ class TopicSpace:
     topic_word: Array
     """P(w|z) (words x sum of K, float32)."""
     documents: Array
-    """P(z|d) of each model, scaled to length one (sum of K x documents, float32); zero for documents without words.
-
-    Topics are rows, because BLAS then multiplies a vector by this matrix three times as fast."""
+    """P(z|d) of each model, scaled to length one (documents x sum of K, float32); zero for documents without words."""
     sizes: tuple[int, ...]
     """K of each model."""
     temperatures: tuple[float, ...]
@@ -458,7 +474,7 @@ class TopicSpace:
         n_words = counts.shape[1]
         return cls(
             np.ascontiguousarray(np.concatenate([model.topic_word for model in models]).T, dtype=np.float32),
-            np.ascontiguousarray(np.concatenate(blocks, axis=1).T),
+            np.concatenate(blocks, axis=1),
             tuple(model.n_topics for model in models),
             tuple(float(model.inference.temperature) for model in models),
             np.concatenate([np.asarray(model.topic_weights, dtype=np.float64) for model in models]),
@@ -467,6 +483,11 @@ class TopicSpace:
                 [np.zeros(n_words) if found is None else found.word_probabilities for found in backgrounds], axis=1
             ).astype(np.float32),
         )
+
+    @cached_property
+    def typical(self) -> Any:
+        """The documents with the largest cosine to each topic."""
+        return typical_table(self.documents)
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
@@ -479,7 +500,7 @@ class TopicSpace:
         block = self.blocks[chosen]
         return TopicSpace(
             self.topic_word[:, block],
-            self.documents[block],
+            np.ascontiguousarray(self.documents[:, block]),
             (self.sizes[chosen],),
             (self.temperatures[chosen],),
             self.topic_weights[block],
@@ -509,7 +530,7 @@ class TopicSpace:
     def scores(self, queries: Any) -> Array:
         """Return the scores (queries x documents)."""
         with single_threaded_blas():
-            return np.asarray(self._query_vectors(self.fold(queries)) @ self.documents[:])
+            return np.asarray(self._query_vectors(self.fold(queries)) @ self.documents[:].T)
 
     def explainer(self, query: Any) -> Explainer:
         """Return a function from a document to its words and those of the query, with their contributions."""
@@ -518,7 +539,7 @@ class TopicSpace:
         query_shares = self.word_shares(query, folded[0])
 
         def explain(row: SparseRow, document: int) -> tuple[Array, Array]:
-            by_topic = vector * self.documents[:, document]
+            by_topic = vector * self.documents[document]
             document_shares = self.word_shares(row, self.weights_of(document))
             words = np.concatenate([query.indices, row.indices])
             return words, np.concatenate([query_shares @ by_topic, document_shares @ by_topic])
@@ -527,7 +548,7 @@ class TopicSpace:
 
     def weights_of(self, document: int) -> Array:
         """Return P(z|d) of each model, which adds up to one."""
-        row = np.array(self.documents[:, document])
+        row = np.array(self.documents[document])
         for block in self.blocks:
             row[block] /= max(row[block].sum(), np.finfo(np.float32).tiny)
         return row
@@ -562,7 +583,9 @@ class SingularSpace:
     basis: Any
     """V with each row multiplied by the weight of its word (words x K, float64)."""
     units: Any
-    """x_d V, scaled to length one (K x documents, float64)."""
+    """x_d V, scaled to length one (K x documents, float32).
+
+    Dimensions are rows, because BLAS then multiplies a vector by this matrix three times as fast."""
     lengths: Any
     """|x_d V| (float64)."""
     weighting: str
@@ -587,7 +610,7 @@ class SingularSpace:
     def of_vectors(cls, basis: Floats, documents: Floats, weighting: str) -> SingularSpace:
         """Construct the space of x_d V (documents x K)."""
         lengths = np.sqrt(np.einsum("ik,ik->i", documents, documents))
-        return cls(basis, np.ascontiguousarray(_normalize_rows(documents).T), lengths, weighting)
+        return cls(basis, np.ascontiguousarray(_normalize_rows(documents).T, dtype=np.float32), lengths, weighting)
 
     def truncated(self, n_components: int) -> SingularSpace:
         """Return the space of the first dimensions, which equals one that was fitted with fewer components."""
@@ -597,7 +620,7 @@ class SingularSpace:
     def scores(self, queries: Any) -> Floats:
         """Return the scores (queries x documents)."""
         with single_threaded_blas():
-            return np.asarray(_normalize_rows(times_dense(queries, self.basis)) @ self.units[:])
+            return np.asarray(_normalize_rows(times_dense(queries, self.basis)).astype(np.float32) @ self.units[:])
 
     def explainer(self, query: Any) -> Explainer:
         """Return a function from a document to its words and those of the query, with their contributions."""
@@ -627,7 +650,7 @@ class SmoothedScores:
 
     @cached_property
     def _doc_topic(self) -> Array:
-        """P(z|d) (K x documents, float32)."""
+        """P(z|d) (documents x K, float32)."""
         return _doc_topic(self.space)
 
     def parts(self, queries: Any, term_weight: float) -> tuple[Floats, Floats]:
@@ -636,14 +659,14 @@ class SmoothedScores:
         words, compact = used_columns(queries)
         by_topic = times_dense(replace(compact, data=weights), self.space.topic_word[words].astype(np.float64))
         with single_threaded_blas():
-            latent = (1 - term_weight) * scale * (by_topic.astype(np.float32) @ self._doc_topic)
+            latent = (1 - term_weight) * scale * (by_topic.astype(np.float32) @ self._doc_topic.T)
         counted = self.terms.counted(queries, weights)
         return latent, term_weight * scale * counted / np.maximum(self.terms.totals[:], 1)
 
     def word_parts(self, query: Any, row: SparseRow, document: int, term_weight: float) -> tuple[Array, Floats]:
         """Return the words of the query and their contributions, whether the document contains them or not."""
         words = query.indices
-        smoothed = self.space.topic_word[words] @ self._doc_topic[:, document]
+        smoothed = self.space.topic_word[words] @ self._doc_topic[document]
         own = _values_of(row, words) / max(self.terms.totals[document], 1)
         mixed = (1 - term_weight) * smoothed + term_weight * own
         return words, self._scales(term_weight)[document] * self._query_weights(query) * mixed
@@ -667,9 +690,9 @@ def smoothed_squares(terms: TermScores, space: TopicSpace, counts: Any, weightin
     topic_word = np.asarray(space.topic_word[:], dtype=np.float64)
     with single_threaded_blas():
         gram = topic_word.T @ (squared * topic_word)
-        c = np.einsum("kd,kd->d", gram @ doc_topic, doc_topic, dtype=np.float64)
-    b = np.einsum("dk,kd->d", np.asarray(counts @ (squared * topic_word)), doc_topic) / filled
-    a = (terms.lengths[weighting][:] / filled) ** 2
+        c = np.einsum("dk,dk->d", doc_topic @ gram, doc_topic, dtype=np.float64)
+    b = np.einsum("dk,dk->d", np.asarray(counts @ (squared * topic_word)), doc_topic) / filled
+    a = (terms.lengths(weighting) / filled) ** 2
     return np.stack([a, b, c])
 
 
@@ -728,9 +751,9 @@ def fit_topic_space(
 
 
 def _doc_topic(space: TopicSpace) -> Array:
-    """Return P(z|d) of a space of one model (K x documents, float32)."""
+    """Return P(z|d) of a space of one model (documents x K, float32)."""
     documents = space.documents[:]
-    return np.asarray(documents / np.maximum(documents.sum(axis=0), np.finfo(np.float32).tiny))
+    return np.asarray(documents / np.maximum(documents.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny))
 
 
 def _values_of(row: SparseRow, words: Array) -> Floats:
@@ -747,11 +770,6 @@ def _sums_by_row(rows: Any, values: Floats) -> Floats:
     """Return the sums of values, one for each entry, over the rows of a sparse matrix."""
     numbers = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     return np.asarray(np.bincount(numbers, values, minlength=rows.shape[0]), dtype=np.float64)
-
-
-def _row_norms(matrix: Any, weights: Floats) -> Floats:
-    """Return the lengths of the rows of a CSR matrix whose columns are multiplied by weights."""
-    return np.sqrt(_sums_by_row(matrix, (matrix.data * weights[matrix.indices]) ** 2))
 
 
 def _inverse(lengths: Floats) -> Floats:

@@ -18,7 +18,8 @@ from polyseme.core.model import Background
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import WordAmounts, shown_words
-from polyseme.retrieval.queries import SparseRow, SparseRows, best_rows
+from polyseme.retrieval.postings import Postings
+from polyseme.retrieval.queries import SparseRow, best_rows
 from polyseme.retrieval.scores import TopicSpace
 from polyseme.utils import check_integer, check_share, effective_threads
 
@@ -72,7 +73,7 @@ class SenseIndices(NamedTuple):
 
 def word_documents(space: TopicSpace, counts: Any) -> WordAmounts:
     """Return the expected number of documents by topic and word in a space of one model, which ranks words."""
-    documents = np.asarray(space.documents[:]).T
+    documents = np.asarray(space.documents[:])
     totals = documents.sum(axis=1, keepdims=True)
     theta = np.divide(documents, totals, out=np.zeros_like(documents), where=totals > 0)
     share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word[:].T)
@@ -88,7 +89,7 @@ def find_senses(
     space: TopicSpace,
     word: int,
     amounts: WordAmounts,
-    postings: SparseRows,
+    postings: Postings,
     *,
     least: float,
     n_words: int,
@@ -128,8 +129,8 @@ def topic_shares(space: TopicSpace, word: int) -> Floats:
 
 def topic_tokens(space: TopicSpace, totals: Floats, topic: int) -> Floats:
     """Return n_d P(z|d), the expected number of tokens of a topic in each document, from the numbers n_d."""
-    sums = np.maximum(space.documents[:].sum(axis=0), np.finfo(np.float32).tiny)
-    return np.asarray(totals * space.documents[topic] / sums)
+    documents = space.documents[:]
+    return np.asarray(totals * documents[:, topic] / np.maximum(documents.sum(axis=1), np.finfo(np.float32).tiny))
 
 
 def word_topic_tokens(space: TopicSpace, row: SparseRow, document: int) -> Floats:
@@ -141,7 +142,7 @@ def word_topic_tokens(space: TopicSpace, row: SparseRow, document: int) -> Float
 
 def _posteriors(space: TopicSpace, word: int, documents: Array) -> Floats:
     """Return P(z|d,w) of one word in several documents (documents x K)."""
-    joint = (space.documents[:, documents].T.astype(np.float64) * space.topic_word[word]) ** space.temperatures[0]
+    joint = (space.documents[documents].astype(np.float64) * space.topic_word[word]) ** space.temperatures[0]
     return joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
 

@@ -101,7 +101,7 @@ def _stored_answer(
         index = SearchIndex.load(folder / INDEX_FILE, identity=about["digest"])
         if index.vectorizer is None:  # the run has a pattern that must be trusted
             index.vectorizer = _word_rules(files, trust_pattern=trust_pattern)
-        if not index.supports(method):
+        if not index.scoring.is_ready(method_settings(method, None, None)):
             _add_models(index, method, report)
             _store(index, folder, about["digest"], report)
         return answer(index)
@@ -114,7 +114,10 @@ def _stored_answer(
 
 
 def _add_models(index: SearchIndex, method: str, report: Reporter) -> None:
-    """Fit the models that a method needs beside the model of the run."""
+    """Compute what a method needs beside the model of the run."""
+    if method == "plsi-u":
+        with report.stage("Computing the lengths of smoothed documents, once for this run"):
+            index.scoring.squares(method_settings(method, None, None).term)
     if method == "lsi":
         with report.stage("Computing the dimensions of lsi, once for this run"):
             index.fit_lsi(min(LSI_DIMENSIONS, max(1, min(index.counts.shape) - 1)))

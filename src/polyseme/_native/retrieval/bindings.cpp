@@ -1,0 +1,231 @@
+// Python bindings of the posting lists: how they are made, and the best documents for a query.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "postings.hpp"
+#include "ranking.hpp"
+
+namespace nb = nanobind;
+using namespace polyseme;
+
+namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Mask = std::optional<In<uint8_t>>;
+template <class T>
+using Numpy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+using Ranked = std::pair<Numpy<int32_t>, Numpy<float>>;
+using CombinedParts = std::tuple<Numpy<int32_t>, Numpy<double>, Numpy<double>>;
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
+}
+
+template <class T>
+Numpy<T> to_numpy(std::vector<T>&& values) {
+    auto* owned = new std::vector<T>(std::move(values));
+    const nb::capsule owner(owned, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
+    return {owned->data(), {owned->size()}, owner};
+}
+
+Ranked to_ranked(Best& best) {
+    const std::vector<Best::Found> found = best.sorted();
+    std::vector<int32_t> rows;
+    std::vector<float> scores;
+    rows.reserve(found.size());
+    scores.reserve(found.size());
+    for (const Best::Found& each : found) {
+        rows.push_back(each.document);
+        scores.push_back(each.score);
+    }
+    return {to_numpy(std::move(rows)), to_numpy(std::move(scores))};
+}
+
+bool are_rows(const In<int32_t>& rows, std::size_t n_docs) {
+    return std::all_of(rows.data(), rows.data() + rows.shape(0),
+                       [n_docs](int32_t row) { return 0 <= row && static_cast<std::size_t>(row) < n_docs; });
+}
+
+std::vector<int32_t> to_vector(const In<int32_t>& rows) { return {rows.data(), rows.data() + rows.shape(0)}; }
+
+const uint8_t* mask_of(const Mask& allowed, std::size_t n_docs) {
+    require(!allowed || allowed->shape(0) == n_docs, "allowed must have a number for each document");
+    return allowed ? allowed->data() : nullptr;
+}
+
+std::vector<QueryList> lists_of(const In<int64_t>& indptr, const In<int32_t>& documents, const In<float>& impacts,
+                                const In<int64_t>& words, const In<float>& weights, float bonus) {
+    const auto n_words = static_cast<int64_t>(indptr.shape(0)) - 1;
+    const auto size = static_cast<int64_t>(documents.shape(0));
+    require(impacts.shape(0) == documents.shape(0) && weights.shape(0) == words.shape(0),
+            "the arrays of the posting lists do not fit together");
+    std::vector<QueryList> lists;
+    lists.reserve(words.shape(0));
+    for (std::size_t i = 0; i < words.shape(0); ++i) {
+        const int64_t word = words.data()[i];
+        require(0 <= word && word < n_words, "a word has no list");
+        const int64_t start = indptr.data()[word], end = indptr.data()[word + 1];
+        require(0 <= start && start <= end && end <= size, "a list is outside of its array");
+        const float weight = weights.data()[i];
+        lists.push_back({documents.data() + start, impacts.data() + start, end - start, weight, weight * bonus});
+    }
+    return lists;
+}
+
+template <class Index, class T>
+DocumentCounts<Index, T> counts_of(const In<Index>& indptr, const In<Index>& indices, const In<T>& values) {
+    require(indptr.shape(0) > 0 && indices.shape(0) == values.shape(0), "the arrays of counts do not fit together");
+    const auto rows = static_cast<int64_t>(indptr.shape(0)) - 1;
+    const Index* starts = indptr.data();
+    require(starts[0] == 0 && static_cast<std::size_t>(starts[rows]) == indices.shape(0), "indptr has other ends");
+    for (int64_t row = 0; row < rows; ++row) require(starts[row] <= starts[row + 1], "indptr decreases");
+    return {starts, indices.data(), values.data(), rows};
+}
+
+template <class Index, class T>
+void bind_counts(nb::module_& module) {
+    module.def(
+        "count_entries",
+        [](In<Index> indptr, In<Index> indices, In<T> values, Out<int64_t> sizes) {
+            const auto counts = counts_of<Index, T>(indptr, indices, values);
+            const nb::gil_scoped_release released;
+            require(count_entries(counts, static_cast<int64_t>(sizes.shape(0)), sizes.data()), "a column is no word");
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("sizes").noconvert());
+    module.def(
+        "append_entries",
+        [](In<Index> indptr, In<Index> indices, In<T> values, int32_t first, In<int64_t> starts, Out<int64_t> ends,
+           Out<int32_t> documents, Out<float> lists) {
+            const auto counts = counts_of<Index, T>(indptr, indices, values);
+            const std::size_t n_words = ends.shape(0);
+            require(starts.shape(0) == n_words + 1 && documents.shape(0) == lists.shape(0),
+                    "the arrays of the lists do not fit together");
+            const nb::gil_scoped_release released;
+            // The room that is left in each list must be enough for the entries of these documents.
+            std::vector<int64_t> needed(ends.data(), ends.data() + n_words);
+            require(count_entries(counts, static_cast<int64_t>(n_words), needed.data()), "a column is no word");
+            for (std::size_t word = 0; word < n_words; ++word)
+                require(0 <= starts.data()[word] && starts.data()[word] <= ends.data()[word] &&
+                            needed[word] <= starts.data()[word + 1] &&
+                            static_cast<std::size_t>(starts.data()[word + 1]) <= documents.shape(0),
+                        "a list has no room");
+            append_entries(counts, first, starts.data(), ends.data(), documents.data(), lists.data());
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("first"),
+        nb::arg("starts").noconvert(), nb::arg("ends").noconvert(), nb::arg("documents").noconvert(),
+        nb::arg("lists").noconvert());
+}
+
+}  // namespace
+
+NB_MODULE(_postings, module) {
+    module.doc() = "Posting lists, and the best documents for a query.";
+    bind_counts<int32_t, float>(module);
+    bind_counts<int32_t, double>(module);
+    bind_counts<int64_t, float>(module);
+    bind_counts<int64_t, double>(module);
+    module.def(
+        "close_gaps",
+        [](Out<int64_t> starts, In<int64_t> ends, Out<int32_t> documents, Out<float> lists) {
+            require(starts.shape(0) == ends.shape(0) + 1 && documents.shape(0) == lists.shape(0),
+                    "the arrays of the lists do not fit together");
+            int64_t before = 0;
+            for (std::size_t word = 0; word < ends.shape(0); ++word) {
+                require(before <= starts.data()[word] && starts.data()[word] <= ends.data()[word],
+                        "a list begins before the end of another");
+                before = ends.data()[word];
+            }
+            require(static_cast<std::size_t>(before) <= documents.shape(0), "a list is outside of its array");
+            const nb::gil_scoped_release released;
+            return close_gaps(static_cast<int64_t>(ends.shape(0)), starts.data(), ends.data(), documents.data(),
+                              lists.data());
+        },
+        nb::arg("starts").noconvert(), nb::arg("ends").noconvert(), nb::arg("documents").noconvert(),
+        nb::arg("lists").noconvert());
+    module.def(
+        "compute_impacts",
+        [](In<int32_t> documents, In<float> values, In<double> penalties, Out<float> impacts) {
+            require(values.shape(0) == documents.shape(0) && impacts.shape(0) == documents.shape(0),
+                    "the arrays of the lists do not fit together");
+            const nb::gil_scoped_release released;
+            require(compute_impacts(documents.data(), values.data(), static_cast<int64_t>(documents.shape(0)),
+                                    penalties.data(), static_cast<int64_t>(penalties.shape(0)), impacts.data()),
+                    "a document does not exist");
+        },
+        nb::arg("documents").noconvert(), nb::arg("values").noconvert(), nb::arg("penalties").noconvert(),
+        nb::arg("impacts").noconvert());
+    module.def(
+        "rank",
+        [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<int64_t> words, In<float> weights,
+           float bonus, int64_t n_docs, std::size_t k, Mask allowed) -> Ranked {
+            require(k > 0 && 0 <= n_docs && n_docs <= INT32_MAX, "k or the number of documents is out of range");
+            const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, words, weights, bonus);
+            const uint8_t* mask = mask_of(allowed, static_cast<std::size_t>(n_docs));
+            Best best(k);
+            {
+                const nb::gil_scoped_release released;
+                require(rank_lists(lists, n_docs, mask, best), "the documents of a list do not increase");
+            }
+            return to_ranked(best);
+        },
+        nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
+        nb::arg("words").noconvert(), nb::arg("weights").noconvert(), nb::arg("bonus"), nb::arg("n_docs"),
+        nb::arg("k"), nb::arg("allowed").noconvert() = nb::none());
+    module.def(
+        "combine",
+        [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<int64_t> words, In<float> weights,
+           double share, In<int32_t> candidates, In<int32_t> others, In2<float> units, In<float> topics,
+           std::size_t k) -> CombinedParts {
+            const std::size_t n_docs = units.shape(0), n_topics = units.shape(1);
+            require(topics.shape(0) == n_topics && are_rows(candidates, n_docs) && are_rows(others, n_docs),
+                    "the arrays of combine do not fit together");
+            const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, words, weights, 0);
+            std::vector<int32_t> rows;
+            std::vector<double> term, latent;
+            {
+                const nb::gil_scoped_release released;
+                const auto found = combine(lists, to_vector(candidates), to_vector(others), units.data(),
+                                           topics.data(), static_cast<int64_t>(n_topics), share, k);
+                for (const Combined& each : found) {
+                    rows.push_back(each.document);
+                    term.push_back(each.term);
+                    latent.push_back(each.latent);
+                }
+            }
+            return {to_numpy(std::move(rows)), to_numpy(std::move(term)), to_numpy(std::move(latent))};
+        },
+        nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
+        nb::arg("words").noconvert(), nb::arg("weights").noconvert(), nb::arg("share"),
+        nb::arg("candidates").noconvert(), nb::arg("others").noconvert(), nb::arg("units").noconvert(),
+        nb::arg("topics").noconvert(), nb::arg("k"));
+    module.def(
+        "best_rows",
+        [](In<float> scores, std::size_t k, Mask allowed) -> Ranked {
+            require(k > 0 && scores.shape(0) <= INT32_MAX, "k or the number of documents is out of range");
+            const uint8_t* mask = mask_of(allowed, scores.shape(0));
+            Best best(k);
+            {
+                const nb::gil_scoped_release released;
+                add_best(scores.data(), static_cast<int64_t>(scores.shape(0)), 0, mask, best);
+            }
+            return to_ranked(best);
+        },
+        nb::arg("scores").noconvert(), nb::arg("k"), nb::arg("allowed").noconvert() = nb::none());
+}
