@@ -58,10 +58,11 @@ def to_one(rows: np.ndarray) -> np.ndarray:
     return rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
 
 
-def smallest_simplex(Y: np.ndarray, K: int) -> Unmixed:
+def smallest_simplex(Y: np.ndarray, K: int, *, non_negative: bool | str = "auto") -> Unmixed:
     """Fit RealTopicModel with its defaults: the smallest simplex with its soft margin, then EM."""
     brightness = Y.sum(axis=1)
-    model = RealTopicModel(PLSA(K, solver="em")).fit(to_one(Y), sample_weight=brightness)
+    model = RealTopicModel(PLSA(K, solver="em"), non_negative=non_negative)
+    model.fit(to_one(Y), sample_weight=brightness)
     purest = np.argsort(-model.doc_topic_, axis=0, kind="stable")[: max(1, len(Y) // 100)]
     spectra = model.components_ * brightness[purest].mean(axis=0)[:, np.newaxis]
     return Unmixed(model.doc_topic_, Hull(spectra).weights(Y), spectra)
@@ -94,6 +95,7 @@ def factorised(loss: str, solver: str, Y: np.ndarray, K: int) -> Unmixed:
 
 METHODS = {
     "RealTopicModel": smallest_simplex,
+    "without the constraint": lambda Y, K: smallest_simplex(Y, K, non_negative=False),
     "pure pixels, sum to one": vertex,
     "pure pixels, non-negative": vertex_cone,
     "scikit-learn NMF": lambda Y, K: factorised("frobenius", "cd", Y, K),

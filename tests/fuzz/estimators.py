@@ -205,6 +205,7 @@ OTHERS: dict[str, dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
         "total": ((1e4, 10.0), (0, -1, float("nan"), float("inf"), 1e300, "x", None)),
         "volume": (("minimum", "farthest", "data"), ("x", None)),
         "margin": ((0.05, 0.0, 0.5), (-1, float("nan"), 1e300, "x")),
+        "non_negative": (("auto", False), ("x", None, 2)),
     },
     "TensorPLSA": {
         "solver": (("accelerated-em", "em"), ("x",)),
@@ -249,7 +250,7 @@ def _parameters(name: str) -> set[str]:
 def _made(name: str, parameters: dict[str, Any]) -> Any:
     if name != "RealTopicModel":
         return getattr(polyseme, name)(**parameters)
-    own = {key: parameters.pop(key) for key in ("total", "volume", "margin") if key in parameters}
+    own = {key: parameters.pop(key) for key in ("total", "volume", "margin", "non_negative") if key in parameters}
     return polyseme.RealTopicModel(polyseme.PLSA(**parameters), **own)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
+from scipy.optimize import linear_sum_assignment, minimize
 from scipy.spatial import ConvexHull
 from threadpoolctl import threadpool_limits
 
@@ -117,3 +117,67 @@ def test_the_plane_is_that_of_principal_components(shape):
     np.testing.assert_allclose(plane.points(plane.coordinates(X)), X, atol=1e-6)
     np.testing.assert_allclose(plane.directions @ plane.directions.T, np.eye(3), atol=1e-8)
     assert len(Plane.of(X, np.ones(len(X)), 8).directions) == 3
+
+
+def spiky_mixtures(K, *, seed, n=200, W=50):
+    """Return mixtures of non-negative corners that are zero in most entries, with noise, and the corners."""
+    rng = np.random.default_rng(seed)
+    places = np.linspace(0, 1, W)
+    corners = np.array([np.exp(-(((places - center) / 0.06) ** 2)) for center in rng.random(K)])
+    return np.maximum(rng.dirichlet(np.full(K, 0.7), n) @ corners + 0.03 * rng.normal(size=(n, W)), 0), corners
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+@pytest.mark.parametrize("K", [1, 3, 5])
+def test_corners_of_non_negative_points_are_not_negative(K, margin):
+    X, _ = spiky_mixtures(K, seed=K)
+    free = minimum_volume_corners(X, K, np.ones(len(X)), margin)
+    found = minimum_volume_corners(X, K, np.ones(len(X)), margin, non_negative=True)
+    assert found.min() >= 0
+    if K > 1:
+        assert free.min() < 0
+        assert np.linalg.matrix_rank(found[1:] - found[0]) == K - 1
+    far = X + 100
+    np.testing.assert_allclose(
+        minimum_volume_corners(far, K, np.ones(len(X)), margin, non_negative=True), free + 100, atol=0.05
+    )
+    assert farthest_corners(X, K, np.ones(len(X)), non_negative=True).min() >= 0
+
+
+def test_the_nearest_non_negative_point_of_a_plane():
+    """Compare with a general solver of the quadratic program."""
+    X, _ = spiky_mixtures(4, seed=0)
+    plane = Plane.of(X, np.ones(len(X)), 3)
+    rng = np.random.default_rng(1)
+    far = 3 * plane.coordinates(X)[:8] + 0.1 * rng.normal(size=(8, 3))
+    nearest = plane.nearest_non_negative(far)
+    assert plane.points(nearest).min() > -1e-9
+    for point, moved in zip(far, nearest, strict=True):
+        found = minimize(
+            lambda c, point=point: ((c - point) ** 2).sum(),
+            np.zeros(3),
+            jac=lambda c, point=point: 2 * (c - point),
+            constraints={
+                "type": "ineq",
+                "fun": lambda c: plane.points(c[np.newaxis])[0],
+                "jac": lambda c: plane.directions.T,
+            },
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        np.testing.assert_allclose(moved, found.x, atol=1e-5)
+    inside = plane.coordinates(X.mean(axis=0, keepdims=True))
+    assert np.array_equal(plane.nearest_non_negative(inside), inside)
+
+
+def test_a_search_that_does_not_converge_moves_the_corner_toward_the_mean(monkeypatch):
+    def fail(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr("polyseme.simplex.corners.nnls", fail)
+    X, _ = spiky_mixtures(3, seed=0)
+    plane = Plane.of(X, np.ones(len(X)), 2)
+    far = 5 * plane.coordinates(X)[:3]
+    nearest = plane.nearest_non_negative(far)
+    assert plane.points(nearest).min() > -1e-12
+    np.testing.assert_allclose(nearest[:, 0] * far[:, 1], nearest[:, 1] * far[:, 0], rtol=1e-9)
+    assert minimum_volume_corners(X, 3, np.ones(len(X)), 0.05, non_negative=True).min() >= 0

@@ -100,3 +100,33 @@ def test_onto_simplex_finds_the_nearest_distribution():
     weights = Hull(np.eye(6)).weights(P)
     np.testing.assert_allclose(nearest, weights, atol=1e-9)
     np.testing.assert_allclose(project_to_simplex(nearest), nearest, atol=1e-15)
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1e6])
+@pytest.mark.parametrize("W", [1, 2, 7, 30])
+def test_the_map_of_non_negative_points(W, offset):
+    rng = np.random.default_rng(W)
+    X = offset + rng.exponential(size=(40, W))
+    simplex_map = SimplexMap.of_orthant(X[:20], X[20:])
+    P = simplex_map.to_simplex(X)
+    assert P.min() >= 0
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-9)
+    np.testing.assert_allclose(simplex_map.from_simplex(P), X, atol=1e-9 * simplex_map.scale)
+    weights = rng.dirichlet(np.ones(40), 5)
+    np.testing.assert_allclose(simplex_map.to_simplex(weights @ X), weights @ P, atol=1e-9)
+    corners = simplex_map.from_simplex(np.vstack([np.eye(W + 1), rng.dirichlet(np.full(W + 1, 0.2), 100)]))
+    assert corners.min() >= 0
+    assert corners.min() <= X.min()  # a topic may have lower values than all points
+    assert P.max(axis=0)[:-1].min() > 1e-3 / W  # data far from zero still differ
+
+
+def test_the_nearest_point_of_the_simplex_of_non_negative_points():
+    rng = np.random.default_rng(0)
+    simplex_map = SimplexMap.of_orthant(rng.exponential(size=(30, 4)))
+    points = 3 * rng.normal(size=(200, 4))
+    nearest = simplex_map.from_simplex(simplex_map.nearest(simplex_map.to_simplex(points)))
+    corners = simplex_map.from_simplex(np.eye(5))
+    expected = Hull(corners).weights(points) @ corners
+    np.testing.assert_allclose(nearest, expected, atol=1e-6)
+    inside = rng.dirichlet(np.ones(5), 10)
+    np.testing.assert_allclose(simplex_map.nearest(inside), inside, atol=1e-12)

@@ -407,6 +407,7 @@ def real(_: Path, make: Any, **parameters: Any) -> Any:
 for (name, make), volume in product(REAL_MODELS.items(), ("minimum", "farthest", "data")):
     add(f"real/{name}/volume={volume}", partial(real, make=make, volume=volume))
 add("real/total", partial(real, make=REAL_MODELS["plsa"], total=500.0, margin=0.2))
+add("real/non_negative=False", partial(real, make=REAL_MODELS["plsa"], non_negative=False))
 
 # LSA
 

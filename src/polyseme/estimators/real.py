@@ -14,17 +14,19 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition, check_not_shards, clear_fit, factor_dtype
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, normalize_rows
-from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners, project_to_simplex
+from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners
 from polyseme.utils import MAX_COUNT, check_n_topics, check_nonnegative, check_range, check_share
 
 _BLOCK_NUMBERS = 1 << 22
 
-Corners = Callable[[Array, int, Floats, float], Floats]
+Corners = Callable[[Array, int, Floats, float, bool], Floats]
 
 VOLUMES: dict[str, Corners | None] = {
     "data": None,
-    "farthest": lambda X, K, weights, margin: farthest_corners(X, K, weights),
-    "minimum": minimum_volume_corners,
+    "farthest": lambda X, K, weights, margin, non_negative: farthest_corners(X, K, weights, non_negative=non_negative),
+    "minimum": lambda X, K, weights, margin, non_negative: minimum_volume_corners(
+        X, K, weights, margin, non_negative=non_negative
+    ),
 }
 
 
@@ -38,7 +40,7 @@ class RealTopicModel(Decomposition):
     The points are mapped to the standard simplex with one more dimension by a map that preserves the ratios of all
     distances (`polyseme.simplex.SimplexMap`). There each point is a distribution, a topic model is fitted, and its
     topics are mapped back to corners. Data may also be non-negative; unlike in a topic model, the sum of a row then
-    matters.
+    matters, and the corners are not negative either.
 
     A fit without error is not unique, and the corners that are found depend on the start:
 
@@ -47,6 +49,10 @@ class RealTopicModel(Decomposition):
     | "minimum" | smallest simplex around the points, in the plane that fits them best | smallest that contains it |
     | "farthest" | points that are far from each other | the same |
     | "data" | that of the model (algorithm of the paper) | that of the paper: the smallest entry is subtracted |
+
+    For non-negative data another map takes the place of these, p = (x - shift, bound - sum(x)) / scale. No distribution
+    is mapped back to a point with negative entries, so the corners of every topic model are non-negative. The smallest
+    simplex is searched among those with such corners.
 
     A model without a parameter `init`, such as scikit-learn's LatentDirichletAllocation, always has its own start.
 
@@ -62,6 +68,9 @@ class RealTopicModel(Decomposition):
         Start and map, see the table.
     margin : float, default=0.05
         Share of the points (by weight) that may lie beyond any one face of the smallest simplex.
+    non_negative : {"auto"} or bool, default="auto"
+        Whether corners must not have negative entries; "auto" if no point has any. With volume="data", use False for
+        the map of the paper.
 
     Attributes
     ----------
@@ -75,6 +84,8 @@ class RealTopicModel(Decomposition):
         The fitted topic model. Its words are the entries of the standard simplex.
     shift_ : array of shape (n_features + 1,)
         What the map subtracts from each entry.
+    non_negative_ : bool
+        Whether the corners were kept non-negative.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
@@ -96,13 +107,22 @@ class RealTopicModel(Decomposition):
     True
     """
 
-    file_attributes = ("model_", "components_", "shift_")
+    file_attributes = ("model_", "components_", "shift_", "non_negative_")
 
-    def __init__(self, model: Any = None, total: float = 1e4, *, volume: str = "minimum", margin: float = 0.05) -> None:
+    def __init__(
+        self,
+        model: Any = None,
+        total: float = 1e4,
+        *,
+        volume: str = "minimum",
+        margin: float = 0.05,
+        non_negative: bool | str = "auto",
+    ) -> None:
         self.model = model
         self.total = total
         self.volume = volume
         self.margin = margin
+        self.non_negative = non_negative
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit corners to points.
@@ -130,14 +150,15 @@ class RealTopicModel(Decomposition):
         X = self._points(X, reset=True)
         weights = _checked_weights(model, X, sample_weight)
         weighted_points = X if weights is None else X[weights > 0]
+        non_negative = self._checked_non_negative(weighted_points)
         find_corners = VOLUMES[self.volume]
         original_parameters: dict[str, Any] = {}
         if find_corners is None:
-            simplex_map = SimplexMap.of_paper(weighted_points)
+            simplex_map = (SimplexMap.of_orthant if non_negative else SimplexMap.of_paper)(weighted_points)
         else:
             positive_weights = np.ones(len(X)) if weights is None else weights[weights > 0]
-            corners = find_corners(weighted_points, _n_components(model), positive_weights, margin)
-            simplex_map = SimplexMap.tight(weighted_points, corners)
+            corners = find_corners(weighted_points, _n_components(model), positive_weights, margin, non_negative)
+            simplex_map = (SimplexMap.of_orthant if non_negative else SimplexMap.tight)(weighted_points, corners)
             original_parameters = _set_start(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
         rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=_row_dtype(model, X))
         if total > MAX_COUNT[rows.dtype]:
@@ -193,7 +214,7 @@ class RealTopicModel(Decomposition):
         check_is_fitted(self)
         X = self._points(X, reset=False)
         dtype = _row_dtype(self.model_, X)
-        mapped = _mapped_rows(SimplexMap(self.shift_), X, self._checked_total(), dtype)
+        mapped = _mapped_rows(self._map(), X, self._checked_total(), dtype)
         parts = [self.model_.transform(rows.astype(dtype)) for _, rows in mapped]
         return _normalized(np.concatenate(parts)).astype(X.dtype)
 
@@ -271,7 +292,7 @@ class RealTopicModel(Decomposition):
         """
         check_is_fitted(self)
         X = self._points(X, reset=False)
-        simplex_map = SimplexMap(self.shift_)
+        simplex_map = self._map()
         return np.concatenate([_is_below(simplex_map.to_simplex(X[part])) for part in _row_blocks(X)])
 
     def _checked_total(self) -> float:
@@ -279,6 +300,23 @@ class RealTopicModel(Decomposition):
         if total == 0:
             raise InputError("total must be greater than 0.")
         return total
+
+    def _checked_non_negative(self, points: Array) -> bool:
+        """Return whether the corners must not be negative."""
+        wanted = self.non_negative
+        if not isinstance(wanted, (bool, np.bool_)) and not (isinstance(wanted, str) and wanted == "auto"):
+            raise InputError(f"non_negative must be True, False or 'auto', got {wanted!r}.")
+        if not wanted:
+            return False
+        least = min(float(points[part].min()) for part in _row_blocks(points))
+        if least < 0 and wanted != "auto":
+            raise InputError(
+                f"non_negative=True needs points without negative entries, got {least:g}: use non_negative=False."
+            )
+        return least >= 0
+
+    def _map(self) -> SimplexMap:
+        return SimplexMap(self.shift_, self.non_negative_)
 
     def _fresh_model(self) -> Any:
         """Return a clone of the model, or a PLSA whose solver needs little memory, because the rows are dense."""
@@ -307,6 +345,7 @@ class RealTopicModel(Decomposition):
         clear_fit(self)
         self.model_ = model
         self.shift_ = simplex_map.shift
+        self.non_negative_ = simplex_map.non_negative
         self.components_ = simplex_map.from_simplex(topics).astype(X.dtype)
         self.doc_topic_ = _normalized(doc_topic).astype(X.dtype)
         self.reconstruction_err_ = float(np.sqrt((self._errors(X, self.doc_topic_) ** 2).sum()))
@@ -326,7 +365,7 @@ def _mapped_rows(
     for part in _row_blocks(X):
         mapped = simplex_map.to_simplex(X[part])
         below = _is_below(mapped)
-        mapped[below] = project_to_simplex(mapped[below])
+        mapped[below] = simplex_map.nearest(mapped[below])
         yield part, np.where(mapped > np.finfo(dtype).eps, mapped, 0) * total
 
 

@@ -14,14 +14,23 @@ The coordinates in the new simplex are b_j u_j and, for k, one minus their sum. 
 convergence. With cap_i = (K - 1) weight_i / (margin * total weight), the points outside of a face have at most the
 share `margin` of the total weight (as nu in the nu-SVM). If that is less than the weight of any point, no point is
 outside.
+
+Non-negative corners. Each round over the faces is followed by a projection: every corner moves to the nearest point of
+the plane without negative entries. The next round fits the other faces to the projected corners. The best of the
+projected simplices is returned.
+
+References
+----------
+C. Lawson and R. Hanson (1974). Solving least squares problems. Prentice-Hall. Chapter 23 (least distance programming).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import nnls
 
 from polyseme.kernels import Array, Floats, single_threaded_blas, weighted_sum
 
@@ -32,6 +41,8 @@ _MAX_DIRECT_SVD = 1 << 21
 """Larger matrices are decomposed through their Gram or scatter matrix."""
 _FLAT = 1e-7
 """Lengths below this, relative to the size of the data, count as zero."""
+_THIN = 1e-2
+"""A projection that makes the first simplex of a search thinner by this factor, or a corner less used, is rejected."""
 
 
 class _Effort(NamedTuple):
@@ -47,6 +58,9 @@ class _Effort(NamedTuple):
 
 _ROUGH = _Effort(1e-3, 3e-2, 10)
 _FINE = _Effort(1e-7, 1e-4, 20)
+
+
+Project = Callable[[Floats], Floats]
 
 
 class Simplex(NamedTuple):
@@ -84,8 +98,40 @@ class Plane(NamedTuple):
         """Return the points with these coordinates (points x W)."""
         return np.asarray(self.origin + np.einsum("dr,rw->dw", coordinates, self.directions))
 
+    def nearest_non_negative(self, coordinates: Floats) -> Floats:
+        """Return the nearest coordinates whose points have no negative entries, up to rounding.
 
-def farthest_corners(X: Array, n_corners: int, weights: Floats) -> Floats:
+        The origin, a mean of non-negative points, must have none.
+        """
+        nearest = coordinates.copy()
+        tolerance = _FLAT**2 * float(np.abs(self.origin).max())
+        for row in np.flatnonzero((self.points(coordinates) < -tolerance).any(axis=1)):
+            nearest[row] = self._least_move(coordinates[row])
+        return nearest
+
+    def _least_move(self, coordinates: Floats) -> Floats:
+        """Return the nearest coordinates of one point that is not negative, by least distance programming.
+
+        If the active-set method does not converge, the point moves toward the origin instead.
+        """
+        needed = -(self.origin + np.einsum("r,rw->w", coordinates, self.directions))
+        size = float(np.abs(needed).max())
+        system = np.vstack([self.directions, needed / size])
+        target = np.append(np.zeros(len(coordinates)), 1.0)
+        try:
+            residual = np.einsum("rw,w->r", system, nnls(system, target)[0]) - target
+        except RuntimeError:
+            residual = np.zeros(len(target))
+        if residual[-1] < -_FLAT:
+            moved = coordinates - size * residual[:-1] / residual[-1]
+            if float((self.origin + np.einsum("r,rw->w", moved, self.directions)).min()) > -_FLAT * size:
+                return np.asarray(moved)
+        excess = needed + self.origin  # how far the point is below the origin
+        share = (self.origin[excess > 0] / excess[excess > 0]).min(initial=1.0)
+        return coordinates * share
+
+
+def farthest_corners(X: Array, n_corners: int, weights: Floats, *, non_negative: bool = False) -> Floats:
     """Return corners that are points of the data, projected on its plane.
 
     The first corner is the point farthest from the mean, and each further one is the point farthest from the plane
@@ -99,6 +145,8 @@ def farthest_corners(X: Array, n_corners: int, weights: Floats) -> Floats:
         Number of corners K.
     weights : ndarray of shape (n_points,)
         Positive weights of the points, which determine the plane.
+    non_negative : bool, default=False
+        Whether negative entries, which the projection on the plane can cause, become zero.
 
     Returns
     -------
@@ -107,10 +155,13 @@ def farthest_corners(X: Array, n_corners: int, weights: Floats) -> Floats:
     """
     plane = Plane.of(X, weights, n_corners - 1)
     y = plane.coordinates(X)
-    return plane.points(_with_center(y[farthest_points(y, n_corners)], n_corners))
+    corners = plane.points(_with_center(y[farthest_points(y, n_corners)], n_corners))
+    return np.maximum(corners, 0) if non_negative else corners
 
 
-def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: float) -> Floats:
+def minimum_volume_corners(
+    X: Array, n_corners: int, weights: Floats, margin: float, *, non_negative: bool = False
+) -> Floats:
     """Return the corners of the smallest simplex in the plane of the data with at most `margin` outside of a face.
 
     Points of fewer than K - 1 dimensions have a simplex with fewer corners. The other corners are farthest points, or
@@ -127,6 +178,9 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
     margin : float
         Share of the total weight that may lie outside of any one face. With 0 no point is outside. Otherwise at most
         20,000 evenly spaced points are used.
+    non_negative : bool, default=False
+        Whether corners must not have negative entries. Points must not have any then. More points than `margin` can be
+        outside of a face, because no simplex with such corners may contain them.
 
     Returns
     -------
@@ -137,6 +191,7 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
     y = plane.coordinates(X)
     rank = y.shape[1]
     sample = np.unique(np.linspace(0, len(y) - 1, min(len(y), _MAX_POINTS)).astype(np.intp))
+    project = plane.nearest_non_negative if non_negative else None
     while True:
         chosen, index = np.unique(y[sample], axis=0, return_inverse=True)  # a repeated row is one row of larger weight
         mass = np.bincount(index.ravel(), weights[sample]).astype(np.float64)
@@ -144,14 +199,15 @@ def minimum_volume_corners(X: Array, n_corners: int, weights: Floats, margin: fl
         views = (chosen, chosen / np.where(spread > 0, spread, 1))  # unscaled, and scaled to equal variances
         starts = [chosen[farthest_points(view, rank + 1)] for view in views]
         with single_threaded_blas():
-            corners = smallest_simplex(chosen, starts, margin, mass).corners
+            corners = smallest_simplex(chosen, starts, margin, mass, project).corners
             outside = np.flatnonzero((barycentric(y, corners) < -_FLAT).any(axis=1)) if margin == 0 else sample[:0]
         if not np.setdiff1d(outside, sample).size:
             break
         sample = np.union1d(sample, outside)
     if rank + 1 < n_corners:
         corners = np.concatenate([corners, y[farthest_points(y, n_corners)[rank + 1 :]]])
-    return plane.points(_with_center(corners, n_corners))
+    corners = plane.points(_with_center(corners, n_corners))
+    return np.maximum(corners, 0) if non_negative else corners  # what is below zero here is rounding or a data point
 
 
 def farthest_points(y: Floats, n_corners: int) -> Array:
@@ -180,19 +236,21 @@ def farthest_points(y: Floats, n_corners: int) -> Array:
     return np.array(chosen)
 
 
-def smallest_simplex(points: Floats, starts: list[Floats], margin: float, weights: Floats) -> Simplex:
+def smallest_simplex(
+    points: Floats, starts: list[Floats], margin: float, weights: Floats, project: Project | None = None
+) -> Simplex:
     """Return the best of the simplices that are reached from `starts`, each with K corners in K - 1 dimensions.
 
     `points` has shape n x (K - 1), `weights` are n positive numbers, and `margin` is the share of their sum that may
-    lie outside of any one face.
+    lie outside of any one face. `project` moves corners to the nearest allowed ones.
     """
     if points.shape[1] == 0:
         return Simplex(starts[0], 0.0)
-    best, *others = [_shrink(points, corners, margin, weights, _ROUGH) for corners in starts]
+    best, *others = [_shrink(points, corners, margin, weights, _ROUGH, project) for corners in starts]
     for other in others:
         if other.cost < best.cost - _ROUGH.precision:
             best = other
-    return _shrink(points, best.corners, margin, weights, _FINE)
+    return _shrink(points, best.corners, margin, weights, _FINE, project)
 
 
 def barycentric(points: Floats, corners: Floats) -> Floats:
@@ -202,17 +260,29 @@ def barycentric(points: Floats, corners: Floats) -> Floats:
     return np.column_stack([first, 1 - first.sum(axis=1)])
 
 
-def _shrink(points: Floats, corners: Floats, margin: float, weights: Floats, effort: _Effort) -> Simplex:
-    """Return the simplex after updating all faces in turn until convergence, from a start."""
+def _shrink(
+    points: Floats, corners: Floats, margin: float, weights: Floats, effort: _Effort, project: Project | None
+) -> Simplex:
+    """Return the simplex after updating all faces in turn until convergence, from a start.
+
+    With `project`, a round ends with a projection of the corners, and the best simplex after a round is returned.
+    """
     K = len(corners)
     allowed = margin * weights.sum()
     caps = np.full(len(weights), 2.0 * (K - 1))  # a hard margin: no multiplier can exceed K - 1
     if allowed > 0:
         caps = np.minimum((K - 1) * weights / allowed, caps)
+
+    def simplex() -> Simplex:
+        volume = np.linalg.slogdet(corners[:-1] - corners[-1])[1]
+        return Simplex(corners.copy(), float(volume + (caps * np.maximum(-b, 0).sum(axis=1)).sum()))
+
     b = barycentric(points, corners)
     corners, b = _expand(corners, b, allowed, weights)
+    best: Simplex | None = None
+    thinnest = _THIN * _thickness(corners)
     for _ in range(effort.max_rounds):
-        largest_change = 0.0
+        largest_change, before = 0.0, corners.copy()
         for k in range(K):
             others = np.arange(K) != k
             u = _best_face(b[:, others], caps, effort.precision)
@@ -220,10 +290,29 @@ def _shrink(points: Floats, corners: Floats, margin: float, weights: Floats, eff
             b[:, k] = 1 - b[:, others].sum(axis=1)
             corners[others] = corners[k] + (corners[others] - corners[k]) / u[:, np.newaxis]
             largest_change = max(largest_change, float(np.abs(np.log(u)).max()))
+        if project is not None:
+            if not np.abs(b).max() < 1 / _FLAT:  # a face that few points use has moved to infinity, or b is NaN
+                corners, b = before, barycentric(points, before)
+                break
+            projected = project(corners)
+            if _thickness(projected) < thinnest:  # corners have met, and barycentric coordinates would be infinite
+                break
+            coordinates = barycentric(points, projected)
+            if coordinates.max(axis=0).min() < _THIN:  # no point uses a corner, and its best face would be infinite
+                break
+            corners, b = projected, coordinates
+            found = simplex()
+            best = found if best is None or found.cost < best.cost else best
+            largest_change = float(np.abs(corners - before).max() / np.abs(corners - corners[0]).max())
         if largest_change < effort.tolerance:
             break
-    volume = np.linalg.slogdet(corners[:-1] - corners[-1])[1]
-    return Simplex(corners, float(volume + (caps * np.maximum(-b, 0).sum(axis=1)).sum()))
+    return simplex() if best is None else best
+
+
+def _thickness(corners: Floats) -> float:
+    """Return the smallest extent of a simplex in any direction, as a share of the largest."""
+    lengths = np.linalg.svd(corners[:-1] - corners[-1], compute_uv=False)
+    return float(lengths[-1] / lengths[0]) if lengths[0] > 0 else 0.0
 
 
 def _expand(corners: Floats, b: Floats, allowed: float, weights: Floats) -> tuple[Floats, Floats]:

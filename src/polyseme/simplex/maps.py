@@ -13,6 +13,11 @@ A point x (W numbers of any sign) is lifted to T x, whose W + 1 entries sum to z
 and divided by the sum that all points then have: p = (T x - shift) / scale. The map preserves ratios of distances and
 mixtures with weights that sum to one.
 
+For non-negative data there is a second map: (x, -sum x) takes the place of T x. Its entries sum to zero too, so
+mixtures are preserved, and the simplex is {x >= shift, sum x <= a bound}. If the shifts of the features are not
+negative, every distribution is mapped back to a point without negative entries, so no topic model can find a corner
+with any.
+
 References
 ----------
 M. Shashanka (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine Learning
@@ -21,7 +26,7 @@ for Signal Processing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,9 +49,13 @@ class SimplexMap:
     ----------
     shift : ndarray of shape (W + 1,)
         Numbers that are subtracted from T x, all equal in the paper.
+    non_negative : bool, default=False
+        Whether (x, -sum x) takes the place of T x, so that distributions are mapped back to points whose entries are at
+        least `shift`.
     """
 
     shift: Floats
+    non_negative: bool = False
 
     @property
     def scale(self) -> float:
@@ -69,6 +78,31 @@ class SimplexMap:
         """
         least = float(_min_entries(X).min())
         return cls(np.full(X.shape[1] + 1, least if least < 0 else -1.0))
+
+    @classmethod
+    def of_orthant(cls, *clouds: Array) -> SimplexMap:
+        """Return the map of non-negative points: p = (x - shift, bound - sum x) / scale.
+
+        No distribution is mapped back to a point with negative entries. The shift of a feature is zero or, for data far
+        from zero, the smallest value minus the range of the feature. So a topic can have lower values than all points.
+
+        Parameters
+        ----------
+        *clouds : ndarray of shape (n_points, W)
+            Points that the simplex has to contain, without negative entries.
+
+        Returns
+        -------
+        SimplexMap
+            The map.
+        """
+        least = np.min([_min_entries(X, _with_sum) for X in clouds], axis=0)
+        largest = -np.min([_min_entries(X, _with_negated_sum) for X in clouds], axis=0)
+        shift, bound = np.maximum(2 * least - largest, 0), -float(least[-1])
+        size = bound - float(shift[:-1].sum())
+        margin = max(1e-6 * size, 1e-9 * bound)  # so that the last entry is not zero for all points
+        shift[-1] = -bound - (margin if margin > 0 else 1.0)
+        return cls(shift, non_negative=True)
 
     @classmethod
     def tight(cls, *clouds: Array) -> SimplexMap:
@@ -105,7 +139,7 @@ class SimplexMap:
         ndarray of shape (n_points, W + 1)
             Rows that sum to one, with negative entries for points outside the simplex.
         """
-        lifted = lift(X)
+        lifted = _with_sum(X) if self.non_negative else lift(X)
         lifted -= self.shift
         lifted /= self.scale
         return lifted
@@ -123,18 +157,38 @@ class SimplexMap:
         ndarray of shape (n_points, W)
             Points.
         """
-        return lower(np.asarray(P, dtype=np.float64) * self.scale + self.shift)
+        Y = np.asarray(P, dtype=np.float64) * self.scale + self.shift
+        return np.ascontiguousarray(Y[:, :-1]) if self.non_negative else lower(Y)
+
+    def nearest(self, P: Array) -> Floats:
+        """Return the distributions of the points of the simplex that are nearest to points, in the space of the data.
+
+        Parameters
+        ----------
+        P : array-like of shape (n_points, W + 1)
+            Mapped points: rows that sum to one, with entries of any sign.
+
+        Returns
+        -------
+        ndarray of shape (n_points, W + 1)
+            Non-negative rows that sum to one.
+        """
+        P = np.asarray(P, dtype=np.float64)
+        if not self.non_negative:
+            return project_to_simplex(P)  # the map preserves ratios of distances
+        features = np.maximum(P[:, :-1], 0)
+        beyond = features.sum(axis=1) > 1
+        features[beyond] = project_to_simplex(P[beyond, :-1])
+        return np.column_stack([features, np.maximum(1 - features.sum(axis=1), 0)])
 
 
 def project_to_simplex(P: Array) -> Floats:
     """Return the nearest distribution to each row of P: max(p - level, 0) with one level per row.
 
-    Since the map preserves ratios of distances, it is also the nearest point for the data.
-
     Parameters
     ----------
     P : array-like of shape (n_points, m)
-        Rows that sum to one, with entries of any sign.
+        Rows with entries of any sign.
 
     Returns
     -------
@@ -290,10 +344,20 @@ def _lower(Y: Array, out: Floats, normalized: bool) -> None:
         sums = body + rest
 
 
-def _min_entries(X: Array) -> Floats:
-    """Return the smallest value of each entry of T x, computed for a few rows at a time."""
+def _with_sum(X: Array) -> Floats:
+    """Return (x, -sum x) of every row x of X, which the map of non-negative data has in place of T x."""
+    X = _check_matrix(X).astype(np.float64, copy=False)
+    return np.column_stack([X, -X.sum(axis=1)])
+
+
+def _with_negated_sum(X: Array) -> Floats:
+    return -_with_sum(X)
+
+
+def _min_entries(X: Array, lifted: Callable[[Array], Floats] = lift) -> Floats:
+    """Return the smallest value of each entry of T x, or of another lifted point, for a few rows at a time."""
     step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
-    parts = [lift(X[start : start + step]).min(axis=0) for start in range(0, len(X), step)]
+    parts = [lifted(X[start : start + step]).min(axis=0) for start in range(0, len(X), step)]
     return np.asarray(np.min(parts, axis=0))
 
 
