@@ -159,12 +159,7 @@ def is_right(place: Path, command: str, answers: dict[str, Any], what: str) -> b
     return found["code"] == 0
 
 
-SLOW = ("update", "explore", "edit names", "edit topics", "evaluate", "compare")
-
-
-@pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in COMMANDS]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_flipped_bit_of_any_file(made, answers, tmp_path, command):
     refused = set()
     for name in files_of(made / "run"):
@@ -214,7 +209,7 @@ def test_every_command_after_every_damage(made, answers, tmp_path, damage, comma
         is_right(place, command, answers, f"{name} ({damage})")
 
 
-@pytest.mark.parametrize("command", ["topics", "search", pytest.param("edit names", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("command", ["topics", "search", "edit names"])
 def test_a_file_of_another_run_of_the_same_shape(made, answers, tmp_path, command):
     for name in files_of(made / "run"):
         place = copied(made, tmp_path)

@@ -1,6 +1,7 @@
 """A run folder is the old or the new one, whatever happens: kills, other writers, systems without atomic exchange."""
 
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -134,7 +136,8 @@ def test_a_replacement_killed_between_two_renames_is_completed(tmp_path, monkeyp
 
 
 KILLER = """
-import os, random, signal, sys, time
+import json, os, random, signal, sys, time
+import polars
 import polyseme.cli.app, polyseme.explore, polyseme.text.readers.reader
 import polyseme.runs.fit, polyseme.runs.changes
 
@@ -151,14 +154,15 @@ def child(arguments):
         os._exit(1)
     return pid
 
-seconds, seed, *arguments = sys.argv[1:]
-pid = child(arguments)
-time.sleep(random.Random(seed).uniform(0, 1.1) * float(seconds)) if float(seconds) else None
-if float(seconds):
-    os.kill(pid, signal.SIGKILL)
-began = time.monotonic()
-code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-print(code, time.monotonic() - began)
+for line in sys.stdin:
+    seconds, seed, arguments = json.loads(line)
+    pid = child(arguments)
+    began = time.monotonic()
+    if seconds:
+        time.sleep(random.Random(seed).uniform(0, 1.1) * seconds)
+        os.kill(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    print(code, time.monotonic() - began, flush=True)
 """
 OPERATIONS = {
     "fit": ("fit", "lines.txt", "-k", "4", "-o", "run", "--overwrite", "--resume", "--checkpoint", "0", "-q"),
@@ -179,12 +183,23 @@ def state_of(run: Path) -> tuple[object, ...]:
     return opened.n_documents, fingerprint(run), len(texts), tuple(rows), tuple(names), opened.about["page_text"]
 
 
+@pytest.fixture
+def killer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Return a process that runs commands in the folder `place`, and kills them."""
+    (tmp_path / "place").mkdir()
+    program = [sys.executable, "-c", KILLER]
+    with subprocess.Popen(
+        program, cwd=tmp_path / "place", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("through", ["path", "link"])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_operation_killed_at_a_random_moment_leaves_the_old_or_the_new_run(tmp_path, operation, through):
+def test_an_operation_killed_at_a_random_moment_leaves_the_old_or_the_new_run(tmp_path, killer, operation, through):
     place = tmp_path / "place"
-    place.mkdir()
     write_texts(place, 400)
     lines = (place / "lines.txt").read_text(encoding="utf-8").split("\n")
     (place / "new.txt").write_text("\n".join(lines[:50]), encoding="utf-8")
@@ -196,9 +211,9 @@ def test_an_operation_killed_at_a_random_moment_leaves_the_old_or_the_new_run(tm
     first = ("fit", "lines.txt", "-k", "3", "-o", str(target), "-q", "--seed", "1")
 
     def perform(arguments: tuple[str, ...], seconds: float = 0.0, seed: int = 0) -> tuple[int, float]:
-        program = [sys.executable, "-c", KILLER, str(seconds), str(seed), *arguments]
-        done = subprocess.run(program, cwd=place, check=True, capture_output=True, text=True)
-        code, lasted = done.stdout.split()
+        killer.stdin.write(json.dumps([seconds, seed, arguments]) + "\n")
+        killer.stdin.flush()
+        code, lasted = killer.stdout.readline().split()
         return int(code), float(lasted)
 
     def fresh() -> None:
