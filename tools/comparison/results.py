@@ -158,15 +158,13 @@ for (name, make), by in product(VALIDATED.items(), ("documents", "words", "entri
 @case("selection/masked")
 def masked(_: Path) -> Any:
     hidden = np.random.default_rng(0).random(data.counts().shape) < 0.2
-    fit = selection.fit_masked(data.counts(), hidden, 3, max_iter=30, n_jobs=1)
-    rows, columns = np.nonzero(hidden)
-    return {
-        "doc_factor": fit.doc_factor,
-        "components": fit.components,
-        "log_likelihood": fit.log_likelihood,
-        "history": fit.history,
-        "predict": fit.predict(rows, columns),
-    }
+    weights = polyseme.losses.HiddenEntries(hidden)
+    found = {}
+    for loss in ("kullback-leibler", "squared"):
+        fit = polyseme.NMF(**settings(n_components=3, max_iter=30, loss=loss)).fit(data.counts(), entry_weight=weights)
+        found |= {f"{loss}-doc_factor": fit.doc_factor_, f"{loss}-components": fit.components_}
+        found |= {f"{loss}-history": fit.history_, f"{loss}-transform": fit.transform(data.counts(), weights)}
+    return found
 
 
 @case("selection/suggestions")

@@ -24,6 +24,7 @@ import numpy as np
 from polyseme.core.shard import Additive, Shard
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows, padded, weighted_sum
+from polyseme.losses.entry_weights import EntryWeights
 
 if TYPE_CHECKING:
     from polyseme.core.model import Background
@@ -51,6 +52,8 @@ class GivenDocuments(NamedTuple):
 
     start: Array | None = None
     """Weights to start from (documents x width). None: uniform weights."""
+    entries: EntryWeights | None = None
+    """Weights v of the entries, where the counts are v x. None: all are one."""
 
 
 class Inference(Protocol):
@@ -209,9 +212,15 @@ class FittedTopics:
         """Number of topics K."""
         return int(self.topic_word.shape[0])
 
-    def fold_in(self, counts: SparseCounts, *, n_threads: int = 1) -> DocumentWeights:
-        """Return the topic weights of every row of `counts`, with the topics fixed."""
-        return self.inference.weights(counts, self.active_topics, self.topic_weights, n_threads=n_threads)
+    def fold_in(
+        self, counts: SparseCounts, *, n_threads: int = 1, entries: EntryWeights | None = None
+    ) -> DocumentWeights:
+        """Return the topic weights of every row of `counts`, with the topics fixed.
+
+        With weights v of the entries, the counts are v x.
+        """
+        given = None if entries is None else GivenDocuments(entries=entries)
+        return self.inference.weights(counts, self.active_topics, self.topic_weights, n_threads=n_threads, given=given)
 
     def token_probabilities(self, weights: DocumentWeights, scored: SparseCounts, *, n_threads: int = 1) -> Array:
         """Return P(w|d) of every non-zero of `scored`, whose rows are the documents of `weights`."""
@@ -235,6 +244,12 @@ class FittedTopics:
 def topic_scales(inference: Inference, shares: Floats) -> Floats | float:
     """Return s_d = sum_z P(z) P(d|z) / P(d) of documents with these shares of the background: 1 if it is not joint."""
     return 1.0 if inference.background is None else inference.background.topic_scales(shares)
+
+
+def observed_shares(doc_topic: Array, topic_word: Array, entries: EntryWeights, *, n_threads: int = 1) -> Floats:
+    """Return sum_w v_dw P(w|d) of each document. Its expected total, were all weights one, is sum v x / this share."""
+    sums = entries.over_words(padded(topic_word.T, topic_word.dtype), n_threads=n_threads)
+    return np.einsum("dk,dk->d", doc_topic, sums[:, : doc_topic.shape[1]], dtype=np.float64)
 
 
 def active_rows(topic_word: Array, active: Array) -> Array:
@@ -322,6 +337,9 @@ class FoldIn:
             n_threads=n_threads,
         )  # fmt: skip
         logs = folded.counts.logs(*operands, n_threads=n_threads)
+        if given is not None and given.entries is not None:  # of w given d and that the entry was observed
+            observed = observed_shares(folded.doc_topic, topics, given.entries, n_threads=n_threads)
+            logs = logs - folded.counts.totals * np.log(np.where(observed > 0, observed, 1))
         documents = Shard(counts, weights, n_threads)
         unknown = np.diff(folded.counts.indptr) == 0
         part = FoldedPart(

@@ -36,8 +36,9 @@ from polyseme.kernels import (
     padded,
     weighted_sum,
 )
-from polyseme.losses import Loss
+from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.base import Zeros
+from polyseme.losses.entry_weights import EntryWeights
 from polyseme.losses.sums import LossSums
 from polyseme.losses.updates import constrained, multiplied
 from polyseme.priors import Prior
@@ -81,6 +82,8 @@ class MaximumLikelihood(NoLargeArrays):
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
         given: GivenDocuments | None = None,
     ) -> DocumentWeights:  # fmt: skip
+        if given is not None and given.entries is not None:
+            return _KULLBACK_LEIBLER.weights(counts, topic_word, topic_weights, n_threads=n_threads, given=given)
         start = None if given is None else given.start
         return fold_in(self.model(len(topic_word)), counts, topic_word, topic_weights, n_threads=n_threads, start=start)
 
@@ -142,6 +145,11 @@ def fold_in_shard(model: Model, shard: Shard, phi: Array) -> Array:
     if model.background is not None and model.background.joint:
         raise UnsupportedError("JointBackground cannot start from topics alone: give init=(doc_topic, topic_word).")
     topic_word = phi[:, : model.n_topics].T
+    if shard.entries is not None:
+        given = GivenDocuments(entries=shard.entries)
+        topics = np.ascontiguousarray(topic_word)
+        folded = _KULLBACK_LEIBLER.weights(shard.by_doc, topics, None, n_threads=shard.n_threads, given=given)
+        return padded(folded.doc_topic, phi.dtype, model.n_columns)
     folded = fold_in(model, shard.by_doc, topic_word, None, n_threads=shard.n_threads)
     return padded(folded.doc_topic, phi.dtype, model.n_columns)
 
@@ -194,6 +202,8 @@ def _by_sweeps(
 
 _TOLERANCE = 2e-6
 """A document stops when a step changes at most this share of its weights."""
+_PASSES = 4
+"""Passes of coordinate descent on a document before its missing entries are filled up again."""
 _FIRST_SIZE, _GROWTH, _CUT = 0.5, 1.1, 0.6
 """Size of the extrapolation of a document, and its changes after success and failure."""
 _ENOUGH = {np.dtype(np.float32): 1e-9, np.dtype(np.float64): 1e-14}
@@ -219,7 +229,7 @@ class LeastLoss(NoLargeArrays):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        return ("factor",) if self.free_scale else ()
+        return ("factor",) if self.free_scale and not self.loss.is_likelihood else ()
 
     def weights(
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
@@ -231,10 +241,11 @@ class LeastLoss(NoLargeArrays):
         known = word_sums > 0
         known_counts, unseen_tokens = select_known_words(counts, known)
         used, topics = known_counts, topic_word
-        if not known.all():
+        entries = None if given is None else given.entries
+        if not known.all() and entries is None:  # the losses that weigh entries do not mind q = 0 where x = 0
             used, topics = sparse_counts(known_counts.matrix()[:, known], counts.dtype), topic_word[:, known]
         self.loss.check_data(used)
-        factor = self._factor(used, padded(topics.T, counts.dtype), len(topics), n_threads)
+        factor = self._factor(used, padded(topics.T, counts.dtype), len(topics), n_threads, entries)
         doc_topic, sums = normalize_rows(factor), factor.sum(axis=1, dtype=np.float64)
         empty = ~(sums > 0)
         if empty.any():
@@ -243,40 +254,55 @@ class LeastLoss(NoLargeArrays):
                 uniform = np.full(len(topics), 1.0 / len(topics))
                 topic_weights = weighted_sum(sums, doc_topic) / total if total > 0 else uniform
             doc_topic[empty] = topic_weights
-        parameters = {"factor": factor} if self.free_scale else {}
+        parameters = {"factor": factor} if self.parameter_names else {}
         return DocumentWeights(doc_topic, np.zeros(counts.n_docs), known_counts, unseen_tokens, parameters=parameters)
 
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         """Return operands whose products are the shares of the words in the approximation of a document."""
         return mean_operands(weights, topic_word)
 
-    def _factor(self, counts: SparseCounts, B: Array, K: int, n_threads: int) -> Array:
+    def _factor(self, counts: SparseCounts, B: Array, K: int, n_threads: int, entries: EntryWeights | None) -> Array:
         """Return W (documents x K) for fixed topics B (words x width)."""
         totals = counts.totals
         factor = padded(np.repeat(totals[:, np.newaxis] / K, K, axis=1), B.dtype)
-        if self.free_scale and self.loss.zeros is Zeros.SQUARED:
+        if self.free_scale and self.loss.zeros is Zeros.SQUARED and entries is None:
             products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
             factor = least_squares_rows(
                 factor, products, G, K, passes=FOLD_IN_STEPS, enough=_ENOUGH[B.dtype], n_threads=n_threads
             )
             return np.ascontiguousarray(factor[:, :K])
         rows = np.flatnonzero(totals > 0)
-        factor[rows] = self._by_steps(counts, factor[rows], rows, totals, B, K, n_threads)
+        factor[rows] = self._by_steps(counts, factor[rows], rows, totals, B, K, n_threads, entries)
         return np.ascontiguousarray(factor[:, :K])
 
     def _by_steps(
-        self, counts: SparseCounts, start: Array, rows: Array, totals: Floats, B: Array, K: int, n_threads: int
-    ) -> Array:
+        self, counts: SparseCounts, start: Array, rows: Array, totals: Floats, B: Array, K: int, n_threads: int,
+        entries: EntryWeights | None,
+    ) -> Array:  # fmt: skip
         """Return W of some rows by majorization-minimization, with extrapolation for each row (see `Ascent`).
 
         A row stops when a step changes it by at most a small share. Rows that have stopped are no longer evaluated.
+        With weights of entries the total of a document is not known, so its scale is free.
         """
         found, index = start.copy(), np.arange(rows.size)
+        free, sums, G = self.free_scale or entries is not None, None, None
+        if entries is not None and self.loss.zeros is Zeros.SQUARED:
+            G = gram(B, n_threads=n_threads)
 
         def evaluate(point: Array, index: Array) -> tuple[Floats, Array]:
-            part = counts if index.size == counts.n_docs else counts.take(rows[index])
-            values, terms = LossSums(self.loss, part, K, n_threads=n_threads).docs(point, B)
-            if self.free_scale:
+            nonlocal sums
+            if sums is None or len(point) != sums.n_docs:
+                whole = index.size == counts.n_docs
+                part = counts if whole else counts.take(rows[index])
+                own = entries if whole or entries is None else entries.take(rows[index])
+                sums = LossSums(self.loss, part, K, n_threads=n_threads, entries=own)
+            values, terms = sums.docs(point, B)
+            if G is not None and entries is not None:  # as the solver HALS does with weights of entries
+                largest = entries.largest[0][rows[index], np.newaxis]
+                products = point @ G + (terms.numerators - terms.denominators) / largest
+                step = least_squares_rows(point, products, G, K, passes=_PASSES, enough=0.0, n_threads=n_threads)
+                return values, step
+            if free:
                 return values, multiplied(point, terms, self.loss.powers)
             return values, constrained(point, terms, self.loss.powers, totals[rows[index]])
 
@@ -291,7 +317,7 @@ class LeastLoss(NoLargeArrays):
                 values, size, plain = values[moving], size[moving], plain[moving]
             if not index.size:
                 break
-            tried = self._extrapolated(step, last, np.where(plain, 0, size), totals[rows[index]])
+            tried = _extrapolated(step, last, np.where(plain, 0, size), None if free else totals[rows[index]])
             new_values, next_step = evaluate(tried, index)
             good = plain | (new_values <= values)
             size = np.where(good, np.where(plain, size, np.minimum(size * _GROWTH, 1)), size * _CUT)
@@ -302,17 +328,24 @@ class LeastLoss(NoLargeArrays):
             values = np.where(good, new_values, values)
         return found
 
-    def _extrapolated(self, new: Array, old: Array, size: Floats, totals: Floats) -> Array:
-        """Return the rows new + size (new - old), at least half of new, with their given sums."""
-        rows = np.maximum(new + size[:, np.newaxis].astype(new.dtype) * (new - old), new / 2)
-        if self.free_scale:
-            return rows
-        return rows * (totals / rows.sum(axis=1, dtype=np.float64))[:, np.newaxis].astype(new.dtype)
+
+def _extrapolated(new: Array, old: Array, size: Floats, totals: Floats | None) -> Array:
+    """Return the rows new + size (new - old), at least half of new, with their given sums (None: free)."""
+    rows = np.maximum(new + size[:, np.newaxis].astype(new.dtype) * (new - old), new / 2)
+    if totals is None:
+        return rows
+    return np.asarray(rows * (totals / rows.sum(axis=1, dtype=np.float64))[:, np.newaxis].astype(new.dtype))
+
+
+_KULLBACK_LEIBLER = LeastLoss(KULLBACK_LEIBLER, free_scale=True)
+"""Inference by maximum likelihood from entries with weights."""
 
 
 def fold_in_by_loss(model: Model, shard: Shard, phi: Array) -> Array:
     """Return the factor of the documents of a shard (documents x width) for fixed phi (words x width), as a start."""
     counts, topic_word = shard.by_doc, np.ascontiguousarray(phi[:, : model.n_topics].T)
-    found = LeastLoss(model.loss, model.free_scale).weights(counts, topic_word, None, n_threads=shard.n_threads)
+    given = GivenDocuments(entries=shard.entries)
+    inference = LeastLoss(model.loss, model.free_scale)
+    found = inference.weights(counts, topic_word, None, n_threads=shard.n_threads, given=given)
     factor = found.parameters["factor"] if model.free_scale else found.doc_topic * counts.totals[:, np.newaxis]
     return padded(factor, phi.dtype, model.n_columns)

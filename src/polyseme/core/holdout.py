@@ -1,23 +1,16 @@
-"""Held-out data: a split of the tokens of every document, and masks that hide entries of a table of counts.
-
-A mask hides zeros and non-zeros alike, as if they had not been observed. A fit on the other entries replaces the sums
-of its factors by sums over the entries that are not hidden: over the words of a document, and over the documents of a
-word. Setting the hidden counts to zero without this change biases the fit.
-"""
+"""Held-out data: a split of the tokens of every document, and folds of the entries of a table of counts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from scipy.special import ndtri
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
+from polyseme.kernels import Floats, SparseCounts
+from polyseme.losses.entry_weights import DiagonalEntries
 
 _MAX_EXACT = 1000
 """Largest count whose split is exactly binomial."""
@@ -53,76 +46,8 @@ def split_in_parts(counts: SparseCounts, n_parts: int, seed: int) -> Iterator[Fl
         yield part
 
 
-class Mask(Protocol):
-    """Set of hidden entries of a table of counts."""
-
-    def hides(self, rows: Array, columns: Array) -> Array:
-        """Return whether these entries are hidden."""
-
-    def sums_over_words(self, words: Array) -> Floats:
-        """Return the sum of words_wk over the hidden words of each document (documents x K)."""
-
-    def sums_over_docs(self, docs: Array) -> Floats:
-        """Return the sum of docs_dk over the documents in which each word is hidden (words x K)."""
-
-
-class SparseMask:
-    """Hidden entries given as a sparse matrix: its non-zeros are hidden."""
-
-    def __init__(self, hidden: Any) -> None:
-        pattern = sp.csr_array(check_sparse(hidden, "hidden"))
-        pattern.sum_duplicates()
-        pattern.eliminate_zeros()
-        pattern.data = np.ones(pattern.nnz)
-        self._pattern = pattern
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self._pattern.shape
-
-    def hides(self, rows: Array, columns: Array) -> Array:
-        return np.asarray(self._pattern[rows, columns]).ravel() > 0
-
-    def sums_over_words(self, words: Array) -> Floats:
-        return np.asarray(self._pattern @ words.astype(np.float64))
-
-    def sums_over_docs(self, docs: Array) -> Floats:
-        return np.asarray(self._pattern.T @ docs.astype(np.float64))
-
-
-@dataclass(frozen=True)
-class DiagonalMask:
-    """Hidden entries on diagonals (Wold 1978): (d, w) is hidden if group(d) + group(w) = fold modulo n_groups.
-
-    A document lacks 1 / n_groups of the words, and a word 1 / n_groups of the documents. The sums are computed from
-    sums over groups, without a table of entries.
-
-    References
-    ----------
-    S. Wold (1978). Cross-validatory estimation of the number of components in factor and principal components models.
-    Technometrics 20(4), 397-405.
-    """
-
-    doc_groups: Array
-    word_groups: Array
-    n_groups: int
-    fold: int
-
-    def hides(self, rows: Array, columns: Array) -> Array:
-        return np.asarray((self.doc_groups[rows] + self.word_groups[columns]) % self.n_groups == self.fold)
-
-    def sums_over_words(self, words: Array) -> Floats:
-        return self._sums(words, self.word_groups)[(self.fold - self.doc_groups) % self.n_groups]
-
-    def sums_over_docs(self, docs: Array) -> Floats:
-        return self._sums(docs, self.doc_groups)[(self.fold - self.word_groups) % self.n_groups]
-
-    def _sums(self, factor: Array, groups: Array) -> Floats:
-        return np.array([factor[groups == group].sum(axis=0, dtype=np.float64) for group in range(self.n_groups)])
-
-
-def diagonal_masks(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[DiagonalMask]:
-    """Return `n_folds` masks that hide every entry exactly once. Groups are random and of nearly equal size."""
+def diagonal_folds(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[DiagonalEntries]:
+    """Return `n_folds` sets of entries, each entry in exactly one. Groups are random and of nearly equal size."""
     if min(n_docs, n_words) < n_folds:
         raise InputError(
             f"{n_docs} documents of {n_words} words cannot be divided into {n_folds} folds of entries: use at most "
@@ -130,15 +55,7 @@ def diagonal_masks(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[D
         )
     rng = np.random.default_rng(seed)
     docs, words = (rng.permutation(size) % n_folds for size in (n_docs, n_words))
-    return [DiagonalMask(docs, words, n_folds, fold) for fold in range(n_folds)]
-
-
-def split_hidden(counts: SparseCounts, mask: Mask) -> tuple[SparseCounts, SparseCounts]:
-    """Return the counts of the visible entries, and those of the hidden entries."""
-    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
-    hidden = mask.hides(rows, counts.indices)
-    visible = counts.with_values(np.where(hidden, 0, counts.values))
-    return visible, counts.with_values(np.where(hidden, counts.values, 0))
+    return [DiagonalEntries(docs, words, n_folds, fold) for fold in range(n_folds)]
 
 
 def _keys(counts: SparseCounts, x: Floats, seed: int) -> npt.NDArray[np.uint64]:

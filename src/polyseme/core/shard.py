@@ -26,16 +26,23 @@ from polyseme.kernels import (
     check_sparse,
     inner,
 )
+from polyseme.losses.entry_weights import EntryWeights
 
 _DENSE_NUMBERS_AT_ONCE = 1 << 22
 """Entries of a dense matrix that `row_batches` converts to CSR at a time."""
 
 
 class Shard:
-    """Counts (documents x words) in memory, with a weight for each document (None: all weights are one)."""
+    """Counts (documents x words) in memory, with a weight for each document (None: all weights are one).
 
-    def __init__(self, counts: Counts, weights: Floats | None = None, n_threads: int = 1) -> None:
+    With weights v of the entries (`losses.entry_weights`), the counts are v x.
+    """
+
+    def __init__(
+        self, counts: Counts, weights: Floats | None = None, n_threads: int = 1, entries: EntryWeights | None = None
+    ) -> None:
         self.counts = counts
+        self.entries = entries
         self.weights = weights
         self.n_threads = n_threads
 

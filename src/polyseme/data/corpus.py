@@ -22,6 +22,7 @@ from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
 from polyseme.core.shard import Shard, Stats, as_counts, row_batches
 from polyseme.io.arrays import bytes_of
 from polyseme.kernels import Array, Floats, padded
+from polyseme.losses.entry_weights import EntryWeights
 
 LOADED_NONZEROS = 1 << 26
 """Most non-zeros of a corpus that is loaded into memory for a solver that needs all counts at once: 1 GB with their
@@ -116,6 +117,10 @@ class Corpus(Protocol):
     def word_totals(self) -> Floats: ...
     @property
     def unigram(self) -> Floats: ...
+    @property
+    def entries(self) -> EntryWeights | None:
+        """Return the weights of the entries; None if all are one. Shards have none."""
+
     @property
     def doc_weights(self) -> Floats:
         """P(d) of all documents."""
@@ -220,13 +225,16 @@ class MemoryCorpus(Shard):
     _whole: MemoryCorpus | None = None
 
     @classmethod
-    def of(cls, X: Any, dtype: np.dtype[Any], weights: Floats | None, n_threads: int) -> MemoryCorpus:
-        """Return the corpus of the documents with a positive weight."""
-        whole = cls(as_counts(X, dtype), weights, n_threads)
+    def of(
+        cls, X: Any, dtype: np.dtype[Any], weights: Floats | None, n_threads: int, entries: EntryWeights | None = None
+    ) -> MemoryCorpus:
+        """Return the corpus of the documents with a positive weight. With weights v of the entries, X is v x."""
+        whole = cls(as_counts(X, dtype), weights, n_threads, entries)
         if weights is None or (weights > 0).all():
             return whole
         kept = np.flatnonzero(weights)
-        corpus = cls(as_counts(X[kept], dtype), weights[kept], n_threads)
+        own = None if entries is None else entries.take(kept)
+        corpus = cls(as_counts(X[kept], dtype), weights[kept], n_threads, own)
         corpus.kept, corpus._whole = kept, whole
         return corpus
 
@@ -288,7 +296,10 @@ class MemoryCorpus(Shard):
         for counts in row_batches(self.counts.matrix(), self.dtype):
             block = slice(start, start + counts.n_docs)
             weights = None if self.weights is None else self.weights[block]
-            given = None if rows is None else GivenDocuments(rows[block])
+            given = None
+            if rows is not None or self.entries is not None:
+                own = None if self.entries is None else self.entries.take(block)
+                given = GivenDocuments(None if rows is None else rows[block], own)
             part, added = job(counts, weights, self.weighted_totals[block], arrays, self.n_threads, given)
             if added is not None:
                 sums = accumulated(sums, added)

@@ -338,6 +338,7 @@ class ShardedCorpus(ABC):
 
     in_memory: ClassVar[bool] = False
     kept: ClassVar[None] = None
+    entries: ClassVar[None] = None
 
     @property
     def n_docs(self) -> int:

@@ -44,7 +44,9 @@ from polyseme.core.shard import as_counts, row_batches, sparse_counts, without_w
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.io import models
-from polyseme.kernels import Array, Floats, check_sparse
+from polyseme.kernels import Array, DenseCounts, Floats, check_sparse, padded
+from polyseme.losses import HiddenEntries
+from polyseme.losses.entry_weights import DenseWeights, EntryWeights, StoredWeights, stored
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.perplexity import perplexity_of, score_tokens
 from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
@@ -154,6 +156,8 @@ class FittedDecomposition(CountDecomposition):
     file_attributes: ClassVar[tuple[str, ...]] = ("fitted_", "n_features_in_")
     inferences: ClassVar[tuple[str, ...]] = (MaximumLikelihood.kind,)
     """Kinds of inference that the fitted model can have."""
+    weighs_entries: ClassVar[bool] = False
+    """Whether `fit` and `transform` take missing entries and weights of entries."""
     edits_topics: ClassVar[bool] = False
     """Whether `with_edited_topics` can merge and remove topics and ban words."""
     refits: ClassVar[bool] = False
@@ -470,12 +474,24 @@ class TopicEstimator(FittedDecomposition):
         array of shape (n_documents, n_topics)
             P(z|d); rows sum to one. The topics of a tree are its leaves.
         """
+        return self._doc_topic_of(X)
+
+    def _doc_topic_of(self, X: Any, entry_weight: Any = None) -> Array:
+        """Return P(z|d) of documents; weights of entries only if the class takes them."""
         check_is_fitted(self)
         n_threads = effective_threads(self.n_jobs)
         if is_stored(X):
+            check_no_weights(None, entry_weight)
             with stored_session(self, X, n_threads) as corpus:
                 return fold_in_stored(self.fitted_, corpus)
-        batches = row_batches(count_data(self, X, reset=False), self.components_.dtype)
+        if self.weighs_entries:
+            X, entries, _ = observed_data(self, X, entry_weight, reset=False)
+        else:
+            X, entries = count_data(self, X, reset=False), None
+        if entries is not None:
+            counts = sparse_counts(X, self.components_.dtype)
+            return self.fitted_.fold_in(counts, n_threads=n_threads, entries=entries).doc_topic
+        batches = row_batches(X, self.components_.dtype)
         return np.concatenate([self.fitted_.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
 
     def fold_in(self, X: Any) -> DocumentWeights:
@@ -769,11 +785,12 @@ class LikelihoodFit(NamedTuple):
     end: FitSummary
 
 
-def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
+def count_data(estimator: Any, X: Any, *, reset: bool, missing: bool = False) -> Any:
     """Return X as a CSR matrix or a dense array of non-negative finite numbers, its features checked against the fit.
 
-    Sparse data may have unsorted entries, duplicates (which are added up) and unused memory after its entries. Indices
-    that do not fit its shape raise InputError before scipy or a kernel uses them to access memory.
+    With `missing`, a dense array may contain NaN. Sparse data may have unsorted entries, duplicates (which are added
+    up) and unused memory after its entries. Indices that do not fit its shape raise InputError before scipy or a kernel
+    uses them to access memory.
     """
     check_not_shards(estimator, X)
     _check_numeric(X)
@@ -803,12 +820,110 @@ def count_data(estimator: Any, X: Any, *, reset: bool) -> Any:
     elif sp.issparse(X) and X.dtype.kind in "iu" and X.dtype.itemsize < 8 and not X.has_canonical_format:
         X = X.astype(np.int64)  # a sum of duplicates may not fit in fewer bits
     values = X.data if sp.issparse(X) else X
-    for name, is_wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
-        if values.dtype.kind == "f" and is_wrong(values).any():
-            raise InputError(f"Input X contains {name}: every count must be a finite number.")
-    check_non_negative(X, type(estimator).__name__)
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        if not missing or sp.issparse(X):
+            raise InputError("Input X contains NaN: every count must be a finite number.")
+        values = np.nan_to_num(values, nan=0.0, posinf=np.inf)
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        raise InputError("Input X contains infinity (inf): every count must be a finite number.")
+    check_non_negative(X if sp.issparse(X) else values, type(estimator).__name__)
     check_range("Every count", values, working_dtype(estimator, X, reset))
     return X
+
+
+class ObservedData(NamedTuple):
+    """Counts of which some entries may be missing or have weights."""
+
+    X: Any
+    """Counts, CSR or dense; with weights v of the entries v x."""
+    entries: EntryWeights | None = None
+    """Weights of the entries; None if all entries of a document have the same weight."""
+    row_weights: Floats | None = None
+    """Weights of the documents, if all entries of each document have the same weight; None if all are one."""
+
+
+def observed_data(estimator: Any, X: Any, entry_weight: Any, *, reset: bool) -> ObservedData:
+    """Return the counts and the weights of their entries. NaN in a dense array is a missing entry.
+
+    Raises InputError if the weights do not fit X, are negative or not finite, if a document has no observed entry, if a
+    word has none (in a fit), or if X is NaN where its weight is positive.
+    """
+    X = count_data(estimator, X, reset=reset, missing=True)
+    dtype = working_dtype(estimator, X, reset)
+    missing = None
+    if not sp.issparse(X) and X.dtype.kind == "f" and np.isnan(X).any():
+        missing = np.isnan(X)
+        X = np.where(missing, 0, X)
+    if entry_weight is None and missing is None:
+        return ObservedData(X)
+    loss = as_loss(estimator.loss)
+    if not loss.weighs_entries:
+        raise UnsupportedError(
+            f"loss={loss.name!r} takes no entry_weight and no missing entries (NaN): use 'kullback-leibler' or "
+            "'squared'."
+        )
+    if entry_weight is None:
+        assert missing is not None
+        entries: EntryWeights = DenseWeights(DenseCounts(np.asarray(~missing, dtype=dtype)))
+    else:
+        found = _entry_weights(entry_weight, X.shape, dtype)
+        if isinstance(found, np.ndarray):
+            return ObservedData(X, None, None if (found == 1).all() else found)
+        entries = found
+        if missing is not None:
+            rows, columns = np.nonzero(missing)
+            wrong = np.flatnonzero(entries.at(rows, columns))
+            if wrong.size:
+                row, column = rows[wrong[0]], columns[wrong[0]]
+                raise InputError(
+                    f"X is NaN in row {row}, column {column}, where entry_weight is positive: give a missing entry the "
+                    "weight 0."
+                )
+    _check_observed(entries, X.shape, dtype, reset)
+    weighted = entries.times(X).astype(dtype)
+    values = weighted.data if sp.issparse(weighted) else weighted
+    check_range("Every count times its entry_weight", values, dtype)
+    return ObservedData(weighted, entries)
+
+
+def _entry_weights(given: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> EntryWeights | Floats:
+    """Return checked weights of entries; one weight per document if all entries of each document have the same one."""
+    if isinstance(given, EntryWeights):
+        return given
+    hidden = isinstance(given, HiddenEntries)
+    table = given.pattern if hidden else given
+    if not sp.issparse(table):
+        try:
+            table = np.asarray(table)
+        except ValueError:  # rows of different lengths
+            table = np.empty(0)
+    if table.shape != shape:
+        raise InputError(f"entry_weight must have the shape of X, {shape}, got {table.shape}.")
+    if hidden:
+        return given.weights(dtype) if table.nnz else np.ones(shape[0])
+    if table.dtype.kind not in "biuf":
+        raise InputError("entry_weight must be a table of numbers of at least 0, or of booleans.")
+    values = (check_sparse(table, "entry_weight").data if sp.issparse(table) else table).astype(np.float64)
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise InputError("entry_weight must be finite and not negative: 0 is the weight of a missing entry.")
+    check_range("Every entry_weight", values, dtype)
+    if sp.issparse(table):
+        counts = stored(table, dtype)
+        if counts.values.size < shape[0] * shape[1]:
+            return StoredWeights(counts)
+        values = counts.matrix().toarray().astype(np.float64)
+    if (values == values[:, :1]).all() and (values > 0).all():
+        return np.asarray(values[:, 0])
+    return DenseWeights(DenseCounts(np.ascontiguousarray(values, dtype=dtype)))
+
+
+def _check_observed(entries: EntryWeights, shape: tuple[int, int], dtype: np.dtype[Any], fits: bool) -> None:
+    """Raise InputError if all entries of a document, or in a fit those of a word, are missing."""
+    ones = [padded(np.ones((size, 1)), dtype) for size in shape]
+    for what, sums in (("row", entries.over_words(ones[1])), ("column", entries.over_docs(ones[0]))):
+        empty = np.flatnonzero(~(sums[:, 0] > 0))
+        if empty.size and (fits or what == "row"):
+            raise InputError(f"All entries of {what} {empty[0]} are missing: leave such a {what} out of X.")
 
 
 class Training(NamedTuple):
@@ -821,16 +936,19 @@ class Training(NamedTuple):
 
 @contextmanager
 def training_corpus(
-    estimator: Any, X: Any, sample_weight: Any, feature_names: Any, n_threads: int
+    estimator: Any, X: Any, sample_weight: Any, feature_names: Any, n_threads: int, entry_weight: Any = None
 ) -> Iterator[Training]:
     """Yield the corpus of a fit to counts or to shards, and the words. Sets the features of the estimator."""
     dtype = estimator.get_params(deep=False).get("dtype")
     if not is_stored(X):
-        data = training_data(estimator, X, sample_weight, feature_names=feature_names)
-        corpus = MemoryCorpus.of(data.X, factor_dtype(dtype, data.X), data.weights, n_threads)
+        data = training_data(
+            estimator, X, sample_weight, feature_names=feature_names, entry_weight=entry_weight,
+            missing=type(estimator).weighs_entries,
+        )  # fmt: skip
+        corpus = MemoryCorpus.of(data.X, factor_dtype(dtype, data.X), data.weights, n_threads, data.entries)
         yield Training(corpus, data.vocabulary)
         return
-    check_no_weights(sample_weight)
+    check_no_weights(sample_weight, entry_weight)
     estimator.n_features_in_ = X.shape[1]
     vars(estimator).pop("feature_names_in_", None)
     vocabulary = names_or_none(X.vocabulary if feature_names is None else feature_names, X.shape[1])
@@ -845,8 +963,10 @@ def check_has_words(corpus: Corpus) -> None:
         raise InputError("There is nothing to fit: the documents have no words.")
 
 
-def check_no_weights(sample_weight: Any) -> None:
-    """Raise UnsupportedError if weights are given for the documents of shards."""
+def check_no_weights(sample_weight: Any, entry_weight: Any = None) -> None:
+    """Raise UnsupportedError if weights are given for the documents or the entries of shards."""
+    if entry_weight is not None:
+        raise UnsupportedError("Shards have no weights of entries: give the counts as an array to use entry_weight.")
     if sample_weight is not None:
         raise UnsupportedError(
             "Shards have no weights: leave sample_weight out, or repeat the documents when you write the shards."
@@ -907,17 +1027,25 @@ class TrainingData(NamedTuple):
     """Weights of the documents; None if all are one."""
     vocabulary: Array | None
     """The word of each column."""
+    entries: EntryWeights | None = None
+    """Weights v of the entries, where X is v x; None if all are one."""
 
 
 def training_data(
-    estimator: Any, X: Any, sample_weight: Any, *, feature_names: Any = None, reset: bool = True
-) -> TrainingData:
+    estimator: Any, X: Any, sample_weight: Any, *, feature_names: Any = None, reset: bool = True,
+    entry_weight: Any = None, missing: bool = False,
+) -> TrainingData:  # fmt: skip
     """Return the counts of a fit, the weights of its documents and the names of its words.
 
     The names are `feature_names`, or else the columns of a data frame. Raises InputError if no document with a positive
     weight has a token.
     """
-    X = count_data(estimator, X, reset=reset)
+    observed = ObservedData(None)
+    if missing:
+        observed = observed_data(estimator, X, entry_weight, reset=reset)
+        X = observed.X
+    else:
+        X = count_data(estimator, X, reset=reset)
     if feature_names is None:
         feature_names = vars(estimator).get("feature_names_in_")
     vocabulary = names_or_none(feature_names, X.shape[1])
@@ -925,10 +1053,12 @@ def training_data(
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         check_range("Every sample weight", weights, working_dtype(estimator, X, reset))
+    if observed.row_weights is not None:
+        weights = observed.row_weights if weights is None else weights * observed.row_weights
     row_sums = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
     if not (row_sums if weights is None else row_sums * weights).sum() > 0:
         raise InputError("There is nothing to fit: every document is empty or has weight zero.")
-    return TrainingData(X, weights, vocabulary)
+    return TrainingData(X, weights, vocabulary, observed.entries)
 
 
 def names_or_none(feature_names: Any, size: int) -> Array | None:
@@ -1033,6 +1163,11 @@ def model_from_parameters(
     if not loss.is_likelihood and (background is not None or doc_prior is not None or word_prior is not None):
         raise UnsupportedError(
             f"loss={loss.name!r} has no likelihood that a prior or a background could change: leave background, "
+            "doc_topic_prior and topic_word_prior out."
+        )
+    if corpus.entries is not None and (background is not None or doc_prior is not None or word_prior is not None):
+        raise UnsupportedError(
+            "entry_weight and missing entries are for models without priors and background: leave background, "
             "doc_topic_prior and topic_word_prior out."
         )
     if background is not None and background.joint and doc_prior is not None:

@@ -151,7 +151,7 @@ class LSA(CountDecomposition):
         if self.weights not in WEIGHTS:
             raise InputError(f"weights must be one of {', '.join(map(repr, WEIGHTS))}, got {self.weights!r}.")
         rank, share = self._requested_rank()
-        X, _, vocabulary = training_data(self, X, None, feature_names=feature_names)
+        X, _, vocabulary, _ = training_data(self, X, None, feature_names=feature_names)
         dtype = factor_dtype(self.dtype, X)
         counts = _sparse(X)
         clear_fit(self)

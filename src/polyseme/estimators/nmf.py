@@ -13,23 +13,25 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import FoldedTraining, TopicEdit
+from polyseme.core.fitted import FoldedTraining, TopicEdit, observed_shares
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, select_known_words
 from polyseme.core.model import as_loss
-from polyseme.core.shard import Shard, row_batches
+from polyseme.core.shard import Shard, row_batches, sparse_counts
 from polyseme.data.corpus import Corpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (
     FittedDecomposition,
-    count_data,
+    check_no_weights,
     edited_likelihood,
     fold_in_stored,
+    observed_data,
     stored_session,
     training_corpus,
 )
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.losses import KULLBACK_LEIBLER, Loss
+from polyseme.losses.entry_weights import EntryWeights
 from polyseme.losses.sums import LossSums
 from polyseme.solvers.base import finish_fit
 from polyseme.solvers.initialize import is_topics_only, pair_of_factors
@@ -127,6 +129,7 @@ class NMF(FittedDecomposition):
     """
 
     file_attributes = (*FittedDecomposition.file_attributes, "loss_")
+    weighs_entries = True
     inferences = (MaximumLikelihood.kind, LeastLoss.kind)
     edits_topics = True
     refits = True
@@ -162,7 +165,9 @@ class NMF(FittedDecomposition):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, entry_weight: Any = None
+    ) -> Self:
         """Fit W and H to counts.
 
         Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt.
@@ -177,6 +182,11 @@ class NMF(FittedDecomposition):
             Weights of the documents.
         feature_names : sequence of str or fitted vectorizer, default=None
             The word of each column, or the vectorizer that made X.
+        entry_weight : array-like, sparse matrix or HiddenEntries of shape (n_documents, n_words), default=None
+            Weights of the entries of X in the loss, of which 0 means that an entry is missing; booleans say which
+            entries are observed. Entries that a sparse matrix does not store have weight 0, also where X is zero.
+            `polyseme.losses.HiddenEntries` marks the missing entries instead. None: all entries have weight 1, and NaN
+            in a dense X is a missing entry. For loss="kullback-leibler" and "squared".
 
         Returns
         -------
@@ -187,14 +197,16 @@ class NMF(FittedDecomposition):
         plsa = PLSA(**self._plsa_parameters())
         settings = plsa._settings()
         _check_place(X, loss.name, loss.is_likelihood)
-        with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
+        with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
             folded, end = plsa._fit_corpus(settings, training, free_scale=not loss.is_likelihood)
             found = self._of_documents(folded, training.corpus.all_documents)
         self._set_fitted(folded, end, {**found, "loss_": loss.name})
         finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, entry_weight: Any = None
+    ) -> Array:
         """Fit W and H and return W.
 
         Parameters
@@ -207,21 +219,25 @@ class NMF(FittedDecomposition):
             Weights of the documents.
         feature_names : sequence of str or fitted vectorizer, default=None
             The word of each column, or the vectorizer that made X.
+        entry_weight : array-like, sparse matrix or HiddenEntries of shape (n_documents, n_words), default=None
+            Weights of the entries as in `fit`.
 
         Returns
         -------
         array of shape (n_documents, K)
             W, equal to `transform(X)`.
         """
-        return self.fit(X, y, sample_weight, feature_names).doc_factor_
+        return self.fit(X, y, sample_weight, feature_names, entry_weight).doc_factor_
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, entry_weight: Any = None) -> Array:
         """Return W of documents, with H fixed.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
-            Non-negative numbers, or shards on disk (Kullback-Leibler loss only).
+            Non-negative numbers, or shards on disk (Kullback-Leibler loss only). NaN in a dense X is a missing entry.
+        entry_weight : array-like, sparse matrix or HiddenEntries of shape (n_documents, n_words), default=None
+            Weights of the entries as in `fit`.
 
         Returns
         -------
@@ -231,9 +247,16 @@ class NMF(FittedDecomposition):
         check_is_fitted(self)
         _check_place(X, self.loss_, self._is_likelihood)
         if is_stored(X):
+            check_no_weights(None, entry_weight)
             return self._transform_stored(X)
-        X = count_data(self, X, reset=False)
+        X, entries, _ = observed_data(self, X, entry_weight, reset=False)
         n_threads, parts = effective_threads(self.n_jobs), []
+        if entries is not None:
+            counts = sparse_counts(X, self.components_.dtype)
+            weights = self.fitted_.fold_in(counts, n_threads=n_threads, entries=entries)
+            if not self._is_likelihood:
+                return weights.parameters["factor"]
+            return _scaled(weights.doc_topic, _expected_totals(counts, weights.doc_topic, self.components_, entries))
         for counts in row_batches(X, self.components_.dtype):
             weights = self.fitted_.fold_in(counts, n_threads=n_threads)
             if self._is_likelihood:
@@ -264,6 +287,11 @@ class NMF(FittedDecomposition):
         """
         check_is_fitted(self)
         return np.asarray(W) @ self.components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def to_plsa(self) -> PLSA:
         """Return the same product as a fitted PLSA, by the scaling of Gaussier and Goutte (2005).
@@ -368,6 +396,12 @@ def _known_totals(counts: SparseCounts, H: Array) -> Floats:
     return select_known_words(counts, word_sums > 0)[0].totals
 
 
+def _expected_totals(counts: SparseCounts, doc_topic: Array, H: Array, entries: EntryWeights) -> Floats:
+    """Return the totals that documents would have if all entries had been observed with weight one."""
+    observed = observed_shares(doc_topic, H, entries)
+    return np.divide(_known_totals(counts, H), observed, out=np.zeros_like(observed), where=observed > 0)
+
+
 def known_totals(shard: Shard, _: None, H: Array) -> Floats:
     """Return `_known_totals` of the documents of a shard."""
     return _known_totals(shard.by_doc, H)
@@ -388,6 +422,9 @@ def divergence(shard: Shard, doc_topic: Array, H: Array) -> Divergence:
     The totals are multiplied in float64: if they are small, products of W and H would underflow in float32.
     """
     counts = shard.by_doc
+    if shard.entries is not None:
+        totals = _expected_totals(counts, doc_topic, H, shard.entries)
+        return Divergence(totals, weighted_loss(KULLBACK_LEIBLER, shard, _scaled(doc_topic, totals), H))
     totals = _known_totals(counts, H)
     weights = np.ones(counts.n_docs) if shard.weights is None else shard.weights
     products = counts.products(padded(doc_topic, H.dtype), padded(H.T, H.dtype), n_threads=shard.n_threads)
@@ -402,6 +439,6 @@ def divergence(shard: Shard, doc_topic: Array, H: Array) -> Divergence:
 
 
 def weighted_loss(loss: Loss, shard: Shard, W: Array, H: Array) -> float:
-    """Return the error of W for a loss without a likelihood."""
-    sums = LossSums(loss, shard.counts, len(H), n_threads=shard.n_threads)
+    """Return the error of W, without a likelihood or with weights of the entries."""
+    sums = LossSums(loss, shard.counts, len(H), n_threads=shard.n_threads, entries=shard.entries)
     return shard.total_log(sums.values(padded(W, H.dtype), padded(H.T, H.dtype)))

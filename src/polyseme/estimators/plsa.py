@@ -232,6 +232,7 @@ class PLSA(TopicEstimator):
     """
 
     inferences = (MaximumLikelihood.kind, LeastLoss.kind)
+    weighs_entries = True
     edits_topics = True
     refits = True
 
@@ -274,7 +275,9 @@ class PLSA(TopicEstimator):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, entry_weight: Any = None
+    ) -> Self:
         """Fit the topics to counts.
 
         Ctrl-C stores the best model so far in the estimator and then raises KeyboardInterrupt.
@@ -289,6 +292,11 @@ class PLSA(TopicEstimator):
             Weights of the documents. A document of weight v counts as v equal documents.
         feature_names : sequence of str or fitted vectorizer, default=None
             The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+        entry_weight : array-like, sparse matrix or HiddenEntries of shape (n_documents, n_words), default=None
+            Weights of the entries of X in the loss, of which 0 means that an entry is missing; booleans say which
+            entries are observed. Entries that a sparse matrix does not store have weight 0, also where X is zero.
+            `polyseme.losses.HiddenEntries` marks the missing entries instead. None: all entries have weight 1, and NaN
+            in a dense X is a missing entry. For loss="kullback-leibler" and "squared", without priors and background.
 
         Returns
         -------
@@ -296,12 +304,63 @@ class PLSA(TopicEstimator):
             The fitted estimator.
         """
         settings = self._settings()
-        with training_corpus(self, X, sample_weight, feature_names, settings.n_threads) as training:
+        with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
             fit = self._fit_corpus(settings, training)
             found = self._of_documents(fit.folded, training.corpus.all_documents)
         self._set_fitted(fit.folded, fit.end, found)
         finish_fit(self, fit.end.interrupted, settings.max_iter, settings.tol)
         return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, entry_weight: Any = None
+    ) -> Array:
+        """Fit the topics and return the topic weights of the same documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column.
+        entry_weight : array-like, sparse matrix or HiddenEntries of shape (n_documents, n_words), default=None
+            Weights of the entries as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            The attribute `doc_topic_`.
+        """
+        return self.fit(X, y, sample_weight, feature_names, entry_weight).doc_topic_
+
+    def transform(self, X: Any, entry_weight: Any = None) -> Array:
+        """Return the topic weights of documents, with the topics fixed.
+
+        Each document is folded in until convergence, independently of the others. A document without known words gets
+        P(z).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk. For shards the result is a file beside them, `transformed.npy`, that is mapped to
+            memory. NaN in a dense X is a missing entry.
+        entry_weight : array-like, sparse matrix or HiddenEntries of shape (n_documents, n_words), default=None
+            Weights of the entries as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            P(z|d); rows sum to one.
+        """
+        return self._doc_topic_of(X, entry_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -576,7 +635,7 @@ def next_documents(
     """Return the documents of a call of `partial_fit`, the words, and the model so far (None in the first call)."""
     n_threads = effective_threads(check_n_jobs(estimator.n_jobs))
     before: FittedTopics | None = vars(estimator).get("fitted_")
-    X, weights, vocabulary = training_data(estimator, X, sample_weight, reset=before is None)
+    X, weights, vocabulary, _ = training_data(estimator, X, sample_weight, reset=before is None)
     dtype = factor_dtype(estimator.dtype, X) if before is None else before.topic_word.dtype
     return (
         MemoryCorpus(as_counts(X, dtype), weights, n_threads),

@@ -9,6 +9,7 @@ from polyseme.losses.absolute import Absolute as Absolute
 from polyseme.losses.base import Loss as Loss
 from polyseme.losses.beta import Beta as Beta
 from polyseme.losses.chi_square import ChiSquare as ChiSquare
+from polyseme.losses.entry_weights import HiddenEntries as HiddenEntries
 
 KULLBACK_LEIBLER = Beta(1.0)
 """The loss whose minimum is the maximum of the likelihood."""
@@ -17,4 +18,4 @@ LOSSES: dict[str, Loss] = {
 }
 """Losses by the name that `loss=` takes."""
 
-__all__ = ["LOSSES", "Absolute", "Beta", "ChiSquare", "Loss"]
+__all__ = ["LOSSES", "Absolute", "Beta", "ChiSquare", "HiddenEntries", "Loss"]

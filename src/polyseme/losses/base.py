@@ -78,6 +78,11 @@ class Loss(ABC):
         return False
 
     @property
+    def weighs_entries(self) -> bool:
+        """Whether entries can have weights (`losses.entry_weights`)."""
+        return False
+
+    @property
     def compiled(self) -> type[ReciprocalSums] | None:
         """Compiled sums over dense rows; None if the sums are computed from `values` and `ratios`."""
         return None

@@ -70,6 +70,10 @@ class Beta(Loss):
         return self.beta <= 0
 
     @property
+    def weighs_entries(self) -> bool:
+        return self.beta in (1, 2)
+
+    @property
     def compiled(self) -> type[ReciprocalSums] | None:
         return ReciprocalSums if self.beta == 0 else None
 

@@ -31,6 +31,7 @@ from polyseme.kernels import (
     with_weights,
 )
 from polyseme.losses.base import Loss, Zeros
+from polyseme.losses.entry_weights import EntryWeights
 
 _BLOCK_NUMBERS, _BLOCK_ROWS = 1 << 18, 64
 """Size of a dense block: entries for the cache, and rows so that sums over words cost little beside it."""
@@ -51,26 +52,36 @@ class LossSums:
     """Sums of a loss of counts, for factors A (documents x width) and B (words x width) with K columns in use.
 
     weights : weights of the documents in the sums for the words (None: one).
+    entries : weights v of the entries; the counts are v x then.
     """
 
     def __init__(
-        self, loss: Loss, counts: Counts, n_topics: int, *, n_threads: int, weights: Floats | None = None
-    ) -> None:
-        self._loss, self._counts = loss, counts
+        self, loss: Loss, counts: Counts, n_topics: int, *, n_threads: int, weights: Floats | None = None,
+        entries: EntryWeights | None = None,
+    ) -> None:  # fmt: skip
+        self._loss, self._counts, self._entries = loss, counts, entries
+        assert entries is None or loss.weighs_entries
         self._weights = weights
         self._n_topics, self._n_threads = n_topics, n_threads
         self._kept: ReciprocalSums | None = None
         self._linear = counts.is_sparse and loss.zeros is Zeros.LINEAR
 
+    @property
+    def n_docs(self) -> int:
+        """Return the number of documents."""
+        return self._counts.n_docs
+
     def values(self, A: Array, B: Array) -> Floats:
         """Return the loss of each document. The squared loss of dense data is summed entry by entry."""
-        if self._linear or (self._counts.is_sparse and self._loss.zeros is Zeros.SQUARED):
+        if self._entries is not None or self._linear or (self._counts.is_sparse and self._loss.zeros is Zeros.SQUARED):
             return self.docs(A, B)[0]
         return self._dense_docs(A, B, update=False)[0]
 
     def docs(self, A: Array, B: Array) -> tuple[Floats, Terms]:
         """Return the loss of each document, and the sums for the update of A."""
         counts, n_threads = self._counts, self._n_threads
+        if self._entries is not None:
+            return self._weighted_docs(self._entries, A, B)
         if self._linear:
             sparse, sums = counts.sparse(), weighted_sum(np.ones(len(B)), B, n_threads=n_threads)
             q = _products(sparse, A, B, n_threads)
@@ -87,6 +98,12 @@ class LossSums:
     def words(self, A: Array, B: Array) -> Terms:
         """Return the sums for the update of B."""
         counts, n_threads, weights = self._counts, self._n_threads, self._weights
+        if self._entries is not None and self._loss.is_likelihood:
+            numerators = counts.word_sums(A, B, n_threads=n_threads, weights=weights)
+            return Terms(numerators, self._entries.over_docs(A, weights, n_threads=n_threads))
+        if self._entries is not None:
+            numerators = counts.multiply_transpose(A, n_threads=n_threads, weights=weights)
+            return Terms(numerators, self._entries.fitted_over_docs(A, B, weights, n_threads=n_threads))
         if self._linear:
             by_word = counts.sparse().transposed(None)
             sums = weighted_sum(np.ones(counts.n_docs) if weights is None else weights, A, n_threads=n_threads)
@@ -112,6 +129,28 @@ class LossSums:
 
         parts = map_in_threads(one_block, self._blocks, n_threads)
         return Terms(*(_widened(sums, B) for sums in sum_in_order(parts, (2, len(B), K))))
+
+    def _weighted_docs(self, entries: EntryWeights, A: Array, B: Array) -> tuple[Floats, Terms]:
+        """Return the loss of each document, and the sums for A, with weights of entries."""
+        counts, n_threads = self._counts, self._n_threads
+        if self._loss.is_likelihood:  # sum v (x log x - x) - y log q + v q
+            row_sums, logs = counts.rows_and_logs(A, B, n_threads=n_threads)
+            terms = Terms(row_sums, entries.over_words(B, n_threads=n_threads))
+            explained = np.einsum("dk,dk->d", A, terms.denominators, dtype=np.float64)
+            return self.constants - logs + explained, terms
+        products = counts.multiply(B, n_threads=n_threads)
+        terms = Terms(products, entries.fitted_over_words(A, B, n_threads=n_threads))
+        cross, explained = (np.einsum("dk,dk->d", A, term, dtype=np.float64) for term in terms)
+        return np.maximum(self.constants - 2 * cross + explained, 0) / 2, terms
+
+    @cached_property
+    def constants(self) -> Floats:
+        """Return the part of the weighted loss of each document that does not depend on the factors."""
+        assert self._entries is not None
+        y = self._counts.sparse()
+        values = y.values.astype(np.float64)
+        x = values / self._entries.at_counts(y)
+        return y.sums_by_row(values * (np.log(x) - 1) if self._loss.is_likelihood else values * x)
 
     def _dense_docs(self, A: Array, B: Array, *, update: bool) -> tuple[Floats, Terms]:
         """Return the loss of each document and, with `update`, the sums for A, from blocks of dense rows."""

@@ -1,18 +1,16 @@
 """Choosing models by data that they were not fitted to: cross-validation, the number of topics, merges and splits."""
 
-from polyseme.selection.cross_validation import CrossValidation, MaskedFit, cross_validate, fit_masked
+from polyseme.selection.cross_validation import CrossValidation, cross_validate
 from polyseme.selection.n_topics import Selection, SelectionRow, select_n_topics
 from polyseme.selection.suggestions import MergeSuggestion, SplitSuggestion, suggest_merges, suggest_splits
 
 __all__ = [
     "CrossValidation",
-    "MaskedFit",
     "MergeSuggestion",
     "Selection",
     "SelectionRow",
     "SplitSuggestion",
     "cross_validate",
-    "fit_masked",
     "select_n_topics",
     "suggest_merges",
     "suggest_splits",

@@ -6,8 +6,8 @@ mean n_d of the documents: documents are independent, tokens of one document are
 the same documents is such a ratio too. Its standard error is much smaller than that of either model, because a document
 that is hard to predict is hard for both.
 
-`fit_masked` fits a matrix with hidden entries and predicts them, after Wold, S. (1978). Cross-validatory estimation of
-the number of components in factor and principal components models. Technometrics 20, 397-405.
+Masked entries have weight zero in a fit (`entry_weight`), which predicts them, after Wold, S. (1978). Cross-validatory
+estimation of the number of components in factor and principal components models. Technometrics 20, 397-405.
 """
 
 from __future__ import annotations
@@ -15,29 +15,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import FittedTopics
-from polyseme.core.holdout import Mask, SparseMask, diagonal_masks, split_hidden, split_in_parts, split_tokens
-from polyseme.core.model import Model
+from polyseme.core.fitted import FittedTopics, observed_shares
+from polyseme.core.holdout import diagonal_folds, split_in_parts, split_tokens
 from polyseme.core.shard import sparse_counts
-from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data, factor_dtype
 from polyseme.estimators.nmf import NMF
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.losses import KULLBACK_LEIBLER
+from polyseme.losses.entry_weights import WithoutEntries
 from polyseme.metrics.perplexity import perplexity_of
 from polyseme.metrics.words import fitted_topics
-from polyseme.solvers.coordinate import fit_seen
-from polyseme.solvers.initialize import named_start
-from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check_share, effective_threads
+from polyseme.utils import check_integer, check_share, effective_threads
 
 COMPLETION, FOLDED_IN, MASKED = "completion", "folded in", "masked entries"
 KINDS = (COMPLETION, FOLDED_IN)
@@ -149,120 +145,6 @@ def cross_validate(
         float(np.sum(infos)) / float(X.sum()) if by == "entries" else None,
         np.array(seconds),
     )
-
-
-@dataclass(frozen=True)
-class MaskedFit:
-    """Fit of x_dw ~ W H to the entries that are not hidden.
-
-    Attributes
-    ----------
-    doc_factor : array of shape (n_documents, K)
-        W.
-    components : array of shape (K, n_words)
-        H = P(w|z); rows sum to one.
-    unigram : array of shape (n_words,)
-        P(w) of the counts that are not hidden.
-    log_likelihood : float
-        Mean log-probability of a token that is not hidden, among the words that are not hidden.
-    history : dict of arrays
-        Values of each iteration.
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        Whether the fit stopped by its tolerance.
-    """
-
-    doc_factor: Array
-    components: Array
-    unigram: Floats
-    log_likelihood: float
-    history: dict[str, Array]
-    n_iter: int
-    converged: bool
-
-    def predict(self, rows: Any, columns: Any) -> Floats:
-        """Return the expected counts of entries (rows[i], columns[i]).
-
-        Parameters
-        ----------
-        rows : array-like of int
-            Documents of the entries.
-        columns : array-like of int
-            Words of the entries.
-
-        Returns
-        -------
-        array of shape (n_entries,)
-            Expected counts.
-        """
-        docs, words = self.doc_factor[np.asarray(rows)], self.components[:, np.asarray(columns)]
-        return np.asarray(np.einsum("ik,ki->i", docs, words, dtype=np.float64))
-
-    def expected(self, mask: Mask) -> Floats:
-        """Return the sum of the expected counts of the hidden entries of each document.
-
-        Parameters
-        ----------
-        mask : Mask
-            The hidden entries.
-
-        Returns
-        -------
-        array of shape (n_documents,)
-            Expected counts.
-        """
-        return np.asarray(np.einsum("dk,dk->d", self.doc_factor, mask.sums_over_words(self.components.T)))
-
-
-def fit_masked(
-    X: Any,
-    hidden: Any,
-    n_components: int,
-    *,
-    max_iter: int = 200,
-    tol: float = 1e-2,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    dtype: Any = None,
-) -> MaskedFit:
-    """Fit K topics by maximum likelihood to the entries that are not hidden.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_documents, n_words)
-        Counts.
-    hidden : array-like or sparse matrix of shape (n_documents, n_words), or Mask
-        Non-zero where an entry is hidden; the values of X at these entries are not used. Hide zeros as well as
-        non-zeros: an entry that is not observed is not zero.
-    n_components : int
-        Number of topics K.
-    max_iter : int, default=200
-        Maximum number of iterations.
-    tol : float, default=0.01
-        Tolerance in nats per token, as in PLSA.
-    random_state : int, default=0
-        Seed of the start.
-    n_jobs : int, default=None
-        Number of threads; None uses all cores.
-    dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the factors. None: float64 for float64 data, else float32.
-
-    Returns
-    -------
-    MaskedFit
-        The factors, which predict the hidden entries.
-    """
-    X = count_data(PLSA(), X, reset=True)
-    K = check_integer("n_components", n_components, least=1)
-    counts = sparse_counts(X, factor_dtype(dtype, X))
-    mask = _as_mask(hidden, (counts.n_docs, counts.n_words))
-    seen, _ = split_hidden(counts, mask)
-    corpus = MemoryCorpus(seen, None, effective_threads(check_n_jobs(n_jobs)))
-    if not corpus.tokens > 0:
-        raise InputError("There is nothing to fit: every count is hidden or zero.")
-    max_iter = check_integer("max_iter", max_iter, least=1)
-    return _fit_unmasked(corpus, mask, K, max_iter, check_nonnegative("tol", tol), random_state)
 
 
 class DocumentFold(NamedTuple):
@@ -445,43 +327,6 @@ def _log(p: Floats, where: Array) -> Floats:
         return np.log(p, out=np.zeros_like(p), where=where)
 
 
-def _as_mask(hidden: Any, shape: tuple[int, int]) -> Mask:
-    if hasattr(hidden, "sums_over_words"):
-        return cast(Mask, hidden)
-    mask = SparseMask(hidden if sp.issparse(hidden) else np.asarray(hidden))
-    if mask.shape != shape:
-        raise InputError(f"hidden must have the shape of X, {shape}, got {mask.shape}.")
-    return mask
-
-
-def _fit_unmasked(corpus: MemoryCorpus, mask: Mask, K: int, max_iter: int, tol: float, seed: Any) -> MaskedFit:
-    rng = np.random.default_rng(seed)
-    theta, phi = named_start("random", corpus, Model(K), rng)
-    fit = fit_seen(corpus, mask, theta, phi, max_iter=max_iter, tol=tol)
-    if fit is None or fit.interrupted:
-        raise KeyboardInterrupt
-    docs, words = fit.run.point
-    return MaskedFit(
-        np.ascontiguousarray(docs[:, :K]),
-        np.ascontiguousarray(words[:, :K].T),
-        corpus.unigram,
-        float(fit.history["log_likelihood"][-1]),
-        fit.history,
-        fit.n_iter,
-        fit.converged,
-    )
-
-
-def _score_hidden(fit: MaskedFit, hidden: SparseCounts, smoothing: float, n_threads: int) -> DocumentScores:
-    """Score hidden tokens with P(w|d) = (WH)_dw / sum_w (WH)_dw."""
-    sums = fit.doc_factor.sum(axis=1, dtype=np.float64, keepdims=True)
-    theta = np.divide(fit.doc_factor, sums, out=np.full(fit.doc_factor.shape, 1 / len(fit.components)), where=sums > 0)
-    operands = (padded(theta, hidden.dtype), padded(fit.components.T, hidden.dtype))
-    return scores_of_probabilities(
-        MASKED, hidden, hidden.products(*operands, n_threads=n_threads), fit.unigram, smoothing
-    )
-
-
 def _check_plain(model: Any) -> None:
     plain = {
         "solver": "auto", "background": 0.0, "doc_topic_prior": None, "topic_word_prior": None,
@@ -516,12 +361,17 @@ def _by_entries(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, s
         raise InputError(f"kind must be {COMPLETION!r} where entries are masked, got {kind!r}.")
     _check_plain(model)
     counts = sparse_counts(X, factor_dtype(model.dtype, X))
-    n_folds = check_integer("n_folds", n_folds, least=2)
-    for mask in diagonal_masks(counts.n_docs, counts.n_words, n_folds, seed):
-        seen, hidden = split_hidden(counts, mask)
-        corpus = MemoryCorpus(seen, None, effective_threads(model.n_jobs))
-        fit = _fit_unmasked(corpus, mask, model.n_components, model.max_iter, model.tol, model.random_state)
-        yield _score_hidden(fit, hidden, smoothing, corpus.n_threads), fit.expected(mask)
+    n_folds, n_threads = check_integer("n_folds", n_folds, least=2), effective_threads(model.n_jobs)
+    plsa = PLSA(**{name: value for name, value in model.get_params(deep=False).items() if name != "checkpoint"})
+    for hidden in diagonal_folds(counts.n_docs, counts.n_words, n_folds, seed):
+        observed = WithoutEntries(hidden)
+        fitted = clone(plsa).fit(X, entry_weight=observed)
+        theta, phi = fitted.doc_topic_, fitted.components_
+        scored = counts.with_values(counts.values * hidden.at_counts(counts))
+        probabilities = scored.products(padded(theta, scored.dtype), padded(phi.T, scored.dtype), n_threads=n_threads)
+        totals = (counts.totals - scored.totals) / observed_shares(theta, phi, observed, n_threads=n_threads)
+        expected = totals * observed_shares(theta, phi, hidden, n_threads=n_threads)
+        yield scores_of_probabilities(MASKED, scored, probabilities, fitted.unigram_, smoothing), expected
 
 
 _FOLDS: dict[str, Callable[..., Any]] = {"documents": _by_documents, "words": _by_words, "entries": _by_entries}

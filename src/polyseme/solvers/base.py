@@ -162,16 +162,24 @@ class Requirement(Enum):
         "fit this loss",
     )
     OTHER_LOSS = (
-        lambda problem: not problem.model.loss.is_likelihood,
-        "fits losses other than 'kullback-leibler'",
+        lambda problem: not problem.model.loss.is_likelihood or problem.corpus.entries is not None,
+        "fits losses other than 'kullback-leibler', or entries with weights",
         "fit this loss",
+    )
+    EQUAL_ENTRIES = (
+        lambda problem: problem.corpus.entries is None,
+        "gives all entries the same weight, so it takes no entry_weight and no missing entries",
+        "weigh entries",
     )
     SQUARED_LOSS = (
         lambda problem: problem.model.loss.zeros is Zeros.SQUARED,
         "fits loss='squared' only",
         "fit this loss",
     )
-    FREE_SCALE = (lambda problem: problem.model.free_scale, "fits NMF only, not the normalized factors of PLSA")
+    FREE_SCALE = (
+        lambda problem: problem.model.free_scale or problem.corpus.entries is not None,
+        "fits NMF only, not the normalized factors of PLSA",
+    )
 
     def __init__(self, holds: Callable[[FitProblem], bool], sentence: str, others: str = "fit this model") -> None:
         self.holds = holds
@@ -191,6 +199,8 @@ class Solver(ABC):
     requires : frozenset of Requirement
         What the model and the corpus must be like. A solver without OTHER_LOSS maximizes a likelihood: LIKELIHOOD is
         added.
+    weighs_entries : bool
+        Whether entries can have weights. Otherwise EQUAL_ENTRIES is added to what the solver requires.
     resumable : bool
         Whether fits can be stored in a checkpoint: `resume` and `SolverRun.snapshot` are defined.
     holds_out : bool
@@ -201,6 +211,7 @@ class Solver(ABC):
 
     name: ClassVar[str]
     requires: ClassVar[frozenset[Requirement]] = frozenset()
+    weighs_entries: ClassVar[bool] = False
     resumable: ClassVar[bool] = False
     holds_out: ClassVar[bool] = False
     start_variance: ClassVar[float] = 1.0
@@ -359,6 +370,8 @@ def _unmet(solver: Solver, problem: FitProblem) -> Requirement | None:
     requires = solver.requires
     if Requirement.OTHER_LOSS not in requires:
         requires = requires | {Requirement.LIKELIHOOD}
+    if not solver.weighs_entries:
+        requires = requires | {Requirement.EQUAL_ENTRIES}
     unmet = (item for item in Requirement if item in requires and not item.holds(problem))
     return next(unmet, None)
 

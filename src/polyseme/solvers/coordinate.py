@@ -9,14 +9,6 @@ A half-step increases the Poisson likelihood of every row of one factor, one ent
 (_native/coordinate.hpp; after Hsieh and Dhillon 2011, with a step that needs no line search). Both half-steps are
 extrapolated. The reported likelihood, which never decreases, is that of w given d.
 
-For a matrix with hidden entries, `fit_seen` runs EM on the same factors:
-
-    docs_dk  <- docs_dk  (sum_w x words_wk / q) / (sum of words_wk over the words of d that are not hidden)
-    words_wk <- words_wk (sum_d x docs_dk / q)  / (sum of docs_dk over the documents of w that are not hidden)
-
-The second line uses the new docs. Each line is an EM step for one factor, so the likelihood of the entries that are
-not hidden never decreases. The kernel computes the sums over x, the mask the denominators. Steps are extrapolated.
-
 References
 ----------
 C.-J. Hsieh and I. S. Dhillon. Fast coordinate descent methods with variable selection for non-negative matrix
@@ -25,19 +17,17 @@ C.-J. Hsieh and I. S. Dhillon. Fast coordinate descent methods with variable sel
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.core.holdout import Mask
 from polyseme.core.model import Model, Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, inner, padded_width, weighted_sum
-from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Momentum, extrapolate_arrays
-from polyseme.solvers.base import FitEnd, FitProblem, Requirement, Snapshot, Solver, SolverRun, advance_to_end
+from polyseme.solvers.ascent import Momentum
+from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, advance_to_end
 from polyseme.solvers.initialize import named_start
 
 _PATIENCE = 5
@@ -285,51 +275,3 @@ def _filled_scales(corpus: MemoryCorpus, point: Unnormalized) -> Floats:
 
 def _weighted(corpus: MemoryCorpus, values: Floats) -> float:
     return inner(corpus.weighted_totals[corpus.weighted_totals > 0], values)
-
-
-def fit_seen(
-    corpus: MemoryCorpus, mask: Mask, theta: Array, phi: Array, *, max_iter: int, tol: float, extrapolate: bool = True
-) -> FitEnd[Ascent[Unnormalized]] | None:
-    """Fit counts without their hidden entries, from P(z|d) and P(w|z) (both padded)."""
-    start = from_plsa(corpus, theta, phi)
-    return advance_to_end(
-        lambda: Ascent(_evaluator(corpus, mask), start, extrapolate_arrays(_rescaled) if extrapolate else None),
-        max_iter=max_iter,
-        tol=tol,
-        listeners=[],
-    )
-
-
-def _evaluator(corpus: MemoryCorpus, mask: Mask) -> Callable[[Unnormalized], EvaluatedPoint[Unnormalized]]:
-    """Return the function that evaluates a point (see `Ascent`)."""
-
-    def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
-        docs, words = point
-        row_sums, doc_logs = corpus.rows_and_logs(docs, words)
-        over_words = column_sums(words) - mask.sums_over_words(words)
-        expected = np.einsum("dk,dk->d", docs, over_words)
-        filled = corpus.totals > 0
-        logs = float(doc_logs.sum())
-        doc_gain = duality_gap(row_sums, over_words, docs, corpus.totals)
-        next_docs = _improved(docs, row_sums, over_words)
-        word_sums = corpus.word_sums(next_docs, words)
-        over_docs = column_sums(next_docs) - mask.sums_over_docs(next_docs)
-        word_gain = duality_gap(word_sums, over_docs, words, corpus.word_totals)
-        report = Report(
-            (logs - float(expected.sum())) / corpus.tokens,
-            (logs - inner(corpus.totals[filled], np.log(expected[filled]))) / corpus.tokens,
-            max(float(doc_gain.sum() + word_gain.sum()), 0.0) / corpus.tokens,
-        )
-        return EvaluatedPoint(point, report, _rescaled(next_docs, _improved(words, word_sums, over_docs)))
-
-    return evaluate
-
-
-def _rescaled(docs: Array, words: Array) -> Unnormalized:
-    return Unnormalized(docs, words).rescaled
-
-
-def _improved(factor: Array, sums: Array, denominators: Floats) -> Array:
-    """Return factor * sums / denominators; zero where the denominator is zero."""
-    new = np.divide(factor * sums, denominators, out=np.zeros(factor.shape), where=denominators > 0)
-    return new.astype(factor.dtype)

@@ -4,6 +4,14 @@ Both update the factor of the documents, then that of the words with the new doc
 loss, and iterations are extrapolated (`Ascent`). NMF minimizes over all non-negative factors. In PLSA, the rows of the
 documents sum to their numbers of tokens and the columns of the words to one: the factors are n_d P(z|d) and P(w|z).
 
+With weights v of the entries (`losses.entry_weights`), the Kullback-Leibler divergence is minimized here too:
+
+    docs_dk  <- docs_dk  (sum_w v x words_wk / q) / (sum_w v words_wk)
+    words_wk <- words_wk (sum_d v x docs_dk / q)  / (sum_d v docs_dk)
+
+This is EM for x ~ Poisson(q), so the likelihood of the observed entries never decreases. The scale of a document is
+free in every loss, because the total of a document with missing entries is not known.
+
 References
 ----------
 C. Fevotte and J. Idier. Algorithms for nonnegative matrix factorization with the beta-divergence. Neural Computation
@@ -24,12 +32,12 @@ import numpy as np
 
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, aligned_empty, gram, inner, least_squares_rows, padded_width
+from polyseme.kernels import Array, Floats, aligned_empty, gram, inner, least_squares_rows, padded_width
 from polyseme.losses.sums import LossSums, Terms
 from polyseme.losses.updates import constrained, multiplied
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 from polyseme.solvers.base import FitProblem, Requirement, Solver, SolverRun
-from polyseme.solvers.coordinate import Unnormalized
+from polyseme.solvers.coordinate import Unnormalized, duality_gap
 
 _WINDOW = 10
 """Iterations over which the residual measures the decrease of the loss."""
@@ -39,7 +47,7 @@ Evaluate = Callable[[Unnormalized], EvaluatedPoint[Unnormalized]]
 
 @dataclass(frozen=True)
 class MajorizeMinimize(Solver):
-    """Majorization-minimization, for every loss without a likelihood.
+    """Majorization-minimization, for every loss without a likelihood, and for entries with weights.
 
     Each factor moves to the minimum of a function that lies above the loss and touches it at the current factor. For
     NMF this is the multiplicative update of `polyseme.losses`. For PLSA it is the minimum among factors with the given
@@ -55,10 +63,13 @@ class MajorizeMinimize(Solver):
 
     name: ClassVar[str] = "mm"
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.OTHER_LOSS, Requirement.IN_MEMORY})
+    weighs_entries: ClassVar[bool] = True
     extrapolate: bool | None = None
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
         extrapolate = problem.model.loss.is_convex if self.extrapolate is None else self.extrapolate
+        if problem.model.loss.is_likelihood:
+            theta = scaled_start(problem.corpus, theta)
         return LossRun(problem, _majorize, theta, phi, extrapolate=extrapolate)
 
 
@@ -67,7 +78,8 @@ class HALS(Solver):
     """Coordinate descent for NMF with the squared loss (hierarchical alternating least squares).
 
     Each entry of a factor moves to its minimum, with the others fixed. The Gram matrix of the other factor and its
-    product with the data are computed once in a half-step.
+    product with the data are computed once in a half-step. Entries of a weight below the largest one, such as missing
+    entries, are filled up with their current approximation, which gives a function that lies above the loss.
 
     Parameters
     ----------
@@ -81,6 +93,7 @@ class HALS(Solver):
     requires: ClassVar[frozenset[Requirement]] = frozenset(
         {Requirement.OTHER_LOSS, Requirement.SQUARED_LOSS, Requirement.FREE_SCALE, Requirement.IN_MEMORY}
     )
+    weighs_entries: ClassVar[bool] = True
     passes: int = 1
     extrapolate: bool = True
 
@@ -109,6 +122,33 @@ class LossReport(NamedTuple):
         """Return the columns of the history."""
         return {"loss": self.loss, "objective": self.objective, "residual": self.residual}
 
+    def after(self, decrease: float) -> LossReport:
+        """Return the report with the decrease of the loss in the last ten iterations, in percent of the start."""
+        return self._replace(residual=decrease)
+
+
+class WeightedReport(NamedTuple):
+    """Loss, log-likelihood and residual of a fit of entries with weights, in nats per token."""
+
+    loss: float
+    log_likelihood: float
+    """Mean log-probability of a token, among the observed words of its document."""
+    residual: float
+    """Upper bound on the gain from optimizing one factor, plus the same for the other factor."""
+
+    @property
+    def objective(self) -> float:
+        """Return what the solver increases."""
+        return -self.loss
+
+    def columns(self) -> dict[str, float]:
+        """Return the columns of the history."""
+        return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
+
+    def after(self, decrease: float) -> WeightedReport:
+        """Return the report itself: its residual is a bound."""
+        return self
+
 
 class LossRun(Ascent[Unnormalized], SolverRun):
     """A fit of W and H to a loss."""
@@ -121,7 +161,7 @@ class LossRun(Ascent[Unnormalized], SolverRun):
     ) -> None:  # fmt: skip
         self.model = problem.model
         self._problem, self._method = problem, method
-        normalize = Unnormalized if problem.model.free_scale else _with_sums(problem)
+        normalize = Unnormalized if _has_free_scale(problem) else _with_sums(problem)
         extrapolation = extrapolate_arrays(normalize) if extrapolate else None
         with np.errstate(over="ignore", invalid="ignore"):  # of a loss that is not finite
             super().__init__(method(problem), Unnormalized(docs, words), extrapolation, compare=True)
@@ -146,7 +186,7 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         iterations = len(self._losses) - 1
         decrease = (self._losses[0] - self.report.loss) * _WINDOW / iterations
         share = 100 * decrease / self._first_loss if self._first_loss > 0 else 0.0
-        self.report = self.report._replace(residual=share)
+        self.report = self.report.after(share)
 
     def _use_next_stage(self) -> None:
         """Continue from the same point with a closer majorizer, if the loss has one."""
@@ -157,6 +197,11 @@ class LossRun(Ascent[Unnormalized], SolverRun):
             self._evaluate = self._method(self._problem)
             self._accept(self._evaluate(self.point))
             self.exhausted = False
+
+
+def _has_free_scale(problem: FitProblem) -> bool:
+    """Return whether the rows of the documents' factor may have any sum."""
+    return problem.model.free_scale or problem.corpus.entries is not None
 
 
 def scaled_start(corpus: MemoryCorpus, theta: Array) -> Array:
@@ -179,16 +224,21 @@ def _with_sums(problem: FitProblem) -> Callable[..., Unnormalized]:
 def _majorize(problem: FitProblem) -> Evaluate:
     """Return the function that evaluates a point by majorization-minimization."""
     model, corpus = problem
-    sums = LossSums(model.loss, corpus.counts, model.n_topics, n_threads=corpus.n_threads, weights=corpus.weights)
-    powers = model.loss.powers
+    sums = LossSums(
+        model.loss, corpus.counts, model.n_topics, n_threads=corpus.n_threads, weights=corpus.weights,
+        entries=corpus.entries,
+    )  # fmt: skip
+    powers, free = model.loss.powers, _has_free_scale(problem)
 
     def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
         docs, words = point
         losses, terms = sums.docs(docs, words)
-        report = LossReport(corpus.total_log(losses))
-        if model.free_scale:
-            docs = multiplied(docs, terms, powers)
+        report: Any = LossReport(corpus.total_log(losses))
+        if free:
+            docs, doc_terms = multiplied(docs, terms, powers), terms
             terms = sums.words(docs, words)
+            if model.loss.is_likelihood:
+                report = _weighted_report(corpus, sums, losses, doc_terms, terms, point)
             return EvaluatedPoint(point, report, Unnormalized(docs, multiplied(words, terms, powers)).rescaled)
         docs = constrained(docs, terms, powers, corpus.totals)
         terms = sums.words(docs, words)
@@ -199,11 +249,31 @@ def _majorize(problem: FitProblem) -> Evaluate:
     return evaluate
 
 
+def _weighted_report(
+    corpus: MemoryCorpus, sums: LossSums, losses: Floats, doc_terms: Terms, word_terms: Terms, point: Unnormalized
+) -> WeightedReport:
+    """Return the report of a point of a fit of entries with weights, from the sums at this point."""
+    expected = np.einsum("dk,dk->d", point.docs, doc_terms.denominators, dtype=np.float64)
+    logs = sums.constants + expected - losses  # sum y log q
+    filled = corpus.totals > 0
+    logs[filled] -= corpus.totals[filled] * np.log(expected[filled])
+    doc_gain = duality_gap(doc_terms.numerators, doc_terms.denominators, point.docs, corpus.totals)
+    word_gain = duality_gap(word_terms.numerators, word_terms.denominators, point.words, corpus.word_totals)
+    gain = corpus.total_log(doc_gain) + float(word_gain.sum())
+    tokens = corpus.tokens
+    return WeightedReport(corpus.total_log(losses) / tokens, corpus.total_log(logs) / tokens, max(gain, 0.0) / tokens)
+
+
 def _descend(passes: int, problem: FitProblem) -> Evaluate:
     """Return the function that evaluates a point by coordinate descent on the squared loss."""
     model, corpus = problem
-    counts, weights, n_threads = corpus.counts, corpus.weights, corpus.n_threads
-    total = corpus.total_log(counts.squares)
+    counts, weights, n_threads, entries = corpus.counts, corpus.weights, corpus.n_threads, corpus.entries
+    if entries is None:
+        total = corpus.total_log(counts.squares)
+    else:
+        sums = LossSums(model.loss, counts, model.n_topics, n_threads=n_threads, entries=entries)
+        total = corpus.total_log(sums.constants)
+        by_doc_weight, by_word_weight = (largest[:, np.newaxis] for largest in entries.largest)
     width = padded_width(model.n_columns)
     by_doc, by_word = (aligned_empty((size, width), np.float64) for size in (counts.n_docs, counts.n_words))
     settings = {"n_topics": model.n_topics, "passes": passes, "enough": 0.0, "n_threads": n_threads}
@@ -212,11 +282,20 @@ def _descend(passes: int, problem: FitProblem) -> Evaluate:
         docs, words = point
         products, G = counts.multiply(words, n_threads=n_threads, memory=by_doc), gram(words, n_threads=n_threads)
         cross = corpus.total_log(np.einsum("dk,dk->d", docs, products))
-        explained = inner(G, gram(docs, weights, n_threads=n_threads))
+        if entries is None:
+            explained = inner(G, gram(docs, weights, n_threads=n_threads))
+        else:
+            fitted = entries.fitted_over_words(docs, words, n_threads=n_threads)
+            explained = corpus.total_log(np.einsum("dk,dk->d", docs, fitted))
+            products = docs @ G + (products - fitted) / by_doc_weight
         report = LossReport(max(total - 2 * cross + explained, 0.0) / 2)
         docs = least_squares_rows(docs, products, G, **settings)
         products = counts.multiply_transpose(docs, n_threads=n_threads, weights=weights, memory=by_word)
-        words = least_squares_rows(words, products, gram(docs, weights, n_threads=n_threads), **settings)
+        G = gram(docs, weights, n_threads=n_threads)
+        if entries is not None:
+            fitted = entries.fitted_over_docs(docs, words, weights, n_threads=n_threads)
+            products = words @ G + (products - fitted) / by_word_weight
+        words = least_squares_rows(words, products, G, **settings)
         return EvaluatedPoint(point, report, Unnormalized(docs, words).rescaled)
 
     return evaluate
