@@ -76,8 +76,11 @@ def test_plain_iterates_equal_those_of_scikit_learn(beta, layout):
 @pytest.mark.parametrize("loss", ["kullback-leibler", "squared", "itakura-saito"])
 @pytest.mark.parametrize("iterations", [10, 40, 150])
 def test_a_fit_is_at_least_as_low_as_that_of_scikit_learn(loss, iterations):
-    """From a common start, after the same number of iterations of its multiplicative updates."""
-    loss, lower = LOSSES[loss], []
+    """From common starts, after the same number of iterations of its multiplicative updates.
+
+    Single starts can end at different local minima, so medians are compared, and no start may be much worse.
+    """
+    loss, pairs = LOSSES[loss], []
     for seed in range(5):
         X = data_of(loss)
         W, H = start_of(X, seed)
@@ -92,9 +95,10 @@ def test_a_fit_is_at_least_as_low_as_that_of_scikit_learn(loss, iterations):
             run = advanced(begin(SOLVERS["auto"](), loss, X, W, H), iterations)
             Q = run.point.docs @ run.point.words.T
         theirs = np.matmul(*scikit_learn(X, W, H, loss.beta, iterations))
-        values = [loss.values(X, np.maximum(product, 1e-300)).sum() for product in (Q, theirs)]
-        lower.append(values[0] <= values[1] * (1 + 1e-6))
-    assert np.mean(lower) >= 0.8  # another local minimum can be lower
+        pairs.append([loss.values(X, np.maximum(product, 1e-300)).sum() for product in (Q, theirs)])
+    ours, their_losses = np.transpose(pairs)
+    assert np.median(ours) <= np.median(their_losses) * (1 + 1e-6)
+    assert (ours <= 1.05 * their_losses).all()
 
 
 @EVERY
