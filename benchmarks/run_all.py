@@ -76,7 +76,12 @@ BENCHMARKS = {
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
     "fit_memory": Benchmark("Memory of a fit", "--documents 20000 --topics 20 --max-iter 2", ""),
-    "search": Benchmark("Search queries", "--queries 40 --iterations 2", "--queries 200"),
+    "search": Benchmark("Search queries", "--queries 100", ""),
+    "search-large": Benchmark(
+        "Search queries, 200,000 documents", "--documents 40000 --no-lsi", "--documents 200000", "search"
+    ),
+    "search_quality": Benchmark("Quality of search", "--judged-only", ""),
+    "search_scale": Benchmark("Search in a million documents", "--documents 50000 --queries 20", ""),
     "search_start": Benchmark("Start of a search", "--documents 2000 --topics 5 --searches 3", ""),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
     "shown_words": Benchmark("Words shown and typical documents", "--k 20 --seeds 1 --documents 2000", ""),

@@ -1,137 +1,166 @@
-"""Latency of a query on 20 Newsgroups with one thread, compared with gensim's LsiModel and MatrixSimilarity.
+"""Latency of a query and time to build an index, with one thread, compared with bm25s and gensim's LSI.
 
-    python benchmarks/search.py
+    python benchmarks/search.py                       20 Newsgroups
+    python benchmarks/search.py --documents 200000    documents of shuffled sentences of 20 Newsgroups
 
-Queries of both alternate in one process, and medians are compared; only ratios within a run are meaningful. A query is
-a text of a few words from one document, and its time includes everything from the text to the ten best documents. The
-models of plsi* have their normal sizes, but a fixed beta and number of iterations (--beta, --iterations), because the
-time of a query hardly depends on their quality. --index stores the index with its models for later calls.
+All searches alternate in one process, and medians are compared; only ratios within a run are meaningful. A query has
+six words of one document. Term methods start from the words (bm25s: tokens) and end with the numbers and scores of the
+ten best documents. LSI starts from the text and ends with the ten best, as gensim does: MatrixSimilarity in memory,
+float32, num_best=10. `search` is the whole call, from a text to hits with ids and titles.
 
-The index of gensim is in memory (MatrixSimilarity, which its documentation calls the fast one), float32, with
-num_best=10, so that it sorts no more than necessary. LsiModel has 128 topics, as in polyseme. BLAS has one thread.
+More documents than 18,846 are made of sentences of all texts, repeated and shuffled; each document has as many tokens
+as one of 20 Newsgroups. Both indexes are built from the same token ids. The topics of the default method are random,
+because its time does not depend on their quality. BLAS and bm25s have one thread.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 import warnings
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from common import DATA, can_import, describe_machine, load_counts, report_figure, report_ratio, require_file, time_call
-from polyseme import PLSA
+from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_figure, report_ratio
+from polyseme.core.fitted import FittedTopics
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.retrieval import SearchIndex
-from polyseme.retrieval.scores import METHODS, SIZES, TopicSpace
-from polyseme.solvers import Tempered
+from polyseme.retrieval.scores import METHODS
+from polyseme.text import Vectorizer
 
-COUNTS = DATA / "counts" / "newsgroups_fasttopics.npz"
-GENSIM = "gensim LsiModel + MatrixSimilarity, 128"
-VOCABULARY = DATA / "counts" / "newsgroups_fasttopics.vocab.txt"
-
-
-def make_queries(counts, vocabulary, n: int, length: int) -> list[str]:
-    """Return queries of `length` words from one document each."""
-    rng = np.random.default_rng(0)
-    found = []
-    for row in rng.choice(np.flatnonzero(np.diff(counts.indptr) > length), n, replace=False):
-        document = counts[[row]]
-        words = rng.choice(document.indices, length, replace=False, p=document.data / document.data.sum())
-        found.append(" ".join(vocabulary[word] for word in words))
-    return found
+TOPICS = 50
+LSI = 128
+SENTENCE = 12
+"""Tokens that are moved together."""
 
 
-def gensim_search(counts, vocabulary, n_topics: int):
-    """Return a function from a text to the ten best documents."""
+def make_tokens(n_docs: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return the word of every token, the start of each document, and the words."""
+    texts = [row["text"] for row in load_lines(NEWS_TEXTS)]
+    vectorizer = Vectorizer(language="en", min_df=2, max_df=0.5)
+    counts = vectorizer.fit_transform(texts)
+    tokens = np.repeat(counts.indices, counts.data.astype(np.int64)).astype(np.int32)
+    lengths = np.asarray(counts.sum(axis=1)).ravel().astype(np.int64)
+    words = list(vectorizer.get_feature_names_out())
+    if n_docs > len(texts):
+        rng = np.random.default_rng(0)
+        lengths = rng.choice(lengths, n_docs)
+        whole = len(tokens) // SENTENCE * SENTENCE
+        sentences = tokens[:whole].reshape(-1, SENTENCE)
+        chosen = rng.integers(len(sentences), size=int(lengths.sum()) // SENTENCE + 1)
+        tokens = sentences[chosen].ravel()[: int(lengths.sum())]
+    return tokens, np.append(0, np.cumsum(lengths)), words
+
+
+def with_random_topics(index: SearchIndex, rng: np.random.Generator) -> None:
+    """Set a model with random topics."""
+    n_docs, n_words = index.scoring.terms.postings.n_docs, len(index.vocabulary)
+    fitted = FittedTopics(
+        topic_word=rng.dirichlet(np.full(n_words, 0.1), size=TOPICS).astype(np.float32),
+        topic_weights=np.full(TOPICS, 1 / TOPICS), unigram=np.full(n_words, 1 / n_words),
+        active=np.ones(TOPICS, dtype=bool), n_tokens=1.0, n_documents=n_docs, inference=MaximumLikelihood(),
+    )  # fmt: skip
+    index.set_model(fitted, rng.dirichlet(np.full(TOPICS, 0.1), size=n_docs).astype(np.float32))
+
+
+def seconds_of(call) -> tuple[float, object]:
+    started = time.perf_counter()
+    result = call()
+    return time.perf_counter() - started, result
+
+
+def bm25s_index(tokens, starts, words, backend: str):
+    import bm25s
+
+    documents = [tokens[a:b].tolist() for a, b in pairwise(starts)]
+    ids = {word: number for number, word in enumerate(words)}
+    retriever = bm25s.BM25(method="lucene", k1=1.2, b=0.75, backend=backend)
+    seconds, _ = seconds_of(lambda: retriever.index((documents, ids), show_progress=False))
+    return seconds, lambda query: retriever.retrieve([query.split()], k=10, show_progress=False, n_threads=0)
+
+
+def gensim_search(counts, words):
+    """Return a function from a text to the ten best documents by gensim's LSI."""
     from gensim.corpora import Dictionary
     from gensim.matutils import Sparse2Corpus
     from gensim.models import LsiModel
     from gensim.similarities import MatrixSimilarity
 
-    names = dict(enumerate(vocabulary))
     corpus = Sparse2Corpus(counts.astype(np.float64), documents_columns=False)
     dictionary = Dictionary()
-    dictionary.token2id = {word: column for column, word in names.items()}
-    model = LsiModel(corpus, num_topics=n_topics, id2word=names)
-    similar = MatrixSimilarity(model[corpus], num_best=10, num_features=n_topics)
+    dictionary.token2id = {word: column for column, word in enumerate(words)}
+    model = LsiModel(corpus, num_topics=LSI, id2word=dict(enumerate(words)), onepass=True)
+    similar = MatrixSimilarity(model[corpus], num_best=10, num_features=LSI)
     return lambda text: similar[model[dictionary.doc2bow(text.split())]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--documents", type=int, default=18_846)
+    parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--length", type=int, default=6, help="words of a query")
-    parser.add_argument("--beta", type=float, default=0.8)
-    parser.add_argument("--iterations", type=int, default=30)
-    parser.add_argument("--index", type=Path, help="file of the index; written if it does not exist")
-    parser.add_argument("--no-gensim", action="store_true")
+    parser.add_argument("--no-lsi", action="store_true", help="leave out LSI, whose model takes the longest time")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    describe_machine("gensim")
-    counts, vocabulary = load_counts(COUNTS), require_file(VOCABULARY).read_text(encoding="utf-8").split()
-    print(f"20 Newsgroups: {counts.shape[0]} documents, {counts.shape[1]} words, {counts.nnz} non-zeros")
-    started = time.perf_counter()
-    SearchIndex(counts, vocabulary)
-    print(f"building the index without models: {time.perf_counter() - started:.2f} s")
-    with tempfile.TemporaryDirectory() as folder:
-        path = options.index or Path(folder) / "news.index"
-        if not path.is_file():
-            build_index(counts, vocabulary, options.beta, options.iterations).save(path)
-        started = time.perf_counter()
-        index = SearchIndex.load(path)
-        print(f"loading {path.stat().st_size / 2**20:.0f} MB, mapped: {time.perf_counter() - started:.2f} s")
-        with threadpool_limits(1):
-            compare(
-                index, counts, vocabulary, make_queries(counts, vocabulary, options.queries, options.length), options
-            )
+    describe_machine("bm25s", "numba", "gensim")
+    with threadpool_limits(1):
+        compare(options)
 
 
-def build_index(counts, vocabulary, beta: float, iterations: int) -> SearchIndex:
-    """Return an index with all methods."""
-    started = time.perf_counter()
-    models = [
-        PLSA(size, solver=Tempered(beta), max_iter=iterations, random_state=0, dtype="float32").fit(counts)
-        for size in SIZES
-    ]
-    print(f"models of {', '.join(map(str, SIZES))} topics, {iterations} steps: {time.perf_counter() - started:.1f} s")
-    index = SearchIndex(counts, vocabulary)
-    fitted, doc_topic = [model.fitted_ for model in models], [model.doc_topic_ for model in models]
-    index.scoring.average = TopicSpace.of(fitted, doc_topic, index.counts)
-    index.set_model(models[-1])
-    print(f"singular vectors (128): {time_call(lambda: index.fit_lsi(128)):.1f} s")
-    return index
-
-
-def compare(index: SearchIndex, counts, vocabulary, queries: list[str], options) -> None:
-    searches = {method: (lambda text, method=method: index.search(text, method=method)) for method in METHODS}
-    searches["plsi* with the scores of words"] = lambda text: index.search(text).to_dict()
-    searches["folding in, all models of plsi*"] = fold_only(index, queries)
-    if not options.no_gensim and can_import("gensim"):
-        searches[GENSIM] = gensim_search(counts, vocabulary, 128)
-    seconds: dict[str, list[float]] = {name: [] for name in searches}
-    for search in searches.values():
-        search(queries[0])
+def compare(options: argparse.Namespace) -> None:
+    rng = np.random.default_rng(1)
+    tokens, starts, words = make_tokens(options.documents)
+    name = f"{options.documents:,} documents"
+    raw = sp.csr_array((np.ones(len(tokens), np.float32), tokens, starts), shape=(len(starts) - 1, len(words)))
+    build, index = min((seconds_of(lambda: SearchIndex(raw, words)) for _ in range(3)), key=lambda found: found[0])
+    print(f"{name}, {len(words)} words, {len(tokens)} tokens")
+    peers = {}
+    if can_import("bm25s"):
+        for backend in ("numba", "numpy"):
+            if backend == "numba" and not can_import("numba"):
+                continue
+            seconds, peers[backend] = bm25s_index(tokens, starts, words, backend)
+            report_ratio(f"building an index of {name}", f"bm25s ({backend})", build, seconds)
+    with_random_topics(index, rng)
+    counts, queries = index.counts, []
+    for row in rng.choice(np.flatnonzero(np.diff(counts.indptr) > options.length), options.queries, replace=False):
+        chosen = rng.choice(counts.indices[slice(*counts.indptr[row : row + 2])], options.length, replace=False)
+        queries.append(" ".join(words[word] for word in chosen))
+    rows = {text: index._query_rows(text) for text in queries}
+    searches = {
+        "bm25": lambda text: next(index.scoring.rank(rows[text], METHODS["bm25"], 10)),
+        "bm25+topics": lambda text: next(index.scoring.rank(rows[text], METHODS["bm25+topics"], 10)),
+        "search, bm25+topics": index.search,
+        **{f"bm25s ({backend})": search for backend, search in peers.items()},
+    }
+    if not options.no_lsi:
+        index.fit_lsi(LSI)
+        searches["lsi"] = lambda text: index.search(text, method="lsi")
+        if can_import("gensim"):
+            searches["gensim LSI"] = gensim_search(counts, words)
+    seconds: dict[str, list[float]] = {each: [] for each in searches}
+    for text in queries[:3]:
+        for search in searches.values():
+            search(text)
     for text in queries:
-        for name, search in searches.items():
-            seconds[name].append(time_call(lambda search=search, text=text: search(text)))
-    batch = time_call(lambda: index.search_many(queries))
+        for each, search in searches.items():
+            seconds[each].append(seconds_of(lambda search=search, text=text: search(text))[0])
     print(f"\n{len(queries)} queries of {options.length} words, 10 best, one thread: median (90th percentile)")
-    for name, values in seconds.items():
+    for each, values in seconds.items():
         middle, high = np.percentile(values, [50, 90]) * 1e3
-        print(f"  {name:42} {middle:7.2f} ms ({high:.2f})")
-    if GENSIM in seconds:
-        theirs = float(np.median(seconds[GENSIM]))
-        for name in ("lsi", "plsi-q", "plsi*"):
-            report_ratio(f"a query by {name}, one thread", "gensim LsiModel", float(np.median(seconds[name])), theirs)
-    report_figure("a query by plsi*, all in one batch, one thread", f"{batch / len(queries) * 1e3:.2f} ms")
-
-
-def fold_only(index: SearchIndex, queries: list[str]):
-    rows = {text: index.query_counts(text) for text in queries}
-    return lambda text: index.scoring.average.fold(rows[text])
+        print(f"  {each:24} {middle:8.3f} ms ({high:.3f})")
+    medians = {each: float(np.median(values)) for each, values in seconds.items()}
+    for ours, theirs, least in (
+        ("bm25", "bm25s (numba)", "at least 1.5"), ("bm25", "bm25s (numpy)", ""),
+        ("bm25+topics", "bm25s (numba)", "at least 0.5"), ("lsi", "gensim LSI", "at least 1.5"),
+    ):  # fmt: skip
+        if ours in medians and theirs in medians:
+            report_ratio(f"a query by {ours}, {name}", theirs, medians[ours], medians[theirs])
+            if least:
+                report_figure(f"speed of {ours} over {theirs}, {name}", f"{medians[theirs] / medians[ours]:.2f}", least)
 
 
 if __name__ == "__main__":

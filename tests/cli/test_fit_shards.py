@@ -255,11 +255,18 @@ def test_a_large_run_is_edited_without_loading_it(large: Path) -> None:
     assert edited.about["tokens"] == sum(int(part.sum()) for part in edited.shards)
 
 
-def test_search_refuses_a_run_that_is_too_large_for_memory(large: Path) -> None:
-    result = run("search", "run", "waax", cwd=large)
-    assert result.exit_code == 1
-    assert "run has 300 documents, too many to load into memory" in result.stderr
-    assert "polyseme fit --sample" in result.stderr
+def test_a_large_run_is_searched_without_loading_it(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index has the bytes of one that was built in memory. Other methods and similar documents work as well."""
+    found = run("search", "run", "waax wabx", "--json", cwd=large)
+    assert found.exit_code == 0, found.output
+    content = (large / "run" / "search.safetensors").read_bytes()
+    assert run("search", "run", "1", "--like", cwd=large).exit_code == 0
+    assert run("search", "run", "waax", "--method", "plsi-u", cwd=large).exit_code == 0
+    assert sorted(path.name for path in large.iterdir() if path.name.startswith(".")) == []
+    (large / "run" / "search.safetensors").unlink()
+    monkeypatch.setattr(sharded, "MAX_NUMBERS_IN_MEMORY", 1 << 27)
+    assert run("search", "run", "waax wabx", "--json", cwd=large).stdout == found.stdout
+    assert (large / "run" / "search.safetensors").read_bytes() == content
 
 
 def test_a_damaged_file_is_named(place: Path) -> None:

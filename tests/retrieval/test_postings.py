@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polyseme import InputError
 from polyseme.retrieval import _postings
-from polyseme.retrieval.postings import Postings, best_scores, penalties
+from polyseme.retrieval.postings import Postings, QueryWords, best_scores, penalties
 
 
 def random_counts(seed, n_docs=50, n_words=9):
@@ -52,15 +52,16 @@ def test_the_best_documents_are_those_of_a_full_stable_sort(n_docs, k):
     impacts = [rng.integers(1, 9, size=len(each)).astype(np.float32) / 8 for each in lists]
     indptr = np.append(0, np.cumsum([len(each) for each in lists]))
     postings = Postings(indptr, np.concatenate(lists), np.concatenate(impacts), np.concatenate(impacts), n_docs)
-    words, weights = np.array([0, 1, 3]), np.array([1, 4, 0.5], dtype=np.float32)
+    words, weights = np.array([0, 1, 3], dtype=np.int32), np.array([1, 4, 0.5])
+    query = QueryWords(np.ones(4), words, weights)
     scores = np.zeros(n_docs, dtype=np.float32)
     for word, weight in zip(words, weights, strict=True):
-        scores[lists[word]] += weight * (impacts[word] + np.float32(0.25))
+        scores[lists[word]] += np.float32(weight) * (impacts[word] + np.float32(0.25))
     allowed = rng.random(n_docs) < 0.3
     for mask in (None, allowed):
         masked = scores if mask is None else np.where(mask, scores, 0)
         expected = [row for row in np.argsort(-masked, kind="stable") if masked[row] > 0][:k]
-        rows, found = postings.best(words, weights, 0.25, k, mask)
+        rows, found = postings.best(query, 0.25, k, mask)
         assert rows.tolist() == expected
         np.testing.assert_array_equal(found, scores[expected])
         rows, found = best_scores(scores, k, mask)
@@ -70,11 +71,11 @@ def test_the_best_documents_are_those_of_a_full_stable_sort(n_docs, k):
 def test_the_bindings_check_all_arrays():
     """Nothing outside of the arrays is read or written, whatever the lists contain."""
     ints, floats = np.array([0, 2], dtype=np.int64), np.ones(2, dtype=np.float32)
-    word, weight = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.float32)
+    rarity, word, n = np.ones(1), np.zeros(1, dtype=np.int32), np.ones(1)
     for documents in ([-1, 0], [0, 5], [2**31 - 1, 0], [-(2**31), 3]):
         arrays = ints, np.array(documents, dtype=np.int32), floats
         with pytest.raises(ValueError, match="do not increase"):
-            _postings.rank(*arrays, word, weight, 0.0, 5, 3, None)
+            _postings.rank(*arrays, rarity, word, n, 0.0, 5, 3, None)
     documents = np.array([0, 1], dtype=np.int32)
     for indptr, words, n_docs, k, mask in (
         (np.array([0, 3]), word, 5, 3, None),
@@ -87,13 +88,13 @@ def test_the_bindings_check_all_arrays():
         (ints, word, 5, 3, np.ones(4, dtype=np.uint8)),
     ):
         with pytest.raises(ValueError, match=r"list|word|range|allowed"):
-            _postings.rank(indptr, documents, floats, words, weight, 0.0, n_docs, k, mask)
+            _postings.rank(indptr, documents, floats, rarity, words, n, 0.0, n_docs, k, mask)
     units, topics, none = np.ones((5, 2), dtype=np.float32), np.ones(2, dtype=np.float32), np.empty(0, dtype=np.int32)
     for rows, others, vector in (
         (np.array([5], np.int32), none, topics), (none, np.array([-1], np.int32), topics), (none, none, topics[:1])
     ):  # fmt: skip
         with pytest.raises(ValueError, match="do not fit together"):
-            _postings.combine(ints, documents, floats, word, weight, 0.2, rows, others, units, vector, 3)
+            _postings.combine(ints, documents, floats, rarity, word, n, 0.2, rows, others, units, vector, 3)
     sizes = np.zeros(2, dtype=np.int64)
     indptr, values = np.array([0, 2], dtype=np.int32), np.ones(2)
     for columns in ([0, 2], [-1, 0]):

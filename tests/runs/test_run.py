@@ -133,6 +133,10 @@ def test_search_from_python(run: polyseme.Run) -> None:
     again = polyseme.open_run(run.path).search("plums and cherries", 2)
     assert [(hit.id, hit.score) for hit in again] == [(hit.id, hit.score) for hit in first]
     assert run.search("2", 2, like=True)[0].id != "2"
-    edited = run.edit(delete=[0])
+    run.update(["plums and cherries and plums"])
+    built = (run.path / "search.safetensors").read_bytes()
+    assert run.search("plums and cherries", 1)[0].excerpt == "plums and cherries and plums"
+    assert (run.path / "search.safetensors").read_bytes() == built  # update has built the index of all documents
+    edited = polyseme.open_run(run.path).edit(delete=[0])
     assert not (edited.path / "search.safetensors").exists()
     assert len(edited.search("plums", 2)) == 2

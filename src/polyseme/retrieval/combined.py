@@ -27,12 +27,13 @@ the allowed documents, except that idf and the mean length are those of the whol
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from polyseme.kernels import Array, Floats
-from polyseme.retrieval.postings import Postings, best_scores
+from polyseme.retrieval.postings import Postings, QueryWords, best_scores
 
 WEIGHT = 0.2
 FEEDBACK = 10
@@ -40,6 +41,7 @@ POOL = 100
 LEADING = 3
 TYPICAL = 50
 _NUMBERS_AT_ONCE = 1 << 22
+_TINY = 1e-30
 
 
 class Ranking(NamedTuple):
@@ -64,9 +66,10 @@ class Feedback:
 
     def topics(self, rows: Array, weights: Array) -> Floats:
         """Return F from the first documents and their term parts."""
-        units = self.units[rows].astype(np.float64)
-        shares = weights / np.maximum(units.sum(axis=1), np.finfo(np.float32).tiny)
-        return np.asarray(shares @ units / weights.sum())
+        units = self.units[rows]
+        weights = weights / np.maximum(units.sum(axis=1), _TINY)
+        topics = weights.astype(np.float64) @ units
+        return np.asarray(topics / max(topics.sum(), _TINY))
 
     def candidates(self, topics: Floats, allowed: Array | None) -> Array:
         """Return the typical documents of the leading topics of F."""
@@ -79,8 +82,7 @@ class Feedback:
 
 def rank_combined(
     postings: Postings,
-    words: Array,
-    weights: Floats,
+    query: QueryWords,
     feedback: Feedback | None,
     k: int,
     allowed: Array | None = None,
@@ -92,10 +94,8 @@ def rank_combined(
     ----------
     postings : Postings
         Lists of the words.
-    words : array of int64
-        The words of the query that occur in the corpus.
-    weights : array
-        i_w.
+    query : QueryWords
+        Words of the query.
     feedback : Feedback or None
         Topics of the documents. None without a model.
     k : int
@@ -105,18 +105,17 @@ def rank_combined(
     topics : array of shape (K,), default=None
         F. None computes it from the first documents.
     """
-    amounts = weights.astype(np.float32)
     if feedback is None:
-        rows, sums = postings.best(words, amounts, 0.0, k, allowed)
+        rows, sums = postings.best(query, 0.0, k, allowed)
         return Ranking(rows, {"term": sums})
-    first, sums = postings.best(words, amounts, WEIGHT, max(k, POOL), allowed)
+    first, sums = postings.best(query, WEIGHT, max(k, POOL), allowed)
     if not len(first):
         return Ranking(first, {"term": sums, "latent": sums})
     if topics is None:
         topics = feedback.topics(first[:FEEDBACK], sums[:FEEDBACK])
-    candidates = np.concatenate([first[:POOL], feedback.candidates(topics, allowed)])
-    unit = (topics / max(float(np.sqrt(topics @ topics)), np.finfo(float).tiny)).astype(np.float32)
-    rows, term, latent = postings.combine(words, amounts, WEIGHT, candidates, first[POOL:], feedback.units, unit, k)
+    candidates = np.concatenate((first[:POOL], feedback.candidates(topics, allowed)))
+    unit = (topics / max(sqrt(topics @ topics), _TINY)).astype(np.float32)
+    rows, term, latent = postings.combine(query, WEIGHT, candidates, first[POOL:], feedback.units, unit, k)
     return Ranking(rows, {"term": term, "latent": latent}, topics)
 
 

@@ -6,7 +6,7 @@ read all counts import them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
@@ -20,12 +20,14 @@ from polyseme.retrieval.combined import Ranking
 from polyseme.retrieval.files import IndexParts, read_index, write_index
 from polyseme.retrieval.postings import Postings
 from polyseme.retrieval.queries import (
+    Allocate,
     Hit,
     Results,
     SparseRows,
     WordScore,
     best_rows,
     checked_counts,
+    in_memory,
     merge_word_scores,
     query_counts,
     query_rows,
@@ -111,7 +113,58 @@ class SearchIndex:
         if len(set(names)) != len(names):
             raise InputError("vocabulary must not have a word twice.")
         matrix = valid_counts(counts, len(names), "The corpus")
-        n_docs = matrix.shape[0]
+        canonical = matrix.has_canonical_format and (not matrix.nnz or bool(matrix.data.min() > 0))
+        scoring = Scoring(SparseRows.of(matrix) if canonical else None, TermScores(*Postings.of([matrix], len(names))))
+        self._begin(scoring, names, ids, titles, excerpts, vectorizer)
+
+    @classmethod
+    def of_parts(
+        cls,
+        parts: Iterable[Any],
+        vocabulary: Sequence[str],
+        *,
+        ids: Sequence[Any] | None = None,
+        titles: Sequence[str] | None = None,
+        excerpts: Sequence[str] | None = None,
+        vectorizer: Any = None,
+        allocate: Allocate = in_memory,
+    ) -> SearchIndex:
+        """Construct the index of a corpus that is not in memory.
+
+        Parameters
+        ----------
+        parts : iterable of sparse arrays
+            Counts of some documents after the other (canonical CSR). They are iterated over several times.
+        vocabulary : list of str
+            The word of each column.
+        ids : list, default=None
+            Ids of the documents, as in the constructor.
+        titles : list of str, default=None
+            Titles of the documents.
+        excerpts : list of str, default=None
+            Beginnings of the documents.
+        vectorizer : object with a method transform, default=None
+            Vectorizer for queries.
+        allocate : callable, default=in_memory
+            Function from a name, a type and a size to a new array, for example one that is mapped from a file. All
+            arrays with a number for each count are allocated by it.
+
+        Returns
+        -------
+        SearchIndex
+            The index.
+        """
+        names = [str(word) for word in vocabulary]
+        index = cls.__new__(cls)
+        postings, totals = Postings.of(parts, len(names), allocate)
+        counts = SparseRows.of_parts(parts, len(totals), len(names), allocate)
+        index._begin(Scoring(counts, TermScores(postings, totals)), names, ids, titles, excerpts, vectorizer)
+        index._allocate = allocate
+        return index
+
+    def _begin(self, scoring: Scoring, names: list[str], ids: Any, titles: Any, excerpts: Any, vectorizer: Any) -> None:
+        """Set the attributes of a new index."""
+        n_docs = scoring.terms.postings.n_docs
         texts = {
             "ids": [str(name) for name in (range(n_docs) if ids is None else ids)],
             "titles": [""] * n_docs if titles is None else [str(title) for title in titles],
@@ -123,8 +176,6 @@ class SearchIndex:
         rows = {name: row for row, name in enumerate(texts["ids"])}
         if len(rows) != n_docs:
             raise InputError("ids must differ from each other.")
-        canonical = matrix.has_canonical_format and (not matrix.nnz or bool(matrix.data.min() > 0))
-        scoring = Scoring(SparseRows.of(matrix) if canonical else None, TermScores(*Postings.of([matrix], len(names))))
         columns = {word: column for column, word in enumerate(names)}
         self._fill(IndexParts(scoring, names, **texts, rules=None), rows, columns, vectorizer)
 
@@ -134,6 +185,7 @@ class SearchIndex:
         self.vectorizer = rules if vectorizer is None else vectorizer
         self._rows, self._columns = rows, columns
         self._word_documents: WordAmounts | None = None
+        self._allocate: Allocate = in_memory
 
     @cached_property
     def counts(self) -> Any:
@@ -164,7 +216,7 @@ class SearchIndex:
         SearchIndex
             This object.
         """
-        self.scoring.model = topic_space(model, self.counts, doc_topic, n_jobs=n_jobs)
+        self.scoring.model = topic_space(model, self.scoring.counts, doc_topic, n_jobs=n_jobs, allocate=self._allocate)
         self._word_documents = None
         return self
 
@@ -401,7 +453,7 @@ class SearchIndex:
 
         space, column = self.scoring.topics(), self.column_of(word)
         if self._word_documents is None:
-            self._word_documents = word_documents(space, self.counts)
+            self._word_documents = word_documents(space, self.scoring.counts)
         found = find_senses(
             space, column, self._word_documents, self.scoring.terms.postings,
             least=least, n_words=n_words, n_documents=n_documents,
@@ -434,7 +486,9 @@ class SearchIndex:
         from polyseme.retrieval.senses import RelatedWord, find_related_words
 
         space = self.scoring.topics()
-        words, weights = find_related_words(space, self.column_of(word), self.counts, check_integer("k", k, least=1))
+        words, weights = find_related_words(
+            space, self.column_of(word), self.scoring.terms.word_totals, check_integer("k", k, least=1)
+        )
         return [RelatedWord(self.vocabulary[w], float(weight)) for w, weight in zip(words, weights, strict=True)]
 
     def save(self, path: str | PathLike[str], *, identity: str = "") -> None:

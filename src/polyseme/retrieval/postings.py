@@ -13,9 +13,9 @@ therefore written as a whole, in one pass over the counts (`Postings.of`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,19 +23,23 @@ from polyseme.errors import InputError, ModelFileError
 from polyseme.io.arrays import checked_rows
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval import _postings
+from polyseme.retrieval.queries import Allocate, in_memory
 
 K1, B = 1.2, 0.75
 """Constants of BM25 (the defaults of Lucene)."""
 MAX_DOCUMENTS = 2**31 - 1
 _ENTRIES_AT_ONCE = 1 << 22
 
-Allocate = Callable[[str, Any, int], Array]
-"""Function from a name, a type and a size to a new array."""
 
+class QueryWords(NamedTuple):
+    """The words of a query. Those that no document contains are ignored."""
 
-def in_memory(name: str, dtype: Any, size: int) -> Array:
-    """Allocate an array in memory."""
-    return np.empty(size, dtype=dtype)
+    rarity: Floats
+    """idf_w of all words."""
+    words: Array
+    """Numbers of the words (int32)."""
+    values: Floats
+    """q_w."""
 
 
 @dataclass(frozen=True)
@@ -122,24 +126,16 @@ class Postings:
         start, end = self._bounds(word)
         return self._documents(start, end), np.asarray(self.counts[start:end], dtype=np.float64)
 
-    def best(self, words: Array, weights: Array, bonus: float, k: int, allowed: Any = None) -> tuple[Array, Array]:
-        """Return the k documents with the largest positive sums of weight (t_dw + bonus) over words, and the sums."""
+    def best(self, query: QueryWords, bonus: float, k: int, allowed: Any = None) -> tuple[Array, Array]:
+        """Return the k documents with the largest positive sums of i_w (t_dw + bonus) over words, and the sums."""
         mask = None if allowed is None else allowed.view(np.uint8)
         try:
-            return _postings.rank(*self._arrays(words), words, weights, bonus, self.n_docs, k, mask)
+            return _postings.rank(*self._arrays(query.words), *query, bonus, self.n_docs, k, mask)
         except ValueError as error:
             raise self._damage(str(error)) from None
 
     def combine(
-        self,
-        words: Array,
-        weights: Array,
-        share: float,
-        candidates: Array,
-        others: Array,
-        units: Any,
-        topics: Array,
-        k: int,
+        self, query: QueryWords, share: float, candidates: Array, others: Array, units: Any, topics: Array, k: int
     ) -> tuple[Array, Floats, Floats]:
         """Return the k best of some documents with the term and the latent parts of their scores.
 
@@ -147,7 +143,7 @@ class Postings:
         """
         known = checked_rows(units, candidates)
         try:
-            return _postings.combine(*self._arrays(words), words, weights, share, candidates, others, known, topics, k)
+            return _postings.combine(*self._arrays(query.words), *query, share, candidates, others, known, topics, k)
         except ValueError as error:
             raise self._damage(str(error)) from None
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
 from polyseme.kernels import Array, Floats, SparseCounts, check_sparse, find_counts_error
+
+_ENTRIES_AT_ONCE = 1 << 22
+"""Entries of a sparse matrix that are in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,26 @@ class Results(Sequence[Hit]):
         return {"method": self.method, "note": self.note, "hits": [hit.to_dict(n_words) for hit in self.hits]}
 
 
+Allocate = Callable[[str, Any, int], Array]
+"""Function from a name, a type and a size to a new array."""
+
+
+def in_memory(name: str, dtype: Any, size: int) -> Array:
+    """Allocate an array in memory."""
+    return np.empty(size, dtype=dtype)
+
+
+def in_files(folder: Path) -> Allocate:
+    """Return a function that allocates arrays which are mapped from new files in a folder."""
+    numbers = count()
+
+    def allocate(name: str, dtype: Any, size: int) -> Array:
+        path = folder / f"{next(numbers)}-{name}"
+        return np.memmap(path, dtype=dtype, mode="w+", shape=(size,)).view(np.ndarray) if size else np.empty(0, dtype)
+
+    return allocate
+
+
 class SparseRow(NamedTuple):
     """Column indices and values of one row of a sparse matrix."""
 
@@ -177,6 +202,20 @@ class SparseRows:
         """Return the arrays of a canonical CSR array."""
         return cls(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
 
+    @classmethod
+    def of_parts(cls, parts: Iterable[Any], n_rows: int, n_columns: int, allocate: Allocate) -> SparseRows:
+        """Return the rows of several canonical CSR arrays, which are iterated over twice."""
+        indptr, row = np.zeros(n_rows + 1, dtype=np.int64), 0
+        for part in parts:
+            indptr[row + 1 : row + 1 + part.shape[0]] = indptr[row] + part.indptr[1:]
+            row += part.shape[0]
+        indices, data = (allocate(name, dtype, int(indptr[-1])) for name, dtype in (("indices", "i4"), ("data", "f4")))
+        place = 0
+        for part in parts:
+            indices[place : place + part.nnz], data[place : place + part.nnz] = part.indices, part.data
+            place += part.nnz
+        return cls(indptr, indices, data, (n_rows, n_columns))
+
     def row(self, number: int) -> SparseRow:
         """Return one row, with values in float64."""
         start, end = self.indptr[number : number + 2].tolist()
@@ -195,6 +234,22 @@ class SparseRows:
             if fault is not None:
                 raise self._damage(fault)
         return SparseRows(indptr, indices, data.astype(np.float64, copy=False), self.shape)
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield some rows after the other as CSR arrays of scipy in memory, with the rows that they are."""
+        import scipy.sparse as sp
+
+        starts, n_rows, first = self.indptr[:], self.shape[0], 0
+        while first < n_rows:
+            last = int(np.searchsorted(starts, starts[first] + _ENTRIES_AT_ONCE, side="right")) - 1
+            last = min(max(last, first + 1), n_rows)
+            part, rows = slice(int(starts[first]), int(starts[last])), slice(first, last)
+            indptr, shape = starts[first : last + 1] - starts[first], (last - first, self.shape[1])
+            block = replace(
+                self, indptr=indptr, indices=self.indices[part], data=self.data[part], shape=shape
+            ).in_memory()
+            yield rows, sp.csr_array((block.data, block.indices, block.indptr), shape=shape)
+            first = last
 
     def matrix(self) -> Any:
         """Return a CSR array of scipy."""
@@ -223,7 +278,7 @@ def query_rows(queries: SparseRows, start: int, stop: int) -> SparseRows:
 
 def checked_counts(counts: Any, n_words: int, what: str) -> Any:
     """Return `counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
-    matrix = valid_counts(counts, n_words, what)
+    matrix = valid_counts(counts, n_words, what).astype(np.float64, copy=False)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -234,18 +289,20 @@ def checked_counts(counts: Any, n_words: int, what: str) -> Any:
 
 
 def valid_counts(counts: Any, n_words: int, what: str) -> Any:
-    """Return `counts` as a CSR array of float64; columns of a row can be in any order and occur several times."""
+    """Return `counts` as a CSR array of floats; columns of a row can be in any order and occur several times."""
     import scipy.sparse as sp
 
     try:
         given = check_sparse(counts, what) if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
-        matrix = sp.csr_array(given, copy=False).astype(np.float64, copy=False)
+        matrix = sp.csr_array(given, copy=False)
+        if matrix.dtype != np.float32:
+            matrix = matrix.astype(np.float64, copy=False)
     except InputError:
         raise
     except (TypeError, ValueError):
         raise InputError(f"{what} must be counts: a matrix of numbers with a column for each word.") from None
     _check_columns(what, matrix.shape[1], n_words)
-    if matrix.nnz and not (np.isfinite(matrix.data).all() and matrix.data.min() >= 0):
+    if matrix.nnz and not (matrix.data.min() >= 0 and matrix.data.max() < np.inf):
         raise InputError(f"{what} must be counts: every number finite and at least 0.")
     return matrix
 

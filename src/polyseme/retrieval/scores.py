@@ -70,8 +70,8 @@ from polyseme.kernels import (
     single_threaded_blas,
 )
 from polyseme.retrieval.combined import WEIGHT, Feedback, Ranking, rank_combined, typical_table
-from polyseme.retrieval.postings import Postings, best_scores, penalties
-from polyseme.retrieval.queries import SparseRow, SparseRows, query_rows, times_dense, used_columns
+from polyseme.retrieval.postings import Postings, QueryWords, best_scores, penalties
+from polyseme.retrieval.queries import Allocate, SparseRow, SparseRows, in_memory, times_dense, used_columns
 from polyseme.utils import check_integer, check_n_jobs, check_range, check_share, effective_threads
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ SIZES = (32, 48, 64, 80, 128)
 """Hofmann's numbers of topics."""
 
 _MAX_ITERATIONS = 3000
+_NUMBERS_AT_ONCE = 1 << 22
 _LSA_WEIGHTS = {"tf": "counts", "tfidf": "tf-idf"}
 _REQUIRED_CALLS = {"lsi": "fit_lsi()", "model": "set_model(model)", "average": "fit_models()"}
 """The call that adds each latent space to an index."""
@@ -196,8 +197,8 @@ class Scoring:
             feedback = None if space is None else Feedback(space.documents, space.typical)
             topics = None if space is None or document is None else space.weights_of(document).astype(np.float64)
             for i in range(queries.shape[0]):
-                words, weights = self.terms.query_weights(query_rows(queries, i, i + 1))
-                yield rank_combined(self.terms.postings, words, weights, feedback, k, allowed, topics)
+                query = self.terms.query_words(queries, i)
+                yield rank_combined(self.terms.postings, query, feedback, k, allowed, topics)
             return
         parts = self.parts(queries, method)
         for i in range(queries.shape[0]):
@@ -303,7 +304,7 @@ class Scoring:
         """Return the smoothed scores of the model, computed once."""
         if weighting not in self._smoothed:
             space = self._space("model")
-            squares = smoothed_squares(self.terms, space, self.counts.matrix(), weighting)
+            squares = smoothed_squares(self.terms, space, self.counts, weighting)
             self.set_squares(weighting, squares)
         return self._smoothed[weighting]
 
@@ -350,6 +351,15 @@ class TermScores:
         n_docs, frequencies = self.postings.n_docs, self.frequencies
         return np.asarray(np.log1p((n_docs - frequencies + 0.5) / (frequencies + 0.5)))
 
+    @cached_property
+    def word_totals(self) -> Floats:
+        """Number of tokens of each word."""
+        totals = np.zeros(len(self.frequencies))
+        for first, words, _, x in self.postings.parts():
+            sums = np.bincount(words, x)
+            totals[first : first + len(sums)] += sums
+        return totals
+
     def lengths(self, weighting: str) -> Floats:
         """Return the lengths of the documents: |x_d| for tf, |x_d idf| for tfidf."""
         if weighting not in self._lengths:
@@ -360,12 +370,11 @@ class TermScores:
             self._lengths[weighting] = np.sqrt(squares)
         return np.asarray(self._lengths[weighting][:])
 
-    def query_weights(self, query: Any) -> tuple[Array, Floats]:
-        """Return the words of one query that occur in the corpus, and i_w."""
-        words = query.indices.astype(np.int64)
-        known = self.frequencies[words] > 0
-        words = words[known]
-        return words, query.data[known] * self.rarity[words]
+    def query_words(self, queries: Any, number: int) -> QueryWords:
+        """Return the words of one of several queries."""
+        start, end = queries.indptr[number : number + 2].tolist()
+        words = np.asarray(queries.indices[start:end], dtype=np.int32)
+        return QueryWords(self.rarity, words, queries.data[start:end])
 
     def scores(self, queries: Any, weighting: str) -> Floats:
         """Return the scores (queries x documents) of queries given as counts (queries x words, CSR, float64)."""
@@ -376,7 +385,9 @@ class TermScores:
 
     def query_impacts(self, query: Any, row: SparseRow, document: int) -> tuple[Array, Floats, Floats]:
         """Return the words of a query that occur in the corpus, their summands of bm25, and i_w."""
-        words, weights = self.query_weights(query)
+        known = self.frequencies[query.indices] > 0
+        words = query.indices[known]
+        weights = query.data[known] * self.rarity[words]
         x = _values_of(row, words)
         return words, weights * x / (x + self._penalty[document]), weights
 
@@ -458,23 +469,29 @@ class TopicSpace:
     """P(w|B) of each model (words x models, float32)."""
 
     @classmethod
-    def of(cls, models: Sequence[FittedTopics], doc_topic: Sequence[Array], counts: Any) -> TopicSpace:
+    def of(
+        cls, models: Sequence[FittedTopics], doc_topic: Sequence[Array], counts: Any, allocate: Allocate = in_memory
+    ) -> TopicSpace:
         """Construct the space from fitted models and the weights P(z|d) of the rows of `counts` under each of them.
 
         Queries are folded in by likelihood, with the background and the temperature of a model, but without its prior
         on documents: a query has so few words that the prior would dominate.
         """
-        empty = np.diff(counts.indptr) == 0
-        blocks = []
+        empty, width = np.diff(counts.indptr[:]) == 0, sum(model.n_topics for model in models)
+        documents = allocate("documents", np.float32, len(empty) * width).reshape(len(empty), width)
+        step, first = max(1, _NUMBERS_AT_ONCE // max(1, width)), 0
         for weights in doc_topic:
-            block = _normalize_rows(np.asarray(weights, dtype=np.float32))
-            block[empty] = 0
-            blocks.append(block)
+            columns = slice(first, first + weights.shape[1])
+            for start in range(0, len(empty), step):
+                rows = slice(start, start + step)
+                documents[rows, columns] = _normalize_rows(np.asarray(weights[rows], dtype=np.float32))
+            first = columns.stop
+        documents[empty] = 0
         backgrounds = [model.inference.background for model in models]
         n_words = counts.shape[1]
         return cls(
             np.ascontiguousarray(np.concatenate([model.topic_word for model in models]).T, dtype=np.float32),
-            np.concatenate(blocks, axis=1),
+            documents,
             tuple(model.n_topics for model in models),
             tuple(float(model.inference.temperature) for model in models),
             np.concatenate([np.asarray(model.topic_weights, dtype=np.float64) for model in models]),
@@ -683,20 +700,24 @@ class SmoothedScores:
         return np.asarray(queries.data * weights**2 / np.repeat(norms, np.diff(queries.indptr)))
 
 
-def smoothed_squares(terms: TermScores, space: TopicSpace, counts: Any, weighting: str) -> Floats:
-    """Return a, b and c of the squared lengths of smoothed documents (3 x documents). `counts` is a CSR array."""
+def smoothed_squares(terms: TermScores, space: TopicSpace, counts: SparseRows, weighting: str) -> Floats:
+    """Return a, b and c of the squared lengths of smoothed documents (3 x documents)."""
     doc_topic, filled = _doc_topic(space), np.maximum(terms.totals[:], 1)
     squared = (terms.word_weights(np.arange(counts.shape[1]), weighting) ** 2)[:, np.newaxis]
     topic_word = np.asarray(space.topic_word[:], dtype=np.float64)
     with single_threaded_blas():
         gram = topic_word.T @ (squared * topic_word)
         c = np.einsum("dk,dk->d", doc_topic @ gram, doc_topic, dtype=np.float64)
-    b = np.einsum("dk,dk->d", np.asarray(counts @ (squared * topic_word)), doc_topic) / filled
+    weighted, b = squared * topic_word, np.zeros(len(filled))
+    for rows, block in counts.blocks():
+        b[rows] = np.einsum("dk,dk->d", np.asarray(block @ weighted), doc_topic[rows]) / filled[rows]
     a = (terms.lengths(weighting) / filled) ** 2
     return np.stack([a, b, c])
 
 
-def topic_space(model: Any, counts: Any, doc_topic: Any, *, n_jobs: int | None) -> TopicSpace:
+def topic_space(
+    model: Any, counts: SparseRows, doc_topic: Any, *, n_jobs: int | None, allocate: Allocate = in_memory
+) -> TopicSpace:
     """Return the space of a fitted model. The documents are folded in once if `doc_topic`, their P(z|d), is None."""
     from polyseme.core.shard import sparse_counts
     from polyseme.metrics.words import fitted_topics
@@ -714,20 +735,21 @@ def topic_space(model: Any, counts: Any, doc_topic: Any, *, n_jobs: int | None) 
             "both must come from the same vocabulary."
         )
     if doc_topic is None:
-        check_range("Every count", counts.data, dtype)
         n_threads = effective_threads(check_n_jobs(n_jobs))
-        return TopicSpace.of(
-            [fitted], [fitted.fold_in(sparse_counts(counts, dtype), n_threads=n_threads).doc_topic], counts
-        )
-    weights = np.asarray(doc_topic)
+        found = np.empty((n_docs, fitted.n_topics), dtype=dtype)
+        for rows, block in counts.blocks():
+            check_range("Every count", block.data, dtype)
+            found[rows] = fitted.fold_in(sparse_counts(block, dtype), n_threads=n_threads).doc_topic
+        return TopicSpace.of([fitted], [found], counts, allocate)
+    weights = np.asanyarray(doc_topic)
     if weights.shape != (n_docs, fitted.n_topics):
         raise InputError(
             f"doc_topic must have a row for each of the {n_docs} documents of the index and a column for each of the "
             f"{fitted.n_topics} topics, got the shape {weights.shape}."
         )
-    if weights.dtype.kind not in "fiu" or not (np.isfinite(weights).all() and (weights >= 0).all()):
+    if weights.dtype.kind not in "fiu" or (weights.size and not (weights.min() >= 0 and weights.max() < np.inf)):
         raise InputError("doc_topic must be finite numbers of at least 0: P(z|d) of each document.")
-    return TopicSpace.of([fitted], [weights], counts)
+    return TopicSpace.of([fitted], [weights], counts, allocate)
 
 
 def fit_topic_space(

@@ -8,18 +8,19 @@ largest term p log(p / P(w')) of the divergence between p = sum_z P(w'|z) P(z|w)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, document_sums, posterior_operands
+from polyseme.core.fitted import DocumentSums, DocumentWeights, document_sums, posterior_operands
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Background
 from polyseme.core.shard import sparse_counts
+from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import WordAmounts, shown_words
 from polyseme.retrieval.postings import Postings
-from polyseme.retrieval.queries import SparseRow, best_rows
+from polyseme.retrieval.queries import SparseRow, SparseRows, best_rows
 from polyseme.retrieval.scores import TopicSpace
 from polyseme.utils import check_integer, check_share, effective_threads
 
@@ -71,18 +72,23 @@ class SenseIndices(NamedTuple):
     documents: Array
 
 
-def word_documents(space: TopicSpace, counts: Any) -> WordAmounts:
+def word_documents(space: TopicSpace, counts: SparseRows) -> WordAmounts:
     """Return the expected number of documents by topic and word in a space of one model, which ranks words."""
-    documents = np.asarray(space.documents[:])
-    totals = documents.sum(axis=1, keepdims=True)
-    theta = np.divide(documents, totals, out=np.zeros_like(documents), where=totals > 0)
     share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word[:].T)
     background = Background(share, space.background_word[:, 0].astype(np.float64)) if share > 0 else None
-    weights = DocumentWeights(theta, np.full(len(theta), share), sparse_counts(counts, theta.dtype))
-    operands = MaximumLikelihood(background=background).operands(weights, topic_word)
-    operands = posterior_operands(operands, space.temperatures[0])
-    sums = document_sums(weights.counts, operands, theta, n_threads=effective_threads(None))
-    return WordAmounts("documents", *sums.by_topic(), topic_word)
+    total: DocumentSums | None = None
+    for rows, block in counts.blocks():
+        documents = np.asarray(space.documents[rows])
+        totals = documents.sum(axis=1, keepdims=True)
+        theta = np.divide(documents, totals, out=np.zeros_like(documents), where=totals > 0)
+        weights = DocumentWeights(theta, np.full(len(theta), share), sparse_counts(block, theta.dtype))
+        operands = MaximumLikelihood(background=background).operands(weights, topic_word)
+        operands = posterior_operands(operands, space.temperatures[0])
+        sums = document_sums(weights.counts, operands, theta, n_threads=effective_threads(None))
+        total = sums if total is None else total.merge_into(total.word_sums, sums)
+    if total is None:
+        raise InputError("An index without documents has no senses.")
+    return WordAmounts("documents", *total.by_topic(), topic_word)
 
 
 def find_senses(
@@ -113,10 +119,10 @@ def find_senses(
     return found
 
 
-def find_related_words(space: TopicSpace, word: int, counts: Any, k: int) -> tuple[Array, Floats]:
+def find_related_words(space: TopicSpace, word: int, word_totals: Floats, k: int) -> tuple[Array, Floats]:
     """Return the k words with the largest weights for a word in a space of one model, and the weights."""
     expected = np.einsum("wk,k->w", space.topic_word[:], topic_shares(space, word), dtype=np.float64)
-    weights = _divergence_terms(expected, _unigram(counts), word)
+    weights = _divergence_terms(expected, word_totals / max(word_totals.sum(), 1), word)
     best = best_rows(weights, k)
     return best, weights[best]
 
@@ -144,11 +150,6 @@ def _posteriors(space: TopicSpace, word: int, documents: Array) -> Floats:
     """Return P(z|d,w) of one word in several documents (documents x K)."""
     joint = (space.documents[documents].astype(np.float64) * space.topic_word[word]) ** space.temperatures[0]
     return joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-
-
-def _unigram(counts: Any) -> Floats:
-    totals = np.bincount(counts.indices, counts.data, minlength=counts.shape[1])
-    return totals / max(totals.sum(), 1)
 
 
 def _divergence_terms(p: Floats, unigram: Floats, word: int) -> Floats:

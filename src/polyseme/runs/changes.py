@@ -33,6 +33,7 @@ from polyseme.runs.run import (
     reading_progress,
     take_counts,
 )
+from polyseme.runs.searching import INDEX_FILE, store_index
 from polyseme.runs.write import RunDraft, rewrite_run, timestamp
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader
@@ -64,6 +65,7 @@ def update_run(
 ) -> Updated:
     """Add the documents of a reader that the run does not contain. Without new documents the run does not change."""
     documents = _NewDocuments(reader)
+    has_index = (path / INDEX_FILE).is_file()
     try:
         with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
             if refit:
@@ -77,6 +79,8 @@ def update_run(
             without_words, perplexity = _new_documents(model, shards, run.n_documents)
     except _NothingNew:
         return Updated(open_run(path) if like is None else like, documents.n_read, 0)
+    if has_index:
+        store_index(draft.run.path, report, trust_pattern=trust_pattern)
     return Updated(draft.run, documents.n_read, documents.n_added, without_words, perplexity, interrupted)
 
 

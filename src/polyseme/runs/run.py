@@ -228,7 +228,7 @@ class Run:
     @cached_property
     def names(self) -> Sequence[str]:
         """Name of each document: its title, or its id without one."""
-        if self._fits_in_memory:
+        if self.fits_in_memory:
             return document_names(self.column("title"), self.column("id"))
         return DocumentNames(self.table, self.n_documents)
 
@@ -240,7 +240,7 @@ class Run:
     @cached_property
     def label_numbers(self) -> Labels:
         """Labels as numbers; of a large run the most frequent ones."""
-        if self._fits_in_memory:
+        if self.fits_in_memory:
             return Labels.of(self.labels)
         tally = Counter(label or "" for label in self.table.column("label"))
         self._require(tally.total() == self.n_documents, _OTHER_DOCUMENTS)
@@ -593,7 +593,7 @@ class Run:
         Run
             This object, or a sample.
         """
-        return self if self._fits_in_memory else self.sample(SAMPLE_SIZE)
+        return self if self.fits_in_memory else self.sample(SAMPLE_SIZE)
 
     def sample(self, size: int, seed: int = 0) -> Run:
         """Return a run of some documents, drawn at random.
@@ -636,14 +636,15 @@ class Run:
         return Run(path, self.about, files, trust_pattern=self.trust_pattern, rows=self.rows, owner=owner, **known)
 
     @property
-    def _fits_in_memory(self) -> bool:
+    def fits_in_memory(self) -> bool:
+        """Whether all counts and topic weights are few enough to be loaded."""
         if self.rows is not None or "counts" in vars(self):
             return True
         nonzeros = sum(entry.nonzeros for entry in self.shards.manifest.shards)
         return nonzeros + self.n_documents * self.fitted.n_topics <= MAX_NUMBERS_IN_MEMORY
 
     def _check_fits_in_memory(self) -> None:
-        if not self._fits_in_memory:
+        if not self.fits_in_memory:
             raise InputError(
                 f"{self.path} has {self.n_documents:,} documents, too many to load into memory, which is needed here: "
                 "use a sample of them (polyseme fit --sample, or Run.sample)."

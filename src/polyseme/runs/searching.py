@@ -7,8 +7,10 @@ list it: an index that is missing, damaged or of another state of the run is bui
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
@@ -51,21 +53,44 @@ def search_run(
 
     results = _stored_answer(folder, method, answer, report, trust_pattern)
     if results is None:
-        about, _ = read_about(folder)
-        index = _new_index(folder, report, trust_pattern=trust_pattern)
-        _add_models(index, method, report)
-        _store(index, folder, about["digest"], report)
-        results = answer(index)
+        with _scratch_folder(folder) as scratch:
+            index = _new_index(folder, scratch, report, trust_pattern=trust_pattern)
+            _add_models(index, method, report)
+            _store(index, folder, read_about(folder)[0]["digest"], report)
+            results = answer(index)
     return results
 
 
-def _new_index(folder: Path, report: Reporter, *, trust_pattern: bool) -> SearchIndex:
-    """Return a new index of a run's documents, with its model. This is the only part that opens the whole run."""
+def store_index(folder: Path, report: Reporter, *, trust_pattern: bool = False) -> None:
+    """Build the index of a run and store it, so that the first search need not."""
+    with _scratch_folder(folder) as scratch:
+        index = _new_index(folder, scratch, report, trust_pattern=trust_pattern)
+        _store(index, folder, read_about(folder)[0]["digest"], report)
+
+
+@contextmanager
+def _scratch_folder(folder: Path) -> Iterator[Path]:
+    """Make a folder for arrays that are too large for memory: beside the run, where an index has room, if possible."""
+    options: dict[str, Any] = {"prefix": f".{folder.name}-index-", "ignore_cleanup_errors": True}
+    try:
+        made = TemporaryDirectory(dir=folder.parent, **options)
+    except OSError:
+        made = TemporaryDirectory(**options)
+    with made as name:
+        yield Path(name)
+
+
+def _new_index(folder: Path, scratch: Path, report: Reporter, *, trust_pattern: bool) -> SearchIndex:
+    """Return a new index of a run's documents, with its model. This is the only part that opens the whole run.
+
+    Counts are read from one shard at a time. The arrays of a large run are mapped from files in `scratch`.
+    """
     from polyseme.retrieval import SearchIndex
+    from polyseme.retrieval.queries import in_files, in_memory
     from polyseme.runs import open_run
 
     run = open_run(folder, trust_pattern=trust_pattern)
-    counts, vocabulary, ids, titles = run.counts, run.vocabulary, run.ids, run.names
+    vocabulary, ids, titles = run.vocabulary, run.ids, run.names
     excerpts = [text or "" for text in run.column("excerpt")]
     fitted, doc_topic = run.fitted, run.doc_topic
     try:
@@ -73,7 +98,10 @@ def _new_index(folder: Path, report: Reporter, *, trust_pattern: bool) -> Search
     except UnsupportedError:
         vectorizer = run.vectorizer
     with report.stage("Building the search index, once for this run"):  # after all that can be wrong with the run
-        index = SearchIndex(counts, vocabulary, ids=ids, titles=titles, excerpts=excerpts, vectorizer=vectorizer)
+        index = SearchIndex.of_parts(
+            run.shards, vocabulary, ids=ids, titles=titles, excerpts=excerpts, vectorizer=vectorizer,
+            allocate=in_memory if run.fits_in_memory else in_files(scratch),
+        )  # fmt: skip
         return index.set_model(fitted, doc_topic)
 
 

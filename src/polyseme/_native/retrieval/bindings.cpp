@@ -70,10 +70,12 @@ const uint8_t* mask_of(const Mask& allowed, std::size_t n_docs) {
 }
 
 std::vector<QueryList> lists_of(const In<int64_t>& indptr, const In<int32_t>& documents, const In<float>& impacts,
-                                const In<int64_t>& words, const In<float>& weights, float bonus) {
+                                const In<double>& rarity, const In<int32_t>& words, const In<double>& values,
+                                float bonus) {
     const auto n_words = static_cast<int64_t>(indptr.shape(0)) - 1;
     const auto size = static_cast<int64_t>(documents.shape(0));
-    require(impacts.shape(0) == documents.shape(0) && weights.shape(0) == words.shape(0),
+    require(impacts.shape(0) == documents.shape(0) && values.shape(0) == words.shape(0) &&
+                rarity.shape(0) + 1 == indptr.shape(0),
             "the arrays of the posting lists do not fit together");
     std::vector<QueryList> lists;
     lists.reserve(words.shape(0));
@@ -82,7 +84,8 @@ std::vector<QueryList> lists_of(const In<int64_t>& indptr, const In<int32_t>& do
         require(0 <= word && word < n_words, "a word has no list");
         const int64_t start = indptr.data()[word], end = indptr.data()[word + 1];
         require(0 <= start && start <= end && end <= size, "a list is outside of its array");
-        const float weight = weights.data()[i];
+        if (start == end) continue;  // a word that does not occur is no word of the query
+        const auto weight = static_cast<float>(values.data()[i] * rarity.data()[word]);
         lists.push_back({documents.data() + start, impacts.data() + start, end - start, weight, weight * bonus});
     }
     return lists;
@@ -173,10 +176,10 @@ NB_MODULE(_postings, module) {
         nb::arg("impacts").noconvert());
     module.def(
         "rank",
-        [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<int64_t> words, In<float> weights,
-           float bonus, int64_t n_docs, std::size_t k, Mask allowed) -> Ranked {
+        [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<double> rarity, In<int32_t> words,
+           In<double> values, float bonus, int64_t n_docs, std::size_t k, Mask allowed) -> Ranked {
             require(k > 0 && 0 <= n_docs && n_docs <= INT32_MAX, "k or the number of documents is out of range");
-            const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, words, weights, bonus);
+            const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, rarity, words, values, bonus);
             const uint8_t* mask = mask_of(allowed, static_cast<std::size_t>(n_docs));
             Best best(k);
             {
@@ -186,17 +189,17 @@ NB_MODULE(_postings, module) {
             return to_ranked(best);
         },
         nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
-        nb::arg("words").noconvert(), nb::arg("weights").noconvert(), nb::arg("bonus"), nb::arg("n_docs"),
+        nb::arg("rarity").noconvert(), nb::arg("words").noconvert(), nb::arg("values").noconvert(), nb::arg("bonus"), nb::arg("n_docs"),
         nb::arg("k"), nb::arg("allowed").noconvert() = nb::none());
     module.def(
         "combine",
-        [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<int64_t> words, In<float> weights,
-           double share, In<int32_t> candidates, In<int32_t> others, In2<float> units, In<float> topics,
+        [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<double> rarity, In<int32_t> words,
+           In<double> values, double share, In<int32_t> candidates, In<int32_t> others, In2<float> units, In<float> topics,
            std::size_t k) -> CombinedParts {
             const std::size_t n_docs = units.shape(0), n_topics = units.shape(1);
             require(topics.shape(0) == n_topics && are_rows(candidates, n_docs) && are_rows(others, n_docs),
                     "the arrays of combine do not fit together");
-            const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, words, weights, 0);
+            const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, rarity, words, values, 0);
             std::vector<int32_t> rows;
             std::vector<double> term, latent;
             {
@@ -212,7 +215,7 @@ NB_MODULE(_postings, module) {
             return {to_numpy(std::move(rows)), to_numpy(std::move(term)), to_numpy(std::move(latent))};
         },
         nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
-        nb::arg("words").noconvert(), nb::arg("weights").noconvert(), nb::arg("share"),
+        nb::arg("rarity").noconvert(), nb::arg("words").noconvert(), nb::arg("values").noconvert(), nb::arg("share"),
         nb::arg("candidates").noconvert(), nb::arg("others").noconvert(), nb::arg("units").noconvert(),
         nb::arg("topics").noconvert(), nb::arg("k"));
     module.def(

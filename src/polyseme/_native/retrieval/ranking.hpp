@@ -11,7 +11,7 @@
 
 namespace polyseme {
 
-constexpr int64_t kRange = 8192;  // documents whose scores are in the cache at the same time: 32 kB
+constexpr int64_t kRange = 8192;  // documents whose scores are in the cache at the same time (32 kB); a power of two
 constexpr int64_t kBlock = 128;   // documents that are skipped or visited together
 constexpr int64_t kGroup = 16;    // the same within a block
 
@@ -107,25 +107,34 @@ inline bool rank_lists(const std::vector<QueryList>& lists, int64_t n_docs, cons
         for (std::size_t l = 0; l < lists.size(); ++l) {
             const QueryList& list = lists[l];
             const float weight = list.weight, bonus = list.bonus;
+            const auto origin = static_cast<uint32_t>(first);
+            const auto* documents = reinterpret_cast<const uint32_t*>(list.documents);
             int64_t i = places[l];
-            for (; i < list.size; ++i) {
-                // One comparison for both ends: a smaller document wraps around to a large number.
-                const uint64_t place = static_cast<uint64_t>(static_cast<int64_t>(list.documents[i]) - first);
-                if (place >= static_cast<uint64_t>(n)) break;
-                scores[place] += weight * list.impacts[i] + bonus;
+            // A document before or after the range wraps around to a number above it, so one comparison is enough for
+            // both ends, and for four documents.
+            for (; i + 4 <= list.size; i += 4) {
+                const uint32_t a = documents[i] - origin, b = documents[i + 1] - origin;
+                const uint32_t c = documents[i + 2] - origin, d = documents[i + 3] - origin;
+                if ((a | b | c | d) >= kRange) break;
+                scores[a] += weight * list.impacts[i] + bonus;
+                scores[b] += weight * list.impacts[i + 1] + bonus;
+                scores[c] += weight * list.impacts[i + 2] + bonus;
+                scores[d] += weight * list.impacts[i + 3] + bonus;
             }
+            for (; i < list.size && documents[i] - origin < kRange; ++i)
+                scores[documents[i] - origin] += weight * list.impacts[i] + bonus;
             any = any || i > places[l];
             places[l] = i;
             if (i < list.size) next = std::min(next, static_cast<int64_t>(list.documents[i]));
         }
         if (any) {
             add_best(scores, n, first, allowed, best);
-            std::fill(scores, scores + n, 0.0f);
+            std::fill(scores, scores + kRange, 0.0f);
         }
         if (next < first + n) return false;
     }
     for (std::size_t l = 0; l < lists.size(); ++l)
-        if (places[l] != lists[l].size) return false;
+        if (places[l] != lists[l].size || (places[l] > 0 && lists[l].documents[places[l] - 1] >= n_docs)) return false;
     return true;
 }
 
@@ -145,14 +154,19 @@ inline Sums look_up(const std::vector<QueryList>& lists, const std::vector<int32
         const int32_t *place = list.documents, *end = list.documents + list.size;
         const double weight = list.weight;
         sums.total += weight;
+        const bool is_short = list.size < 16 * static_cast<int64_t>(rows.size());
         for (std::size_t i = 0; i < rows.size() && place != end; ++i) {
-            const int32_t* low = place;
-            int64_t step = 1;  // doubled steps, because the next document is often near
-            while (end - low > step && low[step] < rows[i]) {
-                low += step;
-                step *= 2;
+            if (is_short) {
+                while (place != end && *place < rows[i]) ++place;
+            } else {
+                const int32_t* low = place;
+                int64_t step = 1;  // doubled steps, because the next document is often near
+                while (end - low > step && low[step] < rows[i]) {
+                    low += step;
+                    step *= 2;
+                }
+                place = std::lower_bound(low, low + std::min<int64_t>(step + 1, end - low), rows[i]);
             }
-            place = std::lower_bound(low, low + std::min<int64_t>(step + 1, end - low), rows[i]);
             if (place != end && *place == rows[i]) {
                 sums.scores[i] += weight * (static_cast<double>(list.impacts[place - list.documents]) + share);
                 sums.covered[i] += weight;
