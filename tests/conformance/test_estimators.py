@@ -2,6 +2,8 @@
 
 import doctest
 import sys
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import polyseme
 from estimator_cases import MEMBERS, X_WITH_GAPS, X, fitted_attributes, over, same_fit
-from polyseme import LSA, PLSA, InputError, RealTopicModel, estimators
+from polyseme import LSA, PLSA, InputError, RealTopicModel, UnsupportedError, estimators
 from polyseme.scale import write_shards
 from sentences import sentence
 
@@ -72,6 +74,39 @@ def test_the_result_of_a_row_does_not_depend_on_its_batch(member, layout):
     for d in range(len(X)):
         alone = model.transform(layout(X[d : d + 1]))[0]
         np.testing.assert_allclose(alone, whole[d], rtol=0, atol=member.alone)
+
+
+# parameters after the fit
+
+FITTED = {
+    **{name: member.make for name, member in MEMBERS.items()},
+    **{f"LSA-{weights}": partial(LSA, 3, weights=weights) for weights in ("counts", "tf-idf", "log-entropy")},
+    "RealTopicModel": lambda **parameters: RealTopicModel(PLSA(3, **parameters)),
+}
+
+
+def results(model):
+    """Return what the methods of a fitted model compute from some documents."""
+    found = {}
+    for name in ("transform", "score", "perplexity", "angles", "outside_simplex", "reconstruction_error"):
+        with suppress(AttributeError, UnsupportedError):
+            found[name] = getattr(model, name)(X[:5])
+    return found
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_parameters_that_change_after_the_fit_change_no_result(name):
+    """A fitted model reads n_jobs, which changes no bit, and random_state, the seed of the completion split."""
+    model = FITTED[name](**({} if name.startswith("LSA") else {"random_state": 0})).fit(X)
+    before = results(model)
+    assert "transform" in before
+    parameters = model.get_params(deep=False)
+    for parameter in parameters.keys() - {"random_state"}:
+        for value in (2,) if parameter == "n_jobs" else ("changed", "counts"):
+            after = results(model.set_params(**{parameter: value}))
+            assert after.keys() == before.keys(), (parameter, value)
+            assert all(np.array_equal(after[what], before[what]) for what in before), (parameter, value)
+        model.set_params(**{parameter: parameters[parameter]})
 
 
 # reproducibility

@@ -98,6 +98,8 @@ class LSA(CountDecomposition):
         A V of the training documents, equal to `transform(X)`.
     word_vectors_ : array of shape (n_words, K)
         V S.
+    weights_ : str
+        The parameter `weights` of the fit.
     word_weights_ : array of shape (n_words,)
         Global weight of each word.
     n_components_ : int
@@ -124,7 +126,7 @@ class LSA(CountDecomposition):
     [[0.0, 0.0, 90.0]]
     """
 
-    file_attributes = ("components_", "word_weights_", "singular_values_")
+    file_attributes = ("components_", "weights_", "word_weights_", "singular_values_")
 
     def __init__(self, n_components: float = 100, *, weights: str = "log-entropy", dtype: Any = None) -> None:
         self.n_components = n_components
@@ -156,6 +158,7 @@ class LSA(CountDecomposition):
         counts = _sparse(X)
         clear_fit(self)
         self.vocabulary_ = vocabulary
+        self.weights_ = self.weights
         self.word_weights_ = WEIGHTS[self.weights][1](counts)
         A = weighted(counts, self.weights, self.word_weights_)
         total = float((A.data**2).sum())
@@ -292,7 +295,7 @@ class LSA(CountDecomposition):
         return check_n_topics(K), 1.0
 
     def _vectors(self, counts: sp.csr_array) -> Array:
-        A = weighted(counts, self.weights, self.word_weights_)
+        A = weighted(counts, self.weights_, self.word_weights_)
         dtype = self.components_.dtype
         return np.ascontiguousarray((A @ self.components_.T.astype(np.float64)).astype(dtype))
 

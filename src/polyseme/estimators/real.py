@@ -86,6 +86,8 @@ class RealTopicModel(Decomposition):
         What the map subtracts from each entry.
     non_negative_ : bool
         Whether the corners were kept non-negative.
+    total_ : float
+        The parameter `total` of the fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
@@ -107,7 +109,7 @@ class RealTopicModel(Decomposition):
     True
     """
 
-    file_attributes = ("model_", "components_", "shift_", "non_negative_")
+    file_attributes = ("model_", "components_", "shift_", "total_", "non_negative_")
 
     def __init__(
         self,
@@ -145,7 +147,9 @@ class RealTopicModel(Decomposition):
         """
         if self.volume not in VOLUMES:
             raise InputError(f"volume must be one of {', '.join(map(repr, VOLUMES))}, got {self.volume!r}.")
-        margin, total = check_share("margin", self.margin), self._checked_total()
+        margin, total = check_share("margin", self.margin), check_nonnegative("total", self.total)
+        if total == 0:
+            raise InputError("total must be greater than 0.")
         model = self._fresh_model()
         X = self._points(X, reset=True)
         weights = _checked_weights(model, X, sample_weight)
@@ -170,10 +174,10 @@ class RealTopicModel(Decomposition):
             doc_topic = model.fit_transform(rows, **options)
         except KeyboardInterrupt:
             if hasattr(model, "components_"):
-                self._set_fit(model.set_params(**original_parameters), simplex_map, model.transform(rows), X)
+                self._set_fit(model.set_params(**original_parameters), simplex_map, total, model.transform(rows), X)
             raise
         del rows
-        self._set_fit(model.set_params(**original_parameters), simplex_map, doc_topic, X)
+        self._set_fit(model.set_params(**original_parameters), simplex_map, total, doc_topic, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -214,7 +218,7 @@ class RealTopicModel(Decomposition):
         check_is_fitted(self)
         X = self._points(X, reset=False)
         dtype = _row_dtype(self.model_, X)
-        mapped = _mapped_rows(self._map(), X, self._checked_total(), dtype)
+        mapped = _mapped_rows(self._map(), X, self.total_, dtype)
         parts = [self.model_.transform(rows.astype(dtype)) for _, rows in mapped]
         return _normalized(np.concatenate(parts)).astype(X.dtype)
 
@@ -295,12 +299,6 @@ class RealTopicModel(Decomposition):
         simplex_map = self._map()
         return np.concatenate([_is_below(simplex_map.to_simplex(X[part])) for part in _row_blocks(X)])
 
-    def _checked_total(self) -> float:
-        total = check_nonnegative("total", self.total)
-        if total == 0:
-            raise InputError("total must be greater than 0.")
-        return total
-
     def _checked_non_negative(self, points: Array) -> bool:
         """Return whether the corners must not be negative."""
         wanted = self.non_negative
@@ -340,10 +338,11 @@ class RealTopicModel(Decomposition):
         check_range("The largest entry, without its sign,", np.max(largest, keepdims=True), X.dtype)
         return X
 
-    def _set_fit(self, model: Any, simplex_map: SimplexMap, doc_topic: Array, X: Array) -> None:
+    def _set_fit(self, model: Any, simplex_map: SimplexMap, total: float, doc_topic: Array, X: Array) -> None:
         topics = normalize_rows(np.asarray(model.components_, dtype=np.float64))
         clear_fit(self)
         self.model_ = model
+        self.total_ = total
         self.shift_ = simplex_map.shift
         self.non_negative_ = simplex_map.non_negative
         self.components_ = simplex_map.from_simplex(topics).astype(X.dtype)

@@ -500,7 +500,8 @@ _FITTED_FIELDS = {
 }  # fmt: skip
 _PLAIN_FIELDS = {
     "n_features_in_": COUNT, "n_components_": COUNT, "n_iter_": COUNT, "converged_": FLAG, "n_tokens_": _NUMBER,
-    "loss_": TEXT, "solver_": TEXT, "log_likelihood_": either(_NUMBER, NOT_A_NUMBER),
+    "loss_": TEXT, "weights_": one_of("counts", "tf-idf", "log-entropy"), "total_": number(1e-30, 1e30),
+    "solver_": TEXT, "log_likelihood_": either(_NUMBER, NOT_A_NUMBER),
     "bound_": either(_NUMBER, NOT_A_NUMBER), "reconstruction_err_": either(_NUMBER, NOT_A_NUMBER),
     _FITTED: OBJECT, _DOCUMENTS: either(NULL, OBJECT),
 }  # fmt: skip
