@@ -13,7 +13,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
 from polyseme.scale import write_shards
-from polyseme.solvers import EM, AcceleratedEM, FitProblem, HeldOutTempered
+from polyseme.solvers import EM, AcceleratedEM, FitProblem, HeldOutTempered, Tempered
 from solver_problems import advanced, begin_problem, factors, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -354,3 +354,34 @@ def test_a_model_with_a_prior_has_an_nmf():
     back = model.to_nmf().to_plsa()
     np.testing.assert_allclose(back.doc_topic_, model.doc_topic_, atol=1e-12)
     np.testing.assert_allclose(back.transform(X), model.transform(X), atol=1e-12)
+
+
+@MODELS
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_probabilities_of_all_words_sum_to_one(kind, temperature):
+    """The weights of documents with a joint background do not sum to one."""
+    model = Model(K, background=kind(LAMBDA, UNIGRAM), temperature=temperature)
+    theta = padded(THETA * np.linspace(0.2, 3, N_DOCS)[:, np.newaxis] if kind is JointBackground else THETA, np.float64)
+    A, B = model.probability_operands(padded(theta[:, :K], np.float64, K + 1), padded(PHI.T, np.float64, K + 1))
+    np.testing.assert_allclose((A @ B.T).sum(axis=1), 1, rtol=1e-12)
+
+
+@MODELS
+def test_the_likelihood_of_a_report_is_that_of_its_probabilities(kind):
+    for temperature in (1.0, 0.6):
+        run = begin(Tempered(temperature), joint=kind is JointBackground)
+        run.advance()
+        A, B = run.model.probability_operands(run.theta, run.phi)
+        logs = (X * np.log(np.where(X > 0, A @ B.T, 1))).sum() / X.sum()
+        assert run.report.log_likelihood == pytest.approx(logs, rel=1e-10)
+
+
+@MODELS
+@pytest.mark.parametrize("beta", [1.0, 0.6])
+def test_the_share_of_the_background_in_a_word_is_taken_at_temperature_one(kind, beta):
+    """The temperature flattens posteriors of the fit; the share is that of the model's probabilities."""
+    model = fitted(kind(LAMBDA), solver=Tempered(beta))
+    shares = model.doc_background_[:, np.newaxis]
+    tokens = X * shares * model.background_ / np.where(X > 0, probabilities(model, model.doc_topic_, shares[:, 0]), 1)
+    occurs = X.any(axis=0)
+    np.testing.assert_allclose(model.word_background_[occurs], tokens.sum(axis=0)[occurs] / X.sum(axis=0)[occurs], 1e-4)

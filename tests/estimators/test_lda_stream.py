@@ -7,7 +7,8 @@ from scipy.special import psi
 from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 
-from polyseme import LDA, InputError, UnsupportedError, load
+import oracles
+from polyseme import LDA, PLSA, InputError, UnsupportedError, load
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.solvers import OnlineVariational, Variational
 
@@ -181,3 +182,17 @@ def test_wrong_input_raises():
     with pytest.raises(InputError, match="solver must be"):
         LDA(4, solver="fast").partial_fit(TRAIN)
     assert hasattr(LDA(solver=Variational()), "partial_fit")
+
+
+def test_online_weights_are_repeated_documents():
+    """D and S, the numbers of documents in all and in a batch, count a document of weight 3 three times."""
+    X = oracles.mixed_counts(2, 40, 30, 3)
+    weights = np.random.default_rng(0).integers(1, 4, len(X))
+    solver = OnlineVariational(batch_size=1000, doc_steps=200, doc_tol=1e-6)
+    start = (None, PLSA(3, random_state=0, max_iter=5).fit(X).components_)
+    settings = {"solver": solver, "max_iter": 2, "init": start, "random_state": 0, "dtype": "float64"}
+    weighted = LDA(3, **settings).fit(X, sample_weight=weights)
+    repeated = LDA(3, **settings).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-4)
+    plain = LDA(3, **settings).fit(X)
+    assert np.abs(weighted.components_ - plain.components_).max() > 1e-3

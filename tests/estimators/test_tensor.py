@@ -357,3 +357,13 @@ def test_wrong_shapes_and_modes_after_the_fit_raise():
         model.transform({"a": ["x"], "b": ["y"], "c": ["z"]})
     with pytest.raises(InputError, match="all modes must agree"):
         model.log_probability(X3[:5])
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3, 1.0])
+def test_the_log_probability_mixes_the_model_with_independent_modes(smoothing):
+    model = fitted(X3, 2)
+    joint = np.einsum("k,ki,kj,kl->ijl", model.topic_weights_, *model.factors_)
+    modes = [joint.sum(axis=tuple(set(range(3)) - {mode})) for mode in range(3)]
+    mixed = (1 - smoothing) * joint + smoothing * np.einsum("i,j,l->ijl", *modes)
+    expected = (X3 * np.log(np.where(X3 > 0, mixed, 1))).sum() / X3.sum()
+    assert model.log_probability(X3, smoothing=smoothing) == pytest.approx(expected, rel=1e-5)

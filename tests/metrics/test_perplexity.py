@@ -372,3 +372,16 @@ def test_topics_beat_the_unigram_on_real_documents(real_counts):
         batches = [model.completion_report(test[start : start + size]) for start in range(0, test.shape[0], size)]
         assert pool_reports(batches).perplexity == pytest.approx(report.perplexity, rel=1e-12)
         assert pool_reports(batches).tokens == report.tokens
+
+
+def test_unseen_words_cost_the_unigram_as_much_as_the_model(model, unseen_words):
+    """The probability of unseen words is subtracted from the seen words of both distributions."""
+    unseen = 1e-3
+    report = model.completion_report(unseen_words, unseen=unseen)
+    counts = sparse_counts(sp.csr_array(unseen_words), np.dtype(np.float64))
+    held_out = counts.with_values(split_tokens(counts, 0)[1]).matrix().toarray()
+    unigram = model.unigram_
+    p = np.where(unigram > 0, (1 - unseen * (unigram == 0).sum()) * unigram, unseen)
+    assert p.sum() == pytest.approx(1)
+    expected = perplexity_of((held_out * np.log(p)).sum(), held_out.sum())
+    assert report.unigram_perplexity == pytest.approx(expected, rel=1e-6)

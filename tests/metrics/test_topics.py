@@ -2,10 +2,12 @@
 
 import math
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 import oracles
 from polyseme import PLSA, InputError
@@ -335,3 +337,28 @@ def test_distinctive_words_are_defined_for_every_case():
         distinctive_words(X, ["a", "b", "c"])
     with pytest.raises(InputError, match="prior must be above 0, got 0"):
         distinctive_words(X, list("aabbcc"), prior=0)
+
+
+class Recorder(BaseEstimator):
+    """An estimator that records the documents that it is fitted to."""
+
+    fits: ClassVar[list[np.ndarray]] = []
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X):
+        self.fits.append(np.asarray(X))
+        self.components_ = np.ones((1, X.shape[1])) / X.shape[1]
+        return self
+
+
+def test_bootstrap_samples_are_drawn_with_replacement():
+    Recorder.fits.clear()
+    X = np.diag(np.arange(1.0, 101))  # rows are different
+    bootstrap_stability(Recorder().fit(X), X, n_samples=20)
+    drawn = [sample.sum(axis=1).astype(int) for sample in Recorder.fits[1:]]
+    assert all(len(rows) == 100 for rows in drawn)
+    shares = [len(set(rows)) / 100 for rows in drawn]
+    assert np.mean(shares) == pytest.approx(1 - (1 - 1 / 100) ** 100, abs=0.03)  # 0.634, with an error below 0.007
+    assert len({tuple(rows) for rows in drawn}) == 20

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ import scipy.sparse as sp
 
 from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError, UnsupportedError
 from polyseme.datasets import synthetic_corpus
+from polyseme.metrics import coherence
 from polyseme.plots import plot_selection
 from polyseme.selection import select_n_topics, suggest_merges, suggest_splits, suggestions
-from polyseme.selection.cross_validation import document_folds
-from polyseme.selection.n_topics import default_values, merge_costs, merge_topics, spread_values
+from polyseme.selection.cross_validation import DocumentScores, document_folds
+from polyseme.selection.n_topics import _compare, default_values, merge_costs, merge_topics, spread_values
 from polyseme.solvers import Tempered
 
 
@@ -262,3 +264,28 @@ def test_the_planted_number_is_found(kind, monkeypatch):
     chosen = [select(kind, k, seed)[0].chosen for k, seed in cases]
     good = [abs(number - k) <= 0.2 * k for number, (k, _) in zip(chosen, cases, strict=True)]
     assert np.mean(good) >= (1.0 if kind == "unigram" else 0.8), chosen
+
+
+@pytest.mark.parametrize(("noise", "least"), [(2.0, 3), (0.02, 9)])
+def test_a_smaller_number_within_one_standard_error_is_as_good(noise, least):
+    """Nine topics are 0.05 nats ahead of three, which is 5% of their gain over the unigram."""
+    rng, tokens = np.random.default_rng(0), np.full(200, 10.0)
+    differences = noise * rng.normal(size=200)
+    differences += 0.05 - differences.mean()
+    scores = {
+        number: DocumentScores("completion", tokens * logs, tokens * -6.0, tokens, 0.0)
+        for number, logs in ((9, np.full(200, -5.0)), (3, -5.0 - differences), (2, np.full(200, -5.9)))
+    }
+    fits = {number: SimpleNamespace(scores=score) for number, score in scores.items()}
+    comparison = _compare(fits, [2, 3, 9])
+    assert comparison.best == 9
+    assert (comparison.behind[3][1] > 0.05) == (least == 3)
+    assert comparison.least == least
+
+
+def test_the_coherence_of_a_number_is_the_mean_over_the_folds(found, six):
+    for row in found.rows:
+        folds = [coherence(words, six).mean for words in found.fits[row.n_topics].words]
+        assert len(folds) == 2
+        assert row.coherence == pytest.approx(np.mean(folds))
+    assert folds[0] != folds[1]

@@ -181,3 +181,20 @@ def test_a_search_that_does_not_converge_moves_the_corner_toward_the_mean(monkey
     assert plane.points(nearest).min() > -1e-12
     np.testing.assert_allclose(nearest[:, 0] * far[:, 1], nearest[:, 1] * far[:, 0], rtol=1e-9)
     assert minimum_volume_corners(X, 3, np.ones(len(X)), 0.05, non_negative=True).min() >= 0
+
+
+@pytest.mark.parametrize("weight", [0.1, 2.0, 20.0])
+def test_the_margin_is_a_share_of_the_weight(weight):
+    """Of 100 points between 0 and 1 and one at 10, a margin of 5% leaves the last one out if it has less weight."""
+    X = np.append(np.linspace(0, 1, 100), 10.0)[:, np.newaxis]
+    corners = minimum_volume_corners(X, 2, np.append(np.ones(100), weight), 0.05)
+    assert (corners.max() > 9.5) == (weight > 5)
+
+
+def test_the_margin_treats_weights_as_repeated_points():
+    X, _ = mixtures(3, 2, 150, seed=4, noise=0.05)
+    weights = np.random.default_rng(0).integers(1, 4, len(X))
+    found = minimum_volume_corners(X, 3, weights.astype(float), 0.1)
+    repeated = minimum_volume_corners(np.repeat(X, weights, axis=0), 3, np.ones(weights.sum()), 0.1)
+    assert matched_error(found, repeated) < 0.02
+    assert matched_error(found, minimum_volume_corners(X, 3, np.ones(len(X)), 0.1)) > 0.02
