@@ -2,26 +2,33 @@
 
 split       covariance of the halves of the completion split on 20 Newsgroups, and the best number of topics by it;
             "before" held out floor(x / 2) tokens of every count x, "naive" tosses a coin for every token
+early       completion perplexity of new documents after complete fits and after early stopping: "before" held out a
+            tenth of the tokens of every training document, "now" holds out documents in five folds; and the iterations
+            of `HeldOutTempered`, which "before" ended after 200
 
-    python benchmarks/judging.py [--parts split] [--quick]
+    python benchmarks/judging.py [--parts split early] [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
-from common import NEWSGROUPS, describe_machine, load_counts, report_figure
+from common import AP, NEWSGROUPS, describe_machine, load_counts, report_figure
 from polyseme import PLSA
 from polyseme.core.holdout import split_tokens
 from polyseme.core.shard import sparse_counts
+from polyseme.datasets.synthetic import sample_corpus
 from polyseme.kernels import Floats, SparseCounts
 from polyseme.metrics.words import fitted_topics
 from polyseme.selection.cross_validation import COMPLETION, score_held_out
+from polyseme.solvers import EarlyStopping, HeldOutTempered
 
 Split = Callable[[SparseCounts, int], Floats]
 """Returns the held-out part of every count, for a seed."""
@@ -140,7 +147,57 @@ def _best_number(X: sp.csr_array, quick: bool) -> None:
     report_figure("best number of topics by split: " + ", ".join(SPLITS), ", ".join(map(str, best)))
 
 
-PARTS: dict[str, Callable[[bool], None]] = {"split": part_split}
+# Early stopping.
+
+STOPPING = {"complete": None, "before": EarlyStopping(folds=1, by="words"), "now": EarlyStopping()}
+
+
+def sampled_corpora(seed: int, n_docs: int) -> dict[str, sp.csr_array]:
+    """Return documents of three corpora, with words that occur in at least three of them."""
+    corpora = {"Associated Press": load_counts(AP), "20 Newsgroups": load_counts(NEWSGROUPS)}
+    found = {}
+    for name, X in corpora.items():
+        rows = X[np.random.default_rng(seed).permutation(X.shape[0])[:n_docs]]
+        found[name] = rows[:, np.bincount(rows.indices, minlength=rows.shape[1]) >= 3]
+    drawn = sample_corpus(n_docs, n_words=2000, n_topics=20, doc_length=80, seed=seed).counts
+    return {**found, "synthetic, 20 topics": sp.csr_array(drawn)}
+
+
+def part_early(quick: bool) -> None:
+    n_docs, seeds = (300, range(2)) if quick else (1200, range(5))
+    found: dict[tuple[str, int], list[list[float]]] = {}
+    schedules: dict[tuple[str, int], list[PLSA]] = {}
+    for seed in seeds:
+        for name, X in sampled_corpora(seed, n_docs).items():
+            cut = X.shape[0] * 4 // 5
+            for n_topics in (20, 50):
+                settings = {"random_state": seed, "dtype": "float32"}
+                fits = [PLSA(n_topics, early_stopping=rule, **settings).fit(X[:cut]) for rule in STOPPING.values()]
+                scores = [fit.completion_perplexity(X[cut:]) for fit in fits]
+                found.setdefault((name, n_topics), []).append(scores)
+                if seed == 0:
+                    limits = (200, None)
+                    schedules[name, n_topics] = [
+                        PLSA(n_topics, solver=HeldOutTempered(), max_iter=limit, **settings).fit(X[:cut])
+                        for limit in limits
+                    ]
+    print(f"Completion perplexity of new documents, mean of {len(seeds)} seeds ({n_docs * 4 // 5} training documents)")
+    print("| corpus | topics | " + " | ".join(STOPPING) + " | now / complete, per seed |")
+    print("|---" * (len(STOPPING) + 3) + "|")
+    for (name, n_topics), rows in found.items():
+        table = np.array(rows)
+        ratios = " ".join(f"{ratio:.3f}" for ratio in table[:, 2] / table[:, 0])
+        cells = " | ".join(f"{mean:.0f}" for mean in table.mean(axis=0))
+        print(f"| {name} | {n_topics} | {cells} | {ratios} |", flush=True)
+        means = ", ".join(f"{mean:.0f}" for mean in table.mean(axis=0))
+        report_figure(f"perplexity, {name}, K = {n_topics}: " + ", ".join(STOPPING), means)
+    print("\nIterations of HeldOutTempered: before, now (whether it ended by itself)")
+    for (name, n_topics), fits in schedules.items():
+        cells = ", ".join(f"{fit.n_iter_} ({'yes' if fit.converged_ else 'no'})" for fit in fits)
+        print(f"{name}, {n_topics} topics: {cells}", flush=True)
+
+
+PARTS: dict[str, Callable[[bool], None]] = {"split": part_split, "early": part_early}
 """Parts by name; each prints its tables and figures, in a short form if it is called with True."""
 
 
@@ -150,6 +207,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller corpora, fewer seeds")
     arguments = parser.parse_args()
     describe_machine()
+    warnings.simplefilter("ignore", ConvergenceWarning)
     for name in arguments.parts:
         print(f"\n## {name}", flush=True)
         PARTS[name](arguments.quick)

@@ -32,7 +32,7 @@ from polyseme.io import files
 from polyseme.priors import TopicSelection
 from polyseme.scale import ShardError, open_shards, write_shards
 from polyseme.selection import select_n_topics
-from polyseme.solvers import Checkpoint, base, checkpoints
+from polyseme.solvers import Checkpoint, EarlyStopping, base, checkpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -183,7 +183,7 @@ def test_solvers_that_need_all_documents_are_refused_if_these_are_too_many(shard
     refused = [
         ({"solver": "scd"}, "needs all counts in memory, where .* are loaded. Solvers that read shards: auto, em"),
         ({"solver": "annealed"}, "needs all counts in memory"),
-        ({"early_stopping": True}, "are loaded. Solvers that read shards, without early_stopping: auto, em"),
+        ({"early_stopping": EarlyStopping()}, "are loaded. Solvers that read shards, without early_stopping: auto, em"),
         ({"init": "lsa"}, "init='random'"),
         ({"init": (np.ones((300, 4)), np.ones((4, 60)))}, "takes a name"),
     ]

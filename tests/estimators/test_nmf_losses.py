@@ -15,6 +15,7 @@ from polyseme.core.model import as_loss
 from polyseme.explore.page_data import page_data
 from polyseme.losses import LOSSES, Absolute, Beta
 from polyseme.retrieval import SearchIndex
+from polyseme.solvers import EarlyStopping
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -191,7 +192,9 @@ def test_zeros_raise_where_the_loss_is_infinite(loss, kind, layout):
         model.transform(layout(X))
 
 
-@pytest.mark.parametrize("parameter", [{"solver": "scd"}, {"solver": "em"}, {"early_stopping": True}], ids=str)
+@pytest.mark.parametrize(
+    "parameter", [{"solver": "scd"}, {"solver": "em"}, {"early_stopping": EarlyStopping()}], ids=str
+)
 @pytest.mark.parametrize("kind", [NMF, PLSA])
 def test_solvers_of_likelihoods_raise(parameter, kind):
     with pytest.raises(UnsupportedError, match=r"maximizes a likelihood.*kullback-leibler") as error:

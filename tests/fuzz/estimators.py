@@ -19,7 +19,7 @@ import polyseme
 from fuzz.driver import Case, WrongResult
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.losses import LOSSES
-from polyseme.solvers import SOLVERS
+from polyseme.solvers import SOLVERS, EarlyStopping
 
 IMPORTED_BEFORE_THE_FORK = (sklearn.decomposition, sklearn.linear_model)
 
@@ -181,12 +181,12 @@ OTHERS: dict[str, dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
         "doc_topic_prior": PRIORS,
         "topic_word_prior": PRIORS,
         "background": ((0.0, 0.1, 0.5), (1.0, -0.1, 2, float("nan"), "x", None, True)),
-        "early_stopping": ((None, True, False), ("x", 5)),
+        "early_stopping": ((None, EarlyStopping(folds=2), False), ("x", 5, True)),
     },
     "NMF": {
         "loss": ((*LOSSES,), ("x", None)),
         "solver": ((*SOLVERS,), ("x", None)),
-        "early_stopping": ((None, True), ("x",)),
+        "early_stopping": ((None, EarlyStopping(folds=2)), ("x", True)),
     },
     "LDA": {
         "solver": (("variational", "online", "map", "tempered"), ("x", None)),

@@ -16,7 +16,7 @@ from polyseme.losses.entry_weights import DenseWeights, StoredWeights, WithoutEn
 from polyseme.losses.sums import LossSums
 from polyseme.scale import write_shards
 from polyseme.selection import cross_validate
-from polyseme.solvers import HALS, FitProblem, MajorizeMinimize
+from polyseme.solvers import HALS, EarlyStopping, FitProblem, MajorizeMinimize
 from solver_problems import begin_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -324,7 +324,7 @@ ERRORS = {
     "loss": (X, ~HIDDEN, {"loss": "chi-square"}, UnsupportedError, "loss='chi-square' takes no entry_weight"),
     "loss-nan": (np.where(HIDDEN, np.nan, X), None, {"loss": "absolute"}, UnsupportedError, "no missing entries"),
     "solver": (X, ~HIDDEN, {"solver": "scd"}, UnsupportedError, "'scd' gives all entries the same weight.*: auto, mm"),
-    "stopping": (X, ~HIDDEN, {"early_stopping": True}, UnsupportedError, "gives all entries the same weight"),
+    "stopping": (X, ~HIDDEN, {"early_stopping": EarlyStopping()}, UnsupportedError, "gives all entries the same weight"),
 }  # fmt: skip
 
 

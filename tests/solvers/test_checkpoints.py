@@ -17,7 +17,7 @@ from polyseme.io import checks
 from polyseme.io.checks import FileEntry, FileManifest
 from polyseme.priors import Decorrelation, Dirichlet
 from polyseme.scale import ShardError, write_shards
-from polyseme.solvers import SOLVERS, OnlineVariational
+from polyseme.solvers import SOLVERS, EarlyStopping, OnlineVariational
 from polyseme.solvers.checkpoints import (
     CHECKPOINT_FILE,
     Checkpoint,
@@ -334,7 +334,7 @@ def test_a_solver_that_cannot_be_resumed_refuses_a_checkpoint(tmp_path):
     for settings, message in (
         ({"solver": "plsi"}, f"checkpoint: solver='plsi' cannot be resumed. Solvers that can: {able}."),
         (
-            {"early_stopping": True},
+            {"early_stopping": EarlyStopping()},
             f"checkpoint: early_stopping cannot be resumed. Solvers that can, without early_stopping: {able}.",
         ),
     ):

@@ -40,7 +40,7 @@ def naive_score(seen, held_out, theta, phi, eps=0.01):
 @pytest.mark.parametrize("solver", [EM(), Tempered(0.9), None], ids=["em", "tempered", "auto"])
 def test_the_result_is_the_best_point_and_scores_equal_a_naive_loop(solver):
     seen, held_out = parts(X)
-    run = begin(EarlyStopping(solver=solver, patience=4), X, START)
+    run = begin(EarlyStopping(solver=solver, patience=4, folds=1, by="words"), X, START)
     plain = begin(solver or polyseme.solvers.Auto(), seen, START)
     scores, points = [], []
     while not run.exhausted:
@@ -51,25 +51,24 @@ def test_the_result_is_the_best_point_and_scores_equal_a_naive_loop(solver):
         plain.advance()
     scores.append(naive_score(seen, held_out, plain.theta[:, :12], plain.phi[:, :12].T))
     np.testing.assert_allclose(run.held_out, scores, rtol=1e-9)
-    best = int(np.argmax(scores))
+    best = 1 + int(np.argmax(scores[1:]))
     assert len(scores) == best + 5
-    assert run.score == pytest.approx(max(scores))
+    assert run.score == pytest.approx(max(scores[1:]))
     np.testing.assert_allclose(run.theta[:, :12], points[best][0], atol=1e-12)
     np.testing.assert_allclose(run.phi[:, :12].T, points[best][1], atol=1e-12)
 
 
-def test_patience_waits_for_the_first_improvement():
-    """At a low temperature topics that are nearly equal at the start get worse first."""
+def test_a_start_that_knows_the_held_out_words_does_not_end_the_fit():
+    """It has the frequencies of all words; the first iteration has lost those of the held-out words."""
     corpus = synthetic_corpus(300, n_topics=20, n_words=600, length=60, random_state=3).counts()
-    model = PLSA(40, random_state=0, solver=Tempered(0.8), max_iter=100, early_stopping=EarlyStopping(patience=2))
-    model.fit(corpus)
-    first = int(np.argmax(model.held_out_ > model.held_out_[0]))
-    assert first > 3
-    assert np.argmax(model.held_out_) >= first
+    stopping = EarlyStopping(folds=1, by="words", patience=2)
+    model = PLSA(40, random_state=0, solver=Tempered(0.8), max_iter=100, early_stopping=stopping).fit(corpus)
+    assert model.held_out_[5] < model.held_out_[0]
+    assert np.argmax(model.held_out_) > 20
 
 
 def test_folds_of_words_stop_the_fit_on_all_documents():
-    run = begin(EarlyStopping(solver=EM(), folds=3, patience=3), X, START)
+    run = begin(EarlyStopping(solver=EM(), folds=3, by="words", patience=3), X, START)
     plain = begin(EM(), X, START)
     counts = make_corpus(X).by_doc
     folds = []
@@ -83,13 +82,13 @@ def test_folds_of_words_stop_the_fit_on_all_documents():
         assert run.held_out[-1] == pytest.approx(mean, rel=1e-9)
         for fit in (run, plain, *(fit for _, _, fit in folds)):
             fit.advance()
-    best = int(np.argmax(run.held_out))
+    best = 1 + int(np.argmax(run.held_out[1:]))
     np.testing.assert_array_equal(run.theta, points[best][0])
     np.testing.assert_array_equal(run.phi, points[best][1])
 
 
 def test_folds_of_documents_are_folded_in():
-    run = begin(EarlyStopping(solver=EM(), folds=5, by="documents", patience=3), X, START)
+    run = begin(EarlyStopping(solver=EM(), patience=3), X, START)
     order = np.random.default_rng(0).permutation(len(X))
     for _ in range(3):
         run.advance()
@@ -112,7 +111,7 @@ def test_folds_of_documents_are_folded_in():
 def test_early_stopping_prevents_overfitting():
     new = synthetic_corpus(500, n_topics=4, n_words=200, length=50, random_state=1).counts()[150:]
     plain = PLSA(30, solver="em", random_state=0, max_iter=300, tol=1e-4).fit(X)
-    early = PLSA(30, solver="em", random_state=0, max_iter=300, tol=1e-4, early_stopping=True).fit(X)
+    early = PLSA(30, solver="em", random_state=0, max_iter=300, tol=1e-4, early_stopping=EarlyStopping()).fit(X)
     assert early.n_iter_ < plain.n_iter_
     assert early.converged_
     assert early.completion_perplexity(new) < 0.9 * plain.completion_perplexity(new)
@@ -120,9 +119,31 @@ def test_early_stopping_prevents_overfitting():
     assert not hasattr(plain, "held_out_")
 
 
+def test_the_start_is_never_the_result():
+    """So many topics for so few documents overfit from the second iteration on."""
+    counts = synthetic_corpus(60, n_topics=3, n_words=800, length=30, random_state=1).counts()
+    model = PLSA(30, random_state=0, early_stopping=EarlyStopping()).fit(counts)
+    assert model.held_out_[0] > model.held_out_[1:].max()
+    best = 1 + int(np.argmax(model.held_out_[1:]))
+    plain = PLSA(30, random_state=0, max_iter=best).fit(counts)
+    assert np.array_equal(model.components_, plain.components_)
+
+
+def test_held_out_documents_do_not_stop_topics_that_still_improve():
+    """Weights of training documents overfit long before the topics, so held-out words of theirs end the fit early."""
+    corpus = synthetic_corpus(500, n_topics=20, n_words=600, length=40, random_state=2).counts()
+    known, new = corpus[:250], corpus[250:]
+    plain, by_documents, by_words = (
+        PLSA(20, random_state=0, early_stopping=settings).fit(known).completion_perplexity(new)
+        for settings in (None, EarlyStopping(), EarlyStopping(folds=1, by="words"))
+    )
+    assert by_documents < 1.01 * plain
+    assert by_words > 1.03 * plain
+
+
 @pytest.mark.parametrize(
     "settings",
-    [True, EarlyStopping(folds=3), EarlyStopping(folds=3, by="documents")],
+    [EarlyStopping(folds=1, by="words"), EarlyStopping(folds=3, by="words"), EarlyStopping(folds=3)],
     ids=["one", "words", "documents"],
 )
 def test_the_same_bits_for_any_number_of_threads_and_any_layout(settings):
@@ -138,7 +159,7 @@ def test_the_same_bits_for_any_number_of_threads_and_any_layout(settings):
 
 def test_max_iter_and_ctrl_c_give_the_best_point_too():
     full = PLSA(12, solver="em", random_state=0, early_stopping=EarlyStopping(patience=20)).fit(X)
-    best = int(np.argmax(full.held_out_))
+    best = 1 + int(np.argmax(full.held_out_[1:]))
     assert best + 20 == full.n_iter_
     cut = PLSA(12, solver="em", random_state=0, max_iter=best + 5, early_stopping=EarlyStopping(patience=20)).fit(X)
     assert np.array_equal(cut.components_, full.components_)
@@ -154,19 +175,21 @@ def test_max_iter_and_ctrl_c_give_the_best_point_too():
 
 
 def test_the_best_of_several_starts_is_the_best_on_held_out_words():
-    fits = [PLSA(12, solver="em", random_state=0, n_init=n, early_stopping=True).fit(X) for n in (1, 4)]
-    assert fits[1].held_out_.max() >= fits[0].held_out_.max()
+    fits = [
+        PLSA(12, solver="em", random_state=0, n_init=n, early_stopping=EarlyStopping(folds=3)).fit(X) for n in (1, 4)
+    ]
+    assert fits[1].held_out_[1:].max() >= fits[0].held_out_[1:].max()
 
 
 def test_weights_background_and_priors():
     weights = np.random.default_rng(0).integers(1, 3, len(X)).astype(float)
     model = PLSA(
-        4, random_state=0, early_stopping=True, background=0.2, doc_topic_prior=1.1, topic_word_prior=1.01
+        4, random_state=0, early_stopping=EarlyStopping(), background=0.2, doc_topic_prior=1.1, topic_word_prior=1.01
     ).fit(X, sample_weight=weights)
     assert model.held_out_[-1] > model.held_out_[0]
 
 
-@pytest.mark.parametrize("settings", [True, EarlyStopping(held_out=0.2, patience=3, solver=Tempered(0.8))])
+@pytest.mark.parametrize("settings", [EarlyStopping(), EarlyStopping(0.2, 1, "words", 3, solver=Tempered(0.8))])
 def test_saved_and_loaded(tmp_path, settings):
     model = PLSA(4, random_state=0, early_stopping=settings).fit(X)
     model.save(tmp_path / "model")
@@ -177,20 +200,24 @@ def test_saved_and_loaded(tmp_path, settings):
 
 
 def test_nmf_stops_early_too():
-    early = NMF(12, random_state=0, early_stopping=True).fit(X)
-    same = PLSA(12, random_state=0, early_stopping=True).fit(X)
+    early = NMF(12, random_state=0, early_stopping=EarlyStopping()).fit(X)
+    same = PLSA(12, random_state=0, early_stopping=EarlyStopping()).fit(X)
     assert np.array_equal(early.components_, same.components_)
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "sentence"),
     [
-        ("yes", InputError, "early_stopping must be None, True or a polyseme.solvers.EarlyStopping, got 'yes'."),
+        (
+            True,
+            InputError,
+            "early_stopping must be None or a solver such as polyseme.solvers.EarlyStopping(), got True",
+        ),
         (EarlyStopping(held_out=0), InputError, "EarlyStopping: held_out and smoothing must each be between 0 and 1."),
         (EarlyStopping(patience=0), InputError, "EarlyStopping: patience and folds must each be at least 1."),
-        (EarlyStopping(by="pages"), InputError, "EarlyStopping: by must be one of 'words', 'documents', got 'pages'."),
-        (EarlyStopping(by="documents"), InputError, "EarlyStopping: folds must be at least 2 with by='documents'."),
-        (EarlyStopping(by="documents", folds=151), UnsupportedError, "150 documents cannot be split into 151 folds"),
+        (EarlyStopping(by="pages"), InputError, "EarlyStopping: by must be one of 'documents', 'words', got 'pages'."),
+        (EarlyStopping(folds=1), InputError, "EarlyStopping: folds must be at least 2 with by='documents'."),
+        (EarlyStopping(folds=151), UnsupportedError, "150 documents cannot be split into 151 folds"),
         (
             EarlyStopping(solver=HeldOutTempered()),
             UnsupportedError,
@@ -211,9 +238,9 @@ def test_wrong_settings_raise_one_sentence(settings, error, sentence):
 
 def test_too_few_tokens_to_hold_out():
     with pytest.raises(UnsupportedError, match="too few tokens to hold some out"):
-        PLSA(1, random_state=0, early_stopping=True).fit([[1, 0]])
+        PLSA(1, random_state=0, early_stopping=EarlyStopping(folds=1, by="words")).fit([[1, 0]])
     with pytest.raises(UnsupportedError, match="do not occur in the rest"):
-        PLSA(1, random_state=0, early_stopping=EarlyStopping(folds=2, by="documents")).fit(2 * np.eye(2))
+        PLSA(1, random_state=0, early_stopping=EarlyStopping(folds=2)).fit(2 * np.eye(2))
 
 
 # grid search of scikit-learn

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 import polyseme
@@ -12,8 +13,10 @@ from polyseme import PLSA, InputError, UnsupportedError
 from polyseme.core.fold_in import fold_in
 from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
+from polyseme.datasets.synthetic import sample_corpus
 from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.base import FitProblem, advance_to_end
+from polyseme.solvers.early_stopping import hold_out_tokens
 from polyseme.solvers.initialize import named_start, random_topics
 from solver_problems import advanced, begin, begin_problem, factors, make_corpus, mean_log_likelihood, path, worst_fall
 
@@ -391,3 +394,60 @@ def test_a_model_fitted_with_further_tries_can_be_loaded(tmp_path):
     model = PLSA(4, random_state=0, max_iter=30, solver=HeldOutTempered(patience=2, tries=1)).fit(sparse_corpus(0))
     model.save(tmp_path / "model")
     assert polyseme.load(tmp_path / "model").solver == model.solver
+
+
+def constant_run(settings):
+    """Return a run in which no iteration changes the held-out score."""
+    run = begin(settings, TRAIN, uniform_start(TRAIN, 4, 0))
+    run._token_score = lambda inner: -1.0
+    run._descend(1.0, run.theta, run.phi)
+    return run
+
+
+@pytest.mark.parametrize("tries", [0, 1, 3])
+def test_the_schedule_ends_after_as_many_tries_as_it_may_make(tries):
+    run = constant_run(HeldOutTempered(patience=2, tries=tries))
+    betas = [run.model.temperature]
+    while not run.exhausted:
+        run.advance()
+        betas.append(run.model.temperature)
+    assert len(betas) - 1 == 4 * (1 + tries)  # a descent has two betas, each for `patience` iterations
+    assert min(betas) == pytest.approx(0.9 ** (1 + 2 * tries))
+
+
+def test_gains_below_the_least_gain_do_not_count():
+    runs = []
+    for least_gain in (0.0, 1e-2, 1e9):
+        run = begin(HeldOutTempered(patience=3, least_gain=least_gain), TRAIN, uniform_start(TRAIN, 8, 0))
+        n_iter = 0
+        while not run.exhausted:
+            run.advance()
+            n_iter += 1
+        runs.append(n_iter)
+    assert runs[0] > runs[1] > runs[2] == 7  # the first iteration, and two betas, each for `patience` iterations
+
+
+def test_the_schedule_has_its_own_limit_of_iterations():
+    """Hofmann's schedule ends by itself; 200 iterations, the limit of other solvers, would cut it short."""
+    model = PLSA(20, solver=HeldOutTempered(patience=40), random_state=0).fit(TRAIN)
+    assert model.n_iter_ > 200
+    assert model.converged_
+    with pytest.warns(ConvergenceWarning, match="after max_iter=7 iterations"):
+        assert PLSA(20, solver=HeldOutTempered(), random_state=0, max_iter=7).fit(TRAIN).n_iter_ == 7
+    with pytest.warns(ConvergenceWarning, match="after max_iter=200 iterations"):
+        assert PLSA(20, solver="em", random_state=0, tol=0).fit(TRAIN).n_iter_ == 200
+
+
+def test_the_start_is_never_the_result_of_the_schedule():
+    """It has the frequencies of all words, so it predicts the held-out words of few documents best of all."""
+    corpus = sp.csr_array(sample_corpus(200, n_words=1500, n_topics=10, doc_length=60, seed=0).counts)
+    known, new = corpus[:150], corpus[150:]
+    tokens = hold_out_tokens(make_corpus(known.toarray()), 0.1, 0, 0.01)
+    run = begin(HeldOutTempered(), known.toarray(), uniform_start(known.toarray(), 10, 0))
+    assert run.score == -np.inf
+    start, model = tokens.score(run), PLSA(10, solver=HeldOutTempered(), random_state=0).fit(known)
+    run.advance()
+    assert tokens.score(run) < start
+    assert model.n_iter_ > 20
+    report = model.completion_report(new)
+    assert report.perplexity < 0.8 * report.unigram_perplexity

@@ -126,9 +126,9 @@ for (name, make), dtype in product(SOLVER_SETTINGS.items(), DTYPES):
     )
 
 EARLY_STOPPING = {
-    "default": lambda: True,
-    "words": lambda: solvers.EarlyStopping(held_out=0.2, patience=2, seed=1),
-    "word-folds": lambda: solvers.EarlyStopping(folds=3, patience=2),
+    "default": solvers.EarlyStopping,
+    "words": lambda: solvers.EarlyStopping(held_out=0.2, folds=1, by="words", patience=2, seed=1),
+    "word-folds": lambda: solvers.EarlyStopping(folds=3, by="words", patience=2),
     "document-folds": lambda: solvers.EarlyStopping(by="documents", folds=3, patience=2),
     "em": lambda: solvers.EarlyStopping(patience=2, solver=solvers.EM()),
 }
@@ -242,7 +242,7 @@ def conversions(_: Path) -> Any:
 NMF_FITS: dict[str, dict[str, Any]] = {
     "squared": {"loss": "squared"},
     "n_init": {"n_init": 2},
-    "early-stopping": {"early_stopping": True},
+    "early-stopping": {"early_stopping": solvers.EarlyStopping()},
     "init=nndsvd": {"init": "nndsvd"},
 }
 

@@ -1122,11 +1122,9 @@ def with_early_stopping(early_stopping: Any, solver: Solver) -> Solver:
     """Return the solver, wrapped in EarlyStopping if the parameter `early_stopping` is set."""
     if early_stopping is None or early_stopping is False:
         return solver
-    if early_stopping is True:
-        early_stopping = EarlyStopping()
     if not isinstance(early_stopping, EarlyStopping):
         raise InputError(
-            f"early_stopping must be None, True or a polyseme.solvers.EarlyStopping, got {early_stopping!r}."
+            f"early_stopping must be None or a solver such as polyseme.solvers.EarlyStopping(), got {early_stopping!r}."
         )
     return early_stopping if early_stopping.solver is not None else replace(early_stopping, solver=solver)
 

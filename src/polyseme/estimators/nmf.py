@@ -66,13 +66,13 @@ class NMF(FittedDecomposition):
         Start of the fit: a name or a pair (W, H); (None, H) finds W first.
     n_init : int, default=1
         Number of starts; the best fit is kept.
-    max_iter : int, default=200
-        Maximum number of iterations of a start.
+    max_iter : int, default=None
+        Maximum number of iterations of a start. None: the limit of the solver as in PLSA.
     tol : float, default=0.01
         Tolerance in nats per token as in PLSA. With another loss than Kullback-Leibler, a fit stops when its last ten
         iterations have lowered the loss by at most `tol` percent of the loss at the start.
-    early_stopping : bool or EarlyStopping, default=None
-        Whether to stop by held-out words as in PLSA (Kullback-Leibler loss only).
+    early_stopping : EarlyStopping, default=None
+        Early stopping by held-out documents as in PLSA (Kullback-Leibler loss only).
     n_jobs : int, default=None
         Number of threads as in PLSA.
     dtype : {"float32", "float64"} or dtype, default=None
@@ -142,7 +142,7 @@ class NMF(FittedDecomposition):
         solver: Any = "auto",
         init: Any = "random",
         n_init: int = 1,
-        max_iter: int = 200,
+        max_iter: int | None = None,
         tol: float = 1e-2,
         early_stopping: Any = None,
         n_jobs: int | None = None,

@@ -121,17 +121,19 @@ class PLSA(TopicEstimator):
         documents are folded in first.
     n_init : int, default=1
         Number of starts. The fit with the best objective is kept.
-    max_iter : int, default=200
-        Maximum number of iterations of a start.
+    max_iter : int, default=None
+        Maximum number of iterations of a start. None: the limit of the solver, which is 200, and 3000 for
+        `HeldOutTempered`, whose schedule ends by itself.
     tol : float, default=0.01
         A fit stops when `residual`, an upper bound of what re-optimizing either factor could gain, is at most `tol`
         nats per token. The true gain is usually several times smaller; 0.01 nats are 1% of perplexity. With a prior
         under which EM may lower the objective, the criterion is the share of all tokens that an iteration reassigns.
         With another loss, the residual is the decrease of the loss in the last ten iterations, in percent of the loss
         at the start.
-    early_stopping : bool or EarlyStopping, default=None
-        True or a `polyseme.solvers.EarlyStopping` stops the fit when held-out words no longer become more probable, and
-        returns the best point. This reduces overfitting.
+    early_stopping : EarlyStopping, default=None
+        A `polyseme.solvers.EarlyStopping()` stops the fit when words of held-out documents no longer become more
+        probable, and returns the best point. It helps where there are far too many topics for the documents; otherwise
+        a complete fit predicts new documents as well.
     background : float or Background, default=0.0
         Weight lambda of a fixed background distribution P(w|B) in every document. With a number, P(w|B) is the unigram
         of the training documents; a `polyseme.Background` can have another distribution. 0 means no background.
@@ -244,7 +246,7 @@ class PLSA(TopicEstimator):
         solver: Any = "auto",
         init: Any = "random",
         n_init: int = 1,
-        max_iter: int = 200,
+        max_iter: int | None = None,
         tol: float = 1e-2,
         early_stopping: Any = None,
         background: Any = 0.0,
@@ -496,12 +498,13 @@ class PLSA(TopicEstimator):
 
     def _settings(self) -> LikelihoodSettings:
         """Return the checked parameters of the fit."""
+        solver = with_early_stopping(self.early_stopping, as_solver(self.solver))
         return LikelihoodSettings(
             check_n_topics(self.n_components),
             check_integer("n_init", self.n_init, least=1),
-            check_integer("max_iter", self.max_iter, least=1),
+            solver.max_iter if self.max_iter is None else check_integer("max_iter", self.max_iter, least=1),
             check_nonnegative("tol", self.tol),
-            with_early_stopping(self.early_stopping, as_solver(self.solver)),
+            solver,
             effective_threads(check_n_jobs(self.n_jobs)),
         )
 

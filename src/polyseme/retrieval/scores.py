@@ -81,7 +81,6 @@ WEIGHTINGS = ("tf", "tfidf", "bm25")
 SIZES = (32, 48, 64, 80, 128)
 """Hofmann's numbers of topics."""
 
-_MAX_ITERATIONS = 3000
 _NUMBERS_AT_ONCE = 1 << 22
 _LSA_WEIGHTS = {"tf": "counts", "tfidf": "tf-idf"}
 _REQUIRED_CALLS = {"lsi": "fit_lsi()", "model": "set_model(model)", "average": "fit_models()"}
@@ -764,7 +763,7 @@ def fit_topic_space(
     checked = [check_integer("n_components", size, least=1) for size in sizes]
     models = [
         PLSA(
-            size, solver=HeldOutTempered(patience=10, tries=2), max_iter=_MAX_ITERATIONS, n_jobs=n_jobs,
+            size, solver=HeldOutTempered(patience=10, tries=2), n_jobs=n_jobs,
             dtype="float32", random_state=random_state, verbose=verbose,
         ).fit(counts)
         for size in checked

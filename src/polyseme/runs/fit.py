@@ -40,7 +40,7 @@ from polyseme.runs.run import (
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
 from polyseme.selection import select_n_topics
 from polyseme.selection.n_topics import default_estimator
-from polyseme.solvers import Checkpoint
+from polyseme.solvers import Checkpoint, Solver
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
@@ -502,7 +502,8 @@ def fit_with_progress(model: Any, corpus: Any, report: Reporter) -> tuple[bool, 
         warnings.simplefilter("ignore", ConvergenceWarning)  # a note says it in the words of the caller
 
         def show(entry: Mapping[str, float]) -> None:
-            update(entry["iteration"], model.max_iter, f"iteration {entry['iteration']:.0f}{perplexity_shown(entry)}")
+            most = Solver.max_iter if model.max_iter is None else model.max_iter
+            update(entry["iteration"], most, f"iteration {entry['iteration']:.0f}{perplexity_shown(entry)}")
 
         model.set_params(callback=show)
         try:

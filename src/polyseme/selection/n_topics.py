@@ -388,7 +388,8 @@ class TopicPath:
             (1 - _START_SMOOTHING) * normalize_rows(doc_topic) + _START_SMOOTHING / n_topics,
             (1 - _START_SMOOTHING) * topic_word + _START_SMOOTHING * unigram,
         )
-        return model.set_params(init=start, n_init=1, max_iter=min(self._warm_iterations, model.max_iter))
+        most = self._warm_iterations if model.max_iter is None else min(self._warm_iterations, model.max_iter)
+        return model.set_params(init=start, n_init=1, max_iter=most)
 
 
 def _free_parameters(fitted: FittedTopics, n_documents: int) -> int:

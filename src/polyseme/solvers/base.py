@@ -207,6 +207,8 @@ class Solver(ABC):
         Whether the algorithm itself stops by held-out tokens, so that `EarlyStopping` cannot stop it.
     start_variance : float
         Variance of the noise in a random start.
+    max_iter : int
+        Most iterations of a fit, if the estimator has no `max_iter` of its own.
     """
 
     name: ClassVar[str]
@@ -215,6 +217,7 @@ class Solver(ABC):
     resumable: ClassVar[bool] = False
     holds_out: ClassVar[bool] = False
     start_variance: ClassVar[float] = 1.0
+    max_iter: ClassVar[int] = 200
 
     @property
     def _label(self) -> str:

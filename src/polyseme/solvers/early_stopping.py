@@ -1,5 +1,9 @@
 """Early stopping: a fit ends when held-out tokens stop becoming more probable.
 
+What is held out decides what is measured. Held-out documents are folded in to the topics of each iteration, as new
+documents are. Held-out tokens of the training documents are scored with the weights of the fit; these overfit the few
+tokens of a document long before the topics do, so the fit ends too early for new documents.
+
 The score is the mean log-probability of a held-out token. A little of the unigram is mixed in, because a single zero
 would decide the score. Words that the fit does not see at all are not scored.
 """
@@ -24,21 +28,23 @@ from polyseme.solvers.base import Auto, FitProblem, Requirement, Solver, SolverR
 class EarlyStopping(Solver):
     """Early stopping of a fit by the probability of held-out tokens.
 
-    The result is the best point, also if Ctrl-C or `max_iter` ends the fit.
+    The result is the best point after the start, also if Ctrl-C or `max_iter` ends the fit. The start is never the
+    result: it has the word frequencies of all documents, so it knows the held-out words.
 
     Parameters
     ----------
     held_out : float, default=0.1
         Share of the tokens of every document that is held out, if `folds` is 1.
-    folds : int, default=1
+    folds : int, default=5
         Number of folds. With 2 or more, one fit per fold runs without the tokens or documents of that fold, beside the
         fit on all documents, which ends where the mean score of the folds is best.
-    by : {"words", "documents"}, default="words"
-        What a fold holds out: a part of the tokens of every document, or documents, which are folded in on half of
-        their tokens and scored on the other half (chapter 6 of the thesis). "documents" needs 2 folds or more.
+    by : {"documents", "words"}, default="documents"
+        What a fold holds out: documents, which are folded in on half of their tokens and scored on the other half
+        (chapter 6 of the thesis), or a part of the tokens of every document. "documents" needs 2 folds or more.
+        "words" predicts other words of the training documents; the fit then ends too early for new documents.
     patience : int, default=5
-        Iterations without improvement after which the fit ends. They count from the first improvement on the start:
-        topics that are nearly equal at the start, above all at a low temperature, get worse for some iterations first.
+        Iterations without improvement after which the fit ends. They count from the first improvement on the first
+        iteration: topics that are nearly equal can get worse for some iterations first.
     smoothing : float, default=0.01
         Weight of the unigram in the held-out probability.
     seed : int, default=0
@@ -51,8 +57,8 @@ class EarlyStopping(Solver):
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.IN_MEMORY})
     holds_out: ClassVar[bool] = True
     held_out: float = 0.1
-    folds: int = 1
-    by: str = "words"
+    folds: int = 5
+    by: str = "documents"
     patience: int = 5
     smoothing: float = 0.01
     seed: int = 0
@@ -107,9 +113,9 @@ class EarlyStoppingRun(SolverRun):
         self._scored = scored
         self._patience = patience
         self._waited = 0
-        self._best_score = self._mean_score()
-        self.held_out = [self._best_score]
+        self.held_out = [self._mean_score()]
         """Mean log-probability of a held-out token at the start and after every iteration."""
+        self._best_score = -np.inf
         self._accept()
 
     @property
@@ -139,7 +145,7 @@ class EarlyStoppingRun(SolverRun):
         if self.held_out[-1] > self._best_score:
             self._best_score, self._waited = self.held_out[-1], 0
             self._accept()
-        improved = self._best_score > self.held_out[0]
+        improved = self._best_score > self.held_out[1]
         self.exhausted = (improved and self._waited >= self._patience) or all(run.exhausted for run in runs.values())
 
     def _mean_score(self) -> float:
@@ -209,7 +215,7 @@ def without_tokens(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> 
     return TokenSplit(seen, lambda A, B: mean_log(scored.products(A, B, n_threads=corpus.n_threads)))
 
 
-_FOLDS = {"words": token_folds, "documents": document_folds}
+_FOLDS = {"documents": document_folds, "words": token_folds}
 
 
 def _held_out(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> HeldOut:

@@ -57,7 +57,9 @@ class HeldOutTempered(Solver):
 
     EM runs at beta = 1 on the tokens that are not held out, until `patience` iterations have not made a held-out token
     more probable by `least_gain`. Then it continues from the best point at `shrink` * beta, and so on. The schedule
-    ends at the first beta without such a gain. The result is the best point.
+    ends at the first beta without such a gain. The result is the best point after the start, which knows the held-out
+    words: it has the frequencies of all of them. The schedule ends by itself, so the limit of iterations is higher than
+    that of other solvers: 3000, unless the estimator has a `max_iter`.
 
     Parameters
     ----------
@@ -83,6 +85,7 @@ class HeldOutTempered(Solver):
     name: ClassVar[str] = "held-out-tempered"
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.IN_MEMORY})
     holds_out: ClassVar[bool] = True
+    max_iter: ClassVar[int] = 3000
     held_out: float = 0.1
     shrink: float = 0.9
     smoothing: float = 0.01
@@ -182,6 +185,7 @@ class HeldOutRun(_ScheduledRun):
         self._failures = 0
         self._lowest_beta = 1.0
         self._descend(1.0, theta, phi)
+        self._descent_score = self._reference = -np.inf  # the start knows the held-out words: it is no candidate
         self.report = self._inner.report._replace(residual=float("inf"))
 
     @property
