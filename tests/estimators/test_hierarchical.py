@@ -289,3 +289,7 @@ def test_wrong_parameters_raise(parameters, words):
 def test_wrong_settings_of_growth_raise():
     with pytest.raises(InputError, match="max_leaves"):
         TreeGrowth(1)
+
+
+def test_the_depth_of_a_tree_is_its_largest_number_of_edges():
+    assert {name: tree.depth for name, tree in TREES.items()} == {"regular": 2, "uneven": 3, "silent": 2}

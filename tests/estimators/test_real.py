@@ -311,3 +311,12 @@ def test_saving_with_a_model_of_another_package_raises(tmp_path):
     with pytest.raises(UnsupportedError, match="A LatentDirichletAllocation of another library cannot be saved"):
         model.save(tmp_path / "foreign.safetensors")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("weight", [0.1, 20.0])
+def test_the_margin_of_the_smallest_simplex_counts_weights(weight):
+    """Of 100 points between 0 and 1 and one at 10, a margin of 5% leaves the last one out if it has less weight."""
+    points = np.append(np.linspace(0, 1, 100), 10.0)[:, np.newaxis]
+    model = RealTopicModel(PLSA(2, random_state=0, solver="em", max_iter=1), margin=0.05)  # a fit moves the corners
+    model.fit(points, sample_weight=np.append(np.ones(100), weight))
+    assert (model.components_.max() > 5) == (weight > 5)

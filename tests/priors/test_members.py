@@ -249,7 +249,7 @@ def check_of(prior):
         (lambda: Entropic(None), "Entropic: beta must be a finite number, got None."),
         (lambda: Smoothing(-1), "Smoothing: strength must not be negative, got -1."),
         (lambda: Smoothing(True), "Smoothing: strength must be a finite number, got True."),
-        (lambda: Sparsing(1, [0.5, -0.5]), "Sparsing: target must have no negative entry and a positive sum."),
+        (lambda: Sparsing(1, [1.5, -0.5]), "Sparsing: target must have no negative entry and a positive sum."),
         (lambda: Sparsing(1, [0, 0]), "Sparsing: target must have no negative entry and a positive sum."),
         (lambda: Decorrelation(-2), "Decorrelation: strength must not be negative, got -2."),
         (lambda: TopicSelection("much"), "TopicSelection: strength must be a finite number, got 'much'."),

@@ -7,7 +7,7 @@ from scipy.spatial import ConvexHull
 from threadpoolctl import threadpool_limits
 
 from polyseme.simplex import Hull, farthest_corners, minimum_volume_corners
-from polyseme.simplex.corners import Plane
+from polyseme.simplex.corners import Plane, _expand, barycentric
 
 
 def matched_error(found, true):
@@ -198,3 +198,14 @@ def test_the_margin_treats_weights_as_repeated_points():
     repeated = minimum_volume_corners(np.repeat(X, weights, axis=0), 3, np.ones(weights.sum()), 0.1)
     assert matched_error(found, repeated) < 0.02
     assert matched_error(found, minimum_volume_corners(X, 3, np.ones(len(X)), 0.1)) > 0.02
+
+
+def test_a_start_is_expanded_until_the_weight_outside_is_allowed():
+    points = np.array([-3.0, -2.0, -1.0, 0.2, 0.8, 2.0, 4.0])[:, np.newaxis]
+    weights = np.array([1.0, 5.0, 1.0, 1.0, 1.0, 1.0, 0.5])
+    corners = np.array([[0.0], [1.0]])
+    for allowed, ends in ((2.0, [-2.0, 1.0]), (1.0, [-2.0, 2.0]), (0.0, [-3.0, 4.0])):
+        expanded, b = _expand(corners, barycentric(points, corners), allowed, weights)
+        np.testing.assert_allclose(np.sort(expanded.ravel()), ends, atol=1e-12)
+        np.testing.assert_allclose(b @ expanded, points, atol=1e-12)
+        assert (weights @ (b < -1e-12)).max() <= allowed
