@@ -47,6 +47,7 @@ from zhang_theorems import (
     algorithm_3,
     as_pair,
     fixed_sums,
+    posterior_normalization,
     setting,
     solver_finding,
     stationary_points,
@@ -78,6 +79,7 @@ class Size:
     ap_docs: int = 100
     ap_starts: int = 5
     ap_iterations: int = 1000
+    posterior_docs: int = 400
 
 
 QUICK = Size(
@@ -95,6 +97,7 @@ QUICK = Size(
     speed_starts=1,
     ap_docs=40,
     ap_starts=1,
+    posterior_docs=100,
     ap_iterations=60,
 )
 
@@ -306,7 +309,7 @@ def main(argv: Sequence[str] | None = None) -> list[Finding]:
     ]
     all_ends, eq10 = equation_10_finding(size, ap)
     runs, data, faster = speed(larger_ap, size.speed_starts, size.speed_iterations)
-    findings += [eq10, faster]
+    findings += [eq10, faster, posterior_normalization(size.posterior_docs)]
     if options.pictures is not None:
         picture(options.pictures, all_ends, runs, data)
     conclude("zhang_ding_tang", findings, options)

@@ -49,6 +49,14 @@ MODELS = {
 }
 
 
+def assert_same_weights(folded, fitted, name):
+    """Weights of training points are those of `transform`; a sparse prior has several maxima, close to each other."""
+    if "Sparse" in name:
+        assert np.abs(folded - fitted).mean() < 0.01
+    else:
+        np.testing.assert_allclose(folded, fitted, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("volume", ["minimum", "farthest", "data"])
 def test_any_topic_model_can_be_used(name, volume):
@@ -59,11 +67,11 @@ def test_any_topic_model_can_be_used(name, volume):
     weights = model.transform(X)
     assert weights.min() >= 0
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
-    np.testing.assert_allclose(weights, model.doc_topic_, atol=1e-12)
+    assert_same_weights(weights, model.doc_topic_, name)
     np.testing.assert_allclose(model.inverse_transform(weights), weights @ model.components_, atol=1e-12)
     errors = np.linalg.norm(X - weights @ model.components_, axis=1)
     np.testing.assert_allclose(model.reconstruction_error(X), errors, atol=1e-12)
-    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(errors))
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(X - model.doc_topic_ @ model.components_))
     assert model.reconstruction_err_ < np.linalg.norm(X - X.mean(axis=0))
     seen = SimplexDecomposition.of(model, X)
     np.testing.assert_allclose(seen.errors, errors, atol=1e-12)
@@ -136,8 +144,8 @@ def test_corners_of_non_negative_data_are_not_negative(name, volume):
     assert model.non_negative_
     assert model.components_.min() >= 0
     weights = model.transform(SPECTRA)
-    np.testing.assert_allclose(weights, model.doc_topic_, atol=1e-12)
-    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(SPECTRA - weights @ model.components_))
+    assert_same_weights(weights, model.doc_topic_, name)
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(SPECTRA - model.doc_topic_ @ model.components_))
     new = np.vstack([SPECTRA[:2], -SPECTRA[:2], 100 * SPECTRA[:2]])
     assert model.outside_simplex(new).tolist() == [False] * 2 + [True] * 4
     np.testing.assert_allclose(model.transform(new)[:2], weights[:2], atol=1e-12)

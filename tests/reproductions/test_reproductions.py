@@ -26,6 +26,7 @@ EXPECTED = {
         "Annealing and the number of components": "true to some extent",
         "Invariance": "true for diagonal; square only if non-negative",
         "Identifiability": "false: only the scale is",
+        "Strong consistency (sect. 3)": "only if topics are identifiable and documents grow too",
     },
     "hong_2012": {
         "EM by tokens and by terms (eq. 8-14)": "true",
@@ -58,6 +59,9 @@ EXPECTED = {
         "Complexity (sect. 4.1)": "true",
         "Semi-NMF (sect. 4.2)": "true",
         "Convex hull (sect. 4.2)": "true",
+        "Non-negative data (sect. 4)": "true; better than VCA + FCLS",
+        "Corners of non-negative data (ours)": "the constraint helps",
+        "Standard learners (sect. 5)": "as good as standard methods of the same dimension",
     },
     "zhang_ding_tang": {
         "The package's solvers": "same",
@@ -75,6 +79,7 @@ EXPECTED = {
         "F m times, G n times (sect. 5)": "false in general",
         "Equation 10": "false, except for NMF and normalized NMF",
         "NMF is faster (sect. 6)": "true compared with PLSI; little gain compared with EM",
+        "Posterior probability normalization (sect. 6)": "true",
     },
 }
 

@@ -77,7 +77,7 @@ class RealTopicModel(Decomposition):
     components_ : array of shape (K, n_features)
         Corners in the space of the data.
     doc_topic_ : array of shape (n_points, K)
-        Weights of the training points, equal to `transform(X)`.
+        Weights of the training points, equal to `transform(X)` unless a sparse prior has several maxima.
     reconstruction_err_ : float
         Frobenius norm of X - doc_topic_ @ components_.
     model_ : estimator
@@ -195,7 +195,7 @@ class RealTopicModel(Decomposition):
         Returns
         -------
         array of shape (n_points, K)
-            Weights, equal to `transform(X)`.
+            Weights, equal to `transform(X)` unless a sparse prior has several maxima.
         """
         return self.fit(X, y, sample_weight).doc_topic_
 

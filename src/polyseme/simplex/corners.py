@@ -250,7 +250,8 @@ def smallest_simplex(
     for other in others:
         if other.cost < best.cost - _ROUGH.precision:
             best = other
-    return _shrink(points, best.corners, margin, weights, _FINE, project)
+    fine = _shrink(points, best.corners, margin, weights, _FINE, project)
+    return fine if project is None or fine.cost <= best.cost else best
 
 
 def barycentric(points: Floats, corners: Floats) -> Floats:
@@ -265,7 +266,8 @@ def _shrink(
 ) -> Simplex:
     """Return the simplex after updating all faces in turn until convergence, from a start.
 
-    With `project`, a round ends with a projection of the corners, and the best simplex after a round is returned.
+    With `project`, a round ends with a projection of the corners, and the best simplex after a round is returned. If
+    every projection is rejected, the cost is infinite.
     """
     K = len(corners)
     allowed = margin * weights.sum()
@@ -306,7 +308,9 @@ def _shrink(
             largest_change = float(np.abs(corners - before).max() / np.abs(corners - corners[0]).max())
         if largest_change < effort.tolerance:
             break
-    return simplex() if best is None else best
+    if project is not None:
+        return best or Simplex(corners, np.inf)
+    return simplex()
 
 
 def _thickness(corners: Floats) -> float:
