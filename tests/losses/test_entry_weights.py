@@ -324,7 +324,7 @@ ERRORS = {
     "loss": (X, ~HIDDEN, {"loss": "chi-square"}, UnsupportedError, "loss='chi-square' takes no entry_weight"),
     "loss-nan": (np.where(HIDDEN, np.nan, X), None, {"loss": "absolute"}, UnsupportedError, "no missing entries"),
     "solver": (X, ~HIDDEN, {"solver": "scd"}, UnsupportedError, "'scd' gives all entries the same weight.*: auto, mm"),
-    "stopping": (X, ~HIDDEN, {"early_stopping": EarlyStopping()}, UnsupportedError, "gives all entries the same weight"),
+    "stopping": (X, ~HIDDEN, {"early_stopping": EarlyStopping()}, UnsupportedError, "all entries the same weight"),
 }  # fmt: skip
 
 
