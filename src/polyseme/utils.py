@@ -1,4 +1,4 @@
-"""Checks of parameters that estimators, solvers and functions share, and the number of threads.
+"""Checks of parameters and counts that estimators, solvers and functions share, and the number of threads.
 
 Every `check_*` function takes the name of the parameter and its value, returns the value in its final type, and raises
 InputError with the name, the condition and the value if the condition does not hold. joblib, scikit-learn and
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array
+from polyseme.kernels import Array, check_sparse
 
 MAX_TOPICS = 2**31 - 1
 """Largest number of topics, because the kernels count topics in 32 bits."""
@@ -162,3 +162,40 @@ def _count_cores(affinity: frozenset[int] | None, limit: str | None) -> int:
     import joblib
 
     return int(joblib.cpu_count())
+
+
+def checked_counts(counts: Any, n_words: int, what: str) -> Any:
+    """Return `counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
+    matrix = valid_counts(counts, n_words, what).astype(np.float64, copy=False)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if matrix.nnz and matrix.data.min() == 0:
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix
+
+
+def valid_counts(counts: Any, n_words: int, what: str) -> Any:
+    """Return `counts` as a CSR array of floats; columns of a row can be in any order and occur several times."""
+    import scipy.sparse as sp
+
+    try:
+        given = check_sparse(counts, what) if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
+        matrix = sp.csr_array(given, copy=False)
+        if matrix.dtype != np.float32:
+            matrix = matrix.astype(np.float64, copy=False)
+    except InputError:
+        raise
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be counts: a matrix of numbers with a column for each word.") from None
+    check_columns(what, matrix.shape[1], n_words)
+    if matrix.nnz and not (matrix.data.min() >= 0 and matrix.data.max() < np.inf):
+        raise InputError(f"{what} must be counts: every number finite and at least 0.")
+    return matrix
+
+
+def check_columns(what: str, found: int, n_words: int) -> None:
+    """Raise InputError unless there is a column for each word."""
+    if found != n_words:
+        raise InputError(f"{what} must have a column for each of the {n_words} words, got {found} columns.")

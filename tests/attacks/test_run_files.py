@@ -26,7 +26,7 @@ from polyseme.io import parquet
 from polyseme.io.arrays import map_npy
 from polyseme.io.checks import FileManifest
 from polyseme.retrieval import SearchIndex
-from polyseme.runs import open_run
+from polyseme.runs import documents, open_run
 from polyseme.runs.documents import COLUMNS, VECTORIZER_FILE
 from polyseme.runs.folder import FORMAT_VERSION, RUN_FIELDS, STAGES_FILE
 from polyseme.runs.write import RunDraft, write_about
@@ -631,7 +631,8 @@ def test_a_full_disk_inside_the_parquet_writer(tmp_path):
     """A limit on the size of a file has the effect of a full disk: a system error in the middle of a write."""
     pytest.importorskip("resource")
     program = (
-        "import resource, sys; from pathlib import Path; import polars; from polyseme.io.parquet import write_frame\n"
+        "import resource, sys; from pathlib import Path; import polars\n"
+        "from polyseme.runs.documents import write_frame\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "frame = polars.DataFrame({'a': [str(number) * 9 for number in range(10000)]})\n"
         "try:\n    write_frame(Path(sys.argv[1]), frame)\n"
@@ -649,7 +650,7 @@ def test_a_full_disk_while_a_run_is_written(made, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(parquet, "write_atomically", full)
+    monkeypatch.setattr(documents, "write_frame", full)
     assert "No space left on device" in fails(made, "fit", "docs", "-k", "2", "-o", "new", "-q")
     assert not (made / "new").exists()
     assert not (made / ".new.part").exists()

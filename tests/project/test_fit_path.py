@@ -61,14 +61,13 @@ FILES = {
 FILES_OF_A_FOLDER = FILES | {
     "cli/__init__.py", "cli/app.py", "cli/commands/fit.py", "cli/console.py", "cli/options.py", "core/holdout.py",
     "data/disk.py", "data/shard_writer.py", "explore/page.py", "explore/page_data.py", "io/arrays.py", "io/checks.py",
-    "io/files.py", "io/models.py", "io/parquet.py", "metrics/coherence.py", "metrics/perplexity.py",
-    "metrics/topics.py", "metrics/words.py", "retrieval/queries.py", "runs/documents.py", "runs/fit.py",
-    "runs/folder.py", "runs/models.py", "runs/run.py", "runs/write.py", "selection/cross_validation.py",
+    "io/files.py", "io/models.py", "metrics/coherence.py", "metrics/topics.py", "metrics/words.py", "runs/documents.py",
+    "runs/fit.py", "runs/folder.py", "runs/models.py", "runs/run.py", "runs/write.py", "selection/cross_validation.py",
     "selection/n_topics.py", "solvers/checkpoints.py", "solvers/tempered.py", "terminal.py", "text/languages.py",
     "text/readers/decoding.py", "text/readers/inputs.py", "text/readers/reader.py", "text/readers/text.py",
     "text/tokens.py", "text/vectorizer.py", "text/words.py",
 }  # fmt: skip
-"""All that `polyseme fit folder` needs, from the options to the page."""
+"""At most fifty: all that `polyseme fit folder` needs, from the options to the page."""
 
 METAL = ["iron", "copper", "zinc", "silver", "gold", "tin", "lead", "nickel"]
 FRUIT = ["apple", "pear", "plum", "cherry", "fig", "lemon", "grape"]
@@ -94,4 +93,4 @@ def test_a_fit_of_a_folder_runs_through_few_files(tmp_path: Path) -> None:
     found = files_of(FIT_FOLDER, tmp_path)
     assert os.listdir(tmp_path / "second")
     assert found == FILES_OF_A_FOLDER
-    assert len(found) <= 53
+    assert len(FILES_OF_A_FOLDER) <= 50

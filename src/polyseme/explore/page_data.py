@@ -27,10 +27,9 @@ from polyseme.estimators import HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics.words import WordAmounts, column_words, fitted_topics, shown_words, word_amounts
-from polyseme.retrieval.queries import checked_counts
 from polyseme.runs import Run
 from polyseme.runs.documents import N_RANKED, TopicDocuments, topic_documents
-from polyseme.utils import check_range, effective_threads
+from polyseme.utils import check_range, checked_counts, effective_threads
 
 _NODE_WORDS = 12
 """Words of each node of a topic tree."""

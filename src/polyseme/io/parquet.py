@@ -1,4 +1,4 @@
-"""Parquet files: written atomically, and read by polars in a child process.
+"""Parquet files, read by polars in a child process.
 
 A damaged Parquet file can make polars panic, or allocate so much memory that the process is aborted, which no exception
 handler can prevent. In a child process, with limits on memory and time where the system supports them, this becomes an
@@ -19,7 +19,6 @@ from threading import Timer
 from typing import Any
 
 from polyseme.io.checks import check_regular
-from polyseme.io.files import write_atomically
 
 _CHILD = """
 import io, json, sys
@@ -88,13 +87,6 @@ _FIRST_ROWS, _MAX_ROWS, _BYTES_AT_A_TIME = 1000, 50_000, 2**25
 _BYTES_PER_ROW, _MAX_BYTES, _MAX_RATIO = 8, 2**30, 200
 """Limit on the size of all slices of a file, with some bytes per row: a constant, or a ratio to the size of the file. A
 small file may declare a billion empty rows."""
-
-
-def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -> None:
-    """Write a polars frame to a Parquet file, atomically. A full disk raises OSError, unlike in polars."""
-    content = io.BytesIO()
-    frame.write_parquet(content, **options)
-    write_atomically(path, [content.getbuffer()], flush=flush)
 
 
 def read_frame(path: Path, columns: Sequence[str] | None = None) -> Any:

@@ -26,12 +26,10 @@ from polyseme.retrieval.queries import (
     SparseRows,
     WordScore,
     best_rows,
-    checked_counts,
     in_memory,
     merge_word_scores,
     query_counts,
     query_rows,
-    valid_counts,
 )
 from polyseme.retrieval.scores import (
     DEFAULT_METHOD,
@@ -45,7 +43,7 @@ from polyseme.retrieval.scores import (
     topic_space,
 )
 from polyseme.text.words import WordRules, plain_rules
-from polyseme.utils import check_integer
+from polyseme.utils import check_integer, checked_counts, valid_counts
 
 if TYPE_CHECKING:
     from polyseme.metrics.words import WordAmounts

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from polyseme.errors import InputError, ModelFileError
-from polyseme.kernels import Array, Floats, SparseCounts, check_sparse, find_counts_error
+from polyseme.errors import ModelFileError
+from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
+from polyseme.utils import check_columns, checked_counts
 
 _ENTRIES_AT_ONCE = 1 << 22
 """Entries of a sparse matrix that are in memory at a time."""
@@ -276,37 +277,6 @@ def query_rows(queries: SparseRows, start: int, stop: int) -> SparseRows:
     return SparseRows(indptr - indptr[0], queries.indices[part], queries.data[part], shape)
 
 
-def checked_counts(counts: Any, n_words: int, what: str) -> Any:
-    """Return `counts` as a canonical CSR array of float64 with `n_words` columns, finite and not negative."""
-    matrix = valid_counts(counts, n_words, what).astype(np.float64, copy=False)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    if matrix.nnz and matrix.data.min() == 0:
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
-    return matrix
-
-
-def valid_counts(counts: Any, n_words: int, what: str) -> Any:
-    """Return `counts` as a CSR array of floats; columns of a row can be in any order and occur several times."""
-    import scipy.sparse as sp
-
-    try:
-        given = check_sparse(counts, what) if sp.issparse(counts) else np.atleast_2d(np.asarray(counts))
-        matrix = sp.csr_array(given, copy=False)
-        if matrix.dtype != np.float32:
-            matrix = matrix.astype(np.float64, copy=False)
-    except InputError:
-        raise
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be counts: a matrix of numbers with a column for each word.") from None
-    _check_columns(what, matrix.shape[1], n_words)
-    if matrix.nnz and not (matrix.data.min() >= 0 and matrix.data.max() < np.inf):
-        raise InputError(f"{what} must be counts: every number finite and at least 0.")
-    return matrix
-
-
 def query_counts(queries: Any, vectorizer: Any, n_words: int) -> SparseRows:
     """Return counts (queries x words) of one text, of several texts, or of counts."""
     if isinstance(queries, str):
@@ -316,15 +286,10 @@ def query_counts(queries: Any, vectorizer: Any, n_words: int) -> SparseRows:
             return SparseRows(np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0), (0, n_words))
         queries = vectorizer.transform(queries)
     if isinstance(queries, SparseCounts):  # counted by WordRules, which need no check
-        _check_columns("A query", queries.n_words, n_words)
+        check_columns("A query", queries.n_words, n_words)
         values = queries.values.astype(np.float64, copy=False)
         return SparseRows(queries.indptr, queries.indices, values, (queries.n_docs, n_words))
     return SparseRows.of(checked_counts(queries, n_words, "A query"))
-
-
-def _check_columns(what: str, found: int, n_words: int) -> None:
-    if found != n_words:
-        raise InputError(f"{what} must have a column for each of the {n_words} words, got {found} columns.")
 
 
 def used_columns(queries: Any) -> tuple[Array, SparseRows]:

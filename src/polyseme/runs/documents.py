@@ -14,6 +14,7 @@ document is listed for at most three topics, those that explain most of it.
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections import Counter
@@ -30,7 +31,7 @@ from polyseme.errors import ModelFileError
 from polyseme.io import checks
 from polyseme.io.checks import Check, FileManifest
 from polyseme.io.files import write_atomically
-from polyseme.io.parquet import read_frames, write_frame
+from polyseme.io.parquet import read_frames
 from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.metrics.words import largest
 from polyseme.runs.folder import VECTORIZER_FILE, damage_error
@@ -377,6 +378,13 @@ class Texts:
     def parts(self) -> Iterator[list[str]]:
         """Iterate over the texts of each file."""
         return read_texts([self._files.path(name) for name in self._names])
+
+
+def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -> None:
+    """Write a polars frame to a Parquet file, atomically. A full disk raises OSError, unlike in polars."""
+    content = io.BytesIO()
+    frame.write_parquet(content, **options)
+    write_atomically(path, [content.getbuffer()], flush=flush)
 
 
 # documents of topics

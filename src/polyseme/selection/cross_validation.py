@@ -31,7 +31,6 @@ from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.losses.entry_weights import WithoutEntries
-from polyseme.metrics.perplexity import perplexity_of
 from polyseme.metrics.words import fitted_topics
 from polyseme.utils import check_integer, check_share, effective_threads
 
@@ -216,7 +215,7 @@ class DocumentScores:
     @property
     def perplexity(self) -> float:
         """Perplexity exp(-mean)."""
-        return perplexity_of(self.mean, 1.0)
+        return float(np.exp(-self.mean))
 
     @property
     def perplexity_error(self) -> float:
@@ -226,7 +225,7 @@ class DocumentScores:
     @property
     def unigram_perplexity(self) -> float:
         """Perplexity of the same tokens under the unigram."""
-        return perplexity_of(_mean_and_error(self.unigram_logs, self.tokens)[0], 1.0)
+        return float(np.exp(-_mean_and_error(self.unigram_logs, self.tokens)[0]))
 
     def gain_over(self, other: DocumentScores) -> tuple[float, float]:
         """Return the gain in mean log-probability over another model of the same tokens, and its standard error."""
