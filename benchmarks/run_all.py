@@ -95,6 +95,7 @@ BENCHMARKS = {
         "--data ap --k 64 --picture {pictures}/overfitting.png",
         "--picture {pictures}/overfitting.png",
     ),
+    "labels": Benchmark("Classification with few labels", "--documents 3000 --draws 1", ""),
     "correlated": Benchmark("Correlated topics", "--k 5 --iterations 10", ""),
     **{
         f"scale-{part}": Benchmark(title, f"{part} {SMALL_SCALE}{more}", f"{part} {full} {FULL_SCALE}{more}", "scale")

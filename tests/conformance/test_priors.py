@@ -19,6 +19,7 @@ from polyseme.priors import (
     Decorrelation,
     Dirichlet,
     Entropic,
+    KnownTopics,
     Prior,
     PriorSum,
     SeedWords,
@@ -31,6 +32,7 @@ from polyseme.priors import (
 from prior_cases import COLUMNS, ROWS, TOTALS, counts, em, factor, likelihood, mixed_counts, plain
 
 TARGET = [0.1, 0.1, 0.2, 0.2, 0.3, 0.1]
+KNOWN = [1, -1, [0, 2, 4], None]
 
 AT_STRENGTH = {
     "dirichlet": lambda s: Dirichlet(s),
@@ -45,6 +47,9 @@ AT_STRENGTH = {
     "topic-selection": lambda s: TopicSelection(s).with_row_totals(TOTALS),
     "topic-selection-of-counts": lambda s: TopicSelection(s),
     "seed-words": lambda s: SeedWords({0: [1, 2], 3: [5]}, strength=s),
+    "known-topics": lambda s: KnownTopics(KNOWN),
+    "favored-topics": lambda s: KnownTopics(KNOWN, strength=s),
+    "sum-with-known-topics": lambda s: PriorSum((KnownTopics(KNOWN), Dirichlet(1 + s), Entropic(-s))),
     "sum-of-additive": lambda s: PriorSum((Dirichlet(0.5), Decorrelation(s), Smoothing(s, TARGET))),
     "sum-with-sparse-entropic": lambda s: PriorSum((Smoothing(3), Entropic(s), Sparsing(s))),
     "sum-with-flat-entropic": lambda s: PriorSum((Dirichlet(1.5), Entropic(-s), SeedWords({1: [0]}, strength=s))),
@@ -60,6 +65,8 @@ NEUTRAL = {
     "decorrelation": Decorrelation(0),
     "topic-selection": TopicSelection(0).with_row_totals(TOTALS),
     "seed-words": SeedWords({0: [1]}, strength=0),
+    "known-topics": KnownTopics([None] * ROWS),
+    "favored-topics": KnownTopics(KNOWN, strength=0),
     "sum": PriorSum((Dirichlet(1), Entropic(0), Smoothing(0))),
 }
 
@@ -72,6 +79,7 @@ MAXIMIZERS = {
     "sparsing": Sparsing(3),
     "sparsing-target": Sparsing(3, TARGET),
     "seed-words": SeedWords({0: [1, 2], 3: [5]}, strength=7),
+    "favored-topics": KnownTopics(KNOWN, strength=7),
     "entropic": Entropic(0.5),
     "entropic-at-the-scale-of-counts": Entropic(30),
     "entropic-above-all-counts": Entropic(200),
@@ -246,6 +254,8 @@ class TestMonotone:
             (Dirichlet(1.5), Dirichlet(1.01)),
             (Smoothing(3), Smoothing(50, np.arange(1, 31))),
             (None, SeedWords({0: [1, 2], 2: [7]}, strength=30)),
+            (KnownTopics([0, [1, 2], None] * 20), None),
+            (PriorSum((KnownTopics([3, None] * 30), Dirichlet(1.5), Entropic(-2))), None),
             (Entropic(2), None),
             (Entropic(100), Entropic(30)),
             (Entropic(-5), Entropic(-50)),

@@ -5,7 +5,7 @@ import re
 from polyseme import estimators
 
 PARAMETERS = {name for kind in estimators.__all__ for name in getattr(estimators, kind)().get_params()}
-PARAMETERS |= {"smoothing", "unseen", "vocabulary", "n_words", "sample_weight", "relevance", "feature_names"}
+PARAMETERS |= {"y", "smoothing", "unseen", "vocabulary", "n_words", "sample_weight", "relevance", "feature_names"}
 
 
 def sentence(error):

@@ -1,5 +1,7 @@
 """Each prior compared with its formula, a grid, or a fit of a small corpus; and errors for invalid priors."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from polyseme.priors import (
     Decorrelation,
     Dirichlet,
     Entropic,
+    KnownTopics,
     PriorSum,
     SeedWords,
     Smoothing,
@@ -188,6 +191,58 @@ class TestPriorsOnAllRows:
         assert density == pytest.approx(repeated.log_density(f[twice]), rel=1e-13)
 
 
+class TestKnownTopics:
+    KNOWN: ClassVar = [2, None, [0, 5], -1]
+
+    def test_other_topics_are_zero_and_free_documents_are_not_affected(self):
+        n = counts()
+        n[2] = 0
+        rows = KnownTopics(self.KNOWN).maximize(n, factor())
+        np.testing.assert_array_equal(rows[0], np.eye(6)[2])
+        np.testing.assert_array_equal(rows[2] > 0, [True, False, False, False, False, True])
+        np.testing.assert_array_equal(rows[[1, 3]], plain(n[[1, 3]]))
+
+    def test_a_strength_is_shared_by_the_known_topics(self):
+        n = counts()
+        added = np.zeros_like(n)
+        added[0, 2], added[2, 0], added[2, 5] = 8, 4, 4
+        total = n + added
+        rows = KnownTopics(self.KNOWN, strength=8).maximize(n, factor())
+        np.testing.assert_allclose(rows, plain(total), rtol=1e-14)
+
+    @pytest.mark.parametrize("entropy", [-20.0, 20.0])
+    def test_another_prior_acts_inside_the_known_topics(self, entropy):
+        """The row of a document with two topics is that of a problem with these two columns."""
+        n, f = counts(), factor()
+        prior = PriorSum((KnownTopics(self.KNOWN), Dirichlet(1.5), Entropic(entropy)))
+        alone = PriorSum((Dirichlet(1.5), Entropic(entropy)))
+        pair = alone.maximize(n[2:3, [0, 5]], f[2:3, [0, 5]] / f[2, [0, 5]].sum())
+        rows = prior.maximize(n, f)
+        np.testing.assert_allclose(rows[2, [0, 5]], pair[0], rtol=1e-9)
+        assert rows[2, [1, 2, 3, 4]].max() == 0
+        expected = alone.row_log_density(rows[2:3, [0, 5]])[0]
+        assert prior.row_log_density(rows)[2] == pytest.approx(expected, rel=1e-12)
+
+    def test_a_start_has_known_topics_only(self):
+        start = KnownTopics(self.KNOWN).shaped(factor())
+        np.testing.assert_allclose(start.sum(axis=1), 1, rtol=1e-14)
+        np.testing.assert_array_equal(np.flatnonzero(start[2]), [0, 5])
+        np.testing.assert_allclose(start[2, 0] / start[2, 5], factor()[2, 0] / factor()[2, 5])
+
+    def test_rows_and_columns_follow_the_documents_and_topics(self):
+        prior = KnownTopics(self.KNOWN)
+        assert prior.with_rows(np.array([2, 0])) == KnownTopics([[0, 5], 2])
+        assert prior.with_rows(slice(1, 3)) == KnownTopics([None, [0, 5]])
+        assert prior.with_merged_columns([[5, 1], [0], [3]]) == KnownTopics([None, None, [0, 1], None])
+
+    def test_new_documents_have_no_known_topics(self):
+        prior = KnownTopics(self.KNOWN)
+        assert prior.row_by_row() is None
+        assert prior.of_training().row_by_row() == prior
+        assert PriorSum((prior, Dirichlet(2))).row_by_row() == Dirichlet(2)
+        assert PriorSum((Dirichlet(2), Entropic(1))).of_training() is None
+
+
 class TestSeedWords:
     VOCABULARY = ("court", "judge", "game", "team", "law", "score")
 
@@ -256,6 +311,23 @@ def check_of(prior):
         (
             lambda: TopicSelection(1).log_density(factor()),
             "TopicSelection needs the lengths of the documents for its log density: use with_row_totals.",
+        ),
+        (lambda: KnownTopics(3), "KnownTopics: topics must have one entry per document, got 3."),
+        (lambda: KnownTopics([0], strength=-1), "KnownTopics: strength must not be negative, got -1."),
+        (lambda: KnownTopics(["a"]), "KnownTopics: a topic must be a whole number from 0 on, got 'a'."),
+        (lambda: KnownTopics([-2]), "KnownTopics: a topic must be a whole number from 0 on, got -2."),
+        (lambda: KnownTopics([[0, 1.5]]), "KnownTopics: a topic must be a whole number from 0 on, got 1.5."),
+        (
+            lambda: KnownTopics([[]]),
+            "KnownTopics: a document has an empty list of topics: give None if its topics are not known.",
+        ),
+        (
+            lambda: KnownTopics([0, 1]).maximize(counts(), factor()),
+            "KnownTopics: there are 2 entries, but 4 documents: give one per document.",
+        ),
+        (
+            lambda: KnownTopics([0, 1, 2, 6]).maximize(counts(), factor()),
+            "KnownTopics: topic 6 is known, but topics end at 5.",
         ),
         (lambda: SeedWords({0: ["a"]}, strength=-1), "SeedWords: strength must not be negative, got -1."),
         (lambda: SeedWords([["a"]]), "SeedWords: seeds must map topic numbers to lists of words, got [['a']]."),

@@ -15,7 +15,7 @@ are added as counts (`core.dirichlet.DirichletPosterior.edited`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -25,6 +25,7 @@ from polyseme.core.shard import Additive, Shard
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows, padded, weighted_sum
 from polyseme.losses.entry_weights import EntryWeights
+from polyseme.priors import Prior
 
 if TYPE_CHECKING:
     from polyseme.core.model import Background
@@ -310,6 +311,15 @@ class FoldIn:
     tokens: float
     """Number of tokens of the corpus, weighted."""
     topic_weights: Floats | None = None
+    prior: Prior | None = None
+    """Prior that knows single training documents (`Prior.of_training`), in place of that of the inference."""
+
+    def of_rows(self, rows: slice) -> FoldIn:
+        """Return the task for some of the documents, which are in memory if there is a prior that knows them."""
+        if self.prior is None:
+            return self
+        known: Any = self.inference  # by maximum likelihood, the only inference with priors
+        return replace(self, inference=replace(known, prior=self.prior.with_rows(rows)))
 
     @property
     def training(self) -> bool:
@@ -399,15 +409,16 @@ def topic_weights_of(parts: Sequence[FoldedPart]) -> Floats:
 
 def fold_in_training(
     corpus: Foldable, topic_word: Array, inference: Inference, *, active: Array | None = None, rows: Any = None,
-    **fields: Any,
+    prior: Prior | None = None, **fields: Any,
 ) -> FoldedTraining:  # fmt: skip
     """Fold in the training documents, and return the fitted model with the P(z) that follows.
 
     `active` are the topics that are used (None: all), `rows` the weights to start from, in the form that the corpus
-    uses (None: uniform weights), `fields` the other fields of FittedTopics that the documents do not determine.
+    uses (None: uniform weights), `prior` a prior that knows single documents, `fields` the other fields of FittedTopics
+    that the documents do not determine.
     """
     active = np.ones(len(topic_word), dtype=bool) if active is None else active
-    job = FoldIn(inference.without_arrays(), active, corpus.tokens)
+    job = FoldIn(inference.without_arrays(), active, corpus.tokens, prior=prior)
     folded = corpus.fold_in(job, (topic_word, *inference.arrays), rows)
     assert folded.sums is not None
     background = inference.background

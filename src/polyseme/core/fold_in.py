@@ -137,6 +137,8 @@ def fold_in(
             totals = known_counts.totals
             topic_weights = weighted_sum(totals, theta) / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         theta[empty] = topic_weights
+        if model.doc_prior is not None:
+            theta = model.doc_prior.shaped(theta).astype(theta.dtype, copy=False)
     return DocumentWeights(np.ascontiguousarray(theta), background, known_counts, unseen_tokens)
 
 
@@ -144,6 +146,9 @@ def fold_in_shard(model: Model, shard: Shard, phi: Array) -> Array:
     """Return theta (documents x width) of a shard for fixed phi (words x width), as a start of a fit."""
     if model.background is not None and model.background.joint:
         raise UnsupportedError("JointBackground cannot start from topics alone: give init=(doc_topic, topic_word).")
+    known = None if model.doc_prior is None else model.doc_prior.of_training()
+    if known is not None:
+        model = replace(model, doc_prior=known)
     topic_word = phi[:, : model.n_topics].T
     if shard.entries is not None:
         given = GivenDocuments(entries=shard.entries)
@@ -177,7 +182,8 @@ def _by_sweeps(
 ) -> Array:
     """Return theta of any model, by EM on all rows at once. A row stops when a step changes it by at most `tol`."""
     K, B = model.n_topics, model.word_operand(phi)
-    theta = padded(np.full((counts.n_docs, K), 1.0 / K), phi.dtype, model.n_columns)
+    theta, prior = np.full((counts.n_docs, K), 1.0 / K), model.doc_prior
+    theta = padded(theta if prior is None else prior.shaped(theta), phi.dtype, model.n_columns)
     if start is not None:
         kept = start.any(axis=1)
         theta[kept] = start[kept]
@@ -187,6 +193,7 @@ def _by_sweeps(
         if 2 * np.count_nonzero(moving) < rows.size:
             rows = rows[moving]
             shard, moving = Shard(counts.take(rows), None, n_threads), np.ones(rows.size, dtype=bool)
+            model = replace(model, doc_prior=None if prior is None else prior.with_rows(rows))
         if not moving.any():
             break
         old = theta[rows]
@@ -197,7 +204,11 @@ def _by_sweeps(
         theta[rows[moving]] = new[moving]
         moving &= np.abs(new - old).sum(axis=1) > 2 * tol
     logs = Shard(counts, None, n_threads).logs(model.doc_operand(theta), B)
-    return restore_support(theta, np.flatnonzero(np.isneginf(logs)), K)
+    impossible = np.isneginf(logs)
+    support = None if prior is None else prior.support((counts.n_docs, K))
+    if support is not None:
+        impossible &= support.all(axis=1)  # known topics stay the only ones
+    return restore_support(theta, np.flatnonzero(impossible), K)
 
 
 _TOLERANCE = 2e-6

@@ -300,7 +300,9 @@ class MemoryCorpus(Shard):
             if rows is not None or self.entries is not None:
                 own = None if self.entries is None else self.entries.take(block)
                 given = GivenDocuments(None if rows is None else rows[block], own)
-            part, added = job(counts, weights, self.weighted_totals[block], arrays, self.n_threads, given)
+            part, added = job.of_rows(block)(
+                counts, weights, self.weighted_totals[block], arrays, self.n_threads, given
+            )
             if added is not None:
                 sums = accumulated(sums, added)
             parts.append(part._replace(rows={}, unknown=start + part.unknown))
@@ -308,7 +310,10 @@ class MemoryCorpus(Shard):
             start = block.stop
         found = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         if job.training:
-            found["doc_topic"][np.concatenate([part.unknown for part in parts])] = topic_weights_of(parts)
+            doc_topic, unknown = found["doc_topic"], np.concatenate([part.unknown for part in parts])
+            doc_topic[unknown] = topic_weights_of(parts)
+            if job.prior is not None:
+                doc_topic[unknown] = job.prior.with_rows(unknown).shaped(doc_topic[unknown])
         return FoldedDocuments(parts, sums, found)
 
     def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:

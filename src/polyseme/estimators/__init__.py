@@ -3,6 +3,7 @@
 Each line adds an estimator to the package: its name is public, here and in `polyseme`, and model files can contain it.
 """
 
+from polyseme.estimators.classifier import TopicClassifier as TopicClassifier
 from polyseme.estimators.correlated import CorrelatedTopicModel as CorrelatedTopicModel
 from polyseme.estimators.hierarchical import HierarchicalPLSA as HierarchicalPLSA
 from polyseme.estimators.lda import LDA as LDA

@@ -695,8 +695,12 @@ class TopicEstimator(FittedDecomposition):
             notes.append("Words are ranked by tokens, because the model has no counts of documents.")
         if vocabulary is None and self.vocabulary_ is None:
             notes.append("The model has no names for its words: set them with set_vocabulary.")
-        rows = zip(map(float, self.topic_weights_), map(float, fit), words, strict=True)
-        return TopicTable(tuple(Topic(topic, "", *row) for topic, row in enumerate(rows)), tuple(notes))
+        rows = zip(self._topic_names(), map(float, self.topic_weights_), map(float, fit), words, strict=True)
+        return TopicTable(tuple(Topic(topic, *row) for topic, row in enumerate(rows)), tuple(notes))
+
+    def _topic_names(self) -> Sequence[str]:
+        """Return the names of the topics in the table; empty if the model has none."""
+        return [""] * len(self.components_)
 
     # A notebook shows scikit-learn's diagram and below it the topics of a fitted model.
 
@@ -754,7 +758,10 @@ def topics_of_run(run: SolverRun, corpus: Corpus) -> dict[str, Any]:
     topic_share = None
     if model.background is not None and model.background.joint:
         topic_share = 1.0 - sum(shard.background for shard in use) / corpus.tokens
-    inference: Inference = MaximumLikelihood(model.temperature, model.background, model.doc_prior, topic_share)
+    prior = model.doc_prior
+    if prior is not None and prior.of_training() is not None:  # new documents are not the rows that it knows
+        prior = prior.row_by_row()
+    inference: Inference = MaximumLikelihood(model.temperature, model.background, prior, topic_share)
     if not model.loss.is_likelihood:
         inference = LeastLoss(model.loss, model.free_scale)
     return {
@@ -1151,7 +1158,7 @@ def model_from_parameters(
     if word_prior is not None and vocabulary is not None:
         word_prior = word_prior.resolve(list(vocabulary))
     sides = (
-        ("doc_topic_prior", doc_prior, DOCUMENTS, (corpus.n_docs, K)),
+        ("doc_topic_prior", doc_prior, DOCUMENTS, (corpus.all_documents.n_docs, K)),
         ("topic_word_prior", word_prior, TOPICS, (K, corpus.n_words)),
     )
     for name, prior, factor, shape in sides:
@@ -1168,6 +1175,8 @@ def model_from_parameters(
             "entry_weight and missing entries are for models without priors and background: leave background, "
             "doc_topic_prior and topic_word_prior out."
         )
+    if doc_prior is not None and corpus.kept is not None:
+        doc_prior = doc_prior.with_rows(corpus.kept)
     if background is not None and background.joint and doc_prior is not None:
         raise UnsupportedError("JointBackground has no P(z|d) that doc_topic_prior could act on: use Background.")
     model = Model(
@@ -1180,7 +1189,7 @@ def model_from_parameters(
     )
     if not (corpus.in_memory or model.is_separable):
         raise UnsupportedError(
-            "Shards are read one at a time: no JointBackground, and no prior that compares documents."
+            "Shards are read one at a time: no JointBackground, and no prior that compares or names documents."
         )
     return model
 

@@ -546,7 +546,9 @@ class PLSA(TopicEstimator):
             rows = _rows_of_all(corpus, rows)
         problem.corpus.release()
         del best, problem, starts  # frees the memory of the fit before the documents are folded in
-        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, rows=rows, **topics)
+        doc_prior = as_prior(self.doc_topic_prior)
+        known = None if doc_prior is None or doc_prior.neutral else doc_prior.of_training()
+        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, rows=rows, prior=known, **topics)
         if not interrupted:
             folder.finish()
         return LikelihoodFit(folded, end)
@@ -581,6 +583,14 @@ class PLSA(TopicEstimator):
 
     def _start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
         """Return theta, in the form that the corpus uses, and phi, both padded; n_d theta for another loss."""
+        theta, phi = self._unshaped_start(corpus, model, rng)
+        if model.doc_prior is not None and model.doc_prior.of_training() is not None:  # a corpus in memory
+            rows = theta[:, : model.n_topics].astype(np.float64)
+            theta = padded(model.doc_prior.shaped(rows), theta.dtype, model.n_columns)
+        return theta, phi
+
+    def _unshaped_start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
+        """Return the start before the prior on P(z|d) sets weights to zero."""
         if is_topics_only(self.init):
             phi = given_topics(self.init[1], corpus, model)
             fold_in = fold_in_shard if model.loss.is_likelihood else fold_in_by_loss

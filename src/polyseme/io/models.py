@@ -377,6 +377,8 @@ def _from_header(header: dict[str, Any], tensors: dict[str, Array], prefix: str)
     for name in ("feature_names_in_", "vocabulary_"):
         if attributes.get(name) is not None:
             attributes[name] = _names(name, attributes[name])
+    if isinstance(attributes.get("classes_"), list):  # the names of classes, which are numbers otherwise
+        attributes["classes_"] = _names("classes_", attributes["classes_"]).astype(str)
     own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
     parts = f"{_FITTED}.", f"{_DOCUMENTS}."
     attributes.update({name: array for name, array in own.items() if "." not in name or name.startswith(parts)})
@@ -465,14 +467,16 @@ _SHAPES = {
     "doc_vectors_": "DK", "word_weights_": "W", "singular_values_": "K",
     "explained_variance_ratio_": "K", "doc_topic_prior_": "K", "topic_word_prior_": "W", "parents_": "N",
     "leaves_": "K", "node_word_": "NW", "leaf_node_": "KN", "node_weights_": "N", "node_word_documents_": "NW",
-    "labels_": "D", "silent_": "S",
+    "labels_": "D", "silent_": "S", "topic_classes_": "K",
 }  # fmt: skip
 """Axes of fitted arrays: documents, topics (or leaves) K, words, nodes and silent nodes."""
 _DOCUMENT_FILES = {
     name: f"{name.rpartition('.')[2].strip('_')}.npy" for name, axes in _SHAPES.items() if axes.startswith("D")
 }
 """Files of the arrays with one row per training document."""
-_DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_"), ("int64",)) | {"fitted_.active": ("bool",)}
+_DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_", "topic_classes_"), ("int64",)) | {
+    "fitted_.active": ("bool",)
+}
 """Types of fitted arrays; all others are float32 or float64."""
 _NUMBER = number(-np.inf, np.inf)
 _SETTING = either(_NUMBER, object_with({"object": TEXT, "settings": OBJECT}, required=("object", "settings")))
@@ -503,7 +507,8 @@ _PLAIN_FIELDS = {
     "loss_": TEXT, "weights_": one_of("counts", "tf-idf", "log-entropy"), "total_": number(1e-30, 1e30),
     "solver_": TEXT, "log_likelihood_": either(_NUMBER, NOT_A_NUMBER),
     "bound_": either(_NUMBER, NOT_A_NUMBER), "reconstruction_err_": either(_NUMBER, NOT_A_NUMBER),
-    _FITTED: OBJECT, _DOCUMENTS: either(NULL, OBJECT),
+    _FITTED: OBJECT, _DOCUMENTS: either(NULL, OBJECT), "multilabel_": FLAG,
+    "threshold_": either(number(0, 1), NOT_A_NUMBER),
 }  # fmt: skip
 
 
@@ -559,6 +564,12 @@ def check_attributes(attributes: Mapping[str, Any]) -> None:
     for name, found in words.items():
         if found is not None and len(found) != sizes.get("W", len(found)):
             raise ValueError(f"{name} does not name each word")
+    if "topic_classes_" in attributes:
+        classes, tied = attributes.get("classes_"), attributes["topic_classes_"]
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not len(classes):
+            raise ValueError("classes_ is missing or has a wrong type")
+        if tied.min() < -2 or tied.max() >= len(classes):
+            raise ValueError("topic_classes_ are not classes")
     if "parents_" in attributes:
         tree = as_tree(attributes["parents_"], 0, 0, [int(node) for node in attributes.get("silent_", ())])
         if attributes.get("leaves_", np.empty(0)).tolist() != list(tree.leaves):

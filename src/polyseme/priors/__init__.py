@@ -11,6 +11,8 @@ adds a prior to the package: its name is public, and model files can contain it.
 | `Smoothing(strength, target)` | strength sum target log f | the maximum, closed form | yes |
 | `Sparsing(strength, target)` | -strength sum target log f | the maximum, as long as no entry becomes zero | no |
 | `SeedWords(seeds)` | strength sum log f over the seeds | the maximum, closed form | yes |
+| `KnownTopics(topics)` | 0 if a document has its known topics only, else -inf | the maximum, closed form | yes |
+| `KnownTopics(topics, strength)` | strength / n sum log f over the n known topics | the maximum, closed form | yes |
 | `Entropic(beta)` | beta sum f log f | beta < 0: the maximum; beta > 0: a local maximum, no worse than before | yes |
 | `Decorrelation(strength)` | -strength sum_(k<l) f_k . f_l | one step of a fixed-point iteration | no |
 | `TopicSelection(strength)` | -strength (N / K) sum log p(topic) | one step of a fixed-point iteration | no |
@@ -26,6 +28,7 @@ from polyseme.priors.base import combine as combine
 from polyseme.priors.members import Decorrelation as Decorrelation
 from polyseme.priors.members import Dirichlet as Dirichlet
 from polyseme.priors.members import Entropic as Entropic
+from polyseme.priors.members import KnownTopics as KnownTopics
 from polyseme.priors.members import SeedWords as SeedWords
 from polyseme.priors.members import Smoothing as Smoothing
 from polyseme.priors.members import Sparsing as Sparsing

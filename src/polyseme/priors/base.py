@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats, entropic_rows
+from polyseme.kernels import Array, Floats, entropic_rows
 
 Vocabulary = Sequence[str] | Mapping[str, int]
 """The words in the order of the columns, or a mapping from words to columns."""
@@ -121,6 +121,21 @@ class Prior(ABC):
         """Weight beta of the term beta sum f log f of the log density, which is not part of the pseudo-counts."""
         return 0.0
 
+    def support(self, shape: tuple[int, ...]) -> Array | None:
+        """Return which entries of the factor may be positive.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape (n, m) of the factor.
+
+        Returns
+        -------
+        ndarray of bool of shape (n, m), or None
+            None if all entries may be positive. Every row has an entry that may be.
+        """
+        return None
+
     def maximize(self, counts: Floats, factor: Floats) -> Floats:
         """Return the M-step: rows f that maximize sum counts log f + log density, or one step toward them.
 
@@ -140,7 +155,10 @@ class Prior(ABC):
             New factor; rows sum to one.
         """
         self.check(counts.shape)
-        return row_maximum(counts + self.pseudo_counts(counts, factor), factor, self.entropic_weight)
+        totals, support = counts + self.pseudo_counts(counts, factor), self.support(counts.shape)
+        if support is not None:
+            totals = np.where(support, totals, -np.inf)
+        return row_maximum(totals, factor, self.entropic_weight)
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise InputError if the prior does not fit a factor of this shape.
@@ -191,6 +209,31 @@ class Prior(ABC):
             None if the prior acts on all rows together only.
         """
         return self
+
+    def with_rows(self, rows: Any) -> Prior:
+        """Return the prior of some rows of the factor.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            The rows, in their new order.
+
+        Returns
+        -------
+        Prior
+            This prior if it knows nothing about single rows.
+        """
+        return self
+
+    def of_training(self) -> Prior | None:
+        """Return the prior with which the training documents are folded in, if it differs from that of new documents.
+
+        Returns
+        -------
+        Prior or None
+            A prior that knows the rows of the training documents; None if the prior knows nothing about single rows.
+        """
+        return None
 
     def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> Prior:
         """Return the prior after columns of the factor (topics of P(z|d)) were merged and removed.
@@ -299,6 +342,20 @@ class PriorSum(Prior):
     def row_by_row(self) -> Prior | None:
         return combine(part for prior in self.priors if (part := prior.row_by_row()) is not None)
 
+    def support(self, shape: tuple[int, ...]) -> Array | None:
+        masks = [mask for prior in self.priors if (mask := prior.support(shape)) is not None]
+        return None if not masks else np.asarray(np.logical_and.reduce(masks))
+
+    def with_rows(self, rows: Any) -> PriorSum:
+        return PriorSum(tuple(prior.with_rows(rows) for prior in self.priors))
+
+    def of_training(self) -> Prior | None:
+        known = [prior.of_training() for prior in self.priors]
+        if all(prior is None for prior in known):
+            return None
+        pairs = zip(known, self.priors, strict=True)
+        return combine(part for own, prior in pairs if (part := own or prior.row_by_row()) is not None)
+
     def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> PriorSum:
         return PriorSum(tuple(prior.with_merged_columns(groups) for prior in self.priors))
 
@@ -316,9 +373,24 @@ class PriorSum(Prior):
         return added
 
     def row_log_density(self, factor: Floats) -> Floats:
-        density = np.zeros(factor.shape[0])
+        """Return the term of each row; entries that another prior of the sum sets to zero are omitted.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n, m)
+            Rows that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            One term per row.
+        """
+        support, density = self.support(factor.shape), np.zeros(factor.shape[0])
+        # The terms of a prior of single rows are zero at 1: log 1, and 1 log 1.
+        inside = factor if support is None else np.where(support, factor, 1.0)
         for prior in self.priors:
-            density += prior.row_log_density(factor)
+            alike = prior.support(factor.shape) is None and prior.row_by_row() is not None
+            density += prior.row_log_density(inside if alike else factor)
         return density
 
 
@@ -342,8 +414,8 @@ def combine(priors: Iterable[Prior]) -> Prior | None:
 def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) -> Floats:
     """Return the best rows for n = max(totals, 0), starting from the rows of `factor`.
 
-    A row without positive totals keeps its largest entry, among the entries with a count or a probability. Without
-    entropic weight, tied entries keep their proportions in `factor`.
+    Entries whose total is -inf are zero in the result. A row without positive totals keeps its largest entry, among the
+    entries with a count or a probability. Without entropic weight, tied entries keep their proportions in `factor`.
     """
     counts = np.maximum(totals, 0)
     if entropic_weight > 0:
@@ -351,26 +423,35 @@ def row_maximum(totals: Floats, factor: Floats, entropic_weight: float = 0.0) ->
     sums = counts.sum(axis=1, keepdims=True)
     filled = sums[:, 0] > 0
     if filled.all():
-        return _best_rows(counts, sums, factor, entropic_weight)
+        return _best_rows(counts, sums, factor, entropic_weight, totals > -np.inf)
     result = np.empty_like(counts)
-    result[filled] = _best_rows(counts[filled], sums[filled], factor[filled], entropic_weight)
+    inside = totals[filled] > -np.inf
+    result[filled] = _best_rows(counts[filled], sums[filled], factor[filled], entropic_weight, inside)
     result[~filled] = _keep_largest(totals[~filled], factor[~filled], entropic_weight)
     return result
 
 
-def _best_rows(counts: Floats, sums: Floats, factor: Floats, entropic_weight: float) -> Floats:
-    """Return the best rows for counts whose sums are positive."""
+def _best_rows(counts: Floats, sums: Floats, factor: Floats, entropic_weight: float, inside: Array) -> Floats:
+    """Return the best rows for counts whose sums are positive, with zeros outside `inside` (a mask)."""
     if abs(entropic_weight) < _NEGLIGIBLE:
         return counts / sums
-    return entropic_rows(counts, factor, entropic_weight)
+    if entropic_weight > 0 or inside.all():  # less entropy keeps entries without counts at zero
+        return entropic_rows(counts, factor, entropic_weight)
+    result = np.zeros_like(counts)
+    masks, numbers = np.unique(inside, axis=0, return_inverse=True)
+    for number, mask in enumerate(masks):
+        part = np.ix_(np.flatnonzero(numbers.ravel() == number), np.flatnonzero(mask))
+        result[part] = entropic_rows(counts[part], factor[part], entropic_weight)
+    return result
 
 
 def _keep_largest(totals: Floats, factor: Floats, entropic_weight: float) -> Floats:
     """Return the rows for totals without a positive entry."""
-    candidate = (factor > 0) | (totals > 0)
-    candidate |= ~candidate.any(axis=1, keepdims=True)
+    inside = totals > -np.inf
+    candidate = ((factor > 0) | (totals > 0)) & inside
+    candidate |= inside & ~candidate.any(axis=1, keepdims=True)
     if entropic_weight < 0:
-        candidate[:] = True
+        candidate = inside
     scores = np.where(candidate, totals, -np.inf)
     tied = scores == scores.max(axis=1, keepdims=True)
     if entropic_weight < 0:

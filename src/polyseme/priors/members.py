@@ -1,6 +1,7 @@
 """The priors, and `as_prior`, which converts what estimators accept as a prior.
 
-The rows of a factor are independent under `Dirichlet`, `Smoothing`, `Sparsing`, `Entropic` and `SeedWords`.
+The rows of a factor are independent under `Dirichlet`, `Smoothing`, `Sparsing`, `Entropic`, `SeedWords` and
+`KnownTopics`.
 `Decorrelation` and `TopicSelection` act on all rows together; they are regularizers of Vorontsov and Potapenko (2015),
 with the M-step of BigARTM.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -23,7 +25,7 @@ import numpy as np
 from scipy.special import entr
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats, weighted_sum
+from polyseme.kernels import Array, Floats, weighted_sum
 from polyseme.priors.base import (
     DOCUMENTS,
     TOPICS,
@@ -509,6 +511,129 @@ class SeedWords(Prior):
         return weighted_logs(self.pseudo_counts(factor, factor), factor)
 
 
+@dataclass(frozen=True)
+class KnownTopics(Prior):
+    """Prior on documents x topics for training documents whose topics are known, such as labeled documents.
+
+    Without a strength, a document with known topics has no others: their weights are zero. With a strength, its known
+    topics share that many additional tokens: the log density is strength / n sum log f over the n known topics. Other
+    documents are free. The entries belong to the training documents, in their order. `doc_topic_` follows them;
+    `transform` does not, because a new document has no known topics. A prior that knows single documents cannot be
+    used with shards or `partial_fit`.
+
+    Parameters
+    ----------
+    topics : sequence
+        One entry per training document: the number of a topic, a sequence of such numbers, or None or -1 for a document
+        whose topics are not known.
+    strength : float, default=None
+        Number of pseudo-counts per document, at least zero. 0 is neutral. None: other topics have weight zero.
+    in_training : bool, default=False
+        Set by `of_training`: the documents that are folded in are the training documents.
+    """
+
+    acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
+    topics: Sequence[int | Sequence[int] | None]
+    strength: float | None = None
+    in_training: bool = field(default=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.strength is not None:
+            object.__setattr__(self, "strength", check_strength("KnownTopics", self.strength))
+        if isinstance(self.topics, str | Mapping) or not np.iterable(self.topics):
+            raise InputError(f"KnownTopics: topics must have one entry per document, got {self.topics!r}.")
+        object.__setattr__(self, "topics", tuple(_check_known(entry) for entry in self.topics))
+
+    @cached_property
+    def _entries(self) -> tuple[Array, Array]:
+        """Rows and columns of the known topics."""
+        rows = [row for row, known in enumerate(self.topics) for _ in known or ()]  # type: ignore[union-attr]
+        columns = [topic for known in self.topics for topic in known or ()]  # type: ignore[union-attr]
+        return np.asarray(rows, dtype=np.intp), np.asarray(columns, dtype=np.intp)
+
+    @property
+    def neutral(self) -> bool:
+        return self.strength == 0 or not self._entries[0].size
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        if len(self.topics) != shape[0]:
+            raise InputError(
+                f"KnownTopics: there are {len(self.topics)} entries, but {shape[0]} documents: give one per document."
+            )
+        columns = self._entries[1]
+        if columns.size and columns.max() >= shape[1]:
+            raise InputError(f"KnownTopics: topic {columns.max()} is known, but topics end at {shape[1] - 1}.")
+
+    def support(self, shape: tuple[int, ...]) -> Array | None:
+        if self.strength is not None:
+            return None
+        rows, columns = self._entries
+        mask = np.ones(shape, dtype=bool)
+        mask[rows] = False
+        mask[rows, columns] = True
+        return mask
+
+    def shaped(self, factor: Floats) -> Floats:
+        """Return a start in which a document has weight in its known topics only, if there is no strength.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n_docs, n_topics)
+            Start; rows sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n_docs, n_topics)
+            Adjusted start. A row without weight in its known topics has equal weights there.
+        """
+        support = self.support(factor.shape)
+        if support is None:
+            return factor
+        inside = np.where(support, factor, 0)
+        inside += support * (inside.sum(axis=1, keepdims=True) <= 0)
+        return np.asarray(inside / inside.sum(axis=1, keepdims=True))
+
+    def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
+        added = np.zeros(counts.shape)
+        if self.strength is not None:
+            rows, columns = self._entries
+            added[rows, columns] = self.strength / np.bincount(rows, minlength=len(counts))[rows]
+        return added
+
+    def row_log_density(self, factor: Floats) -> Floats:
+        self.check(factor.shape)
+        support = self.support(factor.shape)
+        if support is not None:
+            return np.where(np.where(support, 0, factor).sum(axis=1) > 0, -np.inf, 0.0)
+        return weighted_logs(self.pseudo_counts(factor, factor), factor)
+
+    def with_rows(self, rows: Any) -> KnownTopics:
+        chosen = np.arange(len(self.topics))[rows]
+        return replace(self, topics=tuple(self.topics[row] for row in chosen))
+
+    def of_training(self) -> KnownTopics:
+        return replace(self, in_training=True)
+
+    def row_by_row(self) -> KnownTopics | None:
+        """Return None, because the topics of a new document are not known.
+
+        Returns
+        -------
+        KnownTopics or None
+            This prior if it comes from `of_training`.
+        """
+        return self if self.in_training else None
+
+    def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> KnownTopics:
+        new = {old: topic for topic, group in enumerate(groups) for old in group}
+        known = ([new[topic] for topic in entry or () if topic in new] for entry in self.topics)  # type: ignore[union-attr]
+        return replace(self, topics=tuple(sorted(set(entry)) or None for entry in known))
+
+
 def as_prior(value: Any) -> Prior | None:
     """Convert what estimators accept as a prior to one prior.
 
@@ -535,6 +660,19 @@ def _check_topic(topic: Any) -> int:
     if not isinstance(topic, Integral) or isinstance(topic, bool) or topic < 0:
         raise InputError(f"SeedWords: a topic must be a whole number from 0 on, got {topic!r}.")
     return int(topic)
+
+
+def _check_known(entry: Any) -> tuple[int, ...] | None:
+    """Return the known topics of a document; None if there are none."""
+    if entry is None or (isinstance(entry, Integral) and not isinstance(entry, bool) and entry == -1):
+        return None
+    topics = tuple(entry) if np.iterable(entry) and not isinstance(entry, str) else (entry,)
+    for topic in topics:
+        if not isinstance(topic, Integral) or isinstance(topic, bool) or topic < 0:
+            raise InputError(f"KnownTopics: a topic must be a whole number from 0 on, got {topic!r}.")
+    if not topics:
+        raise InputError("KnownTopics: a document has an empty list of topics: give None if its topics are not known.")
+    return tuple(dict.fromkeys(int(topic) for topic in topics))
 
 
 def _check_words(topic: Any, words: Any) -> tuple[str | int, ...]:

@@ -1,0 +1,516 @@
+"""Classification of documents by topics that are tied to classes.
+
+The model is PLSA with known topics (`polyseme.priors.KnownTopics`): a labeled document has the topics of its classes
+and the shared topics only, an unlabeled document may have all of them. The topics of a new document are found jointly,
+and the class with the largest weight is predicted.
+
+References
+----------
+D. Ramage, D. Hall, R. Nallapati and C. D. Manning (2009). Labeled LDA: a supervised topic model for credit attribution
+in multi-labeled corpora. EMNLP, 248-256.
+
+K. Nigam, A. McCallum, S. Thrun and T. Mitchell (2000). Text classification from labeled and unlabeled documents using
+EM. Machine Learning 39, 103-134.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from polyseme.errors import InputError
+from polyseme.estimators.base import TopicEstimator, Training, check_not_shards, training_corpus
+from polyseme.estimators.plsa import PLSA
+from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.priors import Dirichlet, KnownTopics, Smoothing
+from polyseme.solvers.base import finish_fit, generators
+from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check_share, effective_threads
+
+SHARED, FREE = -1, -2
+"""Entries of `topic_classes_` for topics that are not tied to a class."""
+_BACKGROUND = 0.9
+"""Share of the background in a fit to unlabeled documents only; `background="auto"` multiplies it by their share.
+
+With unlabeled documents, topics drift toward differences in style, which words that occur everywhere carry. With labels
+for all documents these words help. Both figures are chosen on the training part of 20 Newsgroups (docs/labels.md)."""
+_SHARPNESS = 4.0
+"""Power of the weights of classes that gives their probabilities. It calibrates the probabilities of held-out training
+documents of 20 Newsgroups (docs/labels.md)."""
+
+
+class TopicClassifier(ClassifierMixin, TopicEstimator):
+    """Classifier whose classes are topics: PLSA in which labeled documents have the topics of their classes only.
+
+    Each class has `topics_per_class` topics of its own. Shared topics are available to all documents, free topics to
+    unlabeled documents only, for subjects without a class. Unlabeled documents (label -1) help to find the words of the
+    topics. A document may have several classes (an indicator matrix as y).
+
+    Parameters
+    ----------
+    topics_per_class : int, default=1
+        Number of topics that are tied to each class.
+    n_shared : int, default=None
+        Number of topics that the documents of all classes may use. None: one if there are unlabeled documents, for what
+        their words have in common, else none.
+    n_free : int, default=0
+        Number of topics that only unlabeled documents may use, and new documents.
+    background : float or "auto", default="auto"
+        Weight lambda of the unigram distribution in every document, as in `PLSA`. "auto" is 0.9 times the share of
+        unlabeled documents: without labels, words that occur everywhere would divide the documents by their style.
+    doc_smoothing : float, default=2.0
+        Number of pseudo-counts of every topic in a document that is not labeled. Larger values distribute the weights
+        of a document over more topics, so that a single word decides less.
+    topic_smoothing : float, default=10.0
+        Number of pseudo-counts per topic, distributed as the words of all documents.
+    unlabeled_weight : float, default=1.0
+        Weight of an unlabeled document; 1 counts it as much as a labeled one.
+    solver : str or Solver, default="em"
+        Solver of the fit, as in `PLSA`.
+    max_iter : int, default=100
+        Maximum number of iterations.
+    tol : float, default=0.05
+        A fit stops when `residual` is at most `tol` nats per token. Many iterations make unlabeled documents depend
+        less on the labels.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores that the process may use. Results do not depend on it.
+    dtype : {"float32", "float64"} or dtype, default=None
+        Dtype of the factors. None: float64 for float64 data, else float32.
+    random_state : int or RandomState, default=None
+        Seed of the start, which is random with several topics per class, several shared topics or free topics.
+    verbose : int, default=0
+        1 shows a progress bar, 2 also leaves it on the screen.
+    callback : callable, default=None
+        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        ClassLabels of the classes; the numbers of the columns if y is an indicator matrix.
+    topic_classes_ : array of shape (K,)
+        The class of each topic, as an index of `classes_`; -1 for shared topics, -2 for free topics.
+    topic_names_ : list of str
+        The name of each topic: that of its class, "shared" or "free", with a number if there are several.
+    multilabel_ : bool
+        Whether y was an indicator matrix.
+    threshold_ : float
+        With several classes per document: weight above which a class is predicted, chosen by F1 on the labeled training
+        documents. NaN otherwise.
+    components_ : array of shape (K, n_words)
+        P(w|z); rows sum to one.
+    doc_topic_ : array of shape (n_documents, K)
+        P(z|d) of the training documents. A labeled document has the topics of its classes and shared topics only;
+        `transform` does not know labels.
+    topic_weights_ : array of shape (K,)
+        P(z).
+    log_likelihood_ : float
+        Mean log P(w|d) of a training token (natural logarithm).
+    history_ : dict of arrays
+        Values of each iteration: iteration, seconds, log_likelihood, objective, residual.
+    n_iter_ : int
+        Number of iterations.
+    converged_ : bool
+        Whether the fit stopped by `tol`.
+    n_features_in_ : int
+        Number of words.
+    feature_names_in_ : array of str
+        Names of the columns, if X is a data frame.
+
+    References
+    ----------
+    - Ramage, D., Hall, D., Nallapati, R., and Manning, C. D. (2009). Labeled LDA: a supervised topic model for credit
+      attribution in multi-labeled corpora. EMNLP.
+    - Nigam, K., McCallum, A., Thrun, S., and Mitchell, T. (2000). Text classification from labeled and unlabeled
+      documents using EM. Machine Learning 39, 103-134.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import TopicClassifier
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = TopicClassifier().fit(X, ["rain", -1, "sun", -1])
+    >>> model.predict([[2, 1, 0, 0], [0, 0, 1, 1]]).tolist()
+    ['rain', 'sun']
+    """
+
+    classes_: Array
+    topic_classes_: Array
+    multilabel_: bool
+    threshold_: float
+
+    def __init__(
+        self,
+        topics_per_class: int = 1,
+        *,
+        n_shared: int | None = None,
+        n_free: int = 0,
+        background: Any = "auto",
+        doc_smoothing: float = 2.0,
+        topic_smoothing: float = 10.0,
+        unlabeled_weight: float = 1.0,
+        solver: Any = "em",
+        max_iter: int = 100,
+        tol: float = 0.05,
+        n_jobs: int | None = None,
+        dtype: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Any = None,
+    ) -> None:
+        self.topics_per_class = topics_per_class
+        self.n_shared = n_shared
+        self.n_free = n_free
+        self.background = background
+        self.doc_smoothing = doc_smoothing
+        self.topic_smoothing = topic_smoothing
+        self.unlabeled_weight = unlabeled_weight
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.poor_score = True  # as MultinomialNB: the data of the check are not counts
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
+        """Fit the topics to labeled and unlabeled documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : array-like of shape (n_documents,) or (n_documents, n_classes)
+            The label of each document; -1 (also None and NaN in arrays of objects) marks unlabeled documents. A matrix
+            of zeros and ones has a column for each class; rows of -1 are unlabeled documents.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents. A document of weight v counts as v equal documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        check_not_shards(self, X)
+        n_threads = effective_threads(check_n_jobs(self.n_jobs))
+        layout = (
+            check_integer("topics_per_class", self.topics_per_class, least=1),
+            0 if self.n_shared is None else check_integer("n_shared", self.n_shared, least=0),
+            check_integer("n_free", self.n_free, least=0),
+        )
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: give a label for each "
+                "document, -1 for unlabeled ones."
+            )
+        with training_corpus(self, X, sample_weight, feature_names, n_threads) as training:
+            labels = ClassLabels.of(y, training.corpus.all_documents.n_docs)
+            if self.n_shared is None and not labels.labeled.all():
+                layout = (layout[0], 1, layout[2])
+            weights = self._weights(labels, sample_weight, layout)
+            labels.check_weights(weights)
+        with training_corpus(self, X, weights, feature_names, n_threads) as training:
+            plsa = self._plsa(labels, layout, weights, training)
+            fit = plsa._fit_corpus(plsa._settings(), training)
+        self._set_fitted(fit.folded, fit.end)
+        self.classes_, self.multilabel_ = labels.classes, labels.several
+        self.topic_classes_ = _topic_classes(labels.n_classes, *layout)
+        self.threshold_ = float("nan")
+        if labels.several:
+            shown = np.flatnonzero(labels.labeled & (weights > 0))
+            rows = X[shown] if sp.issparse(X) else np.asarray(X)[shown]
+            self.threshold_ = _best_threshold(self._class_weights(rows), labels.indicator[shown])
+        finish_fit(self, fit.end.interrupted, self.max_iter, self.tol)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
+        """Fit the model and return the topic weights of the same documents, as if they had no labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        y : array-like of shape (n_documents,) or (n_documents, n_classes)
+            ClassLabels, as in `fit`.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+        feature_names : sequence of str or fitted vectorizer, default=None
+            The word of each column.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            P(z|d), equal to `transform(X)`. `doc_topic_` are the weights with the labels.
+        """
+        return self.fit(X, y, sample_weight, feature_names).transform(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the classes of documents.
+
+        The topics of a document are found jointly, with the topics fixed. With one class per document, the
+        probabilities are proportional to the fourth power of the weights of the classes, because the weights themselves
+        are shares of tokens, which say too little about a document as a whole. With several, each class has its own
+        probability, 1/2 at the weight `threshold_`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents, n_classes)
+            Probabilities. With one class per document the rows sum to one.
+        """
+        check_is_fitted(self)
+        return self.class_probabilities(self.transform(X))
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable class of documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents,) or (n_documents, n_classes)
+            ClassLabels. With several classes per document, a matrix of zeros and ones.
+        """
+        probabilities = self.predict_proba(X)
+        if self.multilabel_:
+            return (probabilities > 0.5).astype(np.int64)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def class_probabilities(self, doc_topic: Any) -> Floats:
+        """Return the probabilities of the classes of documents whose topic weights are known.
+
+        Parameters
+        ----------
+        doc_topic : array-like of shape (n_documents, K)
+            P(z|d), as `transform` returns it.
+
+        Returns
+        -------
+        array of shape (n_documents, n_classes)
+            Probabilities, as `predict_proba` returns them.
+        """
+        check_is_fitted(self)
+        powers = self._sums_by_class(np.asarray(doc_topic, dtype=np.float64)) ** _SHARPNESS
+        if self.multilabel_:
+            return np.asarray(powers / (powers + self.threshold_**_SHARPNESS))
+        return normalize_rows(np.where(powers.sum(axis=1, keepdims=True) > 0, powers, 1.0))
+
+    @property
+    def topic_names_(self) -> list[str]:
+        """Return the name of each topic: that of its class, "shared" or "free", with a number if there are several."""
+        check_is_fitted(self)
+        names = ["free" if c == FREE else "shared" if c == SHARED else str(self.classes_[c]) for c in self._tied]
+        return [
+            name if names.count(name) == 1 else f"{name} {names[: topic + 1].count(name)}"
+            for topic, name in enumerate(names)
+        ]
+
+    @property
+    def _tied(self) -> list[int]:
+        return [int(c) for c in self.topic_classes_]
+
+    def _topic_names(self) -> Sequence[str]:
+        return self.topic_names_
+
+    def _class_weights(self, X: Any) -> Floats:
+        return self._sums_by_class(self.transform(X).astype(np.float64))
+
+    def _sums_by_class(self, doc_topic: Floats) -> Floats:
+        """Return the weight of each class, the sum of the weights of its topics."""
+        return doc_topic @ (self.topic_classes_[:, np.newaxis] == np.arange(len(self.classes_))).astype(np.float64)
+
+    def _weights(self, labels: ClassLabels, sample_weight: Any, layout: tuple[int, int, int]) -> Floats:
+        """Return the weights of the documents in the fit."""
+        unlabeled = check_nonnegative("unlabeled_weight", self.unlabeled_weight)
+        weights = np.where(labels.labeled, 1.0, unlabeled)
+        if sample_weight is not None:
+            weights *= np.asarray(sample_weight, dtype=np.float64)
+        if layout[1:] == (0, 0):  # no topic is left for a document that has none of the classes
+            weights[labels.labeled & ~labels.indicator.any(axis=1)] = 0
+        return weights
+
+    def _plsa(self, labels: ClassLabels, layout: tuple[int, int, int], weights: Floats, training: Training) -> PLSA:
+        """Return the PLSA with known topics that is fitted."""
+        corpus, tied = training.corpus, _topic_classes(labels.n_classes, *layout)
+        smoothing = check_nonnegative("topic_smoothing", self.topic_smoothing)
+        unigram = corpus.unigram
+        added = check_nonnegative("doc_smoothing", self.doc_smoothing)
+        start = self._start(labels, tied, weights, corpus, smoothing)
+        return PLSA(
+            len(tied),
+            solver=self.solver,
+            init=(None, start),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            background=self._background_share(labels, weights),
+            doc_topic_prior=[KnownTopics(_known_topics(labels, tied)), Dirichlet(1 + added)],
+            topic_word_prior=Smoothing(smoothing, tuple(unigram)),
+            n_jobs=self.n_jobs,
+            dtype=self.dtype,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            callback=self.callback,
+        )
+
+    def _background_share(self, labels: ClassLabels, weights: Floats) -> float:
+        if isinstance(self.background, str):
+            if self.background != "auto":
+                raise InputError(f"background must be 'auto' or a number, got {self.background!r}.")
+            return _BACKGROUND * float(weights[~labels.labeled].sum() / weights.sum())
+        return check_share("background", self.background)
+
+    def _start(self, labels: ClassLabels, tied: Array, weights: Floats, corpus: Any, smoothing: float) -> Floats:
+        """Return topics to start from: the words of the labeled documents of a class, with noise if there are several.
+
+        The start has some of every word that occurs, because EM cannot change a zero.
+        """
+        kept = slice(None) if corpus.kept is None else corpus.kept
+        members = np.ascontiguousarray((labels.indicator[kept] * weights[kept][:, np.newaxis]).T)
+        counts = np.stack([corpus.counts.word_totals(of_class) for of_class in members])
+        unigram = corpus.unigram
+        of_class = normalize_rows(counts + max(smoothing, 1.0) * unigram)
+        topics = np.stack([of_class[c] if c >= 0 else unigram for c in tied])
+        (rng,) = generators(self.random_state, 1)
+        for topic, c in enumerate(tied):
+            if np.count_nonzero(tied == c) > 1 or c == FREE:
+                topics[topic] *= rng.standard_gamma(1.0, len(unigram))
+        return normalize_rows(topics)
+
+
+@dataclass(frozen=True)
+class ClassLabels:
+    """ClassLabels of documents: one class each, or several."""
+
+    classes: Array
+    indicator: Array
+    """Documents x classes: whether a document has the class."""
+    labeled: Array
+    """Which documents are labeled."""
+    several: bool
+    """Whether a document can have several classes."""
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @classmethod
+    def of(cls, y: Any, n_documents: int) -> ClassLabels:
+        """Return the checked labels of `n_documents` documents."""
+        given = y.toarray() if sp.issparse(y) else np.asarray(y)
+        if given.ndim > 0 and len(given) != n_documents:
+            raise InputError(
+                f"y has inconsistent numbers of samples: {len(given)} labels, but X has {n_documents} documents."
+            )
+        several = given.ndim == 2 and given.shape[1] > 1
+        return cls._of_matrix(given) if several else cls._of_column(given)
+
+    @classmethod
+    def _of_column(cls, given: Array) -> ClassLabels:
+        from sklearn.utils.multiclass import check_classification_targets  # so that polyseme is imported sooner
+
+        column = column_or_1d(given, warn=True)
+        labeled = ~_unlabeled(column)
+        known = column[labeled]
+        if column.dtype.kind == "O":
+            known = np.asarray(known.tolist())
+        if not known.size:
+            raise InputError("All documents are unlabeled (-1): give the classes of some documents in y.")
+        if known.dtype.kind == "f" and not np.isfinite(known).all():
+            raise InputError("Input y contains NaN or infinity: mark unlabeled documents by -1.")
+        check_classification_targets(known)
+        classes, codes = np.unique(known, return_inverse=True)
+        if len(classes) < 2:
+            raise InputError(
+                f"y has only one class, {classes[0]!r}: a classifier needs documents of at least two classes (-1 marks "
+                "unlabeled documents)."
+            )
+        indicator = np.zeros((len(column), len(classes)), dtype=bool)
+        indicator[np.flatnonzero(labeled), codes] = True
+        return cls(classes, indicator, labeled, False)
+
+    @classmethod
+    def _of_matrix(cls, given: Array) -> ClassLabels:
+        try:
+            numbers = given.astype(np.float64)
+        except (TypeError, ValueError):
+            numbers = np.full(given.shape, np.nan)
+        labeled = ~(numbers == -1).all(axis=1)
+        if not np.isin(numbers[labeled], (0, 1)).all():
+            raise InputError(
+                "y with several columns must be a matrix of zeros and ones, one column for each class; a row of -1 is "
+                "an unlabeled document."
+            )
+        if not labeled.any():
+            raise InputError("All documents are unlabeled (-1): give the classes of some documents in y.")
+        return cls(np.arange(given.shape[1]), (numbers > 0), labeled, True)
+
+    def check_weights(self, weights: Floats) -> None:
+        """Raise InputError if a class has no document with a positive weight."""
+        empty = np.flatnonzero(~(self.indicator & (weights > 0)[:, np.newaxis]).any(axis=0))
+        if empty.size:
+            name = str(self.classes[empty[0]])
+            raise InputError(
+                f"The class {name} has no labeled document with a positive weight: give it one, or leave the class out."
+            )
+
+
+def _unlabeled(column: Array) -> Array:
+    """Return which labels mark unlabeled documents."""
+    if column.dtype.kind in "US":
+        return np.asarray(column == "-1") if column.dtype.kind == "U" else np.asarray(column == b"-1")
+    if column.dtype.kind == "O":
+        return np.array([label is None or _is_minus_one(label) or label != label for label in column], dtype=bool)
+    return np.asarray(column == -1) if column.dtype.kind in "if" else np.zeros(len(column), dtype=bool)
+
+
+def _is_minus_one(label: Any) -> bool:
+    return not isinstance(label, str | bytes) and bool(label == -1)
+
+
+def _topic_classes(n_classes: int, per_class: int, n_shared: int, n_free: int) -> Array:
+    """Return the class of each topic; SHARED or FREE for the others."""
+    tied = np.repeat(np.arange(n_classes), per_class)
+    return np.concatenate([tied, np.full(n_shared, SHARED), np.full(n_free, FREE)]).astype(np.int64)
+
+
+def _known_topics(labels: ClassLabels, tied: Array) -> list[tuple[int, ...] | None]:
+    """Return the topics of each labeled document; None for unlabeled ones."""
+    shared, free = np.flatnonzero(tied == SHARED).tolist(), np.flatnonzero(tied == FREE).tolist()
+    of_class = [np.flatnonzero(tied == c).tolist() for c in range(labels.n_classes)]
+    known: list[tuple[int, ...] | None] = []
+    for row, labeled in zip(labels.indicator, labels.labeled, strict=True):
+        own = [topic for c in np.flatnonzero(row) for topic in of_class[c]]
+        # A document of weight zero may have none of the classes and no other topics.
+        known.append((*own, *shared, *(() if own else free)) or None if labeled else None)
+    return known
+
+
+def _best_threshold(weights: Floats, indicator: Array) -> float:
+    """Return the weight of a class above which predicting it has the best F1 over all documents and classes."""
+    order = np.argsort(-weights, axis=None)
+    found = np.cumsum(indicator.ravel()[order])
+    f1 = 2 * found / (np.arange(1, order.size + 1) + indicator.sum())
+    best = int(f1.argmax())
+    values = weights.ravel()[order]
+    return float((values[best] + values[min(best + 1, order.size - 1)]) / 2)
