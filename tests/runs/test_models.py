@@ -34,15 +34,19 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 X = sp.csr_array(sample_corpus(80, n_words=40, n_topics=4, doc_length=30, seed=1).counts.astype(np.float64))
 TOTALS = np.asarray(X.sum(axis=0)).ravel()
 EVERY = pytest.mark.parametrize("name", MODELS)
+LABELS = ["a", "b", "c", None] * 20
+Y = np.array([-1 if label is None else label for label in LABELS], dtype=object)
+NEEDS = {"labels": {"labels": LABELS}}
+"""Arguments without which a model is refused."""
 
 
 @EVERY
 def test_every_model_is_fitted_stored_and_loaded(name, tmp_path):
-    model = make_model(name, 4, max_iter=5, random_state=3)
+    model = make_model(name, 4, max_iter=5, random_state=3, **NEEDS.get(name, {}))
     assert type(model) is MODELS[name].estimator
     assert model.max_iter == 5
     assert model.random_state == 3
-    model.fit(X, feature_names=[f"w{column}" for column in range(40)])
+    model.fit(X, Y, feature_names=[f"w{column}" for column in range(40)])
     assert model.fitted_.n_topics == 4
     storage.save(model, tmp_path / "model.safetensors", documents_beside=True)
     loaded = polyseme.load(tmp_path / "model.safetensors")
@@ -52,14 +56,14 @@ def test_every_model_is_fitted_stored_and_loaded(name, tmp_path):
 @EVERY
 def test_models_declare_whether_they_are_fitted_from_shards(name, tmp_path):
     shards = write_shards([X], tmp_path / "shards", shard_nonzeros=X.nnz // 2)
-    model = make_model(name, 4, max_iter=2)
+    model = make_model(name, 4, max_iter=2, **NEEDS.get(name, {}))
     if MODELS[name].from_shards:
-        assert model.fit(shards).documents_.doc_topic.shape == (80, 4)
+        assert model.fit(shards, Y).documents_.doc_topic.shape == (80, 4)
     else:
         with pytest.raises(InputError, match="takes no shards"):
-            model.fit(shards)
+            model.fit(shards, Y)
     assert MODELS[name].edits_topics == (name in ("plsa", "lda", "nmf"))
-    assert MODELS[name].refits == (name != "hierarchical")
+    assert MODELS[name].refits == (name not in ("hierarchical", "labels"))
 
 
 @EVERY
@@ -101,7 +105,7 @@ def test_options_reach_the_model():
             make_model("plsa", n_topics)
     with pytest.raises(InputError, match="max_iter must be a whole number"):
         make_model("lda", 4, max_iter=0)
-    with pytest.raises(InputError, match="model= must be one of plsa, lda, nmf, hierarchical, ctm, got 'lsa'"):
+    with pytest.raises(InputError, match="model= must be one of plsa, lda, nmf, hierarchical, ctm, labels, got 'lsa'"):
         text_model("lsa")
     assert with_option_names("n_topics=7 is") == "-k 7 is"
 

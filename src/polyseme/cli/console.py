@@ -28,10 +28,10 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT, as in shells."""
 
 _ARGUMENTS = (
-    "background", "ban", "branching", "categories", "delete", "depth", "encoding", "format", "id", "label", "language",
-    "max_df", "max_iter", "merge", "min_df", "model", "n_components", "n_folds", "n_topics", "noise", "output",
-    "overwrite", "random_state", "refit", "rename", "resume", "sample", "seeds", "shards", "stop_words", "text", "time",
-    "title",
+    "background", "ban", "branching", "categories", "delete", "depth", "encoding", "format", "id", "label",
+    "labels_from", "language", "max_df", "max_iter", "merge", "min_df", "model", "n_components", "n_folds", "n_topics",
+    "noise", "output", "overwrite", "random_state", "refit", "rename", "resume", "sample", "seeds", "shards",
+    "stop_words", "text", "time", "title",
 )  # fmt: skip
 """Python arguments that are also options of commands."""
 _OPTIONS = {

@@ -324,6 +324,26 @@ class FittedDecomposition(CountDecomposition):
                 "merged, removed or changed: rename them, or fit with loss='kullback-leibler'."
             )
 
+    @property
+    def own_topic_names(self) -> Sequence[str]:
+        """Names that the topics have by themselves, "" for a topic without one."""
+        return [""] * self._topics.n_topics
+
+    def predicted(self, doc_topic: Array) -> dict[str, Any]:
+        """Return what the model predicts of documents with these topic weights, as columns of a table.
+
+        Parameters
+        ----------
+        doc_topic : array of shape (n_documents, n_topics)
+            P(z|d), as `transform` returns it.
+
+        Returns
+        -------
+        dict of str to array
+            The columns by name; empty for a model that predicts nothing.
+        """
+        return {}
+
     def check_refits(self) -> None:
         """Raise UnsupportedError if `refitting` cannot start a fit of this class from given topics."""
         if not self.refits:
@@ -695,12 +715,8 @@ class TopicEstimator(FittedDecomposition):
             notes.append("Words are ranked by tokens, because the model has no counts of documents.")
         if vocabulary is None and self.vocabulary_ is None:
             notes.append("The model has no names for its words: set them with set_vocabulary.")
-        rows = zip(self._topic_names(), map(float, self.topic_weights_), map(float, fit), words, strict=True)
+        rows = zip(self.own_topic_names, map(float, self.topic_weights_), map(float, fit), words, strict=True)
         return TopicTable(tuple(Topic(topic, *row) for topic, row in enumerate(rows)), tuple(notes))
-
-    def _topic_names(self) -> Sequence[str]:
-        """Return the names of the topics in the table; empty if the model has none."""
-        return [""] * len(self.components_)
 
     # A notebook shows scikit-learn's diagram and below it the topics of a fitted model.
 

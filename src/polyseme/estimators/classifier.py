@@ -330,8 +330,28 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     def _tied(self) -> list[int]:
         return [int(c) for c in self.topic_classes_]
 
-    def _topic_names(self) -> Sequence[str]:
+    @property
+    def own_topic_names(self) -> Sequence[str]:
         return self.topic_names_
+
+    def predicted(self, doc_topic: Array) -> dict[str, Any]:
+        """Return the predicted label and its probability as columns `predicted` and `probability`.
+
+        Parameters
+        ----------
+        doc_topic : array of shape (n_documents, n_topics)
+            P(z|d), as `transform` returns it.
+
+        Returns
+        -------
+        dict of str to array
+            The columns by name; empty if documents have several classes.
+        """
+        if self.multilabel_:
+            return {}
+        probabilities = self.class_probabilities(doc_topic)
+        labels = [str(self.classes_[c]) for c in probabilities.argmax(axis=1)]
+        return {"predicted": np.array(labels, dtype=object), "probability": probabilities.max(axis=1)}
 
     def _class_weights(self, X: Any) -> Floats:
         return self._sums_by_class(self.transform(X).astype(np.float64))

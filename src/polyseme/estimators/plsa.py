@@ -546,7 +546,7 @@ class PLSA(TopicEstimator):
             rows = _rows_of_all(corpus, rows)
         problem.corpus.release()
         del best, problem, starts  # frees the memory of the fit before the documents are folded in
-        doc_prior = as_prior(self.doc_topic_prior)
+        doc_prior = None if self.doc_topic_prior is None else as_prior(self.doc_topic_prior)
         known = None if doc_prior is None or doc_prior.neutral else doc_prior.of_training()
         folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, rows=rows, prior=known, **topics)
         if not interrupted:

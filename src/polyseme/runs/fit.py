@@ -27,7 +27,7 @@ from polyseme.metrics.words import fitted_topics
 from polyseme.progress import Reporter, pluralize
 from polyseme.runs.documents import Texts, read_texts, write_vectorizer
 from polyseme.runs.folder import CHECKPOINT_FOLDER
-from polyseme.runs.models import MODELS, checked_seeds, make_model, seed_columns
+from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
 from polyseme.runs.run import (
     SHARDS_FOLDER,
     Run,
@@ -54,6 +54,8 @@ SELECTION_SAMPLE = 10_000
 """Number of documents, drawn at random, with which the number of topics is chosen."""
 FEW_DOCUMENTS = 20
 """With fewer documents, `min_df` and `max_df` are not applied and no documents are held out to choose K."""
+LABELS_MODEL = "labels"
+"""Name of the model whose topics are tied to the labels of documents."""
 _UPDATE_EVERY = 512
 """Documents between two updates of the progress bar of counting."""
 
@@ -65,6 +67,7 @@ def fit(
     output: str | PathLike[str] | None = None,
     model: str = "plsa",
     seeds: Mapping[str, Sequence[str]] | None = None,
+    labels_from: str | None = None,
     background: float = 0.0,
     depth: int | None = None,
     branching: int | None = None,
@@ -113,6 +116,10 @@ def fit(
     seeds : mapping of str to sequence of str or None, default=None
         Words of predefined topics by name: ``{"Sport": ["match", "team"]}``. These topics come first, in this order,
         under these names; the rest are free.
+    labels_from : str or None, default=None
+        Column with labels to tie topics to (`polyseme.TopicClassifier`): each label gets a topic with its name, a
+        document without a label may have all of them, and `Run.transform` predicts labels. `n_topics` larger than the
+        number of labels adds free topics.
     background : float, default=0.0
         Share of each text that a background of common words explains (PLSA only).
     depth : int or None, default=None
@@ -189,6 +196,7 @@ def fit(
     """
     if n_topics is not None:
         n_topics = check_integer("n_topics", n_topics, least=1)
+    model, label = with_labels(model, label, labels_from)
     reading: dict[str, Any] = {
         "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
         "sample": sample, "categories": categories, "noise": noise, "uncategorized": uncategorized,
@@ -223,6 +231,19 @@ def fit(
     return run
 
 
+def with_labels(model: str, label: str | None, labels_from: str | None) -> tuple[str, str | None]:
+    """Return the model and the column of the label of documents for the argument `labels_from`."""
+    if labels_from is None:
+        if model == LABELS_MODEL:
+            raise InputError(f"model={LABELS_MODEL} needs labels: give labels_from=, the column that has them.")
+        return model, label
+    if model not in ("plsa", LABELS_MODEL):
+        raise InputError(f"labels_from= is for model=plsa: leave model={model} out.")
+    if label not in (None, labels_from):
+        raise InputError(f"label= and labels_from= name two columns, {label!r} and {labels_from!r}: leave label= out.")
+    return LABELS_MODEL, labels_from
+
+
 @dataclass(frozen=True)
 class FitSettings:
     """What determines the result of a fit, beside the documents. Compared with those of the interrupted call."""
@@ -250,7 +271,8 @@ class FitSettings:
         if n_topics is None and self.fitting["branching"] is None:
             n_topics = max(2 ** (self.fitting["depth"] or 1), len(seeds or ()))  # the number will be chosen
         placeholder = None if not seeds else {name: [0] for name in seeds}
-        self.estimator(n_topics, seeds=placeholder, word_totals=np.ones(1))
+        labels = ["", " "] if self.fitting["model"] == LABELS_MODEL else None
+        self.estimator(None if labels else n_topics, seeds=placeholder, word_totals=np.ones(1), labels=labels)
         if self.shards:
             self.check_shards()
 
@@ -410,6 +432,11 @@ def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
     """Return the number of topics and, if it was chosen here, how."""
     run, n_topics, seed = draft.run, settings.fitting["n_topics"], settings.fitting["random_state"]
     n_documents, least = run.n_documents, len(settings.fitting["seeds"] or ())
+    if settings.fitting["model"] == LABELS_MODEL:
+        labels = draft.labels()
+        n_topics = max(n_topics or 0, n_label_topics(labels))
+        n_labeled = sum(label is not None for label in labels)
+        draft.report.note(f"{n_labeled:,} of {pluralize(n_documents, 'document')} have a label.")
     if n_topics is None and settings.fitting["branching"] is not None:
         n_topics = math.prod(settings.estimator(None).branching)
     if n_topics is not None:
@@ -479,20 +506,24 @@ def _fit(
         known |= {"seeds": columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
     if not facts["in_memory"]:
         settings.check_shards()
-    model = settings.estimator(n_topics, **known)
+    labels = draft.labels() if settings.fitting["model"] == LABELS_MODEL else None
+    model = settings.estimator(n_topics if labels is None else settings.fitting["n_topics"], labels=labels, **known)
     corpus = draft.run.counts if facts["in_memory"] else draft.run.shards
-    interrupted, seconds = fit_with_progress(model, corpus, draft.report)
+    y = None if labels is None else np.array([-1 if label is None else label for label in labels], dtype=object)
+    interrupted, seconds = fit_with_progress(model, corpus, draft.report, y)
     model.set_vocabulary(draft.run.vocabulary)
     draft.save_model(model)
     return {
         "interrupted": interrupted,
         "seconds": round(seconds, 3),
-        "topic_names": {str(topic): name for topic, name in enumerate(seeds or ())},
+        "topic_names": {str(topic): name for topic, name in enumerate(seeds or model.own_topic_names) if name},
     }
 
 
-def fit_with_progress(model: Any, corpus: Any, report: Reporter) -> tuple[bool, float]:
+def fit_with_progress(model: Any, corpus: Any, report: Reporter, y: Any = None) -> tuple[bool, float]:
     """Fit with a progress bar; return whether Ctrl-C stopped the fit, and the seconds it took.
+
+    `y` are the labels of the documents of a classifier.
 
     After Ctrl-C the estimator holds the best model so far. If there is none, KeyboardInterrupt is raised again.
     """
@@ -507,7 +538,7 @@ def fit_with_progress(model: Any, corpus: Any, report: Reporter) -> tuple[bool, 
 
         model.set_params(callback=show)
         try:
-            model.fit(corpus)
+            model.fit(corpus, y)
         except KeyboardInterrupt:
             if fitted_topics(model) is None:
                 raise

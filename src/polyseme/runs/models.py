@@ -22,7 +22,7 @@ import numpy as np
 
 from polyseme.core.tree import MAX_NODES
 from polyseme.errors import InputError
-from polyseme.estimators import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA
+from polyseme.estimators import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, TopicClassifier
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.io.checks import TEXT, check_regular, list_of, mapping_to, parse_json
 from polyseme.kernels import normalize_rows
@@ -85,6 +85,7 @@ MODELS = {
         TextModel("nmf", "non-negative matrix factorization", NMF, ("seeds",)),
         TextModel("hierarchical", "PLSA with topics in a tree", HierarchicalPLSA, ("depth", "branching")),
         TextModel("ctm", "correlated topic model", CorrelatedTopicModel, from_shards=False),
+        TextModel("labels", "PLSA with topics tied to labels", TopicClassifier, ("labels",), from_shards=False),
     )
 }
 """The models by name."""
@@ -101,6 +102,7 @@ def make_model(
     branching: int | Sequence[int] | None = None,
     seeds: Mapping[str, Sequence[int]] | None = None,
     word_totals: Any = None,
+    labels: Sequence[str | None] | None = None,
     checkpoint: Any = None,
     n_jobs: int | None = None,
 ) -> Any:
@@ -128,6 +130,8 @@ def make_model(
         others are free.
     word_totals : array of shape (n_words,), default=None
         Number of tokens of each word in the documents, which seed words need.
+    labels : sequence of str or None, default=None
+        The label of each document, None without one (model "labels" only).
     checkpoint : path-like or Checkpoint, default=None
         Where the state of the fit is stored (models with `takes_checkpoint` only).
     n_jobs : int, default=None
@@ -149,6 +153,7 @@ def make_model(
         "depth": depth,
         "branching": branching,
         "seeds": seeds or None,
+        "labels": labels,
         "checkpoint": checkpoint,
     }
     for option, value in given.items():
@@ -221,8 +226,45 @@ def _hierarchical(
     return HierarchicalPLSA(depth=len(per_level), branching=per_level, **settings)
 
 
+def _labels(
+    model: TextModel, n_topics: int | None, settings: dict[str, Any], options: dict[str, Any]
+) -> TopicClassifier:
+    tied = n_label_topics(options["labels"])
+    if n_topics is not None and n_topics < tied:
+        raise InputError(
+            f"n_topics={n_topics} is too small: the labels and a shared topic need {tied} topics: raise n_topics=, or "
+            "leave it out."
+        )
+    return TopicClassifier(n_free=0 if n_topics is None else n_topics - tied, **settings)
+
+
+def n_label_topics(labels: Sequence[str | None] | None) -> int:
+    """Return the number of topics for labels: one each, and a shared one if documents have none.
+
+    Parameters
+    ----------
+    labels : sequence of str or None
+        The label of each document, None without one.
+
+    Returns
+    -------
+    int
+        Number of topics.
+    """
+    if labels is None:
+        raise InputError("model=labels needs labels: give labels_from=, the column that has them.")
+    found = {label for label in labels if label is not None}
+    if not found:
+        raise InputError("labels_from=: no document has a label: name the column that has the labels.")
+    if len(found) < 2:
+        raise InputError(
+            f"labels_from=: all labels are {found.pop()!r}: give documents of at least two labels, or leave it out."
+        )
+    return len(found) + any(label is None for label in labels)
+
+
 _Maker = Callable[[TextModel, int | None, dict[str, Any], dict[str, Any]], Any]
-_MAKERS: dict[str, _Maker] = {"plsa": _plsa, "nmf": _nmf, "hierarchical": _hierarchical}
+_MAKERS: dict[str, _Maker] = {"plsa": _plsa, "nmf": _nmf, "hierarchical": _hierarchical, "labels": _labels}
 
 
 def _children_per_level(depth: int | None, branching: int | Sequence[int]) -> list[int]:

@@ -329,7 +329,8 @@ class Run:
         -------
         polars.DataFrame
             Columns id, title, label, time, source, tokens (number of words that the run knows), topic (the main topic),
-            share (its weight), topic_0, topic_1 ... A document without any known word has the topic weights P(z).
+            share (its weight), topic_0, topic_1 ... A document without any known word has the topic weights P(z). With
+            topics tied to labels (`labels_from`), predicted is the predicted label and probability its probability.
         """
         frame, counts = self.count(open_source(source, **reading), reporter(verbose))
         return self.weigh(frame, counts)
@@ -352,7 +353,8 @@ class Run:
         fitted, n_threads = self.fitted, effective_threads(None)
         batches = row_batches(counts, fitted.topic_word.dtype)
         weights = np.concatenate([fitted.fold_in(part, n_threads=n_threads).doc_topic for part in batches])
-        return add_topic_columns(frame.select(_TEXT_COLUMNS), _tokens(counts), weights)
+        table = add_topic_columns(frame.select(_TEXT_COLUMNS), _tokens(counts), weights)
+        return table.with_columns(**self.model.predicted(weights))
 
     def search(self, query: str, k: int = 10, *, method: str = "bm25+topics", like: bool = False) -> Any:
         """Return the best documents for a query. The first search stores an index in the folder of the run.

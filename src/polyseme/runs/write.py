@@ -158,6 +158,14 @@ class RunDraft:
         """Take the metadata of the documents from another run."""
         self._metadata = (frame.select(COLUMNS) for frame in run.table)
 
+    def labels(self) -> list[str | None]:
+        """Return the label of each document that was read, None without one."""
+        if self._metadata is None:
+            self._record_files()
+        frames = DocumentTable(self.files, METADATA_FOLDER) if self._metadata is None else self._metadata
+        labels = [label for frame in frames for label in frame["label"].to_list()]
+        return [None if label is None else label.strip() or None for label in labels]
+
     def save_model(self, model: Any) -> None:
         """Write the model, with the arrays of its documents in files beside it."""
         models.save(model, self.folder / MODEL_FILE, documents_beside=True)

@@ -37,6 +37,14 @@ def fit(
             "topics come first.",
         ),
     ] = None,
+    labels_from: Annotated[
+        str | None,
+        typer.Option(
+            "--labels-from",
+            metavar="COLUMN",
+            help="Column with labels: every label gets a topic of its name, and transform predicts labels.",
+        ),
+    ] = None,
     format: options.Format = None,
     text: options.Text = None,
     id: options.Id = None,
@@ -112,6 +120,8 @@ def fit(
 
       polyseme fit news.csv --seeds topics.txt
 
+      polyseme fit mails.csv --labels-from folder
+
       polyseme fit itwiki.xml.bz2 --sample 5000 --language italian
 
       zcat lines.gz | polyseme fit - -k 10 -o run
@@ -122,10 +132,11 @@ def fit(
         options.check_inputs(inputs)
     words = options.read_stop_words(stop_words)
 
-    from polyseme.runs.fit import FitSettings, fit_run
+    from polyseme.runs.fit import FitSettings, fit_run, with_labels
     from polyseme.runs.models import read_seeds
     from polyseme.text.readers.reader import read
 
+    fitted, label = with_labels(model, label, labels_from)
     reading = {
         **options.reading(format, text, id, title, label, time, encoding, uncategorized),
         **options.sampling(sample, category, noise, seed),
@@ -134,7 +145,7 @@ def fit(
         reading,
         options.counting(language, phrases, keep_numbers, words, min_df, max_df),
         {
-            "model": model, "n_topics": k, "seeds": None if seeds is None else read_seeds(seeds),
+            "model": fitted, "n_topics": k, "seeds": None if seeds is None else read_seeds(seeds),
             "background": background, "depth": depth, "branching": branching, "max_iter": max_iter,
             "random_state": seed,
         },

@@ -45,7 +45,8 @@ def transform(
 
     The run does not change. Columns of the table: id, title, label, time, source, tokens (number of words that the run
     knows), topic (the main topic), share (its weight), topic_0, topic_1 ... A document without any known word gets the
-    topic weights P(z) of the run.
+    topic weights P(z) of the run. A run with topics tied to labels (--labels-from) adds predicted (the label) and
+    probability.
 
     Examples:
 
@@ -91,6 +92,7 @@ def _encode(frame: Any, kind: str) -> bytes:
     if kind == "parquet":
         frame.write_parquet(content)
     else:
-        texts = [pl.col(name).map_elements(escape_formula, return_dtype=pl.String) for name in TEXT_COLUMNS]
-        frame.with_columns(texts).write_csv(content)
+        texts = [*TEXT_COLUMNS, *(name for name in frame.columns if name == "predicted")]
+        escaped = [pl.col(name).map_elements(escape_formula, return_dtype=pl.String) for name in texts]
+        frame.with_columns(escaped).write_csv(content)
     return content.getvalue()
