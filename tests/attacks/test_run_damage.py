@@ -34,7 +34,7 @@ COMMANDS = {
 }
 WRITING = ("explore", "update", "edit names", "edit topics")
 FOR_PEOPLE = ("topics.csv", "explorer.html")
-DERIVED = "search.safetensors"
+DERIVED = ("search.safetensors", "search_documents.safetensors")
 
 
 def documents(place: Path, texts: list[str]) -> None:
@@ -169,7 +169,7 @@ def test_a_flipped_bit_of_any_file(made, answers, tmp_path, command):
             refused.add(name)
     read = {"run.json"} if command == "search" else {"run.json", "model.safetensors", "vectorizer.json"}
     assert refused >= read
-    assert not refused & {*FOR_PEOPLE, DERIVED}
+    assert not refused & {*FOR_PEOPLE, *DERIVED}
 
 
 def everything(folder: Path) -> list[Any]:
@@ -190,7 +190,7 @@ def test_any_damage_to_any_file(made, tmp_path, damage):
     for name in files_of(made / "run"):
         place = copied(made, tmp_path)
         DAMAGES[damage](place / "run" / name)
-        if name in (*FOR_PEOPLE, DERIVED):
+        if name in (*FOR_PEOPLE, *DERIVED):
             assert everything(place / "run") == whole
             continue
         with pytest.raises((ModelFileError, ShardError, InputError)) as refused:
@@ -241,11 +241,12 @@ def test_a_run_is_complete_without_its_page(made, tmp_path, damage):
 
 def test_a_damaged_index_is_built_again(made, answers, tmp_path):
     place = copied(made, tmp_path)
-    path = place / "run" / DERIVED
+    path, texts = (place / "run" / name for name in DERIVED)
     for damage in ("the first byte", "truncated", "missing", "a device"):
-        DAMAGES[damage](path)
-        assert is_right(place, "search", answers, DERIVED)
-        assert not path.is_symlink()
+        for derived in (path, texts):
+            DAMAGES[damage](derived)
+            assert is_right(place, "search", answers, derived.name)
+            assert not derived.is_symlink()
         assert SearchIndex.load(path, identity=open_run(place / "run").about["digest"]).supports("plsi-q")
 
 

@@ -217,9 +217,11 @@ def test_a_pipe_in_place_of_a_file_does_not_block(place, name):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_in_place_of_the_index_is_replaced(place):
-    os.mkfifo(place / "run" / "search.safetensors")
+    names = ("search.safetensors", "search_documents.safetensors")
+    for name in names:
+        os.mkfifo(place / "run" / name)
     assert run("search", "run", "iron", "-q", cwd=place).exit_code == 0
-    assert (place / "run" / "search.safetensors").is_file()
+    assert all((place / "run" / name).is_file() for name in names)
 
 
 WRONG_FIELDS = [
@@ -392,6 +394,7 @@ def test_texts_of_another_run(place):
     seal(place / "run")
     with pytest.raises(ModelFileError, match="texts of documents are missing"):
         assert open_run(place / "run").texts
+    assert "texts of documents are missing" in fails(place, "search", "run", "iron")
 
 
 def test_an_index_of_another_run(place):

@@ -130,6 +130,7 @@ def fit(place, name):
         ["topics", "run", "--json"],
         ["search", "run", "metal"],
         ["search", "run", "metal", "--json"],
+        ["search", "run", '"is a metal"'],
         ["search", "run", f"{HOSTILE}3", "--like"],
         ["evaluate", "run"],
         ["evaluate", "run", "--json"],

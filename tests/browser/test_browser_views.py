@@ -18,7 +18,7 @@ VIEWS = {
     "#/words": ["bank", "most frequent"],
     "#/word/bank": ["Senses", "Neighbors", "tokens in"],
     "#/word/banks": ["bank"],
-    "#/search/ship%20loan": ["Documents", "Topics of the query", "words 0."],
+    "#/search/ship%20loan": ["Documents", "Topics of the query", "The number is the score"],
     "#/paste": ["Nothing pasted yet", "goes nowhere"],
     "#/labels": ["4 labels", "Topics by label"],
     "#/labels/music": ["Words that set it apart", "violin"],
@@ -29,7 +29,7 @@ VIEWS = {
     "#/word/zebra": ["no word “zebra”"],
     "#/labels/nobody": ["no label “nobody”"],
     "#/search/zebra": ["None of these words"],
-    "#/search": ["Ask in a few words"],
+    "#/search": ["Write a few words in the field above"],
     "#/nonsense/%E0%A4%A": ["4 topics"],
 }
 
@@ -203,3 +203,18 @@ def test_distinctive_words_of_a_label_are_those_of_metrics(opened, themes, tmp_p
     best = np.argsort(-scores[names.index("money")], kind="stable")
     expected = [themes.vocabulary[word] for word in best if scores[names.index("money"), word] > 0][:30]
     assert page.locator("svg.chart").first.locator("text.label").all_text_contents() == expected
+
+
+def test_hits_have_snippets_with_marked_words(themes_page):
+    """One field for queries, the words of the query marked in all their forms, and no markup from a text."""
+    themes_page.go("#/search/river%20loans")
+    page = themes_page.page
+    assert page.locator("input[type=search]").count() == 1
+    marks = {mark.lower() for mark in page.locator(".snippet mark").all_text_contents()}
+    assert marks
+    assert marks <= {"river", "rivers", "loan", "loans"}
+    assert {"river", "loan"} <= marks
+    assert page.locator(".snippet").count() == page.locator("[data-score]").count()
+    assert page.locator(".parts").count() == 0
+    themes_page.go("#/search/%22river%20loans%22")
+    assert "polyseme search finds exact phrases" in themes_page.text()

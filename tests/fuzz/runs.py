@@ -45,6 +45,7 @@ COMMANDS: dict[str, list[str]] = {
     "search by words": ["search", "RUN", "metal", "--method", "bm25", "--json"],
     "search by LSI": ["search", "RUN", "metal", "--method", "lsi"],
     "search like": ["search", "RUN", "d0", "--like"],
+    "search for a phrase": ["search", "RUN", '"is a metal"', "--topic", "0", "--json"],
     "evaluate": ["evaluate", "RUN"],
     "evaluate new": ["evaluate", "RUN", "new.jsonl", "--json"],
     "evaluate in windows": ["evaluate", "RUN", "--windows", "--json"],

@@ -28,15 +28,15 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT, as in shells."""
 
 _ARGUMENTS = (
-    "background", "ban", "branching", "categories", "delete", "depth", "encoding", "format", "id", "label",
+    "background", "ban", "branching", "categories", "delete", "depth", "encoding", "exclude", "format", "id", "label",
     "labels_from", "language", "max_df", "max_iter", "merge", "min_df", "model", "n_components", "n_folds", "n_topics",
-    "noise", "output", "overwrite", "random_state", "refit", "rename", "resume", "sample", "seeds", "shards",
-    "stop_words", "text", "time", "title",
+    "noise", "output", "overwrite", "random_state", "refit", "rename", "resume", "sample", "seeds", "shards", "since",
+    "stop_words", "text", "time", "title", "topic", "until",
 )  # fmt: skip
 """Python arguments that are also options of commands."""
 _OPTIONS = {
-    "categories": "--category", "n_components": "-k", "n_folds": "--folds", "n_topics": "-k", "output": "-o",
-    "random_state": "--seed",
+    "categories": "--category", "exclude": "--not", "n_components": "-k", "n_folds": "--folds", "n_topics": "-k",
+    "output": "-o", "random_state": "--seed",
 }  # fmt: skip
 """Options with a name other than that of the argument."""
 _FLAGS = {"shards=False": "--in-memory"}

@@ -13,12 +13,10 @@ import gzip
 import hashlib
 import html
 import json
-import re
 import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -37,9 +35,12 @@ from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.metrics import coherence, distances, shown_words, topic_fit
 from polyseme.metrics.topics import classical_scaling
 from polyseme.metrics.words import LEAST_AMOUNT, RELEVANCE, WordAmounts
+from polyseme.retrieval import combined
+from polyseme.retrieval.postings import K1, B
 from polyseme.runs import Run
 from polyseme.runs.documents import excerpt
 from polyseme.text.languages import get_language, language_token_rules, scikit_learn_token_rules
+from polyseme.text.readers.inputs import days_of
 from polyseme.text.tokens import Characters, pattern_characters
 from polyseme.text.vectorizer import Vectorizer
 
@@ -184,7 +185,6 @@ _UNITS = (("Y", 10), ("Y", 1), ("M", 3), ("M", 1), ("D", 7), ("D", 1))
 """Decades, years, quarters, months, weeks and days."""
 _MIN_PERIODS = 12
 """A unit with at least this many periods is fine enough."""
-_ISO = re.compile(r"\s*(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?(?:[T\s].*)?$")
 
 
 @dataclass(frozen=True)
@@ -231,11 +231,11 @@ def periods(times: Sequence[Any]) -> Periods | None:
 
     Starts with decades and tries finer units until there are _MIN_PERIODS periods, but never more than MAX_PERIODS.
     """
-    days = [_as_date(time) for time in times]
-    known = np.array([day is not None for day in days], dtype=bool)
+    days = [days_of(time) for time in times]
+    known = np.array([found is not None for found in days], dtype=bool)
     if not known.any():
         return None
-    stamps = np.array([day for day in days if day is not None], dtype="datetime64[D]")
+    stamps = np.array([found.first for found in days if found is not None], dtype="datetime64[D]")
     numbers, unit, step = _period_numbers(stamps)
     first = int(numbers.min())
     of_documents = np.full(len(days), -1, dtype=np.int32)
@@ -263,6 +263,15 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "shares": SHARE_STEPS,
         "words": data.vocabulary,
         "relevance": RELEVANCE,
+        "search": {
+            "weight": combined.WEIGHT,
+            "feedback": combined.FEEDBACK,
+            "pool": combined.POOL,
+            "leading": combined.LEADING,
+            "typical": combined.TYPICAL,
+            "k1": K1,
+            "b": B,
+        },
         "least_documents": LEAST_AMOUNT,
         "topic_names": {str(topic): str(name) for topic, name in data.topic_names.items()},
         "measures": {name: _json_numbers(values) for name, values in measures.items()},
@@ -454,26 +463,6 @@ def _period_name(number: int, unit: str, step: int) -> str:
     if (unit, step) == ("M", 3):
         return f"{start[:4]} Q{(int(start[5:7]) + 2) // 3}"
     return start
-
-
-def _as_date(time: Any) -> date | None:
-    """Return the day of a date, of a year given as a number, or of a text that starts with an ISO 8601 date."""
-    if isinstance(time, datetime):
-        return time.date()
-    if isinstance(time, date):
-        return time
-    if isinstance(time, np.datetime64):
-        return _as_date(time.astype("datetime64[D]").item())
-    if isinstance(time, int | float | np.number) and not isinstance(time, bool):
-        time = f"{time:.0f}" if np.isfinite(time) else ""
-    found = _ISO.match(time) if isinstance(time, str) else None
-    if found is None:
-        return None
-    year, month, day = (int(part or 1) for part in found.groups())
-    try:
-        return date(year, month, day)
-    except ValueError:
-        return None
 
 
 # compact arrays

@@ -29,6 +29,7 @@ from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics.words import WordAmounts, column_words, fitted_topics, shown_words, word_amounts
 from polyseme.runs import Run
 from polyseme.runs.documents import N_RANKED, TopicDocuments, topic_documents
+from polyseme.text.readers.inputs import LABEL_SEPARATOR
 from polyseme.utils import check_range, checked_counts, effective_threads
 
 _NODE_WORDS = 12
@@ -507,7 +508,7 @@ def _as_label_lists(labels: Sequence[Any] | None) -> list[list[str]] | None:
 
 
 def _split_labels(value: Any) -> list[str]:
-    return [] if value is None else [name for name in str(value).split("; ") if name]
+    return [] if value is None else [name for name in str(value).split(LABEL_SEPARATOR) if name]
 
 
 def _selection_rows(selection: Any) -> list[dict[str, float]]:

@@ -42,6 +42,8 @@ from polyseme.retrieval.scores import (
     method_settings,
     topic_space,
 )
+from polyseme.retrieval.snippets import QueryFinder, Snippet
+from polyseme.text.languages import PHRASE_SEPARATOR
 from polyseme.text.words import WordRules, plain_rules
 from polyseme.utils import check_integer, checked_counts, valid_counts
 
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from polyseme.retrieval.senses import RelatedWord, Sense
 
 _QUERIES_AT_ONCE = 64
+_WORDS_MARKED = 20
+"""Words of a longer query that are marked in a snippet: those that add most to the score."""
 _NO_WORDS = "The query has no words that the index knows."
 _NO_MATCH = "No document matches the query."
 
@@ -75,6 +79,8 @@ class SearchIndex:
         Titles of the documents. None uses empty strings.
     excerpts : list of str, default=None
         Beginnings of the documents, which hits show. None uses empty strings.
+    texts : sequence of str, default=None
+        Texts of the documents, in which hits find their snippets. They are not saved. None uses the excerpts.
     vectorizer : object with a method transform, default=None
         Vectorizer with the same vocabulary, which converts queries to counts. None splits queries as CountVectorizer of
         scikit-learn does.
@@ -91,11 +97,15 @@ class SearchIndex:
         Titles of the documents.
     excerpts : sequence of str
         Beginnings of the documents.
+    texts : sequence of str or None
+        Texts of the documents.
     vectorizer : object or None
         The given vectorizer.
     scoring : Scoring
         Term scores and latent spaces.
     """
+
+    texts: Any
 
     def __init__(
         self,
@@ -105,6 +115,7 @@ class SearchIndex:
         ids: Sequence[Any] | None = None,
         titles: Sequence[str] | None = None,
         excerpts: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
         vectorizer: Any = None,
     ) -> None:
         names = [str(word) for word in vocabulary]
@@ -113,7 +124,7 @@ class SearchIndex:
         matrix = valid_counts(counts, len(names), "The corpus")
         canonical = matrix.has_canonical_format and (not matrix.nnz or bool(matrix.data.min() > 0))
         scoring = Scoring(SparseRows.of(matrix) if canonical else None, TermScores(*Postings.of([matrix], len(names))))
-        self._begin(scoring, names, ids, titles, excerpts, vectorizer)
+        self._begin(scoring, names, ids, titles, excerpts, texts, vectorizer)
 
     @classmethod
     def of_parts(
@@ -156,31 +167,35 @@ class SearchIndex:
         index = cls.__new__(cls)
         postings, totals = Postings.of(parts, len(names), allocate)
         counts = SparseRows.of_parts(parts, len(totals), len(names), allocate)
-        index._begin(Scoring(counts, TermScores(postings, totals)), names, ids, titles, excerpts, vectorizer)
+        index._begin(Scoring(counts, TermScores(postings, totals)), names, ids, titles, excerpts, None, vectorizer)
         index._allocate = allocate
         return index
 
-    def _begin(self, scoring: Scoring, names: list[str], ids: Any, titles: Any, excerpts: Any, vectorizer: Any) -> None:
+    def _begin(
+        self, scoring: Scoring, names: list[str], ids: Any, titles: Any, excerpts: Any, texts: Any, vectorizer: Any
+    ) -> None:
         """Set the attributes of a new index."""
         n_docs = scoring.terms.postings.n_docs
-        texts = {
+        strings = {
             "ids": [str(name) for name in (range(n_docs) if ids is None else ids)],
             "titles": [""] * n_docs if titles is None else [str(title) for title in titles],
             "excerpts": [""] * n_docs if excerpts is None else [str(excerpt) for excerpt in excerpts],
         }
-        for name, values in texts.items():
-            if len(values) != n_docs:
+        for name, values in (*strings.items(), ("texts", texts)):
+            if values is not None and len(values) != n_docs:
                 raise InputError(f"{name} must have one entry for each of the {n_docs} documents, got {len(values)}.")
-        rows = {name: row for row, name in enumerate(texts["ids"])}
+        rows = {name: row for row, name in enumerate(strings["ids"])}
         if len(rows) != n_docs:
             raise InputError("ids must differ from each other.")
         columns = {word: column for column, word in enumerate(names)}
-        self._fill(IndexParts(scoring, names, **texts, rules=None), rows, columns, vectorizer)
+        self._fill(IndexParts(scoring, names, **strings, rules=None), rows, columns, vectorizer)
+        self.texts = texts
 
     def _fill(self, parts: IndexParts, rows: Any, columns: Any, vectorizer: Any) -> None:
         """Set the attributes of a new or loaded index. `rows` and `columns` find ids and words, as a dict does."""
         self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules = parts
         self.vectorizer = rules if vectorizer is None else vectorizer
+        self.texts = None
         self._rows, self._columns = rows, columns
         self._word_documents: WordAmounts | None = None
         self._allocate: Allocate = in_memory
@@ -426,7 +441,11 @@ class SearchIndex:
 
         tokens = topic_tokens(space, self.scoring.terms.totals[:], topic)
         best = best_rows(tokens, check_integer("k", k, least=1))
-        return [self._hit(rank, int(row), {"latent": float(tokens[row])}, explain) for rank, row in enumerate(best, 1)]
+        words = np.empty(0, dtype=int)
+        return [
+            self._hit(rank, int(row), {"latent": float(tokens[row])}, explain, words)
+            for rank, row in enumerate(best, 1)
+        ]
 
     def senses(self, word: str, *, least: float = 0.1, n_words: int = 10, n_documents: int = 3) -> list[Sense]:
         """Return the senses of a word: the topics in which it is used.
@@ -606,6 +625,56 @@ class SearchIndex:
         parts = self.scoring.parts(self._query_rows(queries), method_settings(method, term, term_weight))
         return np.asarray(sum(parts.values()))
 
+    def finder(self, words: Sequence[str], phrases: Sequence[str] = ()) -> QueryFinder:
+        """Return what finds words, in all their forms, and exact phrases in texts.
+
+        Parameters
+        ----------
+        words : list of str
+            Words, or texts with several words.
+        phrases : list of str, default=()
+            Phrases.
+
+        Returns
+        -------
+        QueryFinder
+            Its `snippet(text)` is the part of a text with most of these words, and `has_phrases(text)` says whether a
+            text has all phrases.
+        """
+        return QueryFinder(words, phrases, self._query_vectorizer)
+
+    def documents_with(self, words: str) -> list[Array]:
+        """Return the documents that contain each word of a text, in any form that was counted as this word.
+
+        Parameters
+        ----------
+        words : str
+            The words. Stop words, and words that the index does not know, are left out.
+
+        Returns
+        -------
+        list of array
+            A mask of the documents for each word that the index knows.
+        """
+        masks = []
+        for columns in self._columns_with(words):
+            mask = np.zeros(len(self.ids), dtype=bool)
+            for column in columns:
+                documents, _ = self.scoring.terms.postings.row(column)
+                mask[documents] = True
+            masks.append(mask)
+        return masks
+
+    def _columns_with(self, text: str) -> list[list[int]]:
+        """Return the columns of each known word of a text, alone and as a part of joined phrases."""
+        rules = self._query_vectorizer
+        if not (isinstance(rules, WordRules) and rules.phrases):
+            return [[column] for column in self._query_rows(text).indices.tolist()]
+        names = {rules.shown.get(key, key) for key in rules.word_keys([text])[0]}
+        parts = [word.split(PHRASE_SEPARATOR) for word in self.vocabulary]
+        found = ([column for column, words in enumerate(parts) if name in words] for name in sorted(names))
+        return [columns for columns in found if columns]
+
     @cached_property
     def _query_vectorizer(self) -> Any:
         return plain_rules(self._columns) if self.vectorizer is None else self.vectorizer
@@ -657,10 +726,23 @@ class SearchIndex:
             return merge_word_scores(explainer()(row), self.vocabulary, query.indices, document_words)
 
         hits = tuple(
-            self._hit(place + 1, int(row), {name: float(part[place]) for name, part in ranking.parts.items()}, explain)
+            self._hit(
+                place + 1,
+                int(row),
+                {name: float(part[place]) for name, part in ranking.parts.items()},
+                explain,
+                query.indices,
+            )
             for place, row in enumerate(ranking.rows)
         )
         return Results(method, hits, "" if hits else _NO_MATCH if len(query.indices) else _NO_WORDS)
 
-    def _hit(self, rank: int, row: int, parts: dict[str, float], explain: Any) -> Hit:
-        return Hit(rank, self.ids[row], self.titles[row], sum(parts.values()), parts, row, self.excerpts[row], explain)
+    def _hit(self, rank: int, row: int, parts: dict[str, float], explain: Any, words: Array) -> Hit:
+        def find(row: int) -> Snippet:
+            names = [self.vocabulary[word] for word in words[: _WORDS_MARKED + 1]]
+            if len(names) > _WORDS_MARKED:  # a whole document, say
+                names = [found.word for found in explain(row) if found.in_query and found.in_document][:_WORDS_MARKED]
+            return self.finder(names).snippet(self.excerpts[row] if self.texts is None else self.texts[row])
+
+        score = sum(parts.values())
+        return Hit(rank, self.ids[row], self.titles[row], score, parts, row, self.excerpts[row], explain, find)

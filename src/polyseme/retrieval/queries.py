@@ -13,6 +13,7 @@ import numpy as np
 
 from polyseme.errors import ModelFileError
 from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
+from polyseme.retrieval.snippets import Snippet
 from polyseme.utils import check_columns, checked_counts
 
 _ENTRIES_AT_ONCE = 1 << 22
@@ -61,6 +62,9 @@ class Hit:
         Row of the document in the index.
     excerpt : str
         Beginning of the document, or an empty string.
+    snippet : Snippet
+        The part of the document with most words of the query, and the places of these words. Without the texts of the
+        documents it is a part of the excerpt.
     """
 
     rank: int
@@ -71,15 +75,22 @@ class Hit:
     row: int
     excerpt: str
     _explain: Callable[[int], list[WordScore]] = field(repr=False, compare=False)
+    _find: Callable[[int], Snippet] = field(repr=False, compare=False)
 
     @cached_property
     def words(self) -> list[WordScore]:
         """Words of the query and the document with their contributions, largest first; they add up to the score."""
         return self._explain(self.row)
 
+    @cached_property
+    def snippet(self) -> Snippet:
+        """The part of the document with most words of the query, and the places of these words."""
+        return self._find(self.row)
+
     def __getstate__(self) -> dict[str, Any]:
-        """Compute the words before pickling, because `_explain` refers to the whole index."""
-        return {**vars(self), "_explain": partial(_stored_words, self.words)}
+        """Compute words and snippet before pickling, because the functions refer to the whole index."""
+        computed = {"_explain": partial(_stored, self.words), "_find": partial(_stored, self.snippet)}
+        return {**vars(self), **computed}
 
     def to_dict(self, n_words: int = 10) -> dict[str, Any]:
         """Return the hit as plain values for JSON.
@@ -101,6 +112,7 @@ class Hit:
             "score": self.score,
             "parts": self.parts,
             "excerpt": self.excerpt,
+            "snippet": {"text": self.snippet.text, "marks": [list(mark) for mark in self.snippet.marks]},
             "words": [
                 {
                     "word": found.word,
@@ -359,6 +371,6 @@ def _are_among(words: Array, others: Array) -> Array:
     return found
 
 
-def _stored_words(words: list[WordScore], row: int) -> list[WordScore]:
-    """Return the words of a hit that was pickled."""
-    return words
+def _stored(value: Any, row: int) -> Any:
+    """Return the words or the snippet of a hit that was pickled."""
+    return value

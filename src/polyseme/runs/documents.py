@@ -35,7 +35,7 @@ from polyseme.io.parquet import read_frames
 from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.metrics.words import largest
 from polyseme.runs.folder import VECTORIZER_FILE, damage_error
-from polyseme.text.readers.inputs import Document
+from polyseme.text.readers.inputs import LABEL_SEPARATOR, Document
 from polyseme.text.vectorizer import Vectorizer
 from polyseme.utils import effective_threads
 
@@ -62,7 +62,7 @@ def excerpt(text: str) -> str:
 
 def metadata(document: Document) -> tuple[Any, ...]:
     """Return the values of COLUMNS of a document."""
-    label = "; ".join(document.labels) or None
+    label = LABEL_SEPARATOR.join(document.labels) or None
     return document.id, document.title, label, document.time, document.source, excerpt(document.text)
 
 
@@ -235,8 +235,12 @@ class DocumentTable:
 
     def keys(self) -> Iterator[tuple[str | None, str]]:
         """Iterate over the source and the id of each document, which identify it."""
-        for frame in self._frames(self._names, ["source", "id"]):
-            yield from frame.select("source", "id").iter_rows()
+        return self.values("source", "id")
+
+    def values(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Iterate over the values of some columns of each document."""
+        for frame in self._frames(self._names, names):
+            yield from frame.select(names).iter_rows()
 
     def take(self, rows: Sequence[int]) -> Any:
         """Return one frame of these documents; `rows` increase."""

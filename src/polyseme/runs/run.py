@@ -247,10 +247,15 @@ class Run:
         frequent = {name for name, _ in tally.most_common(MAX_LABELS)}
         return Labels.of(label if label in frequent else "" for label in self.table.column("label"))
 
+    @property
+    def stored_texts(self) -> Texts:
+        """Full texts of all documents on disk, read one file at a time; false if the run does not have them."""
+        return Texts(self.files)
+
     @cached_property
     def texts(self) -> list[str] | None:
         """Full texts, or None if the run does not have them."""
-        stored = Texts(self.files)
+        stored = self.stored_texts
         if not stored:
             return None
         self._check_fits_in_memory()
@@ -356,30 +361,56 @@ class Run:
         table = add_topic_columns(frame.select(_TEXT_COLUMNS), _tokens(counts), weights)
         return table.with_columns(**self.model.predicted(weights))
 
-    def search(self, query: str, k: int = 10, *, method: str = "bm25+topics", like: bool = False) -> Any:
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        method: str = "bm25+topics",
+        like: bool = False,
+        label: Any = None,
+        topic: Any = None,
+        since: Any = None,
+        until: Any = None,
+        exclude: Any = None,
+    ) -> Any:
         """Return the best documents for a query. The first search stores an index in the folder of the run.
 
         Parameters
         ----------
         query : str
-            Words to search for or, with `like`, the id of a document.
+            Words to search for or, with `like`, the id of a document. A document must contain the parts of the query in
+            quotation marks exactly, apart from upper and lower case; this needs the texts of the run.
         k : int, default=10
-            Number of documents.
+            Number of documents. Filters are applied before the best documents are chosen.
         method : str, default="bm25+topics"
             Method of `polyseme.retrieval.SearchIndex.search`.
         like : bool, default=False
             Whether to find documents similar to the one with this id.
+        label : str or list of str, default=None
+            Find only documents with this label, or with one of these.
+        topic : int, str or a list of them, default=None
+            Find only documents with this main topic, or with one of these: a number, or a name that was given to it.
+        since : str, int or date, default=None
+            Find only documents from the first day of this date on: a year, "1871-06" or "1871-06-30". The time of a
+            document is read in the same way, so that one with the year only is of the first of January. Times of the
+            day and time zones are ignored.
+        until : str, int or date, default=None
+            Find only documents up to the last day of this date.
+        exclude : str or list of str, default=None
+            Find only documents without these words, in any of their forms.
 
         Returns
         -------
         polyseme.retrieval.Results
-            Documents with scores and the words that explain them.
+            Documents with scores, snippets, and the words that explain the scores.
         """
         from polyseme.runs.searching import search_run
 
         return search_run(
-            self.path, query, k, method=method, like=like, report=SilentReporter(), trust_pattern=self.trust_pattern
-        )
+            self.path, query, k, method=method, like=like, label=label, topic=topic, since=since, until=until,
+            exclude=exclude, report=SilentReporter(), trust_pattern=self.trust_pattern,
+        )  # fmt: skip
 
     def evaluate(
         self, source: Any = None, *, n_words: int = 10, smoothing: float = 0.01, verbose: int = 0, **reading: Any

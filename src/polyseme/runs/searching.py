@@ -7,27 +7,79 @@ list it: an index that is missing, damaged or of another state of the run is bui
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.checks import FileManifest, read_json
+from polyseme.kernels import Array
 from polyseme.progress import Reporter
+from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
+from polyseme.retrieval.snippets import QueryText, parse_query
 from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
+from polyseme.runs.search_documents import DOCUMENTS_FILE, SearchDocuments, check_day
+from polyseme.text.readers.inputs import Days
 
 if TYPE_CHECKING:
     from polyseme.retrieval import SearchIndex
-    from polyseme.retrieval.queries import Results
     from polyseme.text.words import WordRules
 
 INDEX_FILE = "search.safetensors"
 """File in the run folder that stores the index, with the models of lsi and plsi* after their first use."""
+_PHRASE_CANDIDATES = 64
+"""Documents whose texts are read first when a query has a phrase."""
 LSI_DIMENSIONS = 128
 """Largest number of dimensions of lsi."""
+
+
+class SearchFilters(NamedTuple):
+    """Which documents a search may find. A document must pass all filters that are given."""
+
+    labels: tuple[str, ...] = ()
+    """Documents with one of these labels."""
+    topics: tuple[int | str, ...] = ()
+    """Documents whose main topic is one of these, by number or by given name."""
+    since: Days | None = None
+    until: Days | None = None
+    """Documents from the first day of `since` to the last day of `until`."""
+    excluded: tuple[str, ...] = ()
+    """Documents without these words."""
+
+    @classmethod
+    def of(cls, label: Any, topic: Any, since: Any, until: Any, exclude: Any) -> SearchFilters:
+        """Check the arguments of `Run.search`: each may be one value or several."""
+        labels = _several("label", label, (str,), "a label")
+        topics = _several("topic", topic, (str, Integral), "the number or the name of a topic")
+        excluded = _several("exclude", exclude, (str,), "a word")
+        first, last = check_day("since", since), check_day("until", until)
+        if first is not None and last is not None and last.last < first.first:
+            raise InputError(f"since= must not be after until=, got {since!r} and {until!r}.")
+        return cls(labels, topics, first, last, excluded)
+
+    def allowed(self, index: SearchIndex, documents: SearchDocuments, names: Mapping[int, str]) -> Array | None:
+        """Return a mask of the documents that pass all filters; None if there is no filter."""
+        masks = []
+        if self.labels:
+            masks.append(documents.with_labels(self.labels))
+        if self.topics:
+            n_topics = index.scoring.topics().sizes[0]
+            masks.append(documents.with_topics([_topic_number(topic, names, n_topics) for topic in self.topics]))
+        if self.since is not None or self.until is not None:
+            masks.append(documents.between(self.since, self.until))
+        for word in self.excluded:
+            found = index.documents_with(word)
+            if not found:
+                raise InputError(f"exclude=: the run does not count {word!r}: it is unknown, rare or a stop word.")
+            masks += [~mask for mask in found]
+        return np.logical_and.reduce(masks) if masks else None
 
 
 def search_run(
@@ -37,35 +89,63 @@ def search_run(
     *,
     method: str = DEFAULT_METHOD,
     like: bool = False,
+    label: Any = None,
+    topic: Any = None,
+    since: Any = None,
+    until: Any = None,
+    exclude: Any = None,
     report: Reporter,
     trust_pattern: bool = False,
 ) -> Results:
-    """Return the best documents of a run for a query or, with `like`, those similar to the document of this id."""
+    """Return the best documents of a run for a query or, with `like`, those similar to the document of this id.
+
+    The other arguments are those of `Run.search`.
+    """
     method_settings(method, None, None)  # raises for an unknown method before an index is built
+    asked = QueryText(query, ()) if like else parse_query(query)
+    filters = SearchFilters.of(label, topic, since, until, exclude)
     check_is_run(folder)
 
-    def answer(index: SearchIndex) -> Results:
-        ask = index.similar_documents if like else index.search
-        results = ask(query, k, method=method)
+    def answer(index: SearchIndex, documents: SearchDocuments) -> Results:
+        index.texts = documents if documents.has_texts else None
+        about, _ = read_about(folder)
+        names = {int(number): str(name) for number, name in about.get("topic_names", {}).items()}
+        allowed = filters.allowed(index, documents, names)
+        if like:
+            results = index.similar_documents(query, k, method=method, allowed=allowed)
+        elif asked.phrases:
+            results = _with_phrases(index, asked, k, method, allowed)
+        else:
+            results = index.search(asked.words, k, method=method, allowed=allowed)
+        if not results and allowed is not None:
+            note = results.note if allowed.any() else "No document passes the filters."
+            results = replace(results, note=note.replace("the query.", "the query and the filters."))
         for hit in results:
-            _ = hit.words  # reads the documents of the hits, so that a damaged file is noticed here
+            _ = hit.words, hit.snippet  # reads the documents of the hits, so that a damaged file is noticed here
         return results
 
     results = _stored_answer(folder, method, answer, report, trust_pattern)
     if results is None:
         with _scratch_folder(folder) as scratch:
+            identity = read_about(folder)[0]["digest"]
             index = _new_index(folder, scratch, report, trust_pattern=trust_pattern)
             _add_models(index, method, report)
-            _store(index, folder, read_about(folder)[0]["digest"], report)
-            results = answer(index)
+            _store(index, folder, identity, report)
+            documents = _stored_documents(folder, identity, report, trust_pattern=trust_pattern)
+            try:
+                results = answer(index, documents)
+            except ModelFileError:  # the index is new, so the copy of the texts is damaged
+                results = answer(index, _new_documents(folder, identity, report, trust_pattern=trust_pattern))
     return results
 
 
 def store_index(folder: Path, report: Reporter, *, trust_pattern: bool = False) -> None:
-    """Build the index of a run and store it, so that the first search need not."""
+    """Build the index of a run and the copy of its texts, and store them, so that the first search need not."""
+    identity = read_about(folder)[0]["digest"]
     with _scratch_folder(folder) as scratch:
         index = _new_index(folder, scratch, report, trust_pattern=trust_pattern)
-        _store(index, folder, read_about(folder)[0]["digest"], report)
+        _store(index, folder, identity, report)
+    _new_documents(folder, identity, report, trust_pattern=trust_pattern)
 
 
 @contextmanager
@@ -78,6 +158,77 @@ def _scratch_folder(folder: Path) -> Iterator[Path]:
         made = TemporaryDirectory(**options)
     with made as name:
         yield Path(name)
+
+
+def _with_phrases(index: SearchIndex, asked: QueryText, k: int, method: str, allowed: Array | None) -> Results:
+    """Return the best documents that contain all phrases.
+
+    The candidates are the documents with all words of the phrases, in the order of their scores. Their texts are read
+    until k of them have the phrases.
+    """
+    if index.texts is None:
+        raise InputError(
+            "The run has no texts in which the phrase could be looked up: search without the quotation marks."
+        )
+    masks = [mask for phrase in asked.phrases for mask in index.documents_with(phrase)]
+    candidates = np.logical_and.reduce(masks + ([] if allowed is None else [allowed])) if masks else allowed
+    finder = index.finder([asked.words], asked.phrases)
+    n_candidates = len(index.ids) if candidates is None else int(candidates.sum())
+    found: list[Hit] = []
+    size, seen = max(_PHRASE_CANDIDATES, 4 * k), 0
+    while True:
+        results = index.search(asked.words, size, method=method, allowed=candidates)
+        for hit in results.hits[seen:]:
+            if len(found) < k and finder.has_phrases(index.texts[hit.row]):
+                found.append(replace(hit, rank=len(found) + 1, _find=lambda row: finder.snippet(index.texts[row])))
+        if len(found) == k or len(results) < size or size >= n_candidates:
+            break
+        seen, size = size, 8 * size
+    note = results.note or ("" if found else "No document contains the phrase and matches the query.")
+    return Results(results.method, tuple(found), note)
+
+
+def _several(name: str, value: Any, kinds: tuple[type, ...], what: str) -> tuple[Any, ...]:
+    """Return one value or several as a tuple."""
+    if value is None:
+        return ()
+    values = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
+    for one in values:
+        if isinstance(one, bool) or not isinstance(one, kinds):
+            raise InputError(f"{name}= must be {what}, or several of them in a list, got {one!r}.")
+    return values
+
+
+def _topic_number(topic: int | str, names: Mapping[int, str], n_topics: int) -> int:
+    """Return the number of a topic that is given by its number or its name."""
+    for number, name in names.items():
+        if isinstance(topic, str) and name.casefold() == topic.casefold():
+            return number
+    if not isinstance(topic, str) or topic.isdecimal():
+        if 0 <= int(topic) < n_topics:
+            return int(topic)
+        raise InputError(f"topic=: the run has the topics 0 to {n_topics - 1}, got {topic}.")
+    known = f"; there are {', '.join(map(repr, names.values()))}" if names else "; give its number"
+    raise InputError(f"topic=: no topic has the name {topic!r}{known}.")
+
+
+def _new_documents(folder: Path, identity: str, report: Reporter, *, trust_pattern: bool) -> SearchDocuments:
+    """Return a new copy of what a search needs of the documents, and store it in the run."""
+    from polyseme.runs import open_run
+
+    run = open_run(folder, trust_pattern=trust_pattern)
+    with report.stage("Copying the texts for search, once for this run"):
+        documents = SearchDocuments.of_run(run)
+    _write(lambda: documents.save(folder / DOCUMENTS_FILE, identity), "The texts", report)
+    return documents
+
+
+def _stored_documents(folder: Path, identity: str, report: Reporter, *, trust_pattern: bool) -> SearchDocuments:
+    """Return the copy that an earlier search stored, or a new one if it is missing, damaged or out of date."""
+    try:
+        return SearchDocuments.load(folder / DOCUMENTS_FILE, identity)
+    except (OSError, ValueError, ModelFileError):
+        return _new_documents(folder, identity, report, trust_pattern=trust_pattern)
 
 
 def _new_index(folder: Path, scratch: Path, report: Reporter, *, trust_pattern: bool) -> SearchIndex:
@@ -119,7 +270,11 @@ def _word_rules(files: FileManifest, *, trust_pattern: bool) -> WordRules:
 
 
 def _stored_answer(
-    folder: Path, method: str, answer: Callable[[SearchIndex], Results], report: Reporter, trust_pattern: bool
+    folder: Path,
+    method: str,
+    answer: Callable[[SearchIndex, SearchDocuments], Results],
+    report: Reporter,
+    trust_pattern: bool,
 ) -> Results | None:
     """Return the answer of the index that an earlier search stored; None if it is missing, damaged or out of date."""
     from polyseme.retrieval import SearchIndex
@@ -132,7 +287,7 @@ def _stored_answer(
         if not index.scoring.is_ready(method_settings(method, None, None)):
             _add_models(index, method, report)
             _store(index, folder, about["digest"], report)
-        return answer(index)
+        return answer(index, _stored_documents(folder, about["digest"], report, trust_pattern=trust_pattern))
     except UnsupportedError:  # the vectorizer needs scikit-learn
         return None
     except InputError:
@@ -155,8 +310,12 @@ def _add_models(index: SearchIndex, method: str, report: Reporter) -> None:
 
 
 def _store(index: SearchIndex, folder: Path, identity: str, report: Reporter) -> None:
+    _write(lambda: index.save(folder / INDEX_FILE, identity=identity), "The index", report)
+
+
+def _write(save: Callable[[], None], what: str, report: Reporter) -> None:
     try:
-        index.save(folder / INDEX_FILE, identity=identity)
+        save()
     except OSError as error:  # a run that is read-only, or a full disk
         reason = error.strerror or str(error)
-        report.note(f"The index could not be stored in the run ({reason}): the next search builds it again.")
+        report.note(f"{what} could not be stored in the run ({reason}): the next search builds it again.")

@@ -47,7 +47,7 @@ Pair = tuple[str, str]
 DEFAULT_PHRASE_THRESHOLD = 0.5
 _MIN_PHRASE_COUNT = 10
 _N_PHRASE_ROUNDS = 2
-_PHRASE_SEPARATOR = "_"
+PHRASE_SEPARATOR = "_"
 
 # Characters that are written without spaces between words, and are counted by pairs of neighbors.
 _HAN_AND_KANA = (
@@ -371,7 +371,7 @@ def join_phrases(sequences: WordSequences, names: Sequence[str], phrases: Sequen
     rows = []
     for first, second in phrases:
         if first in place and second in place:
-            joined = first + _PHRASE_SEPARATOR + second
+            joined = first + PHRASE_SEPARATOR + second
             if joined not in place:
                 place[joined] = len(names)
                 names.append(joined)

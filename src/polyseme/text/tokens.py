@@ -376,13 +376,18 @@ class WordSequences:
         """Change the number of word i to numbers[i]."""
         self.compiled.renumber(np.ascontiguousarray(numbers, dtype=np.int32), self._n_threads)
 
+    def numbers(self) -> tuple[Columns, Integers]:
+        """Return the numbers of the words of all documents in their order, and the place where each document starts."""
+        numbers = np.empty(self.compiled.size, dtype=np.int32)
+        indptr = np.empty(self.n_documents + 1, dtype=np.int64)
+        self.compiled.write(numbers, indptr)
+        return numbers, indptr
+
     def columns(self, columns: Columns) -> TokenSequences:
         """Return columns[number] of each word in the order of the documents; -1 marks a word without a column."""
         from polyseme.metrics.coherence import TokenSequences  # imports scipy, which a query does not need
 
-        numbers = np.empty(self.compiled.size, dtype=np.int32)
-        indptr = np.empty(self.n_documents + 1, dtype=np.int64)
-        self.compiled.write(numbers, indptr)
+        numbers, indptr = self.numbers()
         return TokenSequences(np.ascontiguousarray(columns, dtype=np.int32)[numbers], indptr)
 
     def pairs(self, min_count: int) -> npt.NDArray[np.int64]:

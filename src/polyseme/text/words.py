@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,6 +117,18 @@ class WordRules:
         for pairs in self.phrases:
             names = join_phrases(sequences, names, pairs)
         return sequences, names
+
+    def word_keys(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the words of some short texts in a form in which they can be compared: stems, if words are stemmed."""
+        prepare, characters = self.tokens.prepare, self.tokens.characters
+        prepared = [text if prepare is None else prepare(text) for text in texts]
+        limited = replace(self.tokens, prepare=None, characters=characters.of_texts(prepared))
+        sequences = WordSequences(limited, n_threads=self.n_threads)
+        sequences.add(prepared)
+        forms = sequences.words()
+        keys = stem_words(forms, self.language) if self.stem and self.language is not None else forms
+        numbers, starts = sequences.numbers()
+        return [[keys[number] for number in numbers[a:b]] for a, b in pairwise(starts)]
 
     def _names_of_forms(self, forms: list[str]) -> Sequence[str | None]:
         """Return the word that each form is counted as, or None if its stem is unknown."""

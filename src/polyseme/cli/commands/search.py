@@ -1,9 +1,8 @@
-"""``polyseme search``: finds documents of a run, and the words that explain each hit."""
+"""``polyseme search``: finds documents of a run, with a snippet and the words that explain each hit."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,13 +17,18 @@ if TYPE_CHECKING:
     from polyseme.retrieval.queries import Hit, Results
 
 WORDS_SHOWN = 6
-EXCERPT_WIDTH = 140
+MARKED = "bold green"
 
 
 def search(
     run: options.RunFolder,
     words: Annotated[
-        list[str], typer.Argument(metavar="WORDS...", help="Words to search for or, with --like, the id of a document.")
+        list[str],
+        typer.Argument(
+            metavar="WORDS...",
+            help="Words to search for or, with --like, the id of a document. Documents must contain a phrase in double "
+            "quotation marks exactly; in a shell write '\"new york\"'.",
+        ),
     ],
     number: Annotated[
         int, typer.Option("-n", "--number", min=1, metavar="N", help="Number of documents to show.")
@@ -38,26 +42,44 @@ def search(
         ),
     ] = "bm25+topics",
     like: Annotated[bool, typer.Option("--like", help="Find documents similar to the one with this id.")] = False,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="LABEL", help="Only documents with this label. Repeatable.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC", help="Only documents of this main topic: number or name. Repeatable."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DATE", help="Only documents from this year, month or day on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="DATE", help="Only documents up to this year, month or day.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--not", metavar="WORD", help="Only documents without this word. Repeatable.")
+    ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Search the documents of a run.
 
-    Each hit lists the words that explain its score. Words of the query are bold; words in (parentheses) do not occur
-    in the document but are likely given its topics.
+    Each hit shows a part of the text with the words of the query in bold, and the words that explain its score: those
+    in (parentheses) do not occur in the document but are likely given its topics.
 
     Examples:
 
       polyseme search letters-run harvest and weather
+
+      polyseme search letters-run '"harvest moon"' --since 1871-06 --not winter
 
       polyseme search letters-run 1871/june.txt --like --json
     """
     from polyseme.runs.searching import search_run
 
     results = search_run(
-        Path(run), " ".join(words), number, method=method, like=like, report=screen_reporter(quiet=quiet),
-        trust_pattern=trust_pattern,
+        Path(run), " ".join(words), number, method=method, like=like, label=label, topic=topic, since=since,
+        until=until, exclude=exclude, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern,
     )  # fmt: skip
     if as_json:
         print_json(results.to_dict())
@@ -71,19 +93,27 @@ def _hit_table(results: Results) -> Table:
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", justify="right", style="cyan")
     table.add_column("score", justify="right")
-    table.add_column("document, words that explain the score, beginning", overflow="fold")
+    table.add_column("document, snippet, words that explain the score", overflow="fold")
     for hit in results:
         content = Text(hit.title or hit.id, style="bold")
         content.append(f"  {hit.id}\n" if hit.title and hit.title != hit.id else "\n", style="not bold dim")
+        if hit.snippet.text:
+            content.append_text(_snippet(hit)).append("\n")
         content.append_text(_words(hit))
-        content.append(f"\n{shorten(hit.excerpt, EXCERPT_WIDTH, placeholder=' …')}", style="not bold dim")
         table.add_row(str(hit.rank), f"{hit.score:.3f}", content)
     return table
 
 
+def _snippet(hit: Hit) -> Text:
+    text = Text(hit.snippet.text, style="not bold")
+    for start, end in hit.snippet.marks:
+        text.stylize(MARKED, start, end)
+    return text
+
+
 def _words(hit: Hit) -> Text:
-    text = Text()
+    text = Text(style="not bold dim")
     for found in hit.words[:WORDS_SHOWN]:
         word = found.word if found.in_document else f"({found.word})"
-        text.append(f"{word} ", style="bold green" if found.in_query else "not bold green")
+        text.append(f"{word} ", style="not dim green" if found.in_query else "")
     return text

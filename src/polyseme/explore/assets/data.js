@@ -6,7 +6,8 @@
 // Arrays that hold small whole numbers of any size are varints: seven bits a byte, lowest first, high bit for more.
 //
 //   core       values: title, model, n_documents, n_words, n_topics, n_tokens, words, topic_names, measures, history,
-//              facts, selection, inference, text_starts, relevance (lambda), least_documents ...
+//              facts, selection, inference, text_starts, relevance (lambda), least_documents, search (constants
+//              of the scores) ...
 //              arrays: weights P(z), fit, places (topics x 2), distances (topics x topics), word_totals, and P(w|z) word
 //              by word: topics_of_word (varints), word_topics, word_logs (-log P(w|z) in steps of log_step);
 //              topic_documents (D_z), and topic by topic the words that may be shown: candidates_of_topic (varints),

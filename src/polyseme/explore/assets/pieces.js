@@ -99,22 +99,24 @@ function documentList(items) {
       detail)));
 }
 
-// Hits of a search with their reasons.
-function hitList(hits) {
-  return documentList(hits.map(({ document: d, score, term, latent, reasons }) => ({
-    document: d,
-    shown: h("span", { title: `words in common ${decimal(term)}, topics in common ${decimal(latent)}`, data: { score } }, decimal(score)),
-    detail: h("div.reasons", {},
-      h("span.parts", { "aria-hidden": "true" },
-        h("span.term", { style: { "flex-grow": term } }), h("span.latent", { style: { "flex-grow": latent } }),
-        h("span.rest", { style: { "flex-grow": Math.max(0, 1 - score) } })),
-      h("span.quiet", {}, `words ${decimal(term, 2)} + topics ${decimal(latent, 2)}: `),
-      reasons.map(({ word, weight, inQuery, inDocument }) =>
+// Hits of a search: title and score, a snippet with the words of the query, reasons, main topic. Resolves to a list.
+// Without words, as for a whole document, the words that both share and that add most to the score are marked.
+async function hitList(hits, words = null) {
+  const texts = await Promise.all(hits.map(({ document: d }) => textOf(d)));
+  return h("ol.documents", {}, hits.map(({ document: d, score, term, latent, reasons }, i) => {
+    const theta = weightsOf(d);
+    const main = theta.indexOf(Math.max(...theta));
+    return h("li", {},
+      h("div.line", {}, documentLink(d), h("span.figure", { title: `words ${decimal(term)} + topics ${decimal(latent)}`, data: { score } }, decimal(score, 2))),
+      texts[i] && h("p.snippet", {}, snippetOf(texts[i], words ?? reasons.filter(({ inQuery, inDocument }) => inQuery && inDocument).map(({ word }) => word)).map(({ text, marked }) => (marked ? h("mark", {}, text) : text))),
+      h("div.reasons", {}, reasons.map(({ word, weight, inQuery, inDocument }) =>
         h("a.reason", {
           href: wordAddress(word), classes: inQuery && inDocument ? "both" : inQuery ? "asked" : "found",
           title: `${inQuery && inDocument ? "in query and document" : inQuery ? "in the query, not in the document" : "in the document, not in the query"}: adds ${decimal(weight)}`,
         }, model.words[word]))),
-  })));
+      h("div.line.small", {}, corpus.tokens[d] > 0 && [topicLink(main), h("span.quiet", {}, percent(theta[main]))], labelLinks(d),
+        corpus.times?.[d] && h("span.quiet", {}, corpus.times[d])));
+  }));
 }
 
 function hitRows(hits) {

@@ -1,77 +1,122 @@
-// Search, as polyseme.retrieval.SearchIndex does it with method "plsi-q":
-// score = (1 - t) cos(P(z|q), P(z|d)) + t cos(q idf, x_d idf), the query folded in by likelihood for every model: it has
-// so few words that a prior would dominate; t = 1/2.
+// Search, as polyseme.retrieval.SearchIndex does it by default (bm25+topics, see retrieval/combined.py):
+//   score(d) = bm25(d) + c [p(d) + (I - p(d)) cos(F, P(z|d))]
+// with i_w = q_w idf_w, I = sum of i_w, p(d) = sum of i_w over the words that d contains, and F the mean of P(z|d) over the
+// first documents by bm25(d) + c p(d), weighted by these. The constants are in model.search.
 
-const TERM_WEIGHT = 0.5;
-
-// Scores of all documents for counts {words, values}: {scores, latent, term, theta}.
-function scoresOf(query, termWeight = TERM_WEIGHT) {
-  const N = model.n_documents;
+// bm25(d) + c p(d) (term) and p(d) (covered) of all documents, and I (total).
+function termScores(query) {
+  const { n_documents: N, search: { weight, k1, b } } = model;
   const term = new Float64Array(N);
-  const latent = new Float64Array(N);
-  const length = Math.sqrt(query.words.reduce((sum, word, i) => sum + (query.values[i] * corpus.idf[word]) ** 2, 0));
+  const covered = new Float64Array(N);
+  let total = 0;
+  const mean = model.n_tokens > 0 ? model.n_tokens / N : 1;
   const { starts, columns, values } = corpus.byWord;
   query.words.forEach((word, i) => {
-    const weight = length > 0 ? (query.values[i] * corpus.idf[word] ** 2) / length : 0;
-    for (let j = starts[word]; j < starts[word + 1]; j++) term[columns[j]] += weight * values[j];
+    if (starts[word] === starts[word + 1]) return;
+    const amount = query.values[i] * rarityOf(word);
+    total += amount;
+    for (let j = starts[word]; j < starts[word + 1]; j++) {
+      const d = columns[j];
+      term[d] += amount * (values[j] / (values[j] + k1 * (1 - b + (b * corpus.tokens[d]) / mean)) + weight);
+      covered[d] += amount;
+    }
   });
-  const theta = foldByLikelihood(model, query);
-  const unit = unitOf(theta);
-  const topics = corpus.byTopic;
-  unit.forEach((weight, k) => {
-    if (weight === 0) return;
-    for (let j = topics.starts[k]; j < topics.starts[k + 1]; j++) latent[topics.columns[j]] += weight * topics.values[j];
-  });
-  const scores = new Float64Array(N);
-  for (let d = 0; d < N; d++) {
-    term[d] *= termWeight * corpus.scale[d];
-    latent[d] = corpus.tokens[d] > 0 && corpus.lengths[d] > 0 ? ((1 - termWeight) * latent[d]) / corpus.lengths[d] : 0;
-    scores[d] = term[d] + latent[d];
+  return { term, covered, total };
+}
+
+function rarityOf(word) {
+  const n = corpus.frequency[word];
+  return Math.log1p((model.n_documents - n + 0.5) / (n + 0.5));
+}
+
+// F: the mean topics of some documents, weighted by their scores.
+function topicsOfFirst(first, term) {
+  const mean = new Float64Array(model.K);
+  let total = 0;
+  for (const d of first) {
+    const theta = weightsOf(d);
+    const sum = theta.reduce((a, b) => a + b, 0);
+    if (sum > 0) theta.forEach((share, k) => (mean[k] += (term[d] * share) / sum));
+    total += term[d];
   }
-  return { scores, latent, term, theta };
+  return mean.map((share) => share / total);
 }
 
-function unitOf(theta) {
-  const length = Math.hypot(...theta);
-  return length > 0 ? theta.map((value) => value / length) : theta;
+// The documents with the largest cosine to a topic.
+function typicalOf(topic, count, without) {
+  const { starts, columns, values } = corpus.byTopic;
+  const cosine = new Float64Array(model.n_documents);
+  for (let i = starts[topic]; i < starts[topic + 1]; i++) {
+    const d = columns[i];
+    if (corpus.tokens[d] > 0 && d !== without) cosine[d] = values[i] / corpus.lengths[d];
+  }
+  return largest(cosine, count);
 }
 
-// The best documents for counts, with the parts of their scores and reasons: [{document, score, term, latent, reasons}].
-function search(query, count, { without = -1, termWeight = TERM_WEIGHT, reasons = 6 } = {}) {
-  const { scores, latent, term, theta } = scoresOf(query, termWeight);
-  if (without >= 0) scores[without] = 0;
-  const explain = explainer(query, theta, termWeight);
+function cosineOf(topics, length, d) {
+  const { starts, columns, values } = corpus.topics;
+  if (!(corpus.tokens[d] > 0 && corpus.lengths[d] > 0 && length > 0)) return 0;
+  let sum = 0;
+  for (let i = starts[d]; i < starts[d + 1]; i++) sum += topics[columns[i]] * values[i];
+  return Math.min(1, sum / (length * corpus.lengths[d]));
+}
+
+// The best documents for counts, with the parts of their scores and reasons: [{document, score, term, latent, reasons}];
+// `without` is a document that is not found, and `topics` are F, if they are known.
+function search(query, count, { without = -1, topics = null, reasons = 6 } = {}) {
+  const { weight, feedback, pool, leading, typical } = model.search;
+  const { term, covered, total } = termScores(query);
+  if (without >= 0) term[without] = 0;
+  const first = largest(term, pool);
+  if (!first.length) return { hits: [], topics: null };
+  topics ??= topicsOfFirst(first.slice(0, feedback), term);
+  const length = Math.hypot(...topics);
+  const order = Array.from(topics.keys()).sort((a, b) => topics[b] - topics[a] || a - b).slice(0, leading);
+  const candidates = new Set([...first, ...order.flatMap((topic) => typicalOf(topic, typical, without))]);
+  const latent = new Float64Array(model.n_documents);
+  for (const d of candidates) latent[d] = weight * (total - covered[d]) * cosineOf(topics, length, d);
+  const scores = term.map((value, d) => value + latent[d]);
+  const explain = explainer(query, topics);
   const hits = largest(scores, count).map((d) => ({
-    document: d, score: scores[d], term: term[d], latent: latent[d], reasons: explain(d).slice(0, reasons),
+    document: d, score: scores[d], term: term[d], latent: latent[d], reasons: explain(d, latent[d]).slice(0, reasons),
   }));
-  return { hits, theta };
+  return { hits, topics };
 }
 
-// What gives, for a document, the words of query and document with what each adds to the score, weightiest first.
-// The latent half of a score is split evenly along the query and along the document: see retrieval/scores.py.
-function explainer(query, theta, termWeight) {
-  const vector = unitOf(theta);
-  const evidence = evidenceOf(query, theta);
-  const norm = Math.sqrt(query.words.reduce((sum, word, i) => sum + (query.values[i] * corpus.idf[word]) ** 2, 0));
+// What gives, for a document and the latent part of its score, the words of query and document with what each adds to
+// the score, weightiest first. One half of the latent part is split over the missing words of the query by i_w, one half
+// over the words of the document by their shares in its topics: see retrieval/scores.py.
+function explainer(query, topics) {
+  const { weight, k1, b } = model.search;
   const inQuery = new Set(query.words);
-  return (d) => {
+  const mean = model.n_tokens > 0 ? model.n_tokens / model.n_documents : 1;
+  return (d, latent) => {
     const own = countsOfDocument(d);
-    const weights = weightsOf(d);
-    const byTopic = vector.map((value, k) => (corpus.lengths[d] > 0 ? (0.5 * value * weights[k]) / corpus.lengths[d] : 0));
+    const count = new Map(Array.from(own.words, (word, i) => [word, own.values[i]]));
     const parts = new Map();
     const add = (word, value) => parts.set(word, (parts.get(word) ?? 0) + value);
-    for (const [counts, shares] of [[query, evidence], [own, evidenceOf(own, weights)]]) {
-      counts.words.forEach((word, i) => add(word, (1 - termWeight) * dot(shares, i, byTopic)));
-    }
-    const count = new Map(Array.from(own.words, (word, i) => [word, own.values[i]]));
+    const missing = [];
     query.words.forEach((word, i) => {
-      const weight = norm > 0 ? (query.values[i] * corpus.idf[word] ** 2) / norm : 0;
-      add(word, termWeight * weight * (count.get(word) ?? 0) * corpus.scale[d]);
+      if (!corpus.frequency[word]) return;
+      const amount = query.values[i] * rarityOf(word);
+      const x = count.get(word) ?? 0;
+      if (x > 0) add(word, amount * (x / (x + k1 * (1 - b + (b * corpus.tokens[d]) / mean)) + weight));
+      else missing.push([word, amount]);
     });
+    const amounts = missing.reduce((sum, [, amount]) => sum + amount, 0);
+    if (latent > 0 && amounts > 0) {
+      missing.forEach(([word, amount]) => add(word, (0.5 * latent * amount) / amounts));
+      const theta = weightsOf(d);
+      const shares = evidenceOf(own, theta);
+      const common = theta.map((share, k) => share * topics[k]);
+      const found = Array.from(own.words, (_, i) => dot(shares, i, common));
+      const sum = found.reduce((a, b) => a + b, 0);
+      if (sum > 0) own.words.forEach((word, i) => add(word, (0.5 * latent * found[i]) / sum));
+    }
     return [...parts]
-      .filter(([, weight]) => weight !== 0)
+      .filter(([, value]) => value !== 0)
       .sort((a, b) => b[1] - a[1] || a[0] - b[0])
-      .map(([word, weight]) => ({ word, weight, inQuery: inQuery.has(word), inDocument: count.has(word) }));
+      .map(([word, value]) => ({ word, weight: value, inQuery: inQuery.has(word), inDocument: count.has(word) }));
   };
 }
 
@@ -108,4 +153,39 @@ function dot(rows, row, vector) {
   let sum = 0;
   for (let i = rows.starts[row]; i < rows.starts[row + 1]; i++) sum += rows.values[i] * vector[rows.columns[i]];
   return sum;
+}
+
+const SNIPPET = 240; // characters
+
+// The part of a text with most words of a query: pieces [{text, marked}].
+function snippetOf(text, words) {
+  const wanted = new Set(words);
+  const parts = [];
+  let place = 0;
+  for (const { text: piece, column } of rules.marked(text.replace(/\s+/g, " ").trim())) {
+    parts.push({ text: piece, start: place, marked: column !== undefined && wanted.has(column), column });
+    place += piece.length;
+  }
+  const marks = parts.filter(({ marked }) => marked);
+  let start = 0;
+  let most = 0;
+  for (const mark of marks) {
+    const inside = marks.filter((other) => other.start >= mark.start && other.start + other.text.length <= mark.start + SNIPPET);
+    const found = 1000 * new Set(inside.map(({ column }) => column)).size + inside.length;
+    if (found <= most) continue;
+    const last = inside.length ? inside[inside.length - 1] : mark;
+    most = found;
+    start = Math.max(0, mark.start - Math.floor(Math.max(0, SNIPPET - (last.start + last.text.length - mark.start)) / 2));
+  }
+  if (place <= SNIPPET || start < SNIPPET / 4) start = 0;
+  const end = start + SNIPPET;
+  const inside = parts.filter((part) => part.start >= start && part.start + part.text.length <= end);
+  if (!inside.length) return [{ text: text.slice(0, SNIPPET) + (text.length > SNIPPET ? " …" : ""), marked: false }];
+  const after = inside[inside.length - 1].start + inside[inside.length - 1].text.length < place;
+  return [start > 0 && { text: "… " }, ...inside, after && { text: " …" }].filter(Boolean);
+}
+
+function unitOf(theta) {
+  const length = Math.hypot(...theta);
+  return length > 0 ? theta.map((value) => value / length) : theta;
 }

@@ -5,7 +5,7 @@ async function viewDocument(argument) {
   if (!(Number.isInteger(d) && d >= 0 && d < model.n_documents)) return notHere(`There is no document ${argument}.`);
   const theta = weightsOf(d);
   const text = await textOf(d);
-  const { hits } = search(countsOfDocument(d), 10, { without: d });
+  const { hits } = search(countsOfDocument(d), 10, { without: d, topics: theta });
   const about = [corpus.ids?.[d], corpus.times?.[d], count(corpus.tokens[d], "counted token")].filter(Boolean).join(" · ");
   const beside = [d - 1, d + 1].map((other) => (other >= 0 && other < model.n_documents ? other : null));
   return [
@@ -17,7 +17,7 @@ async function viewDocument(argument) {
         card("Topics", corpus.tokens[d] > 0 ? topicShares(theta, "Topics of this document") : empty("The document has no word that the model knows."),
           { save: { name: `topics of document ${d}`, chart: corpus.tokens[d] > 0, rows: () => topicRows(theta) } })),
       h("div.stack", {},
-        card("Similar documents", hits.length ? hitList(hits) : empty("No other document is like this one."), {
+        card("Similar documents", hits.length ? await hitList(hits) : empty("No other document is like this one."), {
           note: "By words and topics in common, as in a search with this document.",
           save: { name: `documents like ${d}`, rows: () => hitRows(hits) } }))),
   ];

@@ -5,8 +5,10 @@ function viewPaste() {
   if (rules.rules.reason) return [title, h("section.card", {}, empty(`This is off here. ${rules.rules.reason} The page cannot count new texts as that did.`))];
   const results = h("div", { "aria-live": "polite" });
   const field = h("textarea", { id: "pasted", rows: 8, placeholder: "Any text …", oninput: later(() => refresh(), 150) });
-  function refresh() {
-    results.replaceChildren(...(field.value.trim() ? pasted(field.value) : [empty("Nothing pasted yet.")]));
+  async function refresh() {
+    const text = field.value;
+    const nodes = text.trim() ? await pasted(text) : [empty("Nothing pasted yet.")];
+    if (text === field.value) results.replaceChildren(...nodes);
   }
   refresh();
   return [title, h("section.card", {}, h("label", { for: "pasted" }, "Text"), field,
@@ -14,7 +16,7 @@ function viewPaste() {
 }
 viewPaste.needs = () => Promise.all([loadCorpus(), loadRules()]);
 
-function pasted(text) {
+async function pasted(text) {
   const counts = rules.counts(text);
   if (!counts.words.length) return [empty("The model knows none of these words.")];
   const { hits } = search(counts, 10);
@@ -24,5 +26,5 @@ function pasted(text) {
       card("Topics", topicShares(theta, "Topics of the text"), { save: { name: "topics of the text", chart: true, rows: () => topicRows(theta) } }),
       card("Words", coloredText(text, theta), { note: `${count(counts.known, "token")} of the vocabulary.${unknownWords(counts)}` })),
     h("div.stack", {},
-      card("Similar documents", hits.length ? hitList(hits) : empty("No document is like it."), { save: { name: "similar documents", rows: () => hitRows(hits) } })))];
+      card("Similar documents", hits.length ? await hitList(hits) : empty("No document is like it."), { save: { name: "similar documents", rows: () => hitRows(hits) } })))];
 }

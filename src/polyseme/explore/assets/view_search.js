@@ -1,32 +1,34 @@
-// Search: the query is folded in here; documents are ranked by words and topics in common.
+// Search: documents are ranked by the words that they share with the query; topics complement them.
 
 const HITS = 20;
 
-function viewSearch(argument = "") {
-  const field = h("input", { type: "search", id: "query", value: argument, autocomplete: "off", placeholder: "a few words" });
-  const results = h("div");
-  const form = h("form.field", { onsubmit: (event) => {
-    event.preventDefault();
-    go(address("search", field.value.trim()));
-  } }, h("label", { for: "query" }, "Words"), field, h("button", { type: "submit" }, "Search"));
-  document.getElementById("find-words").value = argument;
-  if (argument.trim()) results.append(...found(argument));
-  else results.append(empty("Ask in a few words: documents are found that share them, or that speak of the same topics in other words."));
-  return [h("div.title", {}, h("h1", {}, "Search"), form, rules.rules.reason && h("p.note", {}, `${rules.rules.reason} Here the words of a query are looked up as they are.`)), results];
+async function viewSearch(argument = "") {
+  const field = document.getElementById("find-words");
+  field.value = argument;
+  const title = h("div.title", {}, h("h1", {}, argument.trim() ? `Search: ${argument.trim()}` : "Search"),
+    rules.rules.reason && h("p.note", {}, `${rules.rules.reason} Here the words of a query are looked up as they are.`),
+    /["“”«»]/.test(argument) && h("p.note", {}, "The page looks for the words of a phrase one by one; polyseme search finds exact phrases."));
+  if (!argument.trim()) {
+    field.focus();
+    return [title, empty("Write a few words in the field above: documents are found that contain them, and others on the same topics.")];
+  }
+  return [title, ...(await found(argument))];
 }
 viewSearch.needs = () => Promise.all([loadCorpus(), loadRules()]);
 
-function found(text) {
+async function found(text) {
   const query = rules.counts(text);
   if (!query.words.length) return [empty("None of these words is in the vocabulary.", unknownWords(query))];
-  const { hits, theta } = search(query, HITS);
+  const { hits, topics } = search(query, HITS);
   say(count(hits.length, "document") + " found");
   if (!hits.length) return [empty("No document matches the query.")];
   return [h("div.columns.wide-left", {},
-    card("Documents", hitList(hits), {
-      note: h("span", {}, "Why: words in ", h("span.reason.both", {}, "both"), ", ", h("span.reason.asked", {}, "only the query"), " or ", h("span.reason.found", {}, "only the document"), ". ", unknownWords(query)),
+    card("Documents", await hitList(hits, query.words), {
+      note: h("span", {}, "The number is the score. Below each text are the words that it comes from: in ", h("span.reason.both", {}, "both"), ", ", h("span.reason.asked", {}, "only the query"), " or ", h("span.reason.found", {}, "only the document"), ". ", unknownWords(query)),
       save: { name: `search ${text}`, rows: () => hitRows(search(query, 200).hits) } }),
-    h("div.stack", {}, card("Topics of the query", topicShares(theta, "Topics of the query"), { save: { name: "topics of the query", chart: true, rows: () => topicRows(theta) } })))];
+    h("div.stack", {}, card("Topics of the query", topicShares(topics, "Topics of the query"), {
+      note: "The topics of the documents that share most words with it.",
+      save: { name: "topics of the query", chart: true, rows: () => topicRows(topics) } })))];
 }
 
 function unknownWords({ unknown }) {

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import sys
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from itertools import chain
+from math import isfinite
+from numbers import Real
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from polyseme.errors import InputError
 from polyseme.text.readers.decoding import (
@@ -38,10 +43,14 @@ STANDARD_INPUT = "-"
 MAX_EXAMPLES = 10
 """Number of problems of one kind that are stored with their descriptions; further ones are only counted."""
 
+LABEL_SEPARATOR = "; "
+"""Text between the labels of a document, where they are one text."""
+
 REMARKS = frozenset({"guessed encoding", "undecodable bytes"})
 """Kinds of problems of files that were read nevertheless."""
 
 _MAX_DESCRIPTION_LENGTH = 300
+_ISO_DATE = re.compile(r"\s*(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?(?:[T\s].*)?$")
 _CHUNK = 2**16
 _WORTH_A_THREAD = 2**20
 """Compressed files of at least this many bytes are decompressed in a separate thread."""
@@ -79,6 +88,40 @@ class Document(NamedTuple):
     def label(self) -> str | None:
         """The first label, or None."""
         return self.labels[0] if self.labels else None
+
+
+class Days(NamedTuple):
+    """First and last day of a date, a month or a year."""
+
+    first: date
+    last: date
+
+
+def days_of(time: Any) -> Days | None:
+    """Return the days of a date, of a year given as a number, or of a text that starts with an ISO 8601 date.
+
+    A text may have the year only, the year and the month, or the day, and then a time of the day, which is ignored: a
+    day is the day as written, in whatever time zone. None: the time is none of these.
+    """
+    if type(time).__name__ == "datetime64":  # numpy is not imported: the command line checks paths here
+        time = str(time)
+    if isinstance(time, datetime):
+        time = time.date()
+    if isinstance(time, date):
+        return Days(time, time)
+    if isinstance(time, Real) and not isinstance(time, bool):
+        time = f"{float(time):.0f}" if isfinite(time) else ""
+    found = _ISO_DATE.match(time) if isinstance(time, str) else None
+    if found is None:
+        return None
+    year, month, day = (int(part or 0) for part in found.groups())
+    try:
+        first = date(year, month or 1, day or 1)
+    except ValueError:
+        return None
+    if day:
+        return Days(first, first)
+    return Days(first, date(year, month or 12, monthrange(year, month or 12)[1]))
 
 
 class Problem(NamedTuple):
