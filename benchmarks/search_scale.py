@@ -69,8 +69,11 @@ def search(path: Path, n_queries: int) -> None:
     started = time.perf_counter()
     index = SearchIndex.load(path)
     opened = time.perf_counter() - started
-    rng = np.random.default_rng(1)
-    queries = [" ".join(f"w{word}" for word in rng.zipf(1.3, 6) % WORDS) for _ in range(n_queries)]
+    words = next(iter(ZipfParts(n_queries)))
+    rng, queries = np.random.default_rng(1), []
+    for row in range(n_queries):  # six words of a document each
+        chosen = rng.choice(words.indices[slice(*words.indptr[row : row + 2])], 6, replace=False)
+        queries.append(" ".join(f"w{word}" for word in chosen))
     seconds = []
     for round_ in range(2):
         for text in queries:

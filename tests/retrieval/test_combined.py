@@ -147,3 +147,20 @@ def test_similar_documents_use_the_topics_of_the_document(index):
     score, _, _ = oracle(index, index.counts[[4]], mask, index.scoring.model.weights_of(4).astype(float))
     found = index.similar_documents("d4", 60)
     np.testing.assert_allclose([hit.score for hit in found], np.sort(score[score > 0])[::-1], rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "text", ["car " * 10_000, " ".join(retrieval_corpus.VOCABULARY * 400), "\x00\x1b[0m car \x7f\u202e"]
+)
+def test_long_queries_and_control_characters(index, text):
+    found = index.search(text, 5)
+    assert len(found) == 5
+    assert all(np.isfinite(hit.score) and hit.score > 0 for hit in found)
+
+
+@pytest.mark.parametrize("text", ["", "the", "qwertz 12345", "\x00", "neverseen"])
+def test_queries_without_a_word_of_a_document_say_so(index, text):
+    found = index.search(text)
+    assert not found
+    known = "No document matches the query." if text == "neverseen" else "The query has no words that the index knows."
+    assert found.note == known
