@@ -5,8 +5,10 @@ split       covariance of the halves of the completion split on 20 Newsgroups, a
 early       completion perplexity of new documents after complete fits and after early stopping: "before" held out a
             tenth of the tokens of every training document, "now" holds out documents in five folds; and the iterations
             of `HeldOutTempered`, which "before" ended after 200
+shrink      probability of the second half of documents of 3 to 100 tokens given the first: weights by maximum
+            likelihood ("before"), and by the posterior under the prior learned from the training documents
 
-    python benchmarks/judging.py [--parts split early] [--quick]
+    python benchmarks/judging.py [--parts split shrink early] [--quick]
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +30,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.kernels import Floats, SparseCounts
 from polyseme.metrics.words import fitted_topics
-from polyseme.selection.cross_validation import COMPLETION, score_held_out
+from polyseme.selection.cross_validation import COMPLETION, score_documents, score_held_out
 from polyseme.solvers import EarlyStopping, HeldOutTempered
 
 Split = Callable[[SparseCounts, int], Floats]
@@ -197,7 +200,53 @@ def part_early(quick: bool) -> None:
         print(f"{name}, {n_topics} topics: {cells}", flush=True)
 
 
-PARTS: dict[str, Callable[[bool], None]] = {"split": part_split, "early": part_early}
+# Weights of short documents.
+
+LENGTHS = (3, 10, 30, 100)
+
+
+def cut_documents(X: sp.csr_array, length: int, seed: int) -> sp.csr_array:
+    """Return `length` random tokens of every document that has so many."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for start, stop in pairwise(X.indptr):
+        tokens = np.repeat(X.indices[start:stop], X.data[start:stop].astype(np.int64))
+        if tokens.size >= length:
+            chosen, counts = np.unique(rng.choice(tokens, length, replace=False), return_counts=True)
+            rows.append(sp.csr_array((counts, (np.zeros(chosen.size, dtype=np.int64), chosen)), (1, X.shape[1])))
+    return sp.csr_array(sp.vstack(rows, format="csr")).astype(np.float32)
+
+
+def part_shrink(quick: bool) -> None:
+    X = load_counts(NEWSGROUPS)
+    rows = np.random.default_rng(0).permutation(X.shape[0])
+    train, test = X[rows[: 1500 if quick else 4000]], X[rows[4000 : 4300 if quick else 5500]]
+    print("Nats per token of the second half of a document over the unigram, given its first half (1% of the unigram)")
+    print("| topics | tokens | before: maximum likelihood | now: posterior | concentration |")
+    print("|---|---|---|---|---|")
+    worst = np.inf
+    for n_topics in (20,) if quick else (20, 60):
+        model = PLSA(n_topics, random_state=0).fit(train)
+        for length in LENGTHS:
+            new = cut_documents(test, length, length)
+            before, now = (gain_over_unigram(model, new, inference) for inference in ("model", "posterior"))
+            worst = min(worst, now - before)
+            prior = model.fitted_.document_prior.sum()
+            print(f"| {n_topics} | {length} | {before:+.3f} | {now:+.3f} | {prior:.2g} |", flush=True)
+            report_figure(f"posterior over likelihood, {length} tokens, K = {n_topics}", f"{now - before:+.3f} nats")
+    report_figure("posterior over likelihood, the least", f"{worst:+.3f} nats", "at least 0")
+
+
+def gain_over_unigram(model: PLSA, X: sp.csr_array, inference: str) -> float:
+    """Return the mean gain of completion over the unigram, over N_SPLITS splits."""
+    gains = []
+    for seed in range(N_SPLITS):
+        scores = score_documents(model, X, seed=seed, inference=inference)
+        gains.append(scores.gain_over_unigram()[0])
+    return float(np.mean(gains))
+
+
+PARTS: dict[str, Callable[[bool], None]] = {"split": part_split, "shrink": part_shrink, "early": part_early}
 """Parts by name; each prints its tables and figures, in a short form if it is called with True."""
 
 

@@ -14,6 +14,7 @@ from cli_runner import FRUIT, METAL, run, write_folder
 from polyseme import PLSA, InputError
 from polyseme.runs import open_run
 from polyseme.runs.changes import Edits
+from polyseme.runs.run import EMPTY_TEXT, NO_KNOWN_WORD
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +43,32 @@ def test_transform_gives_the_topics_of_the_python_method(place: Path) -> None:
     assert result.exit_code == 0, result.output
     frame = pl.read_parquet(place / "topics.parquet")
     opened = open_run(place / "run")
-    expected = opened.model.transform(opened.vectorizer.transform([METAL, FRUIT + " plums", "nothing known"]))
-    np.testing.assert_array_equal(frame.select("topic_0", "topic_1", "topic_2").to_numpy(), expected)
+    counts = opened.vectorizer.transform([METAL, FRUIT + " plums"])
+    expected = opened.model.fold_in(counts, inference="posterior").doc_topic
+    names = [f"{topic} {title}" for topic, title in enumerate(opened.topic_titles)]
+    assert frame.columns[-3:] == names
+    np.testing.assert_array_equal(frame[:2].select(names).to_numpy(), expected)
+    assert 0 < expected.min() < expected.max() < 1
     assert frame["id"].to_list() == ["1", "2", "3"]
+    assert frame["tokens"].dtype == pl.Int64
     assert frame["tokens"].to_list()[2] == 0
-    assert frame["topic"].to_list() == expected.argmax(axis=1).tolist()
-    np.testing.assert_allclose(expected[2], opened.model.topic_weights_, rtol=1e-5)
+    assert frame["topic"].to_list() == [*expected.argmax(axis=1).tolist(), None]
+    assert frame["name"].to_list()[:2] == [opened.topic_titles[topic] for topic in expected.argmax(axis=1)]
+    assert frame[2].select("topic", "name", "share", *names).row(0) == (None,) * 6
+    assert frame["reason"].to_list() == [None, None, NO_KNOWN_WORD]
+    empty = opened.transform(["", METAL, " \n"])
+    assert empty["reason"].to_list() == [EMPTY_TEXT, None, EMPTY_TEXT]
+    assert empty["share"].null_count() == 2
+
+
+def test_the_weights_of_new_documents_have_the_names_of_the_topics(place: Path) -> None:
+    opened = open_run(place / "run").edit(rename={1: "=Metals, and more"})
+    assert opened.transform([METAL]).columns[-2] == "1 =Metals, and more"
+    (place / "new.txt").write_text(METAL + "\n", encoding="utf-8")
+    printed = run("transform", "run", "new.txt", "-q", cwd=place).stdout
+    header, row = csv.reader(io.StringIO(printed))
+    assert header[-2] == "1 =Metals, and more"
+    assert row[header.index("name")] in ("'=Metals, and more", *opened.topic_titles)
 
 
 def test_topics_of_new_documents_as_csv_and_as_json_lines(place: Path) -> None:
@@ -56,7 +77,7 @@ def test_topics_of_new_documents_as_csv_and_as_json_lines(place: Path) -> None:
     assert rows[0]["id"] == "'=1+1"
     line = json.loads(run("transform", "run", "new.jsonl", "-q", "--json", cwd=place).stdout)
     assert line["id"] == "=1+1"
-    assert line[f"topic_{line['topic']}"] == line["share"] == pytest.approx(float(rows[0]["share"]))
+    assert line[f"{line['topic']} {line['name']}"] == line["share"] == pytest.approx(float(rows[0]["share"]))
     wrong = run("transform", "run", "new.jsonl", "-o", "x.xlsx", cwd=place)
     assert wrong.exit_code == 1
     assert "must end with .csv, .parquet or .jsonl" in wrong.stderr

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from estimator_cases import MEMBERS, X_WITH_GAPS
 from polyseme import PLSA, UnsupportedError
-from polyseme.core.dirichlet import DirichletPosterior
+from polyseme.core.dirichlet import DirichletPosterior, LearnedPosterior
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.logistic_normal import LogisticNormalPosterior
 from polyseme.estimators.base import FittedDecomposition, TopicEstimator
@@ -29,7 +29,7 @@ NMFS = [name for name in HOLDERS if not isinstance(MEMBERS[name].make(), TopicEs
 def calls(monkeypatch) -> Iterator[list[int]]:
     """Numbers of documents of each call of an inference."""
     sizes: list[int] = []
-    for inference in (MaximumLikelihood, DirichletPosterior, LogisticNormalPosterior, LeastLoss):
+    for inference in (MaximumLikelihood, LearnedPosterior, DirichletPosterior, LogisticNormalPosterior, LeastLoss):
 
         def counted(self, counts, *arguments, weights=inference.weights, **options):
             sizes.append(counts.n_docs)

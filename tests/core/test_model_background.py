@@ -240,9 +240,11 @@ class TestFittedModel:
         model = fitted(LAMBDA)
         counts = sparse_counts(X, np.dtype(np.float64))
         observed, held_out = (counts.with_values(part).matrix().toarray() for part in split_tokens(counts, 0))
-        p = probabilities(model, model.transform(observed), np.full(N_DOCS, LAMBDA))
-        by_hand = oracles.perplexity(held_out, 0.99 * p + 0.01 * UNIGRAM)
-        assert model.completion_perplexity(X) == pytest.approx(by_hand, rel=1e-12)
+        for inference in ("model", "posterior"):
+            folded = model.fold_in(observed, inference=inference)
+            p = probabilities(model, folded.doc_topic, folded.background)
+            by_hand = oracles.perplexity(held_out, 0.99 * p + 0.01 * UNIGRAM)
+            assert model.completion_perplexity(X, inference=inference) == pytest.approx(by_hand, rel=1e-12)
         assert model.score(X) == pytest.approx(-np.log(by_hand))
 
     def test_word_background_is_the_posterior_of_each_word(self):

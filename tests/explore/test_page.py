@@ -236,11 +236,11 @@ MODELS = {
     "tree": lambda: HierarchicalPLSA(branching=2, random_state=0),
     "correlated": lambda: CorrelatedTopicModel(3, random_state=0),
 }
-KINDS = {"LDA": "dirichlet", "LDA by mini-batches": "dirichlet", "correlated": "logistic-normal"}
-NOTES = {
-    "NMF of squares": "by likelihood, not by the model's loss (squared)",
-    "LDA by EM": "without the model's prior on documents",
-}
+KINDS = {
+    "LDA": "dirichlet", "LDA by mini-batches": "dirichlet", "correlated": "logistic-normal",
+    "NMF of squares": "likelihood",
+}  # fmt: skip
+NOTES = {"NMF of squares": "by likelihood, not by the model's loss (squared)"}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -253,7 +253,7 @@ def test_every_topic_model_has_a_page(name):
     np.testing.assert_array_equal(made.doc_topic, model.documents_.doc_topic)
     assert made.topic_weights.sum() == pytest.approx(1)
     core = sections(render_page(made))["core"]
-    assert core["inference"]["kind"] == KINDS.get(name, "likelihood")
+    assert core["inference"]["kind"] == KINDS.get(name, "posterior")
     assert NOTES.get(name, "") in core["inference"]["note"]
     assert bool(core["inference"]["note"]) == (name in NOTES)
     assert len(core["tree"]) == (7 if name == "tree" else 0)
@@ -266,7 +266,8 @@ def test_a_page_of_topics_that_are_off_or_of_a_joint_background():
     model = PLSA(3, background=JointBackground(0.3), random_state=0, solver="em").fit(counts)
     made = page_data(model, counts, words)
     core = sections(render_page(made))["core"]
-    assert core["inference"]["note"].startswith("New texts are folded in with the same share of the background")
+    assert core["inference"]["kind"] == "posterior"
+    assert core["alpha"].size == 4  # one more of the background
     assert core["inference"]["background"] == 0.3
     assert "inactive" not in core
     np.testing.assert_array_equal(made.documents.background, model.doc_background_)

@@ -41,6 +41,7 @@ def main(folder: Path) -> None:
         log_likelihood=model.log_likelihood_,
         completion_perplexity=model.completion_perplexity(table),
         n_iter=model.n_iter_,
+        document_prior=model.fitted_.document_prior,
     )
 
 

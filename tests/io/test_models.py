@@ -309,6 +309,7 @@ def test_a_file_of_version_2_transforms_as_it_did():
         assert abs(log_now - log_then) <= FOLD_IN_TOLERANCE * x.sum()
     perplexity = model.completion_perplexity(expected["documents"])
     np.testing.assert_allclose(perplexity, expected["completion_perplexity"], rtol=0.02)
+    np.testing.assert_array_equal(model.fitted_.document_prior, expected["document_prior"])
 
 
 # training documents beside the model file

@@ -60,7 +60,11 @@ def naive_split(X, rng):
 
 def scored(model, observed, held_out):
     """Return held-out counts of known words, and their probabilities."""
-    return held_out * SEEN, np.where(SEEN, smoothed(model, model.transform(observed), 0.01), 1.0)
+    return held_out * SEEN, np.where(SEEN, smoothed(model, posterior(model, observed), 0.01), 1.0)
+
+
+def posterior(model, X):
+    return model.fold_in(X, inference="posterior").doc_topic
 
 
 def smoothed(model, theta, eps):
@@ -108,6 +112,9 @@ def test_the_perplexity_of_a_uniform_model_is_the_size_of_the_vocabulary(model, 
 def test_completion_equals_naive_loops(model, smoothing):
     observed, held_out = split(TEST)
     p = smoothed(model, model.transform(observed), smoothing)
+    report = model.completion_report(TEST, smoothing, inference="model")
+    assert report.perplexity == pytest.approx(oracles.perplexity(held_out, p), rel=1e-10)
+    p = smoothed(model, posterior(model, observed), smoothing)
     report = model.completion_report(TEST, smoothing)
     assert report.kind == "completion"
     assert report.perplexity == pytest.approx(oracles.perplexity(held_out, p), rel=1e-10)
@@ -126,7 +133,7 @@ def test_smoothing_of_one_is_the_unigram(model):
 def test_the_report_has_the_share_of_smoothed_tokens(model):
     smoothing = 0.3
     observed, held_out = split(TEST)
-    from_topics = (1 - smoothing) * (model.transform(observed) @ model.components_)
+    from_topics = (1 - smoothing) * (posterior(model, observed) @ model.components_)
     leaning = sum(
         held_out[d, w]
         for d in range(len(TEST))
@@ -210,7 +217,7 @@ def test_completion_ignores_and_counts_unseen_words(model, unseen_words):
     assert held_out[:, ~SEEN].any()
     report = model.completion_report(unseen_words)
     assert report.unseen_tokens == held_out[:, ~SEEN].sum()
-    p = smoothed(model, model.transform(observed), 0.01)
+    p = smoothed(model, posterior(model, observed), 0.01)
     assert report.perplexity == pytest.approx(oracles.perplexity(held_out * SEEN, p), rel=1e-10)
     unseen = 1e-4
     p *= 1 - unseen * (~SEEN).sum()
@@ -324,7 +331,8 @@ def test_completion_of_documents_of_one_token(model):
     assert held_out.any()
     report = model.completion_report(X)
     assert report.tokens == held_out.sum()
-    p = smoothed(model, np.tile(model.topic_weights_, (len(X), 1)), 0.01)
+    prior = model.fitted_.document_prior
+    p = smoothed(model, np.tile(prior / prior.sum(), (len(X), 1)), 0.01)
     assert report.perplexity == pytest.approx(oracles.perplexity(held_out, p), rel=1e-6)
 
 

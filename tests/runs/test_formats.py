@@ -33,8 +33,11 @@ def test_a_run_of_version_2_opens(run: polyseme.Run, expected: dict) -> None:
     np.testing.assert_array_equal(run.model.components_, np.float32(expected["components"]))
     np.testing.assert_array_equal(run.doc_topic, np.float32(expected["doc_topic"]))
     assert run.documents.height == len(expected["texts"])
-    again = run.transform(expected["texts"]).select("topic_0", "topic_1").to_numpy()
-    np.testing.assert_allclose(again, expected["doc_topic"], atol=0.02)  # machines round differently
+    again = run.transform(expected["texts"])
+    assert again.columns[-2:] == ["0 First", f"1 {run.topic_titles[1]}"]
+    # machines round differently
+    np.testing.assert_allclose(again[:, -2:].to_numpy(), expected["transformed"], atol=0.02)
+    assert run.fitted.document_prior.tolist() == expected["document_prior"]
     assert run.update(["a new text about gold"]).n_documents == 7
 
 

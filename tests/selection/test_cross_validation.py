@@ -49,7 +49,7 @@ def test_token_folds_do_not_depend_on_the_batch():
 
 
 def naive_logs(model, observed, scored, unigram, eps):
-    theta = model.transform(observed)
+    theta = model.fold_in(observed, inference="posterior" if eps else "model").doc_topic
     p = (1 - eps) * theta @ model.components_ + eps * unigram
     scored_words = (scored > 0) & (unigram > 0)
     return np.where(scored_words, scored * np.log(np.where(scored_words, p, 1)), 0).sum(axis=1)

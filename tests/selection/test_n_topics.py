@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,8 +15,18 @@ from polyseme.datasets import synthetic_corpus
 from polyseme.metrics import coherence
 from polyseme.plots import plot_selection
 from polyseme.selection import select_n_topics, suggest_merges, suggest_splits, suggestions
-from polyseme.selection.cross_validation import DocumentScores, document_folds
-from polyseme.selection.n_topics import _compare, default_values, merge_costs, merge_topics, spread_values
+from polyseme.selection.cross_validation import DocumentScores, combine_scores, document_folds
+from polyseme.selection.n_topics import (
+    FoldFits,
+    _compare,
+    _Comparison,
+    _reason,
+    default_values,
+    merge_costs,
+    merge_topics,
+    spread_values,
+    start_variance,
+)
 from polyseme.solvers import Tempered
 
 
@@ -111,8 +122,70 @@ def test_the_reason_names_the_ends_of_the_range(six):
     assert low.reason.endswith("3 is the largest number tried: more may be better still.")
     high = select_n_topics(six, [9, 11], folds_run=1, refine=False, n_jobs=1)
     assert high.chosen == 9
-    assert "9 topics do as well within" in high.reason
     assert high.reason.endswith("9 is the least number tried: fewer may do as well.")
+
+
+@pytest.mark.parametrize(
+    ("error", "within"), [(0.0007, "one standard error"), (0.0001, "1% of what topics gain over none")]
+)
+def test_the_reason_of_a_number_below_the_best(six, error, within):
+    top = select_n_topics(six, [9, 11], folds_run=1, refine=False, n_jobs=1).fits[11].scores
+    behind = {9: (0.0003, error), 11: (0.0, 0.0)}
+    assert f"9 topics do as well within {within} (0.0003" in _reason(9, _Comparison(11, 9, behind, (1.0, 0.1)), top)
+
+
+def scores_of(differences, seed):
+    """Return scores of two folds of 200 documents of 10 tokens, with mean log-probabilities that are given."""
+    noise = np.random.default_rng(seed).normal(0, 0.1, (2, 200))
+    tokens = np.full(200, 10.0)
+    return [
+        DocumentScores("completion", tokens * (value + e), 0 * e, tokens, 0.0)
+        for value, e in zip(differences, noise, strict=True)
+    ]
+
+
+def fold_fits(n_topics, differences, seed):
+    scores = scores_of(differences, seed)
+    return FoldFits(n_topics, combine_scores(scores, [np.arange(200), np.arange(200, 400)]), scores, [], [], 0, 0, 0, 0)
+
+
+def test_the_standard_error_contains_the_spread_over_starts():
+    """Folds whose differences vary with a standard deviation of 0.05 have this variance beside that of documents."""
+    rng = np.random.default_rng(1)
+    spread = 0.05
+    fits = {k: fold_fits(k, rng.normal(0, spread / 2**0.5, 2), k) for k in range(20, 60)}
+    documents = 0.1 * 2**0.5 / 200**0.5
+    assert start_variance(fits.values()) == pytest.approx(spread**2, rel=0.5)
+    comparison = _compare(fits, sorted(fits))
+    for value, (_, error) in comparison.behind.items():
+        if value != comparison.best:
+            assert error == pytest.approx(np.hypot(documents / 2**0.5, spread / 2**0.5), rel=0.3)
+    same = {k: fold_fits(k, (0.0, 0.0), k) for k in range(20, 60)}
+    assert start_variance(same.values()) < 0.2 * documents**2
+    one = [replace(fit, fold_scores=fit.fold_scores[:1]) for fit in fits.values()]
+    assert start_variance(one) == 0
+
+
+def test_every_fold_has_its_own_start(six, monkeypatch):
+    seeds = []
+    fit = PLSA.fit
+    monkeypatch.setattr(PLSA, "fit", lambda self, *given: (seeds.append(self.random_state), fit(self, *given))[1])
+    select_n_topics(six, [3, 4], folds_run=2, refine=False, n_jobs=1, random_state=5)
+    assert seeds[:2] == [5, 6]
+
+
+@pytest.mark.parametrize("length", [10, 30])
+def test_topics_of_short_documents_are_found(length):
+    topics = np.random.default_rng([1, 7]).dirichlet(np.full(300, 0.05), 5)
+    X = synthetic_corpus(600, topic_word=topics, length=length, random_state=1).counts()
+    assert select_n_topics(X, [2, 3, 4, 5, 6, 8, 12], n_jobs=1).chosen == 5
+
+
+@pytest.mark.parametrize("length", [5, 30])
+def test_short_documents_without_structure_are_called_so(length):
+    unigram = np.random.default_rng(2).dirichlet(np.full(300, 0.3), 1)
+    X = synthetic_corpus(600, topic_word=unigram, length=length, random_state=2).counts()
+    assert select_n_topics(X, [2, 4, 8], refine=False, n_jobs=1).chosen == 1
 
 
 def test_one_topic_is_a_row_if_it_is_among_the_numbers(six):
@@ -276,7 +349,7 @@ def test_a_smaller_number_within_one_standard_error_is_as_good(noise, least):
         number: DocumentScores("completion", tokens * logs, tokens * -6.0, tokens, 0.0)
         for number, logs in ((9, np.full(200, -5.0)), (3, -5.0 - differences), (2, np.full(200, -5.9)))
     }
-    fits = {number: SimpleNamespace(scores=score) for number, score in scores.items()}
+    fits = {number: SimpleNamespace(scores=score, fold_scores=[score]) for number, score in scores.items()}
     comparison = _compare(fits, [2, 3, 9])
     assert comparison.best == 9
     assert (comparison.behind[3][1] > 0.05) == (least == 3)

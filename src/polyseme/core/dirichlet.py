@@ -23,8 +23,10 @@ import numpy.typing as npt
 from scipy.special import gammaln, polygamma, psi
 
 from polyseme import _kernels
-from polyseme.core.fitted import DocumentWeights, GivenDocuments, TopicEdit, mean_operands
+from polyseme.core.fitted import DocumentWeights, FittedTopics, GivenDocuments, NoLargeArrays, TopicEdit, mean_operands
 from polyseme.core.fold_in import select_known_words
+from polyseme.core.model import Background, Model
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands, check_topics, padded
 
 GIVEN, SYMMETRIC, ASYMMETRIC = "given", "symmetric", "asymmetric"
@@ -193,6 +195,7 @@ class DirichletPosterior:
     is_likelihood: ClassVar[bool] = True
     weighs_unknown: ClassVar[bool] = True
     has_one_maximum: ClassVar[bool] = True
+    learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
@@ -275,6 +278,87 @@ class DirichletPosterior:
         lambda_ = padded_parameters(self.topic_word)
         sums = topic_sums(lambda_, self.alpha.size)
         return topics_term(word_operands(lambda_, self.eta, sums, n_threads=n_threads), self.eta, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedPosterior(NoLargeArrays):
+    """Posterior of documents under a learned Dirichlet prior (`core.training`), with P(w|z) fixed.
+
+    The weights are the means of q(theta_d) = Dirichlet(alpha + n_d), with the expected counts n_d of the document. A
+    background is one more component, so that its share is shrunk towards its mean as well.
+    """
+
+    kind: ClassVar[str] = "posterior"
+    is_likelihood: ClassVar[bool] = True
+    weighs_unknown: ClassVar[bool] = True
+    has_one_maximum: ClassVar[bool] = True
+    learns_prior: ClassVar[bool] = False
+    parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
+    temperature: ClassVar[float] = 1.0
+    alpha: Floats
+    """Parameters of the prior, one of each topic, and one of the background if there is one."""
+    background: Background | None = None
+    """Background with its distribution."""
+
+    def weights(
+        self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
+        given: GivenDocuments | None = None,
+    ) -> DocumentWeights:  # fmt: skip
+        """Return the means of the posteriors, found as by `DirichletPosterior`; those of an empty row are the prior's.
+
+        The parameters of the posteriors are stored as "gamma".
+        """
+        K, n = len(topic_word), self.alpha.size
+        components = padded(topic_word.T, counts.dtype, n)
+        if self.background is not None:
+            components[:, K] = self.background.word_probabilities
+        largest = components.max(axis=1, keepdims=True)
+        check_topics(largest)
+        components /= np.where(largest > 0, largest, 1)
+        counts, unseen_tokens = select_known_words(counts, largest[:, 0] > 0)
+        totals = counts.totals
+        expected = uniform_counts(totals, n, counts.dtype)
+        improve_documents(
+            counts, components, self.alpha, expected, totals=totals, steps=_FOLD_STEPS, tol=_FOLD_TOLERANCE,
+            n_threads=n_threads,
+        )  # fmt: skip
+        gamma = expected[:, :n] + self.alpha.astype(counts.dtype)
+        means = dirichlet_means(gamma)
+        shares = np.zeros(counts.n_docs) if self.background is None else means[:, K].astype(np.float64)
+        doc_topic = np.ascontiguousarray(means[:, :K]) if self.background is None else dirichlet_means(gamma[:, :K])
+        return DocumentWeights(doc_topic, shares, counts, unseen_tokens, parameters={"gamma": gamma})
+
+    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        model = Model(len(topic_word), 1.0, self.background)
+        return model.token_operands(weights.doc_topic, topic_word, weights.background)
+
+
+def with_posterior(fitted: FittedTopics) -> FittedTopics:
+    """Return the model with the posterior under its learned prior as its inference; itself if none was learned."""
+    if fitted.document_prior is None:
+        return fitted
+    off = np.flatnonzero(~fitted.active)
+    prior = fitted.document_prior
+    if off.size:
+        prior = prior.copy()
+        prior[off] = _MIN_ALPHA
+    return replace(fitted, inference=LearnedPosterior(prior, fitted.inference.background))
+
+
+MODEL, POSTERIOR = "model", "posterior"
+"""Names of the inferences that users choose from."""
+
+
+def inferring(fitted: FittedTopics, inference: str | None) -> FittedTopics:
+    """Return the model with the named inference: its own, or the posterior. None: the posterior if there is one."""
+    if inference not in (None, MODEL, POSTERIOR):
+        raise InputError(f"inference must be {POSTERIOR!r} or {MODEL!r}, got {inference!r}.")
+    if inference == POSTERIOR and fitted.document_prior is None and not fitted.inference.weighs_unknown:
+        raise UnsupportedError(
+            "The model has no prior of P(z|d), which only a fit by likelihood to all documents learns: use "
+            f"inference={MODEL!r}."
+        )
+    return fitted if inference == MODEL else with_posterior(fitted)
 
 
 def _log_density(alpha: Floats, log_sums: Floats, rows: float) -> float:

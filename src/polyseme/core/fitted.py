@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from polyseme.core.holdout import sample_documents
 from polyseme.core.shard import Additive, Shard
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows, padded, weighted_sum
@@ -29,6 +30,12 @@ from polyseme.priors import Prior
 
 if TYPE_CHECKING:
     from polyseme.core.model import Background
+
+
+_SAMPLE_NUMBERS, _SAMPLE_NONZEROS = 1 << 22, (1 << 13, 1 << 15)
+"""Numbers in the arrays from which a prior is learned, and the least and largest number of non-zeros."""
+_SAMPLE_RESERVE = 4
+"""Every shard gives so many times its part of the sample, because the part that is used is a random number."""
 
 
 class DocumentWeights(NamedTuple):
@@ -66,6 +73,8 @@ class Inference(Protocol):
     """Whether documents have a likelihood, so that held-out words can be scored."""
     weighs_unknown: ClassVar[bool]
     """Whether a document without known words gets weights from the inference itself, and not P(z)."""
+    learns_prior: ClassVar[bool]
+    """Whether a prior of P(z|d) is learned after the fit (`core.training`), because the inference has none."""
 
     @property
     def has_one_maximum(self) -> bool:
@@ -207,6 +216,9 @@ class FittedTopics:
     """The word of each column."""
     word_documents: WordDocuments | None = None
     """What the words shown are ranked by; None if the training documents were not folded in (`partial_fit`)."""
+    document_prior: Floats | None = None
+    """Parameters of a Dirichlet prior of P(z|d) learned from the training documents: one of each topic, and one of the
+    background if there is one. None: the inference has its own prior, or the training documents were not folded in."""
 
     @property
     def n_topics(self) -> int:
@@ -358,8 +370,18 @@ class FoldIn:
             documents.total_log(logs),
             0.0 if folded.bounds is None else documents.total_log(folded.bounds),
             weighted_sum(totals / self.tokens * topic_scales(inference, folded.background), folded.doc_topic),
+            self._sample(folded, weights, float(totals.sum())) if inference.learns_prior else None,
         )
         return part, sums
+
+    def _sample(self, folded: DocumentWeights, weights: Floats | None, tokens: float) -> DocumentSample:
+        """Return documents for `core.training`, about in proportion to the tokens of the shard."""
+        size = sample_size(folded.doc_topic.shape[1])
+        part = min(size, int(_SAMPLE_RESERVE * size * tokens / self.tokens) + 1)
+        weights = np.ones(folded.counts.n_docs) if weights is None else weights
+        rows = sample_documents(folded.counts, part, weights > 0)
+        known = DocumentWeights(folded.doc_topic[rows], folded.background[rows], folded.counts.take(rows))
+        return DocumentSample(known, weights[rows])
 
 
 class FoldedPart(NamedTuple):
@@ -375,6 +397,22 @@ class FoldedPart(NamedTuple):
     """Contribution of the documents to the variational bound; 0 if the weights maximize the likelihood."""
     topic_weights: Floats | float = 0.0
     """sum_d P(d) P(z|d), with a joint background times s_d (`Background.topic_scales`)."""
+    sample: DocumentSample | None = None
+    """Training documents from which a prior is learned; None if the inference learns none."""
+
+
+class DocumentSample(NamedTuple):
+    """Some training documents."""
+
+    folded: DocumentWeights
+    """Their topic weights and counts."""
+    weights: Floats
+    """Their weights in the fit."""
+
+
+def sample_size(n_topics: int) -> int:
+    """Return the number of non-zeros of the documents from which a prior is learned, in arrays of non-zeros x K."""
+    return int(np.clip(_SAMPLE_NUMBERS // n_topics, *_SAMPLE_NONZEROS))
 
 
 class Foldable(Protocol):
@@ -405,38 +443,6 @@ def topic_weights_of(parts: Sequence[FoldedPart]) -> Floats:
     """Return P(z) of all training documents."""
     weights = np.asarray(sum(part.topic_weights for part in parts))
     return weights / weights.sum()
-
-
-def fold_in_training(
-    corpus: Foldable, topic_word: Array, inference: Inference, *, active: Array | None = None, rows: Any = None,
-    prior: Prior | None = None, **fields: Any,
-) -> FoldedTraining:  # fmt: skip
-    """Fold in the training documents, and return the fitted model with the P(z) that follows.
-
-    `active` are the topics that are used (None: all), `rows` the weights to start from, in the form that the corpus
-    uses (None: uniform weights), `prior` a prior that knows single documents, `fields` the other fields of FittedTopics
-    that the documents do not determine.
-    """
-    active = np.ones(len(topic_word), dtype=bool) if active is None else active
-    job = FoldIn(inference.without_arrays(), active, corpus.tokens, prior=prior)
-    folded = corpus.fold_in(job, (topic_word, *inference.arrays), rows)
-    assert folded.sums is not None
-    background = inference.background
-    arrays = dict(folded.arrays)
-    doc_topic = arrays.pop("doc_topic")
-    shares = arrays.pop("background", None)
-    if shares is None:
-        shares = np.broadcast_to(np.float64(0.0 if background is None else background.share), (corpus.n_docs,))
-    fitted = FittedTopics(
-        topic_word, topic_weights_of(folded.parts), active=active, inference=inference,
-        word_documents=folded.sums.by_topic(), **fields,
-    )  # fmt: skip
-    return FoldedTraining(
-        fitted,
-        TrainingDocuments(corpus.doc_weights, doc_topic, shares, arrays),
-        sum(part.log_sum for part in folded.parts) / corpus.tokens,
-        sum(part.bound for part in folded.parts),
-    )
 
 
 class SymmetricView(NamedTuple):

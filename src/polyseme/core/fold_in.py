@@ -51,6 +51,7 @@ class MaximumLikelihood(NoLargeArrays):
     kind: ClassVar[str] = "likelihood"
     is_likelihood: ClassVar[bool] = True
     weighs_unknown: ClassVar[bool] = False
+    learns_prior: ClassVar[bool] = True
     parameter_names: ClassVar[tuple[str, ...]] = ()
     temperature: float = 1.0
     """Exponent beta of tempered EM."""
@@ -228,6 +229,7 @@ class LeastLoss(NoLargeArrays):
     kind: ClassVar[str] = "loss"
     is_likelihood: ClassVar[bool] = False
     weighs_unknown: ClassVar[bool] = False
+    learns_prior: ClassVar[bool] = False
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
     has_one_maximum: ClassVar[bool] = True

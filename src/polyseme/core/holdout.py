@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats, SparseCounts
+from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.losses.entry_weights import DiagonalEntries
 
 _MAX_EXACT = 1000
@@ -46,6 +46,19 @@ def split_in_parts(counts: SparseCounts, n_parts: int, seed: int) -> Iterator[Fl
         yield part
 
 
+def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = None) -> Array:
+    """Return rows of documents with at most `most` non-zeros together, but at least one document that is not empty.
+
+    They are those with the smallest hashes of their content, in the order of these, so that a sample does not depend on
+    the order of the documents. `allowed` is a mask of the documents (None: all).
+    """
+    lengths = np.diff(counts.indptr)
+    possible = np.flatnonzero(lengths if allowed is None else lengths * allowed)
+    hashes = _mix(_document_hashes(counts, counts.values.astype(np.float64)))[possible]
+    ordered = possible[np.argsort(hashes, kind="stable")]
+    return ordered[: max(1, int(np.searchsorted(np.cumsum(lengths[ordered]), most, side="right")))]
+
+
 def diagonal_folds(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[DiagonalEntries]:
     """Return `n_folds` sets of entries, each entry in exactly one. Groups are random and of nearly equal size."""
     if min(n_docs, n_words) < n_folds:
@@ -60,14 +73,19 @@ def diagonal_folds(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[D
 
 def _keys(counts: SparseCounts, x: Floats, seed: int) -> npt.NDArray[np.uint64]:
     """Return a hash for each non-zero, of its word, the content of its document and the seed."""
+    documents = _mix(_document_hashes(counts, x) + np.uint64(seed))
     words = counts.indices.astype(np.uint64)
-    content = _mix(words * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
-    document = np.zeros(counts.n_docs, dtype=np.uint64)
-    lengths = np.diff(counts.indptr)
-    filled = np.flatnonzero(lengths)
+    return np.asarray(_mix(np.repeat(documents, np.diff(counts.indptr)) ^ _mix(words)))
+
+
+def _document_hashes(counts: SparseCounts, x: Floats) -> npt.NDArray[np.uint64]:
+    """Return a hash of the words and counts x of each document."""
+    content = _mix(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
+    hashes = np.zeros(counts.n_docs, dtype=np.uint64)
+    filled = np.flatnonzero(np.diff(counts.indptr))
     if filled.size:
-        document[filled] = np.add.reduceat(content, counts.indptr[filled])
-    return np.asarray(_mix(np.repeat(_mix(document + np.uint64(seed)), lengths) ^ _mix(words)))
+        hashes[filled] = np.add.reduceat(content, counts.indptr[filled])
+    return hashes
 
 
 def _uniform(keys: npt.NDArray[np.uint64]) -> Floats:

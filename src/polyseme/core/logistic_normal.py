@@ -184,6 +184,7 @@ class LogisticNormalPosterior(NoLargeArrays):
     is_likelihood: ClassVar[bool] = True
     weighs_unknown: ClassVar[bool] = True
     has_one_maximum: ClassVar[bool] = True
+    learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ("mean", "variance")
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
+from polyseme.core.dirichlet import MODEL, inferring
 from polyseme.core.fitted import (
     DocumentWeights,
     FittedTopics,
@@ -33,7 +34,6 @@ from polyseme.core.fitted import (
     TopicEdit,
     TrainingDocuments,
     WordDocuments,
-    fold_in_training,
     merged_topics,
     with_missing_words,
 )
@@ -41,6 +41,7 @@ from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model, as_background, as_loss, topic_use
 from polyseme.core.shard import as_counts, row_batches, sparse_counts, without_words
+from polyseme.core.training import fold_in_training
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.io import models
@@ -514,24 +515,30 @@ class TopicEstimator(FittedDecomposition):
         batches = row_batches(X, self.components_.dtype)
         return np.concatenate([self.fitted_.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
 
-    def fold_in(self, X: Any) -> DocumentWeights:
+    def fold_in(self, X: Any, *, inference: str = MODEL) -> DocumentWeights:
         """Find the topic weights of documents, with the topics fixed, and what the inference knows beside them.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Counts.
+        inference : {"model", "posterior"}, default="model"
+            "model": as in `transform`. "posterior": the mean of the posterior under a Dirichlet prior that was learned
+            from the training documents, which does not give a document of a few words weights of 0 and 1. LDA and the
+            correlated topic model have a prior of their own, so that both are the same.
 
         Returns
         -------
         DocumentWeights
-            `doc_topic` is P(z|d), equal to `transform(X)`; `background` the share of the background in each document;
+            `doc_topic` is P(z|d), by default equal to `transform(X)`; `background` the share of the background in each
+            document;
             `counts` the counts of known words; `unseen_tokens` the number of other tokens; `bounds` and `parameters`
             describe the posterior of each document, in models that have one.
         """
         check_is_fitted(self)
+        fitted = inferring(self.fitted_, inference)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
-        return self.fitted_.fold_in(counts, n_threads=effective_threads(self.n_jobs))
+        return fitted.fold_in(counts, n_threads=effective_threads(self.n_jobs))
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:
         """Fit the model and return the topic weights of the same documents.
@@ -603,11 +610,13 @@ class TopicEstimator(FittedDecomposition):
         probabilities = self.fitted_.token_probabilities(weights, counts, n_threads=n_threads)
         return score_tokens("folded in", counts, probabilities, self.unigram_, unseen=unseen)
 
-    def completion_perplexity(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> float:
+    def completion_perplexity(
+        self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None, inference: str | None = None
+    ) -> float:
         """Return the perplexity of one half of each document, with its weights estimated from the other half.
 
-        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w). The split depends only on
-        `random_state` (0 unless it is an int) and on the content of the document.
+        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w). The side of each token is drawn by
+        a hash of `random_state` (0 unless it is an int) and of the content of the document.
 
         Parameters
         ----------
@@ -617,15 +626,20 @@ class TopicEstimator(FittedDecomposition):
             Weight of the unigram P(w). Without it a single zero of the model makes the perplexity infinite.
         unseen : float, default=None
             Probability of each word that does not occur in the training documents. None: such words are not scored.
+        inference : {"posterior", "model"}, default=None
+            How the weights are estimated, as in `fold_in`. None: "posterior", or "model" if no prior was learned
+            (`partial_fit`).
 
         Returns
         -------
         float
             The perplexity of the held-out halves; lower is better.
         """
-        return self.completion_report(X, smoothing, unseen=unseen).perplexity
+        return self.completion_report(X, smoothing, unseen=unseen, inference=inference).perplexity
 
-    def completion_report(self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None) -> PerplexityReport:
+    def completion_report(
+        self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None, inference: str | None = None
+    ) -> PerplexityReport:
         """Return the perplexity of `completion_perplexity` with that of the unigram and the numbers of tokens.
 
         Parameters
@@ -636,6 +650,9 @@ class TopicEstimator(FittedDecomposition):
             Weight of the unigram P(w).
         unseen : float, default=None
             Probability of each word that does not occur in the training documents. None: such words are not scored.
+        inference : {"posterior", "model"}, default=None
+            How the weights are estimated, as in `fold_in`. None: "posterior", or "model" if no prior was learned
+            (`partial_fit`).
 
         Returns
         -------
@@ -650,9 +667,9 @@ class TopicEstimator(FittedDecomposition):
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
         seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
         observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
-        n_threads = effective_threads(self.n_jobs)
-        weights = self.fitted_.fold_in(observed, n_threads=n_threads)
-        probabilities = self.fitted_.token_probabilities(weights, held_out, n_threads=n_threads)
+        n_threads, fitted = effective_threads(self.n_jobs), inferring(self.fitted_, inference)
+        weights = fitted.fold_in(observed, n_threads=n_threads)
+        probabilities = fitted.token_probabilities(weights, held_out, n_threads=n_threads)
         return score_tokens("completion", held_out, probabilities, self.unigram_, smoothing=smoothing, unseen=unseen)
 
     def score(self, X: Any, y: Any = None) -> float:

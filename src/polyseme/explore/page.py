@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.feature_extraction.text import CountVectorizer
 
+from polyseme.core.dirichlet import with_posterior
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
 from polyseme.explore.page_data import PageData, page_data, run_page_data
@@ -300,7 +301,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
 
 def _inference(data: PageData) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return how the page folds in new texts (folding.js): JSON values and arrays."""
-    inference, background = data.fitted.inference, data.fitted.inference.background
+    inference, background = with_posterior(data.fitted).inference, data.fitted.inference.background
     note, arrays = _INFERENCES[inference.kind](inference)
     if background is not None:
         arrays["background"] = np.asarray(background.word_probabilities, dtype=np.float64)
@@ -309,7 +310,7 @@ def _inference(data: PageData) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays["inactive"] = inactive.astype(np.uint32)
     values = {
         "kind": inference.kind if inference.is_likelihood else MaximumLikelihood.kind,
-        "temperature": inference.temperature,
+        "temperature": data.fitted.inference.temperature,
         "background": 0.0 if background is None else background.share,
         "note": data.folding_note or note,
     }
@@ -330,6 +331,11 @@ def _dirichlet(inference: Any) -> tuple[str, dict[str, Array]]:
     return "", {"alpha": np.asarray(inference.alpha, dtype=np.float64), "totals": totals}
 
 
+def _posterior(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return the parameters of the learned prior."""
+    return "", {"alpha": np.asarray(inference.alpha, dtype=np.float64)}
+
+
 def _logistic_normal(inference: Any) -> tuple[str, dict[str, Array]]:
     """Return mean and precision of the prior of eta."""
     return "", {"mean": inference.prior.mean, "precision": inference.prior.precision}
@@ -341,7 +347,8 @@ def _loss(inference: Any) -> tuple[str, dict[str, Array]]:
 
 
 _INFERENCES = {
-    "likelihood": _likelihood, "dirichlet": _dirichlet, "logistic-normal": _logistic_normal, "loss": _loss,
+    "likelihood": _likelihood, "posterior": _posterior, "dirichlet": _dirichlet, "logistic-normal": _logistic_normal,
+    "loss": _loss,
 }  # fmt: skip
 """By the kind of an inference: how the page differs from it, and the arrays that the page needs."""
 

@@ -294,6 +294,8 @@ def _describe_fitted(fitted: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "inference": inference,
     }
     arrays |= {name: getattr(fitted, name) for name in _FITTED_ARRAYS}
+    if fitted.document_prior is not None:
+        arrays["document_prior"] = fitted.document_prior
     if fitted.word_documents is not None:
         arrays |= {f"word_documents.{name}": array for name, array in fitted.word_documents._asdict().items()}
     return plain, arrays
@@ -343,6 +345,7 @@ def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[...
         inference=_INFERENCES[given["kind"]](**inference),
         vocabulary=None if plain["vocabulary"] is None else _names("vocabulary", plain["vocabulary"]),
         word_documents=WordDocuments(**sums) if sums else None,
+        document_prior=arrays.get("document_prior"),
     )
 
 
@@ -534,11 +537,26 @@ def _check_fitted(attributes: Mapping[str, Any]) -> None:
             required.add(f"{_FITTED}.inference.background")
         sums = {f"{_FITTED}.word_documents.{name}" for name in WordDocuments._fields}
         required |= sums if sums & given else set()
+        prior = f"{_FITTED}.document_prior"
+        if prior in given:
+            required.add(prior)
+            _check_prior(attributes[prior], attributes[f"{_FITTED}.topic_word"], inference)
     if attributes.get(_DOCUMENTS) is not None:
         required |= {f"{_DOCUMENTS}.{name}" for name in _DOCUMENT_ARRAYS}
         given -= {name for name in _SHAPES if name.startswith(f"{_DOCUMENTS}.parameters.")}
     if given != required:
         raise ValueError(f"{sorted(given ^ required)[0]} is missing or unknown")
+
+
+def _check_prior(prior: Any, topic_word: Any, inference: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the learned prior has a positive parameter of each topic and of the background."""
+    if inference["kind"] != MaximumLikelihood.kind:
+        raise ValueError("document_prior is there beside the prior of the inference")
+    size = len(topic_word) + (inference["background"] is not None)
+    if not isinstance(prior, np.ndarray) or prior.dtype != np.float64 or prior.shape != (size,):
+        raise ValueError(f"document_prior must have {size} numbers")
+    if not (np.isfinite(prior) & (prior > 0)).all():
+        raise ValueError("document_prior is not positive and finite")
 
 
 def check_attributes(attributes: Mapping[str, Any]) -> None:

@@ -469,7 +469,7 @@ def choose_n_topics(counts: Any, report: Reporter, seed: int) -> dict[str, Any]:
         selection = select_n_topics(
             counts,
             estimator=default_estimator(None, seed, max_iter=50),
-            folds_run=1,
+            folds_run=2,  # one fold does not tell how much starts differ
             random_state=seed,
             max_documents=5000,
             progress=update,

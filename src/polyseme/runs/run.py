@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from polyseme.core.dirichlet import with_posterior
 from polyseme.core.fitted import FittedTopics, TrainingDocuments
 from polyseme.core.shard import row_batches, without_words
 from polyseme.data.disk import DiskCorpus
@@ -62,6 +63,9 @@ _UPDATE_EVERY = 64
 """Documents between two updates of the progress bar."""
 _EXAMPLES = 3
 _OTHER_DOCUMENTS = "the number of its documents is not that of its shards"
+EMPTY_TEXT, NO_KNOWN_WORD = "the text is empty", "no word of the text is in the run's vocabulary"
+"""Reasons why a new document has no topic weights."""
+_TITLE_WORDS = 3
 _TEXT_COLUMNS = COLUMNS[:-1]
 """Columns of the table that `transform` returns, before the numbers."""
 
@@ -273,6 +277,12 @@ class Run:
         """Names given to topics."""
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
 
+    @cached_property
+    def topic_titles(self) -> list[str]:
+        """Name of each topic or, if it has none, its first three words."""
+        names, words = self.topic_names, words_of_model(self.model, self.vocabulary, _TITLE_WORDS)
+        return [names.get(k) or ", ".join(some) for k, some in enumerate(words)]
+
     @property
     def banned_words(self) -> list[str]:
         """Words that were removed with `edit`."""
@@ -334,8 +344,11 @@ class Run:
         -------
         polars.DataFrame
             Columns id, title, label, time, source, tokens (number of words that the run knows), topic (the main topic),
-            share (its weight), topic_0, topic_1 ... A document without any known word has the topic weights P(z). With
-            topics tied to labels (`labels_from`), predicted is the predicted label and probability its probability.
+            name (its name, or its first words), share (its weight), reason, and the weight of each topic, such as
+            "0 game, team, season". The weights are those of the posterior under the prior of P(z|d) that the model has
+            learned, so that a few words give no certainty. A text without any known word has no topic and no weights,
+            and `reason` says why. With topics tied to labels (`labels_from`), predicted is the predicted
+            label and probability its probability.
         """
         frame, counts = self.count(open_source(source, **reading), reporter(verbose))
         return self.weigh(frame, counts)
@@ -355,11 +368,30 @@ class Run:
         polars.DataFrame
             Metadata and topic weights.
         """
-        fitted, n_threads = self.fitted, effective_threads(None)
+        import polars as pl
+
+        fitted, n_threads = with_posterior(self.fitted), effective_threads(None)
         batches = row_batches(counts, fitted.topic_word.dtype)
-        weights = np.concatenate([fitted.fold_in(part, n_threads=n_threads).doc_topic for part in batches])
-        table = add_topic_columns(frame.select(_TEXT_COLUMNS), _tokens(counts), weights)
-        return table.with_columns(**self.model.predicted(weights))
+        folded = [fitted.fold_in(part, n_threads=n_threads) for part in batches]
+        weights = np.concatenate([part.doc_topic for part in folded])
+        unknown = np.concatenate([np.diff(part.counts.indptr) == 0 for part in folded])
+        titles = self.topic_titles
+        main = weights.argmax(axis=1)
+        texts = [None if none else titles[topic] for topic, none in zip(main, unknown, strict=True)]
+        reasons = [
+            (NO_KNOWN_WORD if excerpt else EMPTY_TEXT) if none else None
+            for excerpt, none in zip(frame["excerpt"], unknown, strict=True)
+        ]
+        table = add_topic_columns(
+            frame.select(_TEXT_COLUMNS), _tokens(counts), weights, [f"{k} {title}" for k, title in enumerate(titles)]
+        )
+        table = table.with_columns(**self.model.predicted(weights))
+        numbers = [name for name in table.columns if name not in (*_TEXT_COLUMNS, "tokens")]
+        known = pl.lit(pl.Series(~unknown))
+        table = table.with_columns(pl.when(known).then(pl.col(name)).otherwise(None).alias(name) for name in numbers)
+        after = table.columns.index("topic") + 1
+        table = table.insert_column(after, pl.Series("name", texts, dtype=pl.String))
+        return table.insert_column(after + 2, pl.Series("reason", reasons, dtype=pl.String))
 
     def search(
         self,
@@ -777,16 +809,20 @@ def take_counts(shards: DiskCorpus, rows: Array | None = None) -> Any:
     return sp.csr_array(sp.vstack(parts, format="csr"))
 
 
-def add_topic_columns(documents: Any, tokens: Floats, doc_topic: Array) -> Any:
-    """Add columns to a polars frame of documents: tokens, main topic, its share, and P(z|d) of every topic."""
+def add_topic_columns(documents: Any, tokens: Floats, doc_topic: Array, names: Sequence[str] | None = None) -> Any:
+    """Add columns to a polars frame of documents: tokens, main topic, its share, and P(z|d) of every topic.
+
+    `names` are the names of the columns of P(z|d); None: topic_0, topic_1 ...
+    """
     import polars as pl
 
+    names = names or [f"topic_{k}" for k in range(doc_topic.shape[1])]
     main = doc_topic.argmax(axis=1)
     return documents.with_columns(
         pl.Series("tokens", tokens.astype(np.int64)),
         pl.Series("topic", main.astype(np.int32)),
         pl.Series("share", doc_topic[np.arange(len(main)), main]),
-        *[pl.Series(f"topic_{k}", np.ascontiguousarray(doc_topic[:, k])) for k in range(doc_topic.shape[1])],
+        *[pl.Series(name, np.ascontiguousarray(doc_topic[:, k])) for k, name in enumerate(names)],
     )
 
 

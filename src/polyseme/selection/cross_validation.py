@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.dirichlet import inferring
 from polyseme.core.fitted import FittedTopics, observed_shares
 from polyseme.core.holdout import diagonal_folds, split_in_parts, split_tokens
 from polyseme.core.shard import sparse_counts
@@ -85,6 +86,7 @@ def cross_validate(
     smoothing: float = 0.01,
     unseen: str = "leave out",
     seed: int = 0,
+    inference: str | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> CrossValidation:
     """Return the perplexity of held-out data by k-fold cross-validation.
@@ -112,6 +114,9 @@ def cross_validate(
         InputError.
     seed : int, default=0
         Seed of the folds.
+    inference : {"posterior", "model"}, default=None
+        How completion estimates the weights of held-out documents: "posterior" under the prior that the model has
+        learned, which None prefers, or as the model's own `transform`.
     progress : callable, default=None
         Called with (folds done, number of folds).
 
@@ -124,13 +129,15 @@ def cross_validate(
         raise InputError(f"by must be one of {', '.join(map(repr, _FOLDS))}, got {by!r}.")
     if unseen not in ("leave out", "raise"):
         raise InputError(f"unseen must be 'leave out' or 'raise', got {unseen!r}.")
+    if inference is not None and (kind != COMPLETION or by == "entries"):
+        raise InputError("inference is used for kind='completion' by documents or words only: leave it out.")
     smoothing = check_share("smoothing", smoothing)
     X = count_data(clone(model), X, reset=True)
     parts: list[DocumentScores] = []
     infos: list[Any] = []
     seconds: list[float] = []
     started = perf_counter()
-    for scores, info in _FOLDS[by](model, X, n_folds, kind, smoothing, seed):
+    for scores, info in _FOLDS[by](model, X, n_folds, kind, smoothing, seed, inference):
         _check_fold(scores, len(parts), unseen)
         parts.append(scores)
         infos.append(info)
@@ -253,13 +260,20 @@ def combine_scores(parts: list[DocumentScores], rows: list[Array] | None = None)
 
 
 def score_documents(
-    model: Any, X: Any, kind: str = COMPLETION, *, smoothing: float = 0.01, seed: int = 0
+    model: Any,
+    X: Any,
+    kind: str = COMPLETION,
+    *,
+    smoothing: float = 0.01,
+    seed: int = 0,
+    inference: str | None = None,
 ) -> DocumentScores:
     """Score documents X with a fitted model.
 
     With kind="completion" one half of each document is scored, with weights estimated from the other half and with the
     probability (1 - smoothing) P(w|d) + smoothing P(w). With kind="folded in" all words are scored without smoothing,
     with weights estimated from the same words. The split depends only on `seed` and on the content of each document.
+    `inference` is how completion estimates weights, as in `completion_perplexity` of the model.
     """
     if kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}.")
@@ -268,7 +282,7 @@ def score_documents(
     if kind == FOLDED_IN:
         return score_held_out(fitted, kind, counts, counts, 0.0, n_threads=n_threads)
     observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
-    return score_held_out(fitted, kind, observed, held_out, smoothing, n_threads=n_threads)
+    return score_held_out(inferring(fitted, inference), kind, observed, held_out, smoothing, n_threads=n_threads)
 
 
 def score_held_out(
@@ -339,22 +353,26 @@ def _check_plain(model: Any) -> None:
         )
 
 
-def _by_documents(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int) -> Any:
+def _by_documents(
+    model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int, inference: str | None
+) -> Any:
     for fold in document_folds(X.shape[0], n_folds, seed):
         fitted = clone(model).fit(X[fold.train])
-        yield score_documents(fitted, X[fold.test], kind, smoothing=smoothing, seed=seed), fold.test
+        scores = score_documents(fitted, X[fold.test], kind, smoothing=smoothing, seed=seed, inference=inference)
+        yield scores, fold.test
 
 
-def _by_words(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int) -> Any:
+def _by_words(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int, inference: str | None) -> Any:
     if kind != COMPLETION:
         raise InputError(f"kind must be {COMPLETION!r} where words are held out, got {kind!r}.")
     dtype = np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
     for observed, held_out in token_folds(sparse_counts(X, dtype), n_folds, seed):
-        fitted, n_threads = scored_topics(clone(model).fit(observed.matrix())), effective_threads(model.n_jobs)
+        fitted = inferring(scored_topics(clone(model).fit(observed.matrix())), inference)
+        n_threads = effective_threads(model.n_jobs)
         yield score_held_out(fitted, COMPLETION, observed, held_out, smoothing, n_threads=n_threads), None
 
 
-def _by_entries(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int) -> Any:
+def _by_entries(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int, inference: str | None) -> Any:
     """Yield the scores and expected tokens of each fold of masked entries, fitted with the parameters of the model."""
     if kind != COMPLETION:
         raise InputError(f"kind must be {COMPLETION!r} where entries are masked, got {kind!r}.")

@@ -19,7 +19,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -60,6 +60,8 @@ _SURE_ERRORS = 3.0
 """Standard errors above the unigram that count as structure. One is too few, because the best of ten fits is tested."""
 _MIN_GAIN = 1e-3
 """Smallest gain over the unigram, in nats per token, that is useful even if it is significant."""
+_NEAR = 2.0
+"""Numbers of topics within this factor of the best one show how much starts differ."""
 _START_SMOOTHING = 1e-3
 """Weight of the unigram in every topic, and of all topics in every document, of a warm start: EM keeps zeros."""
 _BLOCK_NUMBERS = 1 << 22
@@ -81,7 +83,7 @@ class SelectionRow:
     behind : float
         Nats per token by which the best number predicts better.
     behind_error : float
-        Standard error of that difference, over the same documents.
+        Standard error of that difference, over the same documents and, with two folds or more, over the starts.
     coherence : float
         NPMI coherence of the ten words shown for each topic, mean over topics and folds.
     stability : float
@@ -183,7 +185,10 @@ def select_n_topics(
     """Choose the number of topics by the completion perplexity of held-out documents.
 
     All numbers use the same folds and the same held-out halves, and differences are taken by document, so their
-    standard errors are much smaller than those of the perplexities. The chosen number is the smallest one that the best
+    standard errors are much smaller than those of the perplexities. The fits of each fold begin from a start of their
+    own, and the standard errors contain the spread that differences have between folds beyond that of the documents.
+    Weights of held-out documents are those of the posterior under the prior that the model has learned, so that short
+    documents can be judged. The chosen number is the smallest one that the best
     number does not beat by more than one standard error of their difference, or by more than 1% of its gain over the
     unigram. It is 1 ("no structure") if the best number does not beat the unigram by more than three standard errors
     and 0.001 nats.
@@ -201,7 +206,8 @@ def select_n_topics(
     n_folds : int, default=5
         Number of folds of the documents.
     folds_run : int, default=2
-        Number of folds that are held out and scored.
+        Number of folds that are held out and scored. With one fold the spread over starts is unknown and left out of
+        the standard errors.
     smoothing : float, default=0.01
         Weight of the unigram in the held-out probabilities.
     refine : bool, default=True
@@ -306,6 +312,9 @@ class FoldFits:
 
     n_topics: int
     scores: DocumentScores
+    """Scores of the documents of all folds."""
+    fold_scores: list[DocumentScores]
+    """Scores of the documents of each fold."""
     components: list[Array]
     """P(w|z) of each fold."""
     words: list[Array]
@@ -344,20 +353,17 @@ class TopicPath:
             warnings.simplefilter("ignore", ConvergenceWarning)  # these fits need not converge
             for number, fold in enumerate(self._folds):
                 start = None if larger is None else self._starts[larger][number]
-                models.append(self._warm_start(n_topics, start).fit(self._X[fold.train]))
+                models.append(self._warm_start(n_topics, start, number).fit(self._X[fold.train]))
         fits = [scored_topics(model) for model in models]
         # A start needs no counts of documents, which are as large as the topics.
         self._starts[n_topics] = [
             (replace(fitted, word_documents=None), model.documents_.doc_topic)
             for fitted, model in zip(fits, models, strict=True)
         ]
-        scores = combine_scores(
-            [
-                score_documents(model, self._X[fold.test], COMPLETION, smoothing=self._smoothing, seed=self._seed)
-                for model, fold in zip(models, self._folds, strict=True)
-            ],
-            [fold.test for fold in self._folds],
-        )
+        fold_scores = [
+            score_documents(model, self._X[fold.test], COMPLETION, smoothing=self._smoothing, seed=self._seed)
+            for model, fold in zip(models, self._folds, strict=True)
+        ]
         tokens = np.array([fitted.n_tokens for fitted in fits])
         logs = np.array([model.log_likelihood_ for model in models]) * tokens
         parameters = np.array(
@@ -365,7 +371,8 @@ class TopicPath:
         )
         self.fitted[n_topics] = FoldFits(
             n_topics,
-            scores,
+            combine_scores(fold_scores, [fold.test for fold in self._folds]),
+            fold_scores,
             [fitted.topic_word for fitted in fits],
             [shown_words(fitted) for fitted in fits],
             float(logs.mean()),
@@ -375,11 +382,15 @@ class TopicPath:
         )
         return self.fitted[n_topics]
 
-    def _warm_start(self, n_topics: int, larger: tuple[FittedTopics, Array] | None) -> Any:
-        """Return the estimator for `n_topics`, with merged topics and weights of a larger fit as its start."""
+    def _warm_start(self, n_topics: int, larger: tuple[FittedTopics, Array] | None, fold: int) -> Any:
+        """Return the estimator for `n_topics`, with merged topics and weights of a larger fit as its start.
+
+        The largest fit has no larger one: its start is random, another one in each fold.
+        """
         model = clone(self._estimator).set_params(n_components=n_topics)
         if larger is None:
-            return model
+            seed = model.random_state
+            return model.set_params(random_state=seed + fold) if isinstance(seed, int | np.integer) else model
         fitted, weights = larger
         counts, doc_topic = merge_topics(topic_counts(fitted), weights, n_topics)
         topic_word = normalize_rows(counts)
@@ -418,6 +429,7 @@ def unigram_fit(X: Any, folds: list[DocumentFold], scores: DocumentScores) -> Fo
     return FoldFits(
         1,
         unigram_scores(scores),
+        [],
         components,
         [top_words(unigram) for unigram in components],
         float(L.mean()),
@@ -511,7 +523,7 @@ def _values_between(path: TopicPath) -> list[int]:
 
 
 class _Comparison(NamedTuple):
-    """Comparison of all numbers with the best one."""
+    """Comparison of all numbers with the best one. Differences have standard errors, over documents and starts."""
 
     best: int
     least: int
@@ -519,11 +531,33 @@ class _Comparison(NamedTuple):
     over_unigram: tuple[float, float]
 
 
+def start_variance(fits: Iterable[FoldFits]) -> float:
+    """Return the variance over starts of the difference of two fits, the mean over all pairs.
+
+    In each fold the difference of two numbers of topics has the variance of its documents and that of its start (and
+    of the training documents, which differ, too). What the folds differ beyond the first is the second.
+    """
+    excess = []
+    for one, other in combinations(fits, 2):
+        pairs = [a.gain_over(b) for a, b in zip(one.fold_scores, other.fold_scores, strict=True)]
+        if len(pairs) > 1:
+            differences, errors = np.transpose(pairs)
+            excess.append(np.var(differences, ddof=1) - np.mean(errors**2))
+    return max(0.0, float(np.mean(excess))) if excess and np.isfinite(excess).all() else 0.0
+
+
 def _compare(fits: dict[int, FoldFits], tried: list[int]) -> _Comparison:
     best = max(tried, key=lambda value: fits[value].scores.mean)
     top = fits[best].scores
-    behind = {value: top.gain_over(fits[value].scores) for value in tried}
-    over_unigram = top.gain_over_unigram()
+    # numbers far from the best differ by more than starts do
+    near = [fits[value] for value in tried if value > 1 and best <= _NEAR * value and value <= _NEAR * best]
+    variance = start_variance(near) / max(1, len(fits[best].fold_scores))
+
+    def with_starts(difference: tuple[float, float]) -> tuple[float, float]:
+        return difference[0], float(np.hypot(difference[1], np.sqrt(variance)))
+
+    behind = {value: (0.0, 0.0) if value == best else with_starts(top.gain_over(fits[value].scores)) for value in tried}
+    over_unigram = with_starts(top.gain_over_unigram())
     enough = _NEGLIGIBLE * over_unigram[0]
     least = min(value for value, (loss, error) in behind.items() if value == best or loss <= max(error, enough))
     return _Comparison(best, least, behind, over_unigram)

@@ -17,7 +17,7 @@ from polyseme.progress import pluralize
 from polyseme.terminal import Console
 
 FORMATS = ("csv", "parquet", "jsonl")
-TEXT_COLUMNS = ("id", "title", "label", "time", "source")
+TEXT_COLUMNS = ("id", "title", "label", "time", "source", "name")
 
 
 def transform(
@@ -44,9 +44,10 @@ def transform(
     """Compute the topics of new documents.
 
     The run does not change. Columns of the table: id, title, label, time, source, tokens (number of words that the run
-    knows), topic (the main topic), share (its weight), topic_0, topic_1 ... A document without any known word gets the
-    topic weights P(z) of the run. A run with topics tied to labels (--labels-from) adds predicted (the label) and
-    probability.
+    knows), topic (the main topic), name, share (its weight), reason, and the weight of each topic under its number and
+    name. A short text gets weights near those of the mean document. A text without any known word has empty cells, and
+    the column reason says why. A run with topics tied to labels
+    (--labels-from) adds predicted (the label) and probability.
 
     Examples:
 

@@ -25,7 +25,9 @@ function wordRows({ byWord, K, inactive = [] }, counts) {
 }
 
 // How the weights of a text are found, by the kind of the model's inference.
-const INFERENCES = { likelihood: foldByLikelihood, dirichlet: foldDirichlet, "logistic-normal": foldLogisticNormal };
+const INFERENCES = {
+  likelihood: foldByLikelihood, posterior: foldPosterior, dirichlet: foldDirichlet, "logistic-normal": foldLogisticNormal,
+};
 
 // Weights of counts {words, values}: K numbers of sum one, or zeros if no topic has any of the words.
 function foldIn(model, counts) {
@@ -161,7 +163,24 @@ function withBackground(known, counts, background, K) {
   return { rows, x, base, total: x.reduce((sum, value) => sum + value, 0) };
 }
 
-// Variational Bayes: n_k <- a_k sum_w x b_wk / (a . b_w), a = exp psi(alpha + n), b = exp psi(lambda), scaled.
+// The posterior under the prior that the model has learned. A background is one more component with its own alpha.
+function foldPosterior(model, counts) {
+  const { K, alpha, background } = model;
+  const known = wordRows(model, counts);
+  const { rows, x, total, base } = background ? withBackground(known, counts, background, K) : known;
+  const N = alpha.length;
+  const scaled = new Float64Array(x.length * N);
+  for (let w = 0; w < x.length; w++) {
+    scaled.set(rows.subarray(w * K, (w + 1) * K), w * N);
+    if (base) scaled[w * N + K] = base[w];
+    let largest = 0;
+    for (let k = 0; k < N; k++) largest = Math.max(largest, scaled[w * N + k]);
+    for (let k = 0; k < N; k++) scaled[w * N + k] /= largest;
+  }
+  return total > 0 ? toOne(posteriorCounts(scaled, x, total, alpha).subarray(0, K)) : new Float64Array(K);
+}
+
+// The posterior of LDA: b = exp psi(lambda), scaled.
 function foldDirichlet(model, counts) {
   const { K, alpha, totals } = model;
   const { rows, x, total } = wordRows(model, counts);
@@ -175,6 +194,12 @@ function foldDirichlet(model, counts) {
     }
     for (let k = 0; k < K; k++) rows[w * K + k] = Math.exp(rows[w * K + k] - largest);
   }
+  return toOne(posteriorCounts(rows, x, total, alpha));
+}
+
+// Variational Bayes: n_k <- a_k sum_w x b_wk / (a . b_w), a = exp psi(alpha + n). Returns alpha + n.
+function posteriorCounts(rows, x, total, alpha) {
+  const K = alpha.length;
   const n = new Float64Array(K).fill(total / K);
   const a = new Float64Array(K);
   const sums = new Float64Array(K);
@@ -199,7 +224,7 @@ function foldDirichlet(model, counts) {
     }
     if (moved <= TOLERANCE * total) break;
   }
-  return toOne(n.map((value, k) => value + alpha[k]));
+  return n.map((value, k) => value + alpha[k]);
 }
 
 // Logistic normal: theta = softmax(lambda), q(eta) = N(lambda, diag(v)), prior N(mean, inverse of precision). Each round
