@@ -1,7 +1,7 @@
 """Wrote run_v2/ and run_v2_expected.json, which stay as they are: runs of format version 2 must open.
 
-The run has a model, shards and a search index of format version 2. Run again only to see how they were made
-(python tests/files/make_run_v2.py FOLDER); a new format gets new files.
+The run has a model and shards of format version 2, and a search index of version 3, which is derived and was built
+again. Run this only to see how they were made (python tests/files/make_run_v2.py FOLDER); a new format gets new files.
 """
 
 import json

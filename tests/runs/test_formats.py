@@ -47,6 +47,6 @@ def test_shards_of_version_2_open(expected: dict) -> None:
     assert shards.vocabulary == expected["vocabulary"]
 
 
-def test_an_index_of_version_2_answers(run: polyseme.Run, expected: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_of_version_3_answers(run: polyseme.Run, expected: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_new_index", lambda *_, **__: pytest.fail("the index was built again"))
     assert [hit.id for hit in run.search(expected["query"], 3)] == expected["hits"]
