@@ -1,4 +1,4 @@
-// Reading and updating some rows of a table with one row per word (RunningMean in core/statistics.py).
+// Reading and updating some rows of a table with one row per word (RunningMean in solvers/online.py).
 #pragma once
 #include <vector>
 
