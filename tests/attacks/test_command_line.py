@@ -82,7 +82,7 @@ def test_the_step_of_a_range_may_not_be_zero():
 
 
 def test_a_lack_of_memory_is_one_line(made, monkeypatch):
-    def fit(self, counts):
+    def fit(self, counts, y=None):
         raise MemoryError("Unable to allocate 7.45 TiB")
 
     monkeypatch.setattr(PLSA, "fit", fit)

@@ -394,7 +394,7 @@ def test_texts_of_another_run(place):
     seal(place / "run")
     with pytest.raises(ModelFileError, match="texts of documents are missing"):
         assert open_run(place / "run").texts
-    assert "texts of documents are missing" in fails(place, "search", "run", "iron")
+    assert "texts of documents are missing" in fails(place, "search", "run", "iron", "-q")
 
 
 def test_an_index_of_another_run(place):
