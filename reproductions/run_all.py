@@ -19,6 +19,7 @@ SCRIPTS = (
     "hofmann_1999",
     "shashanka_2009",
     "saastamoinen_2016",
+    "newsgroups",
     "hong_2012",
     "zhang_ding_tang",
     "gaussier_goutte_2005",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from real_data import data_file
 from verdicts import verdicts
 
 HERE = Path(__file__).parents[2] / "reproductions"
@@ -112,6 +113,12 @@ def test_readme_has_the_same_verdicts(name):
     block = readme.split(f"<!-- {name} -->\n")[1].split(f"<!-- end of {name} -->")[0]
     assert verdicts(block) == EXPECTED[name]
     assert (HERE / "pictures" / f"{name}.png").stat().st_size < 150_000
+
+
+@pytest.mark.slow
+def test_newsgroups_on_a_sample():
+    data_file("text/news20.jsonl.gz")
+    assert len(verdicts(printed("newsgroups").split("## Verdicts\n")[1])) == 6
 
 
 @pytest.fixture

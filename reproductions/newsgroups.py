@@ -1,0 +1,227 @@
+"""Check what the papers say of topics as clusters, as a model of new documents and as features, on 20 Newsgroups.
+
+Run: .venv/bin/python reproductions/newsgroups.py [--quick] [--documents N] [--seeds N]
+The texts are text/news20.jsonl.gz in POLYSEME_DATA (by-date split): words of at least ten of the training documents,
+without scikit-learn's English stop words. Clusters and groups are matched by the best assignment. Standard learners
+and TopicClassifier get the same counts. The script draws no plot.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from common import DATA, Finding, conclude, make_parser, parse_options, show, verdict
+from polyseme import LDA, LSA, NMF, PLSA, TopicClassifier
+from polyseme.priors import Smoothing
+from polyseme.solvers import EarlyStopping
+
+TEXTS = DATA / "text" / "news20.jsonl.gz"
+K_CLUSTERS, K_TOPICS = 20, 50
+
+
+class News(NamedTuple):
+    """Counts and groups of training and test documents."""
+
+    X: Any
+    X_test: Any
+    y: Any
+    y_test: Any
+
+
+class Cluster(NamedTuple):
+    accuracy: float
+    nmi: float
+
+
+def load_news(n_documents: int) -> News:
+    """Return a random sample of the training documents, and half as many test documents."""
+    with gzip.open(TEXTS, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    rng = np.random.default_rng(0)
+    train, test = ([row for row in rows if row["split"] == split] for split in ("train", "test"))
+    train, test = (
+        [part[i] for i in rng.permutation(len(part))[:size]]
+        for part, size in ((train, n_documents), (test, n_documents // 2))
+    )
+    vectorizer = CountVectorizer(stop_words="english", min_df=10)
+    X, X_test = (
+        vectorizer.fit_transform(row["text"] for row in train),
+        vectorizer.transform(row["text"] for row in test),
+    )
+    kept, kept_test = (np.flatnonzero(np.asarray(part.sum(axis=1)).ravel()) for part in (X, X_test))
+    y, y_test = (np.array([row["label"] for row in part]) for part in (train, test))
+    return News(X[kept], X_test[kept_test], y[kept], y_test[kept_test])
+
+
+def cluster_scores(clusters: Any, groups: Any) -> Cluster:
+    """Return the share of documents in the group of their cluster, by the best assignment, and the NMI."""
+    names, numbers = np.unique(groups, return_inverse=True)
+    table = np.zeros((K_CLUSTERS, len(names)))
+    np.add.at(table, (clusters, numbers), 1)
+    rows, columns = linear_sum_assignment(-table)
+    return Cluster(
+        float(table[rows, columns].sum() / len(groups)), float(normalized_mutual_info_score(groups, clusters))
+    )
+
+
+def clusterings(news: News, seeds: Sequence[int]) -> dict[str, list[Cluster]]:
+    """Return the scores of every method and seed."""
+    tfidf = TfidfTransformer(sublinear_tf=True).fit_transform(news.X)
+    k_means = {"n_clusters": K_CLUSTERS, "n_init": 3}
+    methods: dict[str, Callable[[int], Any]] = {
+        "PLSA": lambda seed: PLSA(K_CLUSTERS, random_state=seed).fit_transform(news.X).argmax(axis=1),
+        "NMF, KL": lambda seed: NMF(K_CLUSTERS, solver="nmf", random_state=seed).fit_transform(news.X).argmax(axis=1),
+        "NMF, squared, tf-idf": lambda seed: (
+            NMF(K_CLUSTERS, loss="squared", random_state=seed).fit_transform(tfidf).argmax(axis=1)
+        ),
+        "LSI + k-means, tf-idf": lambda seed: KMeans(**k_means, random_state=seed).fit_predict(
+            make_pipeline(LSA(K_CLUSTERS), Normalizer()).fit_transform(news.X)
+        ),
+        "k-means, counts": lambda seed: KMeans(**k_means, random_state=seed).fit_predict(
+            Normalizer().transform(news.X)
+        ),
+        "k-means, tf-idf": lambda seed: KMeans(**k_means, random_state=seed).fit_predict(tfidf),
+    }
+    return {name: [cluster_scores(fit(seed), news.y) for seed in seeds] for name, fit in methods.items()}
+
+
+def held_out(news: News, seeds: Sequence[int]) -> dict[str, list[float]]:
+    """Return the completion perplexities of the test documents."""
+    models: dict[str, Callable[[int], Any]] = {
+        "PLSA": lambda seed: PLSA(K_TOPICS, random_state=seed, max_iter=500),
+        "PLSA, early stopping": lambda seed: PLSA(K_TOPICS, random_state=seed, early_stopping=EarlyStopping()),
+        "PLSA, regularized": lambda seed: PLSA(
+            K_TOPICS, random_state=seed, doc_topic_prior=1.2, topic_word_prior=Smoothing(0.02 * news.X.shape[1])
+        ),
+        "LDA": lambda seed: LDA(K_TOPICS, random_state=seed),
+    }
+    return {
+        name: [float(make(seed).fit(news.X).completion_perplexity(news.X_test)) for seed in seeds]
+        for name, make in models.items()
+    }
+
+
+def classifiers(news: News, seeds: Sequence[int]) -> dict[str, list[float]]:
+    """Return the accuracies on the test documents."""
+    logistic = LogisticRegression(max_iter=500, C=10)
+    tfidf = make_pipeline(TfidfTransformer(sublinear_tf=True), logistic)
+    found: dict[str, list[float]] = {
+        "naive Bayes": [MultinomialNB(alpha=a).fit(news.X, news.y).score(news.X_test, news.y_test) for a in (1, 0.1)],
+        "logistic regression, tf-idf": [tfidf.fit(news.X, news.y).score(news.X_test, news.y_test)],
+        "TopicClassifier": [TopicClassifier().fit(news.X, news.y).score(news.X_test, news.y_test)],
+        "logistic regression, P(z|d)": [],
+    }
+    for seed in seeds:
+        topics = PLSA(K_TOPICS, random_state=seed, early_stopping=EarlyStopping()).fit(news.X)
+        model = logistic.fit(topics.doc_topic_, news.y)
+        found["logistic regression, P(z|d)"].append(model.score(topics.transform(news.X_test), news.y_test))
+    return found
+
+
+def interval(values: Sequence[float], digits: int = 2) -> str:
+    """Return the mean, and the least and largest value if there are several."""
+    mean = f"{np.mean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def judge_clusters(found: dict[str, list[Cluster]]) -> list[Finding]:
+    nmi = {name: float(np.mean([score.nmi for score in scores])) for name, scores in found.items()}
+    accuracy = {name: float(np.mean([score.accuracy for score in scores])) for name, scores in found.items()}
+    text = {
+        name: f"{name} {interval([s.accuracy for s in scores])}, NMI {interval([s.nmi for s in scores])}"
+        for name, scores in found.items()
+    }
+    topics, lsi = ("PLSA", "NMF, KL"), "LSI + k-means, tf-idf"
+    ahead = all(accuracy[name] > accuracy[lsi] and nmi[name] > nmi[lsi] for name in topics)
+    behind = all(accuracy[name] < accuracy[lsi] and nmi[name] < nmi[lsi] for name in topics)
+    beats = min(nmi["PLSA"], nmi["NMF, KL"], nmi["NMF, squared, tf-idf"]) > nmi["k-means, counts"]
+    return [
+        Finding(
+            "PLSA and NMF cluster documents better than LSI (Gaussier and Goutte)",
+            "NMF and PLSA outperform LSI in document clustering",
+            "; ".join(text[name] for name in (*topics, "NMF, squared, tf-idf", lsi)),
+            "true" if ahead else "false" if behind else "not always",
+        ),
+        Finding(
+            "NMF clusters better than k-means (Zhang, Ding and Tang)",
+            "NMF is successful in clustering, compared with k-means",
+            "; ".join(text[name] for name in ("k-means, counts", "k-means, tf-idf")),
+            verdict("true with the same weights of words", beats, nmi["NMF, squared, tf-idf"] > nmi["k-means, tf-idf"]),
+        ),
+    ]  # fmt: skip
+
+
+def judge_held_out(found: dict[str, list[float]]) -> list[Finding]:
+    mean = {name: float(np.mean(values)) for name, values in found.items()}
+    text = "; ".join(f"{name} {interval(values, 0)}" for name, values in found.items())
+    return [
+        Finding(
+            "LDA is better than PLSA (Saastamoinen)",
+            "LDA is rid of PLSA's overfitting and gives better results",
+            f"completion perplexity of test documents: {text}",
+            "true" if mean["LDA"] < 0.97 * mean["PLSA"] else verdict("hardly", mean["LDA"] < 1.03 * mean["PLSA"]),
+        ),
+        Finding(
+            "Regularized PLSA is as rich as LDA (Saastamoinen)",
+            "regularization improves PLSA significantly",
+            f"a smoothing prior on both factors, not tuned: {mean['PLSA, regularized']:.0f}; LDA {mean['LDA']:.0f}",
+            verdict("true, lower perplexity than LDA here", mean["PLSA, regularized"] < mean["LDA"]),
+        ),
+    ]  # fmt: skip
+
+
+def judge_classifiers(found: dict[str, list[float]]) -> list[Finding]:
+    text = "; ".join(f"{name} {interval(values)}" for name, values in found.items())
+    features, words = max(found["logistic regression, P(z|d)"]), found["logistic regression, tf-idf"][0]
+    return [
+        Finding(
+            "Topics as features for classification (Shashanka, Gaussier and Goutte)",
+            "to be compared with standard machine learning algorithms; hierarchies for categorization",
+            f"accuracy: {text}",
+            verdict("50 topics lose to words", features < words),
+        ),
+        Finding(
+            "Topics tied to classes (ours)",
+            "(not in the papers)",
+            f"TopicClassifier {found['TopicClassifier'][0]:.3f}, naive Bayes {max(found['naive Bayes']):.3f}",
+            verdict("at least naive Bayes", found["TopicClassifier"][0] >= max(found["naive Bayes"]) - 0.005),
+        ),
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--documents", type=int, help="number of training documents (1500; with --quick 800)")
+    parser.add_argument("--seeds", type=int, help="number of seeds (3; with --quick 1)")
+    options = parse_options(parser, argv)
+    if not TEXTS.is_file():
+        print(f"Skipped: there is no {TEXTS}; set POLYSEME_DATA.")
+        return
+    news = load_news(options.documents or (800 if options.quick else 1500))
+    seeds = range(options.seeds or (1 if options.quick else 3))
+    clusters = clusterings(news, seeds)
+    show(
+        f"Clusters of {len(news.y)} documents",
+        ("method", "accuracy", "NMI"),
+        [(n, interval([s.accuracy for s in v]), interval([s.nmi for s in v])) for n, v in clusters.items()],
+    )
+    perplexities, accuracies = held_out(news, seeds), classifiers(news, seeds)
+    findings = [*judge_clusters(clusters), *judge_held_out(perplexities), *judge_classifiers(accuracies)]
+    conclude("newsgroups", findings, options)
+
+
+if __name__ == "__main__":
+    main()
