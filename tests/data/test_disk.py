@@ -196,7 +196,7 @@ def test_solvers_that_need_all_documents_are_refused_if_these_are_too_many(shard
 def test_models_that_compare_documents_are_refused(shards):
     refused = [
         ({"background": JointBackground(0.1)}, "no JointBackground"),
-        ({"doc_topic_prior": TopicSelection(0.1)}, "compares documents"),
+        ({"doc_topic_prior": TopicSelection(0.1)}, "no prior that compares or names documents"),
     ]
     for settings, message in refused:
         with pytest.raises(UnsupportedError, match=message):

@@ -126,7 +126,7 @@ for (name, make), dtype in product(SOLVER_SETTINGS.items(), DTYPES):
     )
 
 EARLY_STOPPING = {
-    "default": solvers.EarlyStopping,
+    "default": lambda: solvers.EarlyStopping(),
     "words": lambda: solvers.EarlyStopping(held_out=0.2, folds=1, by="words", patience=2, seed=1),
     "word-folds": lambda: solvers.EarlyStopping(folds=3, by="words", patience=2),
     "document-folds": lambda: solvers.EarlyStopping(by="documents", folds=3, patience=2),
@@ -242,14 +242,15 @@ def conversions(_: Path) -> Any:
 NMF_FITS: dict[str, dict[str, Any]] = {
     "squared": {"loss": "squared"},
     "n_init": {"n_init": 2},
-    "early-stopping": {"early_stopping": solvers.EarlyStopping()},
+    "early-stopping": {"early_stopping": lambda: solvers.EarlyStopping()},
     "init=nndsvd": {"init": "nndsvd"},
 }
 
 
 def nmf(_: Path, **parameters: Any) -> Any:
-    if callable(parameters.get("solver")):
-        parameters["solver"] = parameters["solver"]()
+    for name in ("solver", "early_stopping"):
+        if callable(parameters.get(name)):
+            parameters[name] = parameters[name]()
     model = polyseme.NMF(**settings(**parameters)).fit(data.counts())
     weights = model.transform(data.new_documents())
     return {"model": model, "transform": weights, "inverse": model.inverse_transform(weights)}

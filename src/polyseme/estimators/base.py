@@ -1178,6 +1178,14 @@ def check_prior_factor(name: str, prior: Prior, factor: str) -> None:
             )
 
 
+def takes_missing_entries(loss: Any) -> bool:
+    """Return whether a model with this loss, as a user gives it, can be fitted to data with missing entries."""
+    try:
+        return as_loss(loss).weighs_entries
+    except InputError:  # fit reports it
+        return False
+
+
 def model_from_parameters(
     estimator: PLSA, K: int, corpus: Corpus, vocabulary: Array | None, *, free_scale: bool = False
 ) -> Model:

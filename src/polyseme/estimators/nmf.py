@@ -26,6 +26,7 @@ from polyseme.estimators.base import (
     fold_in_stored,
     observed_data,
     stored_session,
+    takes_missing_entries,
     training_corpus,
 )
 from polyseme.estimators.plsa import PLSA
@@ -290,7 +291,7 @@ class NMF(FittedDecomposition):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = takes_missing_entries(self.loss)
         return tags
 
     def to_plsa(self) -> PLSA:

@@ -37,6 +37,7 @@ from polyseme.estimators.base import (
     fit_starts,
     init_parts,
     model_from_parameters,
+    takes_missing_entries,
     topics_of_run,
     training_corpus,
     training_data,
@@ -362,7 +363,9 @@ class PLSA(TopicEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        plain = isinstance(self.background, int | float) and self.background == 0
+        plain = plain and self.doc_topic_prior is None and self.topic_word_prior is None
+        tags.input_tags.allow_nan = plain and takes_missing_entries(self.loss)
         return tags
 
     @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
