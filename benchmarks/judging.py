@@ -7,8 +7,12 @@ early       completion perplexity of new documents after complete fits and after
             of `HeldOutTempered`, which "before" ended after 200
 shrink      probability of the second half of documents of 3 to 100 tokens given the first: weights by maximum
             likelihood ("before"), and by the posterior under the prior learned from the training documents
+starts      spread of held-out scores over starts at one number of topics, and the standard errors of `select_n_topics`
+            without ("before") and with it
+planted     how often `select_n_topics` finds the number of topics of a corpus, or that there are none; the seeds were
+            not used to choose its settings
 
-    python benchmarks/judging.py [--parts split shrink early] [--quick]
+    python benchmarks/judging.py [--parts split shrink starts planted early] [--quick]
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import combinations, cycle, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -27,10 +31,13 @@ from common import AP, NEWSGROUPS, describe_machine, load_counts, report_figure
 from polyseme import PLSA
 from polyseme.core.holdout import split_tokens
 from polyseme.core.shard import sparse_counts
+from polyseme.datasets import synthetic_corpus
 from polyseme.datasets.synthetic import sample_corpus
 from polyseme.kernels import Floats, SparseCounts
 from polyseme.metrics.words import fitted_topics
+from polyseme.selection import select_n_topics
 from polyseme.selection.cross_validation import COMPLETION, score_documents, score_held_out
+from polyseme.selection.n_topics import default_estimator
 from polyseme.solvers import EarlyStopping, HeldOutTempered
 
 Split = Callable[[SparseCounts, int], Floats]
@@ -246,7 +253,69 @@ def gain_over_unigram(model: PLSA, X: sp.csr_array, inference: str) -> float:
     return float(np.mean(gains))
 
 
-PARTS: dict[str, Callable[[bool], None]] = {"split": part_split, "shrink": part_shrink, "early": part_early}
+# The number of topics.
+
+PLANTED = (5, 8)
+"""Numbers of topics of the planted corpora, in turn."""
+
+
+def planted_corpus(n_topics: int, length: int, seed: int) -> sp.csr_array:
+    """Return 600 documents of topics that share few of 600 words."""
+    topics = np.random.default_rng([seed, 7]).dirichlet(np.full(600, 0.05), n_topics)
+    return synthetic_corpus(600, topic_word=topics, length=length, random_state=seed).counts()
+
+
+def part_planted(quick: bool) -> None:
+    n_seeds = 3 if quick else 20
+    print("| tokens per document | planted number found | chosen, where it was not |")
+    print("|---|---|---|")
+    for length in (10, 30, 100, 300):
+        wrong = []
+        for seed in range(n_seeds):
+            n_topics = PLANTED[seed % 2]
+            chosen = select_n_topics(planted_corpus(n_topics, length, seed), range(2, 25)).chosen
+            if chosen != n_topics:
+                wrong.append(f"{chosen} instead of {n_topics}")
+        found = f"{n_seeds - len(wrong)} of {n_seeds}"
+        print(f"| {length} | {found} | {', '.join(wrong)} |", flush=True)
+        least = {30: 18 / 20, 100: 1.0, 300: 1.0}.get(length)
+        report_figure(
+            f"planted number of topics found, {length} tokens per document", found,
+            "" if least is None else f"at least {round(least * n_seeds)} of {n_seeds}",
+        )  # fmt: skip
+    none = sum(
+        select_n_topics(planted_corpus(1, length, seed), range(2, 25)).chosen == 1
+        for seed, length in zip(range(n_seeds), cycle((10, 30, 100, 300)), strict=False)
+    )
+    report_figure("corpora without structure called so", f"{none} of {n_seeds}", f"at least {round(0.95 * n_seeds)}")
+
+
+def part_starts(quick: bool) -> None:
+    X = load_counts(NEWSGROUPS)
+    rows = np.random.default_rng(0).permutation(X.shape[0])[: 1000 if quick else 4000]
+    cut = len(rows) * 4 // 5
+    train, test = X[rows[:cut]], X[rows[cut:]]
+    scores = [
+        score_documents(default_estimator(None, seed).set_params(n_components=20).fit(train), test)
+        for seed in range(3 if quick else 6)
+    ]
+    spread = float(np.std([one.mean for one in scores], ddof=1))
+    documents = float(np.mean([a.gain_over(b)[1] for a, b in combinations(scores, 2)]))
+    print("One number of topics (20), fits from several starts, scored on the same documents, nats per token:")
+    print(f"standard deviation over starts {spread:.4f}, standard error of a difference over documents {documents:.4f}")
+    found = select_n_topics(X[rows], (10, 14, 20, 28, 40), refine=False)
+    print("| topics | behind the best | before: standard error over documents | now: over documents and starts |")
+    print("|---|---|---|---|")
+    top = found.fits[found.best].scores
+    for row in found.rows:
+        before = top.gain_over(found.fits[row.n_topics].scores)[1]
+        print(f"| {row.n_topics} | {row.behind:.4f} | {before:.4f} | {row.behind_error:.4f} |")
+    report_figure("spread of held-out scores over starts, 20 topics", f"{spread:.4f} nats")
+
+
+PARTS: dict[str, Callable[[bool], None]] = {
+    "split": part_split, "shrink": part_shrink, "starts": part_starts, "planted": part_planted, "early": part_early,
+}  # fmt: skip
 """Parts by name; each prints its tables and figures, in a short form if it is called with True."""
 
 
