@@ -335,6 +335,13 @@ def test_errors(name):
         PLSA(K, random_state=0, **settings).fit(data, entry_weight=weights)
 
 
+@pytest.mark.parametrize("parameters", [{"background": 0.2}, {"doc_topic_prior": 1.1}, {"solver": "tempered"}], ids=str)
+def test_models_that_cannot_weigh_entries_refuse_them_for_new_documents(parameters):
+    model = PLSA(2, random_state=0, max_iter=3, tol=0, **parameters).fit(X)
+    with pytest.raises(UnsupportedError, match="without a background, a prior and tempering"):
+        model.transform(np.where(HIDDEN, np.nan, X))
+
+
 def test_other_errors(tmp_path):
     for settings in ({"background": 0.1}, {"doc_topic_prior": 1.1}, {"topic_word_prior": 1.1}):
         with pytest.raises(UnsupportedError, match="for models without priors and background"):

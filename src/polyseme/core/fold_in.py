@@ -84,6 +84,10 @@ class MaximumLikelihood(NoLargeArrays):
         given: GivenDocuments | None = None,
     ) -> DocumentWeights:  # fmt: skip
         if given is not None and given.entries is not None:
+            if self.background is not None or self.prior is not None or self.temperature != 1:
+                raise UnsupportedError(
+                    "entry_weight and missing entries (NaN) are for models without a background, a prior and tempering."
+                )
             return _KULLBACK_LEIBLER.weights(counts, topic_word, topic_weights, n_threads=n_threads, given=given)
         start = None if given is None else given.start
         return fold_in(self.model(len(topic_word)), counts, topic_word, topic_weights, n_threads=n_threads, start=start)

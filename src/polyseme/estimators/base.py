@@ -1213,7 +1213,7 @@ def model_from_parameters(
         )
     if corpus.entries is not None and (background is not None or doc_prior is not None or word_prior is not None):
         raise UnsupportedError(
-            "entry_weight and missing entries are for models without priors and background: leave background, "
+            "entry_weight and missing entries (NaN) are for models without priors and background: leave background, "
             "doc_topic_prior and topic_word_prior out."
         )
     if doc_prior is not None and corpus.kept is not None:
