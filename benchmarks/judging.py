@@ -7,19 +7,23 @@ early       completion perplexity of new documents after complete fits and after
             of `HeldOutTempered`, which "before" ended after 200
 shrink      probability of the second half of documents of 3 to 100 tokens given the first: weights by maximum
             likelihood ("before"), and by the posterior under the prior learned from the training documents
+short       completion perplexity of short texts (subjects and first sentences of 20 Newsgroups, drawn documents of 5
+            to 20 tokens): PLSA by folding in ("before") and by the posterior, LDA with learned priors, the correlated
+            topic model, and the unigram
 starts      spread of held-out scores over starts at one number of topics, and the standard errors of `select_n_topics`
             without ("before") and with it
 planted     how often `select_n_topics` finds the number of topics of a corpus, or that there are none; the seeds were
             not used to choose its settings
 
-    python benchmarks/judging.py [--parts split shrink starts planted early] [--quick]
+    python benchmarks/judging.py [--parts split shrink short starts planted early] [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import combinations, cycle, pairwise
 from typing import NamedTuple
 
@@ -27,8 +31,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from common import AP, NEWSGROUPS, describe_machine, load_counts, report_figure
-from polyseme import PLSA
+from common import AP, NEWS_TEXTS, NEWSGROUPS, describe_machine, load_counts, load_lines, report_figure
+from polyseme import LDA, PLSA, CorrelatedTopicModel
 from polyseme.core.holdout import split_tokens
 from polyseme.core.shard import sparse_counts
 from polyseme.datasets import synthetic_corpus
@@ -39,6 +43,7 @@ from polyseme.selection import select_n_topics
 from polyseme.selection.cross_validation import COMPLETION, score_documents, score_held_out
 from polyseme.selection.n_topics import default_estimator
 from polyseme.solvers import EarlyStopping, HeldOutTempered
+from polyseme.text import Vectorizer
 
 Split = Callable[[SparseCounts, int], Floats]
 """Returns the held-out part of every count, for a seed."""
@@ -253,6 +258,61 @@ def gain_over_unigram(model: PLSA, X: sp.csr_array, inference: str) -> float:
     return float(np.mean(gains))
 
 
+# Short texts.
+
+N_SHORT_TOPICS = (10, 30)
+
+
+def short_corpora(n_docs: int) -> Iterator[tuple[str, sp.csr_array]]:
+    """Yield names and counts of corpora of short documents, each with at least two counted words."""
+    lines = load_lines(NEWS_TEXTS)
+    rows = np.random.default_rng(0).permutation(len(lines))[:n_docs]
+    subjects = [re.sub(r"^(re|fwd?): *", "", lines[row]["subject"], flags=re.I) for row in rows]
+    sentences = [_first_sentence(lines[row]["text"]) for row in rows]
+    for name, texts in (("subjects", subjects), ("first sentences", sentences)):
+        X = sp.csr_array(Vectorizer(language="english", min_df=5, max_df=0.5).fit_transform(texts))
+        yield name, X[X.sum(axis=1) >= 2]
+    for length in (5, 10, 20):
+        drawn = synthetic_corpus(n_docs // 2, n_topics=10, n_words=500, length=length, random_state=length)
+        yield f"drawn, {length} tokens", drawn.counts()
+
+
+def _first_sentence(text: str) -> str:
+    """Return the first sentence of the body of a message, without quotations."""
+    body = text.partition("\n\n")[2] or text
+    prose = " ".join(line for line in body.splitlines() if not re.match(r" *[>:|]|.* (writes|wrote):", line))
+    return re.split(r"(?<=[.?!]) ", prose.strip(), maxsplit=1)[0][:300]
+
+
+def part_short(quick: bool) -> None:
+    print("Completion perplexity of new documents")
+    print("| corpus | tokens | topics | unigram | before: PLSA | now: PLSA | LDA, learned priors | correlated |")
+    print("|---" * 8 + "|")
+    for name, X in short_corpora(2000 if quick else 8000):
+        cut = X.shape[0] * 4 // 5
+        train, new = X[:cut], X[cut:]
+        for n_topics in N_SHORT_TOPICS[: 1 if quick else None]:
+            models = (
+                PLSA(n_topics, random_state=0),
+                LDA(
+                    n_topics, doc_topic_prior="asymmetric-learned", topic_word_prior="symmetric-learned", random_state=0
+                ),
+                CorrelatedTopicModel(n_topics, random_state=0),
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                plsa, lda, correlated = (model.fit(train) for model in models)
+            report = plsa.completion_report(new)
+            scores = [
+                report.unigram_perplexity, plsa.completion_perplexity(new, inference="model"), report.perplexity,
+                lda.completion_perplexity(new), correlated.completion_perplexity(new),
+            ]  # fmt: skip
+            cells = " | ".join(f"{score:.0f}" for score in scores)
+            print(f"| {name} | {X.sum() / X.shape[0]:.1f} | {n_topics} | {cells} |", flush=True)
+            best = min(scores[3:]) / scores[2]
+            report_figure(f"best of LDA and correlated topics over PLSA, {name}, K = {n_topics}", f"{best:.3f}")
+
+
 # The number of topics.
 
 PLANTED = (5, 8)
@@ -314,7 +374,8 @@ def part_starts(quick: bool) -> None:
 
 
 PARTS: dict[str, Callable[[bool], None]] = {
-    "split": part_split, "shrink": part_shrink, "starts": part_starts, "planted": part_planted, "early": part_early,
+    "split": part_split, "shrink": part_shrink, "short": part_short, "starts": part_starts, "planted": part_planted,
+    "early": part_early,
 }  # fmt: skip
 """Parts by name; each prints its tables and figures, in a short form if it is called with True."""
 

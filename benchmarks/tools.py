@@ -117,7 +117,9 @@ MODELS = {"scikit-learn NMF (KL)": "polyseme PLSA"}
 def completion_perplexity(topics: Any, train: sp.csr_array, test: sp.csr_array) -> float:
     """Return the completion perplexity of the held-out documents for these topics."""
     base = PLSA(2, max_iter=1, random_state=0, dtype="float64").fit(train)
-    return float(base.with_topics(np.asarray(topics, dtype=np.float64), train).completion_perplexity(test))
+    return float(
+        base.with_topics(np.asarray(topics, dtype=np.float64), train).completion_perplexity(test, inference="model")
+    )
 
 
 def draw(fits: list[Fit], path: Path) -> None:

@@ -51,6 +51,8 @@ class Loss(ABC):
 
     is_likelihood: bool = False
     """Whether the minimum of the loss is the maximum of a likelihood of counts."""
+    weighs_entries: bool = False
+    """Whether entries can have weights (`losses.entry_weights`)."""
 
     @property
     @abstractmethod
@@ -75,11 +77,6 @@ class Loss(ABC):
     @property
     def needs_positive(self) -> bool:
         """Whether the loss is infinite at x = 0."""
-        return False
-
-    @property
-    def weighs_entries(self) -> bool:
-        """Whether entries can have weights (`losses.entry_weights`)."""
         return False
 
     @property

@@ -48,6 +48,7 @@ class Beta(Loss):
             raise InputError(f"Beta: beta must be a finite number, got {self.beta!r}.")
         object.__setattr__(self, "beta", float(self.beta))
         object.__setattr__(self, "is_likelihood", self.beta == 1)
+        object.__setattr__(self, "weighs_entries", self.beta in (1, 2))
 
     @property
     def name(self) -> str:
@@ -68,10 +69,6 @@ class Beta(Loss):
     @property
     def needs_positive(self) -> bool:
         return self.beta <= 0
-
-    @property
-    def weighs_entries(self) -> bool:
-        return self.beta in (1, 2)
 
     @property
     def compiled(self) -> type[ReciprocalSums] | None:

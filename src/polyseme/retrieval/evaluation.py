@@ -307,7 +307,7 @@ def rank_documents(
     index: Any,
     queries: Mapping[str, str],
     *,
-    method: str = "plsi*",
+    method: str = DEFAULT_METHOD,
     term: str | None = None,
     term_weight: float | None = None,
     depth: int | None = 1000,
@@ -320,7 +320,7 @@ def rank_documents(
         The index.
     queries : mapping
         Texts of queries by id.
-    method : str, default="plsi*"
+    method : str, default="bm25+topics"
         Method of the search.
     term : {"tf", "tfidf", "bm25"}, default=None
         Term score of an LSI or PLSI method. None uses the default of the method.
