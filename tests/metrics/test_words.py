@@ -19,8 +19,8 @@ from polyseme import (
     JointBackground,
     load,
 )
+from polyseme.core.fitted import fold_in_training
 from polyseme.core.shard import as_counts
-from polyseme.core.training import fold_in_training
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import normalize_rows
 from polyseme.metrics import relevance, shown_words, top_words

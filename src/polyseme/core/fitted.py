@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from polyseme.core.holdout import sample_documents
-from polyseme.core.shard import Additive, Shard
+from polyseme.core.shard import Additive, Shard, sample_documents
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows, padded, weighted_sum
 from polyseme.losses.entry_weights import EntryWeights
@@ -74,7 +73,7 @@ class Inference(Protocol):
     weighs_unknown: ClassVar[bool]
     """Whether a document without known words gets weights from the inference itself, and not P(z)."""
     learns_prior: ClassVar[bool]
-    """Whether a prior of P(z|d) is learned after the fit (`core.training`), because the inference has none."""
+    """Whether a prior of P(z|d) is learned from training documents (`LearnedPrior`), because the inference has none."""
 
     @property
     def has_one_maximum(self) -> bool:
@@ -216,14 +215,18 @@ class FittedTopics:
     """The word of each column."""
     word_documents: WordDocuments | None = None
     """What the words shown are ranked by; None if the training documents were not folded in (`partial_fit`)."""
-    document_prior: Floats | None = None
-    """Parameters of a Dirichlet prior of P(z|d) learned from the training documents: one of each topic, and one of the
-    background if there is one. None: the inference has its own prior, or the training documents were not folded in."""
+    learned_prior: LearnedPrior | None = None
+    """Prior of P(z|d); None if the inference has its own, or the training documents were not folded in."""
 
     @property
     def n_topics(self) -> int:
         """Number of topics K."""
         return int(self.topic_word.shape[0])
+
+    @property
+    def document_prior(self) -> Floats | None:
+        """Parameters of the learned prior: one of each topic, and one of the background if there is one."""
+        return None if self.learned_prior is None else self.learned_prior.values
 
     def fold_in(
         self, counts: SparseCounts, *, n_threads: int = 1, entries: EntryWeights | None = None
@@ -375,7 +378,7 @@ class FoldIn:
         return part, sums
 
     def _sample(self, folded: DocumentWeights, weights: Floats | None, tokens: float) -> DocumentSample:
-        """Return documents for `core.training`, about in proportion to the tokens of the shard."""
+        """Return documents from which a prior is learned, about in proportion to the tokens of the shard."""
         size = sample_size(folded.doc_topic.shape[1])
         part = min(size, int(_SAMPLE_RESERVE * size * tokens / self.tokens) + 1)
         weights = np.ones(folded.counts.n_docs) if weights is None else weights
@@ -408,6 +411,39 @@ class DocumentSample(NamedTuple):
     """Their topic weights and counts."""
     weights: Floats
     """Their weights in the fit."""
+
+
+class PriorEvidence(NamedTuple):
+    """What a prior of P(z|d) is learned from."""
+
+    fitted: FittedTopics
+    """The fitted model; its expected numbers of documents per word, which are large, are not used."""
+    topic_sums: Floats
+    """D_z, the sum of P(z|d) over all training documents."""
+    samples: list[DocumentSample]
+    """Documents of each shard."""
+
+
+class LearnedPrior:
+    """Dirichlet prior of P(z|d), learned from a sample of the training documents when it is first asked for.
+
+    Learning can take as long as a small fit, and many models are never asked. Afterwards the sample is released.
+    """
+
+    def __init__(self, values: Floats | None = None, evidence: PriorEvidence | None = None) -> None:
+        self._values, self._evidence = values, evidence
+
+    @property
+    def values(self) -> Floats:
+        """Parameters of the prior: one of each topic, and one of the background if there is one."""
+        evidence = self._evidence  # another thread may learn the same values meanwhile
+        if evidence is not None:
+            from polyseme.core.dirichlet import learn_prior  # which imports this module
+
+            self._values = learn_prior(evidence)
+            self._evidence = None
+        assert self._values is not None
+        return self._values
 
 
 def sample_size(n_topics: int) -> int:
@@ -443,6 +479,37 @@ def topic_weights_of(parts: Sequence[FoldedPart]) -> Floats:
     """Return P(z) of all training documents."""
     weights = np.asarray(sum(part.topic_weights for part in parts))
     return weights / weights.sum()
+
+
+def fold_in_training(
+    corpus: Foldable, topic_word: Array, inference: Inference, *, active: Array | None = None, rows: Any = None,
+    prior: Prior | None = None, **fields: Any,
+) -> FoldedTraining:  # fmt: skip
+    """Fold in the training documents, and return the fitted model with the P(z) that follows.
+
+    `active` are the topics that are used (None: all), `rows` the weights to start from, in the form that the corpus
+    uses (None: uniform weights), `prior` a prior that knows single documents, `fields` the other fields of FittedTopics
+    that the documents do not determine.
+    """
+    active = np.ones(len(topic_word), dtype=bool) if active is None else active
+    job = FoldIn(inference.without_arrays(), active, corpus.tokens, prior=prior)
+    folded = corpus.fold_in(job, (topic_word, *inference.arrays), rows)
+    assert folded.sums is not None
+    background = inference.background
+    arrays = dict(folded.arrays)
+    doc_topic = arrays.pop("doc_topic")
+    shares = arrays.pop("background", None)
+    if shares is None:
+        shares = np.broadcast_to(np.float64(0.0 if background is None else background.share), (corpus.n_docs,))
+    fitted = FittedTopics(topic_word, topic_weights_of(folded.parts), active=active, inference=inference, **fields)
+    samples = [part.sample for part in folded.parts if part.sample is not None]
+    learned = LearnedPrior(evidence=PriorEvidence(fitted, folded.sums.topics, samples)) if samples else None
+    return FoldedTraining(
+        replace(fitted, word_documents=folded.sums.by_topic(), learned_prior=learned),
+        TrainingDocuments(corpus.doc_weights, doc_topic, shares, arrays),
+        sum(part.log_sum for part in folded.parts) / corpus.tokens,
+        sum(part.bound for part in folded.parts),
+    )
 
 
 class SymmetricView(NamedTuple):

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from polyseme.core.shard import document_hashes, mix_bits
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels import Floats, SparseCounts
 from polyseme.losses.entry_weights import DiagonalEntries
 
 _MAX_EXACT = 1000
@@ -32,7 +33,7 @@ def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[F
     rest = x - tokens
     held_out = _binomial(_uniform(keys), tokens, share)
     broken = np.flatnonzero(rest)
-    held_out[broken] += np.where(_uniform(_mix(keys[broken] + _OTHER)) < share, rest[broken], 0.0)
+    held_out[broken] += np.where(_uniform(mix_bits(keys[broken] + _OTHER)) < share, rest[broken], 0.0)
     return x - held_out, held_out
 
 
@@ -44,19 +45,6 @@ def split_in_parts(counts: SparseCounts, n_parts: int, seed: int) -> Iterator[Fl
         part[rest > 0] = split_tokens(counts.with_values(rest), seed + n_parts - left, 1 / left)[1]
         rest = rest - part
         yield part
-
-
-def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = None) -> Array:
-    """Return rows of documents with at most `most` non-zeros together, but at least one document that is not empty.
-
-    They are those with the smallest hashes of their content, in the order of these, so that a sample does not depend on
-    the order of the documents. `allowed` is a mask of the documents (None: all).
-    """
-    lengths = np.diff(counts.indptr)
-    possible = np.flatnonzero(lengths if allowed is None else lengths * allowed)
-    hashes = _mix(_document_hashes(counts, counts.values.astype(np.float64)))[possible]
-    ordered = possible[np.argsort(hashes, kind="stable")]
-    return ordered[: max(1, int(np.searchsorted(np.cumsum(lengths[ordered]), most, side="right")))]
 
 
 def diagonal_folds(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[DiagonalEntries]:
@@ -73,19 +61,9 @@ def diagonal_folds(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[D
 
 def _keys(counts: SparseCounts, x: Floats, seed: int) -> npt.NDArray[np.uint64]:
     """Return a hash for each non-zero, of its word, the content of its document and the seed."""
-    documents = _mix(_document_hashes(counts, x) + np.uint64(seed))
+    documents = mix_bits(document_hashes(counts, x) + np.uint64(seed))
     words = counts.indices.astype(np.uint64)
-    return np.asarray(_mix(np.repeat(documents, np.diff(counts.indptr)) ^ _mix(words)))
-
-
-def _document_hashes(counts: SparseCounts, x: Floats) -> npt.NDArray[np.uint64]:
-    """Return a hash of the words and counts x of each document."""
-    content = _mix(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
-    hashes = np.zeros(counts.n_docs, dtype=np.uint64)
-    filled = np.flatnonzero(np.diff(counts.indptr))
-    if filled.size:
-        hashes[filled] = np.add.reduceat(content, counts.indptr[filled])
-    return hashes
+    return np.asarray(mix_bits(np.repeat(documents, np.diff(counts.indptr)) ^ mix_bits(words)))
 
 
 def _uniform(keys: npt.NDArray[np.uint64]) -> Floats:
@@ -115,10 +93,3 @@ def _binomial(u: Floats, n: Floats, p: float) -> Floats:
         probability = probability * ((n[open_] - k + 1) / k * (p / (1 - p)))
         left = left - probability
     return drawn
-
-
-def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Apply the finalizer of splitmix64: every bit of the key changes about half of the bits of the result."""
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))

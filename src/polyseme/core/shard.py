@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from polyseme.kernels import (
@@ -284,3 +285,33 @@ class ReductionTree(Generic[Stats]):
         root = self._levels[-1]
         assert root is not None
         return root[0]
+
+
+def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = None) -> Array:
+    """Return rows of documents with at most `most` non-zeros together, but at least one document that is not empty.
+
+    They are those with the smallest hashes of their content, in the order of these, so that a sample does not depend on
+    the order of the documents. `allowed` is a mask of the documents (None: all).
+    """
+    lengths = np.diff(counts.indptr)
+    possible = np.flatnonzero(lengths if allowed is None else lengths * allowed)
+    hashes = mix_bits(document_hashes(counts, counts.values.astype(np.float64)))[possible]
+    ordered = possible[np.argsort(hashes, kind="stable")]
+    return ordered[: max(1, int(np.searchsorted(np.cumsum(lengths[ordered]), most, side="right")))]
+
+
+def document_hashes(counts: SparseCounts, x: Floats) -> npt.NDArray[np.uint64]:
+    """Return a hash of the words and counts x of each document."""
+    content = mix_bits(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
+    hashes = np.zeros(counts.n_docs, dtype=np.uint64)
+    filled = np.flatnonzero(np.diff(counts.indptr))
+    if filled.size:
+        hashes[filled] = np.add.reduceat(content, counts.indptr[filled])
+    return hashes
+
+
+def mix_bits(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Apply the finalizer of splitmix64: every bit of the key changes about half of the bits of the result."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))

@@ -34,6 +34,7 @@ from polyseme.core.fitted import (
     TopicEdit,
     TrainingDocuments,
     WordDocuments,
+    fold_in_training,
     merged_topics,
     with_missing_words,
 )
@@ -41,7 +42,6 @@ from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model, as_background, as_loss, topic_use
 from polyseme.core.shard import as_counts, row_batches, sparse_counts, without_words
-from polyseme.core.training import fold_in_training
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.io import models

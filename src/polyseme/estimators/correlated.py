@@ -7,11 +7,10 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from polyseme.core.fitted import FoldedTraining
+from polyseme.core.fitted import FoldedTraining, fold_in_training
 from polyseme.core.fold_in import fold_in_shard
 from polyseme.core.logistic_normal import LogisticNormalPosterior, correlation
 from polyseme.core.model import Model
-from polyseme.core.training import fold_in_training
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, factor_dtype, training_data

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import DocumentSums, FoldedTraining, document_sums, with_missing_words
+from polyseme.core.fitted import DocumentSums, FoldedTraining, document_sums, fold_in_training, with_missing_words
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import Shard, row_batches
-from polyseme.core.training import fold_in_training
 from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import Corpus, accumulated
 from polyseme.errors import InputError

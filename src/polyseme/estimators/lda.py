@@ -23,10 +23,9 @@ from polyseme.core.dirichlet import (
     dirichlet_means,
     padded_parameters,
 )
-from polyseme.core.fitted import FittedTopics, FoldedTraining, TopicEdit
+from polyseme.core.fitted import FittedTopics, FoldedTraining, TopicEdit, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
-from polyseme.core.training import fold_in_training
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (

@@ -16,11 +16,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import FittedTopics, FoldedTraining, TopicEdit
+from polyseme.core.fitted import FittedTopics, FoldedTraining, TopicEdit, fold_in_training
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, fold_in_by_loss, fold_in_shard
 from polyseme.core.model import Model, as_background, as_loss
 from polyseme.core.shard import Shard, as_counts
-from polyseme.core.training import fold_in_training
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import (

@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from polyseme.core.dirichlet import DirichletPosterior
-from polyseme.core.fitted import FittedTopics, TrainingDocuments, WordDocuments
+from polyseme.core.fitted import FittedTopics, LearnedPrior, TrainingDocuments, WordDocuments
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.logistic_normal import LogisticNormalPosterior
 from polyseme.core.model import Background, JointBackground
@@ -337,7 +337,7 @@ def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[...
     if given.get("background") is not None:
         kind = JointBackground if given["background"]["joint"] else Background
         inference["background"] = kind(given["background"]["share"], inference["background"])
-    sums = _part(arrays, "word_documents")
+    sums, prior = _part(arrays, "word_documents"), arrays.get("document_prior")
     return FittedTopics(
         **{name: arrays[name] for name in _FITTED_ARRAYS},
         n_tokens=plain["n_tokens"],
@@ -345,7 +345,7 @@ def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[...
         inference=_INFERENCES[given["kind"]](**inference),
         vocabulary=None if plain["vocabulary"] is None else _names("vocabulary", plain["vocabulary"]),
         word_documents=WordDocuments(**sums) if sums else None,
-        document_prior=arrays.get("document_prior"),
+        learned_prior=None if prior is None else LearnedPrior(prior),
     )
 
 

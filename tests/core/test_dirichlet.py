@@ -1,5 +1,6 @@
-"""The prior of P(z|d) that a fit learns: its parts against plain loops, the posterior under it, and its use."""
+"""The prior of P(z|d) that is learned: its parts against plain loops, the posterior under it, and its use."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +9,10 @@ import scipy.sparse as sp
 from scipy.special import psi
 
 import oracles
-from polyseme import LDA, NMF, PLSA, InputError, UnsupportedError
-from polyseme.core.dirichlet import LearnedPosterior, with_posterior
-from polyseme.core.fitted import DocumentSample
-from polyseme.core.holdout import sample_documents
-from polyseme.core.shard import sparse_counts
-from polyseme.core.training import HeldOutHalves
+from polyseme import LDA, NMF, PLSA, InputError, UnsupportedError, load
+from polyseme.core.dirichlet import HeldOutHalves, LearnedPosterior, with_posterior
+from polyseme.core.fitted import DocumentSample, LearnedPrior
+from polyseme.core.shard import sample_documents, sparse_counts
 from polyseme.datasets import synthetic_corpus
 from polyseme.scale import open_shards, write_shards
 from polyseme.selection.cross_validation import score_documents
@@ -70,7 +69,8 @@ def test_a_document_is_taken_out_of_the_topics_that_score_it(model, temperature)
     fitted = replace(model.fitted_, inference=inference)
     sample = TRAIN[:2].toarray().astype(np.float64)
     folded = fitted.fold_in(as_counts(sample))
-    halves, theta = HeldOutHalves(fitted, DocumentSample(folded, np.ones(2))), folded.doc_topic
+    theta, topic_sums = folded.doc_topic, fitted.word_documents.topics
+    halves = HeldOutHalves(fitted, topic_sums, DocumentSample(folded, np.ones(2)))
     phi, sizes, n = fitted.topic_word, fitted.topic_weights * fitted.n_tokens, fitted.n_tokens
     rows = iter(halves._probabilities)
     for x, weights in zip(sample, theta, strict=True):
@@ -90,7 +90,7 @@ def test_the_prior_is_near_the_best_for_new_documents(model):
     gains = {}
     for factor in (1 / 8, 1 / 4, 1, 4, 8):
         other = PLSA(5)
-        other.fitted_, other.documents_ = replace(model.fitted_, document_prior=factor * alpha), None
+        other.fitted_, other.documents_ = replace(model.fitted_, learned_prior=LearnedPrior(factor * alpha)), None
         gains[factor] = score_documents(other, new).mean
     assert gains[1] > max(gains[1 / 8], gains[8])
     assert gains[1] > max(gains.values()) - 0.01
@@ -164,3 +164,37 @@ def test_the_prior_is_that_of_the_inference(model):
     inference = with_posterior(model.fitted_).inference
     assert isinstance(inference, LearnedPosterior)
     assert inference.alpha is model.fitted_.document_prior
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_model_that_was_not_asked_keeps_a_bounded_sample_of_its_documents():
+    """Until the prior is learned the model has at most 2^15 non-zeros of its data, and none afterwards."""
+    X = drawn(1500, 100, 4)
+    assert X.nnz > 1.5 * 2**15
+    model = PLSA(5, random_state=0, max_iter=2, tol=0).fit(X)
+    counts = [sample.folded.counts for sample in model.fitted_.learned_prior._evidence.samples]
+    assert 2**14 < sum(part.values.size for part in counts) <= 2**15
+    assert not any(np.shares_memory(part.values, X.data) for part in counts)
+    assert not any(part.values.base is not None and part.values.base.size > 2**15 for part in counts)
+    unpickled = pickle.loads(pickle.dumps(model))
+    prior = model.fitted_.document_prior
+    assert model.fitted_.document_prior is prior
+    assert model.fitted_.learned_prior._evidence is None
+    np.testing.assert_array_equal(unpickled.fitted_.document_prior, prior)
+
+
+def test_a_saved_model_has_the_prior_that_the_model_in_memory_learns(tmp_path):
+    saved, asked = (PLSA(3, random_state=0, background=0.2).fit(TRAIN) for _ in range(2))
+    saved.save(tmp_path / "model.safetensors")
+    loaded = load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.fitted_.document_prior, asked.fitted_.document_prior)
+    new = drawn(5, 8, 1)
+    posteriors = [model.fold_in(new, inference="posterior").doc_topic for model in (loaded, asked)]
+    np.testing.assert_array_equal(*posteriors)
+
+
+def test_other_topics_do_not_change_a_prior_that_is_learned_later():
+    """A model that is copied with other topics has the prior of the fit."""
+    first, second = (PLSA(3, random_state=0).fit(TRAIN).fitted_ for _ in range(2))
+    changed = replace(first, topic_word=np.roll(first.topic_word, 1, axis=1), word_documents=None)
+    np.testing.assert_array_equal(changed.document_prior, second.document_prior)
