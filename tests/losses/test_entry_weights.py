@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.utils import get_tags
 
 import oracles
 from polyseme import LDA, NMF, PLSA, InputError, UnsupportedError
@@ -338,13 +339,37 @@ def test_errors(name):
 @pytest.mark.parametrize("parameters", [{"background": 0.2}, {"doc_topic_prior": 1.1}, {"solver": "tempered"}], ids=str)
 def test_models_that_cannot_weigh_entries_refuse_them_for_new_documents(parameters):
     model = PLSA(2, random_state=0, max_iter=3, tol=0, **parameters).fit(X)
-    with pytest.raises(UnsupportedError, match="without a background, a prior and tempering"):
+    with pytest.raises(UnsupportedError, match="without background, priors and tempering"):
         model.transform(np.where(HIDDEN, np.nan, X))
+
+
+@pytest.mark.parametrize("kind", [PLSA, NMF])
+def test_a_loss_that_cannot_weigh_entries_refuses_them_for_new_documents(kind):
+    model = kind(2, random_state=0, max_iter=3, tol=0, loss="absolute").fit(X)
+    with pytest.raises(UnsupportedError, match="loss='absolute' takes no entry_weight and no missing entries"):
+        model.transform(np.where(HIDDEN, np.nan, X))
+
+
+def test_a_prior_of_topics_does_not_matter_for_new_documents():
+    model = PLSA(2, random_state=0, max_iter=3, tol=0, topic_word_prior=1.1).fit(X)
+    np.testing.assert_allclose(model.transform(np.where(HIDDEN, np.nan, X)).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (PLSA(), True), (NMF(), True), (NMF(loss="squared"), True), (LDA(), False), (PLSA(loss="absolute"), False),
+        (NMF(loss="no loss"), False), (PLSA(background=0.1), False), (PLSA(background="no number"), False),
+        (PLSA(doc_topic_prior=1.1), False), (PLSA(topic_word_prior="no prior"), False),
+    ],
+)  # fmt: skip
+def test_tags_say_who_takes_missing_entries(model, expected):
+    assert get_tags(model).input_tags.allow_nan is expected
 
 
 def test_other_errors(tmp_path):
     for settings in ({"background": 0.1}, {"doc_topic_prior": 1.1}, {"topic_word_prior": 1.1}):
-        with pytest.raises(UnsupportedError, match="for models without priors and background"):
+        with pytest.raises(UnsupportedError, match="without background, priors and tempering"):
             PLSA(K, **settings).fit(X, entry_weight=~HIDDEN)
     with pytest.raises(UnsupportedError, match="cannot be resumed"):
         PLSA(K, random_state=0, checkpoint=tmp_path / "state").fit(X, entry_weight=~HIDDEN)

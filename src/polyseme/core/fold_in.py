@@ -84,10 +84,7 @@ class MaximumLikelihood(NoLargeArrays):
         given: GivenDocuments | None = None,
     ) -> DocumentWeights:  # fmt: skip
         if given is not None and given.entries is not None:
-            if self.background is not None or self.prior is not None or self.temperature != 1:
-                raise UnsupportedError(
-                    "entry_weight and missing entries (NaN) are for models without a background, a prior and tempering."
-                )
+            self.model(len(topic_word)).check_weighs_entries()
             return _KULLBACK_LEIBLER.weights(counts, topic_word, topic_weights, n_threads=n_threads, given=given)
         start = None if given is None else given.start
         return fold_in(self.model(len(topic_word)), counts, topic_word, topic_weights, n_threads=n_threads, start=start)
@@ -259,6 +256,8 @@ class LeastLoss(NoLargeArrays):
         known_counts, unseen_tokens = select_known_words(counts, known)
         used, topics = known_counts, topic_word
         entries = None if given is None else given.entries
+        if entries is not None:
+            Model(len(topic_word), loss=self.loss).check_weighs_entries()
         if not known.all() and entries is None:  # the losses that weigh entries do not mind q = 0 where x = 0
             used, topics = sparse_counts(known_counts.matrix()[:, known], counts.dtype), topic_word[:, known]
         self.loss.check_data(used)

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from polyseme.core.shard import Shard, SufficientStatistics
-from polyseme.errors import InputError
+from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import (
     Array,
     Floats,
@@ -237,6 +237,25 @@ class Model:
     def is_plain(self) -> bool:
         """Whether the operands are the factors themselves and the objective is the log-likelihood."""
         return self.temperature == 1.0 and self.background is None and not self._priors
+
+    @property
+    def weighs_entries(self) -> bool:
+        """Whether the entries of the data can have weights, of which zero means missing."""
+        return self.is_plain and self.loss.weighs_entries
+
+    def check_weighs_entries(self) -> None:
+        """Raise UnsupportedError if the entries of the data cannot have weights."""
+        if self.weighs_entries:
+            return
+        if not self.loss.weighs_entries:
+            raise UnsupportedError(
+                f"loss={self.loss.name!r} takes no entry_weight and no missing entries (NaN): use 'kullback-leibler' "
+                "or 'squared'."
+            )
+        raise UnsupportedError(
+            "entry_weight and missing entries (NaN) are for models without background, priors and tempering: fit the "
+            "model without them."
+        )
 
     @property
     def is_monotone(self) -> bool:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -175,6 +175,13 @@ class FittedDecomposition(CountDecomposition):
     solver_: str
     n_features_in_: int
     feature_names_in_: Array
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.weighs_entries:
+            with suppress(InputError):  # fit reports it
+                tags.input_tags.allow_nan = declared_model(self).weighs_entries
+        return tags
 
     @property
     def _topics(self) -> FittedTopics:
@@ -896,12 +903,6 @@ def observed_data(estimator: Any, X: Any, entry_weight: Any, *, reset: bool) -> 
         X = np.where(missing, 0, X)
     if entry_weight is None and missing is None:
         return ObservedData(X)
-    loss = as_loss(estimator.loss)
-    if not loss.weighs_entries:
-        raise UnsupportedError(
-            f"loss={loss.name!r} takes no entry_weight and no missing entries (NaN): use 'kullback-leibler' or "
-            "'squared'."
-        )
     if entry_weight is None:
         assert missing is not None
         entries: EntryWeights = DenseWeights(DenseCounts(np.asarray(~missing, dtype=dtype)))
@@ -919,6 +920,8 @@ def observed_data(estimator: Any, X: Any, entry_weight: Any, *, reset: bool) -> 
                     f"X is NaN in row {row}, column {column}, where entry_weight is positive: give a missing entry the "
                     "weight 0."
                 )
+    if reset:  # for new documents the inference of the fitted model checks it
+        declared_model(estimator).check_weighs_entries()
     _check_observed(entries, X.shape, dtype, reset)
     weighted = entries.times(X).astype(dtype)
     values = weighted.data if sp.issparse(weighted) else weighted
@@ -1178,12 +1181,13 @@ def check_prior_factor(name: str, prior: Prior, factor: str) -> None:
             )
 
 
-def takes_missing_entries(loss: Any) -> bool:
-    """Return whether a model with this loss, as a user gives it, can be fitted to data with missing entries."""
-    try:
-        return as_loss(loss).weighs_entries
-    except InputError:  # fit reports it
-        return False
+def declared_model(estimator: Any, n_topics: int = 1) -> Model:
+    """Return the model that the parameters of a PLSA or NMF describe, before it is adapted to data."""
+    given = estimator.get_params(deep=False)
+    priors = (given.get(name) for name in ("doc_topic_prior", "topic_word_prior"))
+    doc_prior, word_prior = (None if prior is None else as_prior(prior) for prior in priors)
+    background, loss = as_background(given.get("background")), as_loss(estimator.loss)
+    return Model(n_topics, background=background, doc_prior=doc_prior, word_prior=word_prior, loss=loss)
 
 
 def model_from_parameters(
@@ -1193,9 +1197,8 @@ def model_from_parameters(
 
     `free_scale` says whether a loss other than the Kullback-Leibler divergence is that of NMF.
     """
-    loss, background = as_loss(estimator.loss), as_background(estimator.background)
-    given = estimator.doc_topic_prior, estimator.topic_word_prior
-    doc_prior, word_prior = (None if prior is None else as_prior(prior) for prior in given)
+    declared = declared_model(estimator, K)
+    background, doc_prior, word_prior = declared.background, declared.doc_prior, declared.word_prior
     if word_prior is not None and vocabulary is not None:
         word_prior = word_prior.resolve(list(vocabulary))
     sides = (
@@ -1206,26 +1209,20 @@ def model_from_parameters(
         if prior is not None:
             check_prior_factor(name, prior, factor)
             prior.check(shape)
-    if not loss.is_likelihood and (background is not None or doc_prior is not None or word_prior is not None):
+    if not (declared.loss.is_likelihood or declared.is_plain):
         raise UnsupportedError(
-            f"loss={loss.name!r} has no likelihood that a prior or a background could change: leave background, "
-            "doc_topic_prior and topic_word_prior out."
-        )
-    if corpus.entries is not None and (background is not None or doc_prior is not None or word_prior is not None):
-        raise UnsupportedError(
-            "entry_weight and missing entries (NaN) are for models without priors and background: leave background, "
-            "doc_topic_prior and topic_word_prior out."
+            f"loss={declared.loss.name!r} has no likelihood that a prior or a background could change: leave "
+            "background, doc_topic_prior and topic_word_prior out."
         )
     if doc_prior is not None and corpus.kept is not None:
         doc_prior = doc_prior.with_rows(corpus.kept)
     if background is not None and background.joint and doc_prior is not None:
         raise UnsupportedError("JointBackground has no P(z|d) that doc_topic_prior could act on: use Background.")
-    model = Model(
-        K,
+    model = replace(
+        declared,
         background=None if background is None else background.resolve(corpus.unigram),
         doc_prior=None if doc_prior is None or doc_prior.neutral else doc_prior,
         word_prior=None if word_prior is None or word_prior.neutral else word_prior,
-        loss=loss,
         free_scale=free_scale,
     )
     if not (corpus.in_memory or model.is_separable):

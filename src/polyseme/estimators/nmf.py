@@ -26,7 +26,6 @@ from polyseme.estimators.base import (
     fold_in_stored,
     observed_data,
     stored_session,
-    takes_missing_entries,
     training_corpus,
 )
 from polyseme.estimators.plsa import PLSA
@@ -288,11 +287,6 @@ class NMF(FittedDecomposition):
         """
         check_is_fitted(self)
         return np.asarray(W) @ self.components_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = takes_missing_entries(self.loss)
-        return tags
 
     def to_plsa(self) -> PLSA:
         """Return the same product as a fitted PLSA, by the scaling of Gaussier and Goutte (2005).

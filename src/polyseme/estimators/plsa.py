@@ -36,7 +36,6 @@ from polyseme.estimators.base import (
     fit_starts,
     init_parts,
     model_from_parameters,
-    takes_missing_entries,
     topics_of_run,
     training_corpus,
     training_data,
@@ -359,13 +358,6 @@ class PLSA(TopicEstimator):
             P(z|d); rows sum to one.
         """
         return self._doc_topic_of(X, entry_weight)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        plain = isinstance(self.background, int | float) and self.background == 0
-        plain = plain and self.doc_topic_prior is None and self.topic_word_prior is None
-        tags.input_tags.allow_nan = plain and takes_missing_entries(self.loss)
-        return tags
 
     @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
