@@ -17,7 +17,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import DenseCounts, SparseCounts, em_rows, em_words, padded, padded_width
 
-WIDTHS = [1, 15, 16, 17, 31, 64, 100, 128, 129, 200]
+WIDTHS = [1, 15, 16, 17, 31, 40, 64, 80, 96, 100, 128, 129, 200]
 INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
 RUNNABLE = INSTRUCTION_SETS[: INSTRUCTION_SETS.index(_kernels.best_isa()) + 1]
 
@@ -188,7 +188,7 @@ def test_sparse_dense_and_naive_agree_on_any_shape(n_docs, n_words, K, density, 
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)
-@pytest.mark.parametrize("K", [1, 17, 64, 128, 129, 200])
+@pytest.mark.parametrize("K", [1, 17, 40, 64, 90, 128, 129, 200])
 def test_every_instruction_set_agrees(counts, isa, K):
     if isa not in RUNNABLE:
         pytest.skip(f"this processor cannot run {isa}")

@@ -42,6 +42,7 @@ template <class Index, class T>
 void multiply(const Counts<Index, T>& counts, const T* B, int width, double* out, int n_threads, Isa isa) {
     const auto accumulate = row_accumulator(row_table<T>(isa, width), counts.indices);
     constexpr int64_t most = 1024;
+    const int64_t nonzeros = counts.indptr[counts.rows];
     const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(counts.rows, 256));
     const std::vector<int64_t> cut = cut_rows(counts.indptr, counts.rows, pieces);
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
@@ -52,7 +53,7 @@ void multiply(const Counts<Index, T>& counts, const T* B, int width, double* out
             for (int64_t begin = counts.indptr[d]; begin < counts.indptr[d + 1]; begin += most) {
                 const int64_t n = std::min<int64_t>(most, counts.indptr[d + 1] - begin);
                 std::fill(part.begin(), part.end(), T(0));
-                accumulate(B, counts.indices + begin, n, width, counts.values + begin, part.data());
+                accumulate(B, counts.indices + begin, n, nonzeros - begin, width, counts.values + begin, part.data());
                 for (int k = 0; k < width; ++k) total[k] += static_cast<double>(part[static_cast<std::size_t>(k)]);
             }
         }

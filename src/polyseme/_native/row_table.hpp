@@ -5,19 +5,17 @@
 
 namespace polyseme {
 
-constexpr int kBlock = 32;  // non-zeros of a row that are handled together
-
 // Some non-zeros of one row, and pointers to their sums. A sum whose pointer is null is not computed.
-template <class T>
-struct RowBlock {
-    const T* a;                            // operand of the row
-    const T* B;                            // words x width
-    const int64_t* offset;                 // start of the operand of each word in B
-    const T* x;                            // counts
-    int n;                                 // at most kBlock
-    T* row_sum;                            // sum r b is added to it
-    double* log;                           // sum x log q is added to it
-    const int64_t* next_offset = nullptr;  // starts of the next n operands, to be prefetched
+template <class T, class Index>
+struct RowRange {
+    const T* a;          // operand of the row
+    const T* B;          // words x width
+    const Index* index;  // word of each non-zero
+    const T* x;          // counts
+    int64_t n;           // number of non-zeros
+    int64_t known;       // at least n: indices that can be read, because the operands of the next ones are prefetched
+    T* row_sum;          // sum r b is added to it
+    double* log;         // sum x log q is added to it
 };
 
 // A product q of at most this value counts as zero: no topic explains the word.
@@ -70,9 +68,11 @@ template <class T>
 struct RowTable {
     void (*dots)(const T* a, const T* B, const int64_t* offset, int64_t n, int width, T* q);
     void (*accumulate)(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc);
-    void (*accumulate_rows)(const T* B, const int32_t* index, int64_t n, int width, const T* r, T* acc);
-    void (*accumulate_rows_64)(const T* B, const int64_t* index, int64_t n, int width, const T* r, T* acc);
-    void (*sweep_block)(const RowBlock<T>& block, int width);
+    void (*accumulate_rows)(const T* B, const int32_t* index, int64_t n, int64_t known, int width, const T* r, T* acc);
+    void (*accumulate_rows_64)(const T* B, const int64_t* index, int64_t n, int64_t known, int width, const T* r,
+                               T* acc);
+    void (*sweep_range)(const RowRange<T, int32_t>& range, int width);
+    void (*sweep_range_64)(const RowRange<T, int64_t>& range, int width);
     void (*ratios)(const T* x, const T* q, int64_t n, T* r);
     double (*weighted_log_sum)(const T* q, const T* x, int64_t n);
     void (*gather)(const T* B, const int64_t* offset, int64_t n, int64_t padded, const int* topic, int many,

@@ -46,19 +46,23 @@ void dots(const T* a, const T* B, const int64_t* offset, int64_t n, int width, T
     }
 }
 
-// Prefetches `Columns` numbers into the second-level cache.
-template <class T, int Columns>
+// Prefetches `Columns` numbers, into the second-level cache if Near is false.
+template <class T, int Columns, bool Near>
 inline void prefetch(const T* numbers) {
 #if defined(__GNUC__)
     constexpr int a_line = 64 / static_cast<int>(sizeof(T));
-    for (int i = 0; i < Columns; i += a_line) __builtin_prefetch(numbers + i, 0, 2);
+    for (int i = 0; i < Columns; i += a_line) __builtin_prefetch(numbers + i, 0, Near ? 3 : 2);
 #endif
 }
 
-// acc += sum_j r_j b_j for `Columns` columns, with the sums in registers. b_j starts at B + place_j * stride.
-template <class T, int Columns, bool Prefetch, class Place>
-inline void accumulate_columns(const T* B, const Place* place, int64_t stride, int64_t n, const T* r, T* acc,
-                               const int64_t* next_offset) {
+// Operands are prefetched this many non-zeros before they are used.
+constexpr int64_t kAhead = 16;
+
+// acc += sum_j r_j b_j for `Columns` columns, with the sums in registers. b_j starts at B + place_j * stride. The
+// operand `ahead` places later is prefetched, if it is among the first `known` ones.
+template <class T, int Columns, bool Near, class Place>
+inline void accumulate_columns(const T* B, const Place* place, int64_t stride, int64_t n, int64_t ahead, int64_t known,
+                               const T* r, T* acc) {
     constexpr int L = lanes<T>;
     constexpr int P = Columns / L;
     Pack<T> total[P];
@@ -66,36 +70,36 @@ inline void accumulate_columns(const T* B, const Place* place, int64_t stride, i
     for (int64_t j = 0; j < n; ++j) {
         const Pack<T> rj = splat(r[j]);
         const T* b = B + static_cast<int64_t>(place[j]) * stride;
-        if constexpr (Prefetch) prefetch<T, Columns>(B + next_offset[j]);
+        if (j + ahead < known) prefetch<T, Columns, Near>(B + static_cast<int64_t>(place[j + ahead]) * stride);
         for (int p = 0; p < P; ++p) total[p] = total[p] + rj * load(b + p * L);
     }
     for (int p = 0; p < P; ++p) store(acc + p * L, total[p]);
 }
 
-template <class T, int Width, bool Prefetch, class Place>
-inline void accumulate_any(const T* B, const Place* place, int64_t stride, int64_t n, int width, const T* r, T* acc,
-                           const int64_t* next_offset) {
+template <class T, int Width, bool Near, class Place>
+inline void accumulate_any(const T* B, const Place* place, int64_t stride, int64_t n, int64_t ahead, int64_t known,
+                           int width, const T* r, T* acc) {
     if constexpr (Width > 0) {
-        accumulate_columns<T, Width, Prefetch>(B, place, stride, n, r, acc, next_offset);
+        accumulate_columns<T, Width, Near>(B, place, stride, n, ahead, known, r, acc);
     } else {
         int column = 0;
         for (; column + 64 <= width; column += 64)
-            accumulate_columns<T, 64, Prefetch>(B + column, place, stride, n, r, acc + column, next_offset);
+            accumulate_columns<T, 64, Near>(B + column, place, stride, n, ahead, known, r, acc + column);
         for (; column < width; column += 16)
-            accumulate_columns<T, 16, Prefetch>(B + column, place, stride, n, r, acc + column, next_offset);
+            accumulate_columns<T, 16, Near>(B + column, place, stride, n, ahead, known, r, acc + column);
     }
 }
 
 // acc += sum_j r_j b_j
 template <class T, int Width>
 void accumulate(const T* B, const int64_t* offset, int64_t n, int width, const T* r, T* acc) {
-    accumulate_any<T, Width, false>(B, offset, 1, n, width, r, acc, nullptr);
+    accumulate_any<T, Width, true>(B, offset, 1, n, 0, 0, width, r, acc);
 }
 
 // acc += sum_j r_j b_j, where b_j is row index_j of B. The places need no array of their own.
 template <class T, int Width, class Index>
-void accumulate_rows(const T* B, const Index* index, int64_t n, int width, const T* r, T* acc) {
-    accumulate_any<T, Width, false>(B, index, Width > 0 ? Width : width, n, width, r, acc, nullptr);
+void accumulate_rows(const T* B, const Index* index, int64_t n, int64_t known, int width, const T* r, T* acc) {
+    accumulate_any<T, Width, true>(B, index, Width > 0 ? Width : width, n, kAhead, known, width, r, acc);
 }
 
 // r_j = x_j / q_j, and 0 where q counts as zero, because r might not be finite.
@@ -104,25 +108,127 @@ void ratios(const T* x, const T* q, int64_t n, T* r) {
     for (int64_t j = 0; j < n; ++j) r[j] = q[j] > max_zero_product<T>() ? x[j] / q[j] : T(0);
 }
 
-template <class T, int Width>
-void sweep_block(const RowBlock<T>& block, int width) {
-    T x[kBlock], q[kBlock], r[kBlock];
-    const int n = block.n;
-    dots<T, Width>(block.a, block.B, block.offset, n, width, q);
-    for (int j = 0; j < n; ++j) x[j] = block.x[j];
-    if (block.log) {
-        for (int j = n; j % 8 != 0; ++j) {
-            x[j] = T(0);
-            q[j] = T(1);
+// Non-zeros whose products are held at a time, for their logarithms.
+constexpr int kBlock = 64;
+
+// Four numbers x / q, and 0 where q counts as zero.
+template <class T>
+inline void four_ratios(const T* x, const T* q, T* r) {
+#ifdef POLYSEME_VECTOR_TYPES
+    typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+    Four xs, qs;
+    std::memcpy(&xs, x, sizeof xs);
+    std::memcpy(&qs, q, sizeof qs);
+    const Four rs = qs > max_zero_product<T>() ? xs / qs : Four{};
+    std::memcpy(r, &rs, sizeof rs);
+#else
+    ratios(x, q, 4, r);
+#endif
+}
+
+// Adds r_j b_j of `Many` non-zeros to the sums in registers, and writes their products to q.
+template <class T, int Width, int Many, class Index>
+inline void sweep_some(const T* a, const T* B, const Index* index, const T* x, Pack<T>* total, T* q) {
+    constexpr int L = lanes<T>, P = Width / L;
+    constexpr bool keep = POLYSEME_VECTOR_BYTES == 64 && P <= 4;  // 32 registers hold four operands
+    const T* b[4];
+    Pack<T> held[keep ? 4 : 1][keep ? P : 1], s[4];
+    for (int i = 0; i < Many; ++i) {
+        b[i] = B + static_cast<int64_t>(index[i]) * Width;
+        s[i] = splat(T(0));
+        for (int p = 0; p < P; ++p) {
+            const Pack<T> bp = load(b[i] + p * L);
+            if constexpr (keep) held[i][p] = bp;
+            s[i] = s[i] + load(a + p * L) * bp;
         }
-        *block.log += weighted_log_sum(q, x, n);
     }
-    if (!block.row_sum) return;
-    ratios(x, q, n, r);
-    if (block.next_offset)
-        accumulate_any<T, Width, true>(block.B, block.offset, 1, n, width, r, block.row_sum, block.next_offset);
-    else
-        accumulate<T, Width>(block.B, block.offset, n, width, r, block.row_sum);
+    for (int i = Many; i < 4; ++i) s[i] = s[0];
+    T products[4], r[4];
+    sum_each<T>(s[0], s[1], s[2], s[3], products);
+    if constexpr (Many == 4) {
+        four_ratios(x, products, r);
+    } else {
+        ratios(x, products, Many, r);
+    }
+    for (int i = 0; i < Many; ++i) q[i] = products[i];
+#if defined(__GNUC__)
+    if constexpr (!keep) asm volatile("" : : : "memory");  // operands are read again, not copied to the stack
+#endif
+    for (int i = 0; i < Many; ++i) {
+        const Pack<T> ri = splat(r[i]);
+        for (int p = 0; p < P; ++p) {
+            if constexpr (keep)
+                total[p] = total[p] + ri * held[i][p];
+            else
+                total[p] = total[p] + ri * load(b[i] + p * L);
+        }
+    }
+}
+
+// sum x log q of a block of non-zeros; q has room for whole packs.
+template <class T>
+inline double log_sum(const T* x, T* q, int n) {
+    T padded_x[kBlock];
+    for (int j = 0; j < n; ++j) padded_x[j] = x[j];
+    for (int j = n; j % 8 != 0; ++j) {
+        padded_x[j] = T(0);
+        q[j] = T(1);
+    }
+    return weighted_log_sum(q, padded_x, n);
+}
+
+template <class T, int Width, class Index>
+inline void sweep_fused(const RowRange<T, Index>& range) {
+    constexpr int L = lanes<T>, P = Width / L;
+    T q[kBlock];
+    Pack<T> total[P];
+    for (int p = 0; p < P; ++p) total[p] = load(range.row_sum + p * L);
+    for (int64_t begin = 0; begin < range.n; begin += kBlock) {
+        const int n = static_cast<int>(range.n - begin < kBlock ? range.n - begin : kBlock);
+        const Index* const index = range.index + begin;
+        const T* const x = range.x + begin;
+        int j = 0;
+        for (; j + 4 <= n; j += 4) {
+            if (begin + j + kAhead + 4 <= range.known)
+                for (int i = 0; i < 4; ++i)
+                    prefetch<T, Width, true>(range.B + static_cast<int64_t>(index[j + kAhead + i]) * Width);
+            sweep_some<T, Width, 4>(range.a, range.B, index + j, x + j, total, q + j);
+        }
+        for (; j < n; ++j) {
+            if (begin + j + kAhead < range.known)
+                prefetch<T, Width, true>(range.B + static_cast<int64_t>(index[j + kAhead]) * Width);
+            sweep_some<T, Width, 1>(range.a, range.B, index + j, x + j, total, q + j);
+        }
+        if (range.log) *range.log += log_sum(x, q, n);
+    }
+    for (int p = 0; p < P; ++p) store(range.row_sum + p * L, total[p]);
+}
+
+// Adds the sums over a range. If the operands are short, each is used for its product and for the sum at once. Otherwise the operands of a block are read twice; the second time they should still be in the first-level cache.
+template <class T, int Width, class Index>
+void sweep_range(const RowRange<T, Index>& range, int width) {
+    if constexpr (Width > 0 && Width / lanes<T> <= 8 && Width * sizeof(T) <= 384) {
+        if (range.row_sum) return sweep_fused<T, Width>(range);
+    }
+    constexpr int64_t cached = 16384;
+    const int columns = Width > 0 ? Width : width;
+    const int64_t operand_bytes = columns * static_cast<int64_t>(sizeof(T));
+    int64_t step = cached / operand_bytes;
+    if (step < 8) step = 8;
+    if (step > kBlock) step = kBlock;
+    T q[kBlock], r[kBlock];
+    int64_t offset[2 * kBlock];  // of this block and of the next one, which is prefetched
+    for (int64_t begin = 0; begin < range.n; begin += step) {
+        const int n = static_cast<int>(range.n - begin < step ? range.n - begin : step);
+        const int64_t known = range.known - begin < 2 * n ? range.known - begin : 2 * n;
+        for (int64_t j = 0; j < known; ++j) offset[j] = static_cast<int64_t>(range.index[begin + j]) * columns;
+        dots<T, Width>(range.a, range.B, offset, n, width, q);
+        if (range.row_sum) {
+            ratios(range.x + begin, q, n, r);
+            accumulate_any<T, Width, false>(range.B, offset, 1, n, n, known, width, r, range.row_sum);
+        }
+        if (range.log) *range.log += log_sum(range.x + begin, q, n);
+    }
 }
 
 // Gathers the entries of some topics for the words of a row into columns (many x padded), with zeros after the first n.
@@ -396,7 +502,8 @@ RowTable<T> table_of() {
             accumulate<T, Width>,
             accumulate_rows<T, Width, int32_t>,
             accumulate_rows<T, Width, int64_t>,
-            sweep_block<T, Width>,
+            sweep_range<T, Width, int32_t>,
+            sweep_range<T, Width, int64_t>,
             ratios<T>,
             weighted_log_sum<T>,
             gather<T>,

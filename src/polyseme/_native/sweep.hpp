@@ -18,54 +18,43 @@
 
 namespace polyseme {
 
-constexpr int64_t kCachedBytes = 16384;
-constexpr int64_t kFarBytes = int64_t{8} << 20;  // larger operands are prefetched
-constexpr int64_t kTiledBytes = 2 * kFarBytes;   // still larger ones are processed in tiles of kFarBytes
+constexpr int64_t kTileSize = int64_t{8} << 20;  // bytes of an operand that stay in the last-level cache
+constexpr int64_t kTiledBytes = 2 * kTileSize;   // larger operands are processed in tiles
 constexpr int64_t kPieces = 256;                 // pieces of work for the threads; results do not depend on it
 
 inline int64_t piece_count(int64_t rows) { return std::max<int64_t>(1, std::min<int64_t>(rows, kPieces)); }
 
-// Adds the sums over the non-zeros from begin to end of one row to those that `block` points to.
-template <class Index, class T, class SweepBlock>
-void sweep_range(const Counts<Index, T>& counts, int64_t begin, int64_t end, int width, RowBlock<T> block,
-                 SweepBlock sweep_block) {
-    int64_t offset[kBlock], next_offset[kBlock];
-    block.offset = offset;
-    const int64_t operand_bytes = width * static_cast<int64_t>(sizeof(T));
-    // The operands of a block are read twice; the second time they should still be in the first-level cache.
-    const int64_t step = std::max<int64_t>(8, std::min<int64_t>(kBlock, kCachedBytes / operand_bytes));
-    const bool prefetching = counts.columns * operand_bytes > kFarBytes;
-    for (int64_t j = begin; j < end; j += step) {
-        block.n = static_cast<int>(std::min<int64_t>(step, end - j));
-        block.x = counts.values + j;
-        for (int i = 0; i < block.n; ++i) offset[i] = static_cast<int64_t>(counts.indices[j + i]) * width;
-        block.next_offset = prefetching && j + step < end ? next_offset : nullptr;
-        if (block.next_offset)
-            for (int i = 0; i < block.n; ++i)
-                next_offset[i] = static_cast<int64_t>(counts.indices[std::min(j + step + i, end - 1)]) * width;
-        sweep_block(block, width);
-    }
+template <class T>
+auto range_sweeper(const RowTable<T>& table, const int32_t*) {
+    return table.sweep_range;
+}
+
+template <class T>
+auto range_sweeper(const RowTable<T>& table, const int64_t*) {
+    return table.sweep_range_64;
 }
 
 // Computes row_sums (rows x width) and logs (rows). Either may be null.
 template <class Index, class T>
 void sweep_rows(const Counts<Index, T>& counts, const T* A, const T* B, int width, T* row_sums, double* logs,
                 int n_threads, Isa isa) {
-    const auto sweep_block = row_table<T>(isa, width).sweep_block;
-    const int64_t pieces = piece_count(counts.rows);
+    const auto sweep_range = range_sweeper(row_table<T>(isa, width), counts.indices);
+    const int64_t pieces = piece_count(counts.rows), nonzeros = counts.indptr[counts.rows];
     const std::vector<int64_t> cut = cut_rows(counts.indptr, counts.rows, pieces);
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
         for (int64_t d = cut[static_cast<std::size_t>(piece)]; d < cut[static_cast<std::size_t>(piece + 1)]; ++d) {
-            const RowBlock<T> block{A + d * width,
-                                    B,
-                                    nullptr,
-                                    nullptr,
-                                    0,
-                                    row_sums ? row_sums + d * width : nullptr,
-                                    logs ? logs + d : nullptr};
-            if (block.row_sum) std::fill(block.row_sum, block.row_sum + width, T(0));
-            if (block.log) *block.log = 0;
-            sweep_range(counts, counts.indptr[d], counts.indptr[d + 1], width, block, sweep_block);
+            const int64_t begin = counts.indptr[d];
+            const RowRange<T, Index> range{A + d * width,
+                                           B,
+                                           counts.indices + begin,
+                                           counts.values + begin,
+                                           counts.indptr[d + 1] - begin,
+                                           nonzeros - begin,
+                                           row_sums ? row_sums + d * width : nullptr,
+                                           logs ? logs + d : nullptr};
+            if (range.row_sum) std::fill(range.row_sum, range.row_sum + width, T(0));
+            if (range.log) *range.log = 0;
+            sweep_range(range, width);
         }
     });
 }
@@ -81,7 +70,7 @@ int64_t tile_count(const Counts<Index, T>& by_word, int width) {
     if (bytes <= kTiledBytes) return 1;
     const int64_t worthwhile =
         by_word.indptr[by_word.rows] / (min_nonzeros_per_word * std::max<int64_t>(1, by_word.rows));
-    return std::max<int64_t>(1, std::min(bytes / kFarBytes, worthwhile));
+    return std::max<int64_t>(1, std::min(bytes / kTileSize, worthwhile));
 }
 
 // Computes word_sums (words x width, float64) from the counts by word. Sums of up to 1024 terms are of type T, and the
@@ -89,8 +78,8 @@ int64_t tile_count(const Counts<Index, T>& by_word, int width) {
 template <class Index, class T>
 void sweep_words(const Counts<Index, T>& by_word, const T* A, const T* B, int width, double* word_sums, int n_threads,
                  Isa isa) {
-    const auto sweep_block = row_table<T>(isa, width).sweep_block;
-    const int64_t pieces = piece_count(by_word.rows);
+    const auto sweep_range = range_sweeper(row_table<T>(isa, width), by_word.indices);
+    const int64_t pieces = piece_count(by_word.rows), nonzeros = by_word.indptr[by_word.rows];
     const std::vector<int64_t> cut = cut_rows(by_word.indptr, by_word.rows, pieces);
     const int64_t tiles = tile_count(by_word, width);
     std::vector<Index> begin(by_word.indptr, by_word.indptr + by_word.rows);  // first non-zero of each word in the tile
@@ -106,10 +95,13 @@ void sweep_words(const Counts<Index, T>& by_word, const T* A, const T* B, int wi
                 if (tile + 1 < tiles)
                     end = std::lower_bound(by_word.indices + j, by_word.indices + end, past) - by_word.indices;
                 begin[static_cast<std::size_t>(w)] = static_cast<Index>(end);
-                const RowBlock<T> block{B + w * width, A, nullptr, nullptr, 0, part.data(), nullptr};
+                const int64_t known = tiles == 1 ? nonzeros : end;
                 for (; j < end; j += most) {
                     std::fill(part.begin(), part.end(), T(0));
-                    sweep_range(by_word, j, std::min(end, j + most), width, block, sweep_block);
+                    const RowRange<T, Index> range{
+                        B + w * width,           A,         by_word.indices + j, by_word.values + j,
+                        std::min(end - j, most), known - j, part.data(),         nullptr};
+                    sweep_range(range, width);
                     for (int k = 0; k < width; ++k) total[k] += static_cast<double>(part[static_cast<std::size_t>(k)]);
                 }
             }
