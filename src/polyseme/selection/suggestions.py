@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, TrainingDocuments, posterior_operands
+from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data
@@ -18,7 +18,7 @@ from polyseme.utils import MAX_COUNT, check_nonnegative, effective_threads
 
 _MIN_TOKENS = 2.0
 """Documents with fewer tokens of a topic are not used to split it."""
-_MIN_DOCUMENTS = 10
+MIN_DOCUMENTS = 10
 """Topics with fewer documents are not split."""
 
 
@@ -134,14 +134,11 @@ def suggest_splits(
         )
     if counts.n_docs != len(documents.doc_topic):
         raise InputError(f"X must be the {len(documents.doc_topic)} documents of the fit, got {counts.n_docs}.")
-    weights = DocumentWeights(documents.doc_topic, documents.background, counts)
-    operands = fitted.inference.operands(weights, fitted.topic_word)
-    A, B = posterior_operands(operands, fitted.inference.temperature)
-    q = counts.products(A, B, n_threads=effective_threads(n_jobs))
+    tokens = TopicTokens(fitted, documents, counts, n_threads=effective_threads(n_jobs))
     found = []
     for topic in range(fitted.n_topics):
-        own = _own_tokens(counts, A[:, topic], B[:, topic], q)
-        if own.n_docs < _MIN_DOCUMENTS:
+        own = tokens.enough(topic)
+        if own.n_docs < MIN_DOCUMENTS:
             continue
         selection = select_n_topics(own.matrix(), [2], refine=False, n_jobs=n_jobs, random_state=random_state)
         if selection.structured:
@@ -150,15 +147,30 @@ def suggest_splits(
     return sorted(found, key=lambda split: -split.gain)
 
 
-def _own_tokens(counts: SparseCounts, weights: Array, words: Array, q: Array) -> SparseCounts:
-    """Return x P(z|d,w) of one topic, in the documents with enough of its tokens."""
-    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
-    share: Floats = np.divide(weights[rows] * words[counts.indices], q, out=np.zeros_like(q), where=q > 0)
-    tokens = counts.values * share
-    own = counts.with_values(
-        np.where(tokens * MAX_COUNT[counts.dtype] < 1, 0, tokens)
-    )  # a fit would refuse smaller counts
-    return own.take(np.flatnonzero(own.totals >= _MIN_TOKENS))
+class TopicTokens:
+    """Expected counts x P(z|d,w) of the topics of a fitted model in documents, one topic at a time."""
+
+    def __init__(
+        self, fitted: FittedTopics, documents: TrainingDocuments, counts: SparseCounts, *, n_threads: int
+    ) -> None:
+        weights = DocumentWeights(documents.doc_topic, documents.background, counts)
+        operands = fitted.inference.operands(weights, fitted.topic_word)
+        self._A, self._B = posterior_operands(operands, fitted.inference.temperature)
+        self._counts, self._q = counts, counts.products(self._A, self._B, n_threads=n_threads)
+        self._rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
+
+    def of(self, topic: int) -> SparseCounts:
+        """Return the expected counts of a topic in all documents. Those of all topics sum to the counts."""
+        joint = self._A[self._rows, topic] * self._B[self._counts.indices, topic]
+        share: Floats = np.divide(joint, self._q, out=np.zeros_like(self._q), where=self._q > 0)
+        return self._counts.with_values(self._counts.values * share)
+
+    def enough(self, topic: int) -> SparseCounts:
+        """Return the expected counts of a topic in the documents with enough of its tokens, to fit topics to them."""
+        own = self.of(topic)
+        # a fit would refuse smaller counts
+        own = own.with_values(np.where(own.values * MAX_COUNT[own.dtype] < 1, 0, own.values))
+        return own.take(np.flatnonzero(own.totals >= _MIN_TOKENS))
 
 
 def _split(topic: int, selection: Selection) -> SplitSuggestion:

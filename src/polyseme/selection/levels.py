@@ -1,0 +1,190 @@
+"""Levels: finer topics below those of a fitted PLSA, as long as they predict held-out documents better.
+
+A level has about twice as many topics as the one above it. Each topic is split by a PLSA of its own expected counts
+x P(z|d,w), into children in proportion to its tokens. A few iterations of EM with all topics together follow, after
+which a token may belong to a child of another topic. The fine topics therefore fit as well as those of a fit from a
+random start, and most of their tokens still belong to one topic of the level above.
+
+Every level is a PLSA with the documents folded in. Where the levels end is decided by documents that the topics of
+these levels were not fitted to: a level is kept if it makes the second half of held-out documents more probable, by
+more than a standard error. The levels that are kept are fitted to all documents.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from polyseme.core.fitted import DocumentWeights, posterior_operands
+from polyseme.core.holdout import sample_documents
+from polyseme.core.shard import sparse_counts
+from polyseme.estimators.plsa import PLSA
+from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows, row_blocks, single_threaded_blas
+from polyseme.selection.cross_validation import document_folds, score_documents
+from polyseme.selection.suggestions import MIN_DOCUMENTS, TopicTokens
+from polyseme.utils import effective_threads
+
+MAX_TOPICS = 160
+"""Largest number of topics of a level. With 6 to 80 topics to start from, the finest level can have 81 or more."""
+MIN_TRAINING = 200
+"""With fewer documents there are no finer levels: too few of them could be held out."""
+_DOCUMENTS_PER_TOPIC = 10
+"""A level has at most one topic for this number of documents."""
+_FOLDS = 10
+"""One of this number of parts of the documents is held out."""
+_JOINT_ITERATIONS = 10
+"""Iterations of EM with all topics of a level, after the split."""
+_FINAL_ITERATIONS = 5
+"""Iterations of EM with all documents, from the topics that were fitted without those held out."""
+_SPLIT_ITERATIONS, _SPLIT_TOL = 50, 0.03
+"""Limits of the fit of the children of one topic."""
+_PARENT_SHARE = 1e-3
+"""Weight of its parent in a child at the start of EM, which keeps zeros."""
+_NESTING_NONZEROS = 1 << 18
+"""Non-zeros of the documents from which the parents of topics are found."""
+Progress = Callable[[int, int, str], Any]
+
+
+class Level(NamedTuple):
+    """A level of topics below another one."""
+
+    model: PLSA
+    """The fitted model, with all documents."""
+    parents: Array
+    """The topic of the level above that has most of the tokens of each topic."""
+    nesting: Floats
+    """Share of the tokens of each topic that its parent has."""
+
+
+def make_levels(
+    model: PLSA, X: Any, rows: Array, sample: Any, *, random_state: int = 0, progress: Progress | None = None
+) -> list[Level]:
+    """Return the levels below a fitted model, the coarsest first; none if no finer level predicts better.
+
+    X : all documents, in memory or as shards. rows, sample : some of them, or all, and their counts in memory, with
+    which topics are split and levels are compared. progress : called with (levels done, most levels, description).
+    """
+    n_documents, n_topics = sample.shape[0], model.fitted_.n_topics
+    sizes = _sizes(n_topics, n_documents)
+    if not sizes:
+        return []
+    fold = document_folds(n_documents, _FOLDS, random_state)[0]
+    training, held_out = sample[fold.train], sample[fold.test]
+    levels: list[Level] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is fixed
+        # These documents alone, so that the first comparison is fair: the given topics were fitted to all documents.
+        coarse = _few_iterations(model.refitting(training), _JOINT_ITERATIONS).fit(training)
+        before = score_documents(coarse, held_out)
+        for number, size in enumerate(sizes):
+            if progress is not None:
+                progress(number, len(sizes), f"{size} topics")
+            topics = split_topics(coarse, training, size, random_state=random_state)
+            fine = with_topics(coarse, topics, _JOINT_ITERATIONS).fit(training)
+            score = score_documents(fine, held_out)
+            gain, error = score.gain_over(before)
+            if not gain > error:
+                break
+            above = levels[-1].model if levels else model
+            complete = _few_iterations(fine.refitting(X), _FINAL_ITERATIONS).fit(X)
+            levels.append(linked(above, complete, rows, sample))
+            coarse, before = fine, score
+    return levels
+
+
+def _sizes(n_topics: int, n_documents: int) -> list[int]:
+    """Return the numbers of topics of all possible levels."""
+    most = min(MAX_TOPICS, n_documents // _DOCUMENTS_PER_TOPIC) if n_documents >= MIN_TRAINING else 0
+    sizes = []
+    while 2 * n_topics <= most:
+        n_topics *= 2
+        sizes.append(n_topics)
+    return sizes
+
+
+def split_topics(model: PLSA, X: Any, n_topics: int, *, random_state: int = 0) -> Floats:
+    """Return P(w|z) of finer topics, those of one topic after those of another; X are the documents of the model.
+
+    A topic with tokens in few documents is not split, so that the result may have fewer topics than `n_topics`.
+    """
+    fitted, documents = model.fitted_, model.documents_
+    assert documents is not None
+    counts = sparse_counts(X, fitted.topic_word.dtype)
+    tokens = TopicTokens(fitted, documents, counts, n_threads=effective_threads(model.n_jobs))
+    topics = []
+    for topic, n_children in enumerate(children_in_proportion(fitted.topic_weights, n_topics)):
+        parent = fitted.topic_word[topic : topic + 1].astype(np.float64)
+        own = tokens.enough(topic) if n_children > 1 else None
+        if own is None or own.n_docs < MIN_DOCUMENTS * n_children:
+            topics.append(parent)
+            continue
+        split = PLSA(
+            int(n_children), max_iter=_SPLIT_ITERATIONS, tol=_SPLIT_TOL, random_state=random_state, n_jobs=model.n_jobs
+        ).fit(own.matrix())
+        topics.append((1 - _PARENT_SHARE) * split.components_ + _PARENT_SHARE * parent)
+    return np.concatenate(topics)
+
+
+def children_in_proportion(weights: Floats, n_children: int) -> Array:
+    """Return the number of children of each topic: at least one, in all `n_children`, in proportion to the weights.
+
+    Every further child goes to the topic with the largest weight per child, counting half a child more (the method of
+    Webster).
+    """
+    numbers = np.ones(len(weights), dtype=np.intp)
+    for _ in range(n_children - len(weights)):
+        numbers[np.argmax(weights / (numbers + 0.5))] += 1
+    return numbers
+
+
+def with_topics(model: PLSA, topics: Floats, n_iterations: int) -> PLSA:
+    """Return an estimator like the model that starts from other topics. A prior of its topics is left out."""
+    start = clone(model).set_params(n_components=len(topics), init=(None, normalize_rows(topics)))
+    return _few_iterations(start.set_params(topic_word_prior=None), n_iterations)
+
+
+def _few_iterations(estimator: PLSA, n_iterations: int) -> PLSA:
+    return estimator.set_params(solver="em", max_iter=n_iterations, tol=0.0, n_init=1)
+
+
+def linked(coarse: PLSA, fine: PLSA, rows: Array, sample: Any) -> Level:
+    """Return the level of `fine` below `coarse`, two models of the same documents; `sample` are the counts of `rows`.
+
+    The joint posterior of both models is summed over the tokens of a sample: n_zz' = sum x P(z|d,w) P(z'|d,w).
+    """
+    counts = sparse_counts(sample, fine.fitted_.topic_word.dtype)
+    some = sample_documents(counts, _NESTING_NONZEROS)
+    counts, rows = counts.take(some), rows[some]
+    shared = _shared_tokens(_posterior(coarse, rows, counts), _posterior(fine, rows, counts), counts)
+    parents = shared.argmax(axis=0)
+    own = shared.sum(axis=0)
+    return Level(fine, parents, np.divide(shared.max(axis=0), own, out=np.zeros_like(own), where=own > 0))
+
+
+def _posterior(model: PLSA, rows: Array, counts: SparseCounts) -> tuple[Array, Array, Array]:
+    """Return A, B and q for which P(z|d,w) = A_dz B_wz / q_dw, of documents of the model with these counts."""
+    documents, K = model.documents_, model.fitted_.n_topics
+    assert documents is not None
+    weights = DocumentWeights(np.asarray(documents.doc_topic[rows]), np.asarray(documents.background[rows]), counts)
+    operands = model.fitted_.inference.operands(weights, model.fitted_.topic_word)
+    A, B = posterior_operands(operands, model.fitted_.inference.temperature)
+    q = counts.products(A, B, n_threads=effective_threads(model.n_jobs))
+    return A[:, :K], B[:, :K], np.where(q > 0, q, np.inf)
+
+
+def _shared_tokens(one: tuple[Array, Array, Array], other: tuple[Array, Array, Array], counts: SparseCounts) -> Floats:
+    """Return the sum over all tokens of the product of two posteriors (topics of one x topics of the other)."""
+    documents = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
+    (A, B, q), (C, D, r) = one, other
+    total = np.zeros((A.shape[1], C.shape[1]))
+    with single_threaded_blas():
+        for block in row_blocks(documents.size, A.shape[1] + C.shape[1]):
+            docs, words = documents[block], counts.indices[block]
+            factor = counts.values[block] / (q[block].astype(np.float64) * r[block])
+            total += ((A[docs] * B[words]) * factor[:, np.newaxis]).T @ (C[docs] * D[words])
+    return total
