@@ -45,3 +45,16 @@ def write_texts(folder: Path, documents: int, seed: int = 0) -> None:
             " ".join(words[np.r_[rng.integers(100 * subject, 100 * subject + 100, 30), rng.integers(0, 600, 30)]])
         )
     (folder / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+def tree_texts(documents: int = 240, seed: int = 0) -> list[str]:
+    """Return texts about two subjects with two sides each: half of the words are of the subject, half of the side."""
+    rng = np.random.default_rng(seed)
+    subjects = {"garden": ("fruit", "tree"), "harbor": ("ship", "fish")}
+    texts = []
+    for number in range(documents):
+        subject = "garden" if number % 5 < 3 else "harbor"
+        side = subjects[subject][rng.integers(2)]
+        of_subject, of_side = ([f"{start}{letter}" for letter in "bcdfghjklmnpqrstvwxz"] for start in (subject, side))
+        texts.append(" ".join(np.r_[rng.choice(of_subject, 20), rng.choice(of_side, 15)]))
+    return texts

@@ -37,7 +37,7 @@ def planted_tree(n_documents=500, seed=0):
 def planted():
     X, topics = planted_tree()
     model = PLSA(GROUPS, n_init=3, random_state=0, n_jobs=1).fit(X)
-    return X, topics, model, make_levels(model, X, np.arange(X.shape[0]), X)
+    return X, topics, model, list(make_levels(model, X, np.arange(X.shape[0]), X))
 
 
 def test_a_planted_tree_is_found_and_levels_end_when_they_predict_no_better(planted):
@@ -118,7 +118,7 @@ def test_the_nesting_is_the_sum_over_tokens_of_both_posteriors(planted, monkeypa
 
 def test_levels_do_not_depend_on_the_number_of_threads(planted):
     X, _, model, found = planted
-    again = make_levels(model.set_params(n_jobs=3), X, np.arange(X.shape[0]), X)
+    again = list(make_levels(model.set_params(n_jobs=3), X, np.arange(X.shape[0]), X))
     model.set_params(n_jobs=1)
     for one, other in zip(found, again, strict=True):
         np.testing.assert_array_equal(one.model.components_, other.model.components_)
@@ -135,8 +135,8 @@ def test_levels_are_made_from_shards_with_a_sample_in_memory(planted, tmp_path, 
     (level,) = made
     np.testing.assert_allclose(level.model.components_, found[0].model.components_, atol=1e-3)
     sampled = np.arange(0, 500, 2)
-    made = make_levels(model, shards, sampled, X[sampled])
-    assert [len(level.model.doc_topic_) for level in made] == [500] * len(made)
+    (level,) = make_levels(model, shards, sampled, X[sampled])
+    assert len(level.model.doc_topic_) == 500
 
 
 def test_few_documents_or_many_topics_have_no_finer_levels(planted, monkeypatch):
@@ -145,7 +145,7 @@ def test_few_documents_or_many_topics_have_no_finer_levels(planted, monkeypatch)
     assert levels._sizes(10, 500) == [20, 40]
     assert levels._sizes(81, 50_000) == levels._sizes(2, 199) == []
     rows = np.arange(150)
-    assert make_levels(model.with_documents(X[rows]), X[rows], rows, X[rows]) == []
+    assert list(make_levels(model.with_documents(X[rows]), X[rows], rows, X[rows])) == []
     seen = []
     monkeypatch.setattr(levels, "MAX_TOPICS", 6)
     (level,) = make_levels(
@@ -158,13 +158,13 @@ def test_few_documents_or_many_topics_have_no_finer_levels(planted, monkeypatch)
 def test_documents_without_structure_have_no_finer_levels():
     X = synthetic_corpus(400, topic_word=np.full((1, 100), 0.01), length=50, random_state=0).counts()
     model = PLSA(3, random_state=0, n_jobs=1).fit(X)
-    assert make_levels(model, X, np.arange(400), X) == []
+    assert list(make_levels(model, X, np.arange(400), X)) == []
 
 
 def test_a_background_and_a_prior_of_the_topics_are_kept_or_left_out(planted, monkeypatch):
     monkeypatch.setattr(levels, "MAX_TOPICS", 6)
     X, _, _, _ = planted
     model = PLSA(GROUPS, background=0.2, topic_word_prior=1.1, random_state=0, n_jobs=1).fit(X)
-    first = make_levels(model, X, np.arange(X.shape[0]), X)[0].model
+    first = next(make_levels(model, X, np.arange(X.shape[0]), X)).model
     assert first.background_weight_ == 0.2
     assert first.topic_word_prior is None

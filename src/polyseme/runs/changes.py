@@ -20,10 +20,11 @@ from polyseme.errors import InputError
 from polyseme.metrics.perplexity import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter
 from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
-from polyseme.runs.fit import fit_with_progress
+from polyseme.runs.fit import fit_with_progress, write_levels
 from polyseme.runs.folder import VECTORIZER_FILE
 from polyseme.runs.models import fits_shards
 from polyseme.runs.run import (
+    LEVELS_FOLDER,
     PAGE_FILE,
     SHARDS_FOLDER,
     Run,
@@ -35,6 +36,7 @@ from polyseme.runs.run import (
 )
 from polyseme.runs.searching import INDEX_FILE, store_index
 from polyseme.runs.write import RunDraft, rewrite_run, timestamp
+from polyseme.selection.levels import Level
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader
 from polyseme.utils import effective_threads
@@ -75,6 +77,10 @@ def update_run(
             draft.save_model(model)
             entry = {"when": timestamp(), "inputs": reader.names, "refit": refit, "documents": documents.n_added}
             about = {**changed_about(run, shards), "updates": [*run.about.get("updates", []), entry]}
+            if refit:
+                about |= _new_levels(run, draft, shards)
+            else:
+                _fold_in_levels(run, draft, shards)
             draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
             without_words, perplexity = _new_documents(model, shards, run.n_documents)
     except _NothingNew:
@@ -92,6 +98,23 @@ def refolded(model: Any, shards: DiskCorpus, *, refit: bool, report: Reporter) -
     fresh = model.refitting(corpus)
     interrupted, _ = fit_with_progress(fresh, corpus, report)
     return fresh.set_vocabulary(model.vocabulary_), interrupted
+
+
+def _fold_in_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> None:
+    """Write the finer levels with the documents of shards folded in. Topics and parents do not change."""
+    for n_topics in run.levels[1:]:
+        level = run.level(n_topics)
+        assert level.parents is not None
+        draft.save_level(Level(level.model.with_documents(shards), level.parents.topics, level.parents.shares))
+
+
+def _new_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> dict[str, Any]:
+    """Make finer levels again below the changed topics of a draft, unless the run was fitted without."""
+    if "levels" not in run.about:
+        return {}
+    corpus = take_counts(shards) if run.fits_in_memory else shards
+    draft.know(shards=shards)
+    return {"levels": write_levels(draft, corpus, run.about["model"].get("random_state", 0))}
 
 
 def changed_about(run: Run, shards: DiskCorpus) -> dict[str, Any]:
@@ -267,9 +290,9 @@ def edit_run(
                 model, interrupted = refolded(model, shards, refit=True, report=report)
             draft.save_model(model)
             draft.reuse_metadata(run)
-            about = changed_about(run, shards)
+            about = {**changed_about(run, shards), **_new_levels(run, draft, shards)}
         else:
-            draft.link(run, SHARDS_FOLDER, DOCUMENTS_FILE, *run.model_files)
+            draft.link(run, SHARDS_FOLDER, DOCUMENTS_FILE, LEVELS_FOLDER, *run.model_files)
             draft.know(model=run.model)
             about = dict(run.about)
         entry = {"when": timestamp(), **edits.to_dict(), **({"refit": True} if refit else {})}

@@ -39,6 +39,7 @@ from polyseme.runs.run import (
 )
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
 from polyseme.selection import select_n_topics
+from polyseme.selection.levels import make_levels
 from polyseme.selection.n_topics import default_estimator
 from polyseme.solvers import Checkpoint, Solver
 from polyseme.text.readers.inputs import Document
@@ -52,6 +53,8 @@ MAX_CHARACTERS = 2**30
 """Characters of the longest corpus that is counted in memory, unless the user says otherwise."""
 SELECTION_SAMPLE = 10_000
 """Number of documents, drawn at random, with which the number of topics is chosen."""
+LEVELS_SAMPLE = 20_000
+"""Number of documents, drawn at random, with which topics are split into finer ones and levels are compared."""
 FEW_DOCUMENTS = 20
 """With fewer documents, `min_df` and `max_df` are not applied and no documents are held out to choose K."""
 LABELS_MODEL = "labels"
@@ -71,6 +74,7 @@ def fit(
     background: float = 0.0,
     depth: int | None = None,
     branching: int | None = None,
+    levels: str | None = None,
     max_iter: int | None = None,
     random_state: int = 0,
     language: str | None = "auto",
@@ -126,6 +130,9 @@ def fit(
         Depth of the tree of a hierarchical model.
     branching : int or None, default=None
         Number of children of each node of a hierarchical model.
+    levels : {"auto", "none"} or None, default=None
+        Whether to make finer levels below these topics: twice as many topics each, up to 160, as long as they predict
+        held-out documents better (`Run.levels`, `Run.level`). None makes them for PLSA; other models have one level.
     max_iter : int or None, default=None
         Maximum number of iterations. None: that of the estimator.
     random_state : int, default=0
@@ -210,7 +217,8 @@ def fit(
         },
         fitting={
             "model": model, "n_topics": n_topics, "seeds": checked_seeds(seeds), "background": background,
-            "depth": depth, "branching": branching, "max_iter": max_iter, "random_state": random_state,
+            "depth": depth, "branching": branching, "levels": levels, "max_iter": max_iter,
+            "random_state": random_state,
         },
         keep_texts=keep_texts,
         shards=shards,
@@ -260,8 +268,14 @@ class FitSettings:
 
     def estimator(self, n_topics: int | None, **known: Any) -> Any:
         """Return the estimator, not fitted. `known` are arguments of `make_model` that depend on the documents."""
-        options = {name: value for name, value in self.fitting.items() if name not in ("model", "n_topics", "seeds")}
+        others = "model", "n_topics", "seeds", "levels"
+        options = {name: value for name, value in self.fitting.items() if name not in others}
         return make_model(self.fitting["model"], n_topics, **options, **known)
+
+    @property
+    def makes_levels(self) -> bool:
+        """Whether the run gets finer levels, as long as they predict better."""
+        return MODELS[self.fitting["model"]].has_levels and self.fitting["levels"] != "none"
 
     def check(self) -> None:
         """Raise InputError before any work if options contradict each other or do not belong to the model."""
@@ -273,6 +287,11 @@ class FitSettings:
         placeholder = None if not seeds else {name: [0] for name in seeds}
         labels = ["", " "] if self.fitting["model"] == LABELS_MODEL else None
         self.estimator(None if labels else n_topics, seeds=placeholder, word_totals=np.ones(1), labels=labels)
+        levels, name = self.fitting["levels"], self.fitting["model"]
+        if levels not in (None, "auto", "none"):
+            raise InputError(f"levels= must be auto or none, got {levels!r}.")
+        if levels == "auto" and not MODELS[name].has_levels:
+            raise InputError(f"levels=auto is for model=plsa; model={name} has one level: leave levels= out.")
         if self.shards:
             self.check_shards()
 
@@ -321,6 +340,9 @@ def fit_run(
         if title is None and output is not None:
             title = output.resolve().name
         about = _about(draft.run, settings, facts, chosen, fitted, title=title, page=page, command=command)
+        if settings.makes_levels:
+            made = draft.stage("levels", lambda: _make_levels(draft, facts, settings, fitted))
+            about |= {"levels": made["levels"], "seconds": {**about["seconds"], "levels": made["seconds"]}}
         draft.finish(about, texts=settings.keep_texts, page=page)
     return draft.run
 
@@ -518,6 +540,38 @@ def _fit(
         "seconds": round(seconds, 3),
         "topic_names": {str(topic): name for topic, name in enumerate(seeds or model.own_topic_names) if name},
     }
+
+
+def _make_levels(
+    draft: RunDraft, facts: Mapping[str, Any], settings: FitSettings, fitted: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the finer levels. There are none below topics of a fit that Ctrl-C stopped."""
+    start, levels = time.perf_counter(), dict[str, Any]()
+    if not fitted["interrupted"]:
+        corpus = draft.run.counts if facts["in_memory"] else draft.run.shards
+        levels = write_levels(draft, corpus, settings.fitting["random_state"])
+    return {"levels": levels, "seconds": round(time.perf_counter() - start, 3)}
+
+
+def write_levels(draft: RunDraft, corpus: Any, seed: int) -> dict[str, Any]:
+    """Write the finer levels below the model of a draft; return the field of run.json about them.
+
+    corpus : the counts in memory, or the shards. Topics are split with LEVELS_SAMPLE of the documents at most. Ctrl-C
+    keeps the levels that are complete.
+    """
+    run = draft.run
+    rows = sample_rows(run.n_documents, LEVELS_SAMPLE, seed)
+    sample = take_counts(corpus, rows) if corpus is run.shards else corpus[rows]
+    found = dict[str, Any]()
+    with draft.report.stage("Making finer levels") as update:
+        try:
+            for level in make_levels(run.model, corpus, rows, sample, random_state=seed, progress=update):
+                level.model.set_vocabulary(run.vocabulary)
+                found[str(level.model.fitted_.n_topics)] = draft.save_level(level)
+        except KeyboardInterrupt:
+            draft.keep_levels(found)
+            draft.report.note("Stopped while finer levels were made: the run has those that were complete.")
+    return found
 
 
 def fit_with_progress(model: Any, corpus: Any, report: Reporter, y: Any = None) -> tuple[bool, float]:

@@ -204,6 +204,16 @@ _NUMBER = number(-1e300, 1e300)
 _PLAIN = either(NULL, FLAG, TEXT, _NUMBER)
 _TOPICS = whole_number(1, 2**31 - 1)
 _ROW = mapping_to(_PLAIN)
+_TOPIC_NAMES = Check(
+    lambda value: mapping_to(TEXT).holds(value) and all(map(_is_topic, value)), "an object from topics to names"
+)
+_LEVEL = object_with(
+    {"parents": list_of(COUNT), "nesting": list_of(number(0, 1)), "topic_names": _TOPIC_NAMES},
+    required=("parents", "nesting"),
+)
+_LEVELS = Check(
+    lambda value: mapping_to(_LEVEL).holds(value) and all(map(_is_level, value)), "an object from numbers to levels"
+)
 RUN_FIELDS = {
     "written": TEXT,
     "versions": mapping_to(TEXT),
@@ -230,9 +240,8 @@ RUN_FIELDS = {
     "iterations": COUNT,
     "converged": FLAG,
     "interrupted": FLAG,
-    "topic_names": Check(
-        lambda value: mapping_to(TEXT).holds(value) and all(map(_is_topic, value)), "an object from topics to names"
-    ),
+    "topic_names": _TOPIC_NAMES,
+    "levels": _LEVELS,
     "stability": list_of(_NUMBER),
     "banned_words": list_of(TEXT),
     "edits": list_of(OBJECT),
@@ -249,9 +258,10 @@ STAGE_FIELDS = {
             "counted": object_with({"tokens": COUNT, "shards": COUNT}, required=("tokens", "shards")),
             "chosen": object_with({"n_topics": _TOPICS, "reason": TEXT, "rows": list_of(_ROW)}, required=("n_topics",)),
             "fitted": object_with(
-                {"interrupted": FLAG, "seconds": number(0, 1e12), "topic_names": RUN_FIELDS["topic_names"]},
+                {"interrupted": FLAG, "seconds": number(0, 1e12), "topic_names": _TOPIC_NAMES},
                 required=("interrupted", "seconds", "topic_names"),
             ),
+            "levels": object_with({"levels": _LEVELS, "seconds": number(0, 1e12)}, required=("levels", "seconds")),
         }
     ),
     "files": FILES,
@@ -308,4 +318,10 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _is_topic(name: Any) -> bool:
+    """Return whether a string is a whole number of at most nine digits."""
     return isinstance(name, str) and name.isdecimal() and len(name) < 10
+
+
+def _is_level(name: Any) -> bool:
+    """Return whether a string is a number of topics as `str` writes it, so that it names a folder and a field."""
+    return _is_topic(name) and str(int(name)) == name

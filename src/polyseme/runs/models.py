@@ -60,6 +60,8 @@ class TextModel:
     """Options of `make_model` that not every model takes."""
     from_shards: bool = True
     """Whether the model is fitted from shards on disk, or needs all counts in memory."""
+    has_levels: bool = False
+    """Whether finer levels can be made below the topics (`polyseme.selection.levels`)."""
 
     @property
     def takes_checkpoint(self) -> bool:
@@ -80,7 +82,13 @@ class TextModel:
 MODELS = {
     model.name: model
     for model in (
-        TextModel("plsa", "probabilistic latent semantic analysis", PLSA, ("background", "seeds", "checkpoint")),
+        TextModel(
+            "plsa",
+            "probabilistic latent semantic analysis",
+            PLSA,
+            ("background", "seeds", "checkpoint"),
+            has_levels=True,
+        ),
         TextModel("lda", "latent Dirichlet allocation", LDA),
         TextModel("nmf", "non-negative matrix factorization", NMF, ("seeds",)),
         TextModel("hierarchical", "PLSA with topics in a tree", HierarchicalPLSA, ("depth", "branching")),

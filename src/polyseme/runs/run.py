@@ -13,7 +13,7 @@ from copy import copy
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,8 +51,10 @@ from polyseme.text.vectorizer import Vectorizer
 from polyseme.utils import effective_threads
 
 MODEL_FILE, SHARDS_FOLDER, PAGE_FILE, TOPICS_FILE = "model.safetensors", "shards", "explorer.html", "topics.csv"
+LEVELS_FOLDER = "levels"
+"""Folder with the models of finer levels, each in a folder with the name of its number of topics."""
 FILES_FOR_PEOPLE = (PAGE_FILE, TOPICS_FILE)
-"""Files that polyseme writes and does not read: a run is complete without them."""
+"""Files that polyseme writes and does not read: a run is complete without them. So are the tables of other levels."""
 MAX_NUMBERS_IN_MEMORY = 1 << 27
 """Largest number of non-zero counts and topic weights that are loaded into memory at once."""
 SAMPLE_SIZE = 10_000
@@ -88,6 +90,8 @@ class Run:
         The documents of a sample, in increasing order. None: all documents.
     owner : object, default=None
         Object that keeps a temporary folder.
+    reading : Run or None, default=None
+        The run with the topics of the reading level, if this object has those of a finer level.
     **known : object
         Values of cached properties that are in memory already.
     """
@@ -101,10 +105,11 @@ class Run:
         trust_pattern: bool = False,
         rows: Array | None = None,
         owner: Any = None,
+        reading: Run | None = None,
         **known: Any,
     ) -> None:
         self.path, self.about, self.files = path, about, files
-        self.trust_pattern, self.rows, self.owner = trust_pattern, rows, owner
+        self.trust_pattern, self.rows, self.owner, self.reading = trust_pattern, rows, owner, reading
         vars(self).update(known)
 
     def __repr__(self) -> str:
@@ -122,13 +127,18 @@ class Run:
     @cached_property
     def model(self) -> Any:
         """Fitted estimator. Arrays with a row per document may be memory-mapped."""
-        model = load(self.files.path(MODEL_FILE))
+        folder = "" if self.reading is None else level_folder(self.about["model"]["n_topics"])
+        model = load(self.files.path(f"{folder}{MODEL_FILE}"))
         self._require(
             isinstance(model, FittedDecomposition),
             f"its model is of the class {type(model).__name__}, which has no topics",
         )
         self._require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
-        n_words = model.fitted_.topic_word.shape[1]
+        n_topics, n_words = model.fitted_.topic_word.shape
+        self._require(
+            self.reading is None or n_topics == self.about["model"]["n_topics"],
+            "the model of a level has a different number of topics",
+        )
         self._require(n_words == len(self.vocabulary), "its model has a different number of words")
         self._require(model.documents_ is not None, "its model has no training documents")
         n_documents = len(model.documents_.doc_topic)
@@ -199,6 +209,9 @@ class Run:
         """Polars frame with id, title, label, time, source, excerpt, tokens, topic, share, topic_0, topic_1 ..."""
         import polars as pl
 
+        if self.reading is not None:
+            documents = self.reading.documents
+            return add_topic_columns(documents.select(COLUMNS), documents["tokens"].to_numpy(), self.doc_topic)
         self._check_fits_in_memory()
         documents = pl.concat(list(self.table)) if self.rows is None else self.table.take(self.rows.tolist())
         self._require(len(documents) == self.n_documents, _OTHER_DOCUMENTS)
@@ -217,7 +230,7 @@ class Run:
         list
             One value for each document.
         """
-        if "documents" in vars(self) or self.rows is not None:
+        if "documents" in vars(self) or self.rows is not None or (self.reading is not None and name not in COLUMNS):
             values: list[Any] = self.documents[name].to_list()
             return values
         values = list(self.table.column(name))
@@ -269,8 +282,9 @@ class Run:
 
     @property
     def model_files(self) -> list[str]:
-        """Names of the model and of the arrays of its documents."""
-        return [name for name in self.files.entries if name == MODEL_FILE or name.endswith(".npy")]
+        """Names of the model and of the arrays of its documents, without those of other levels."""
+        names = [name for name in self.files.entries if "/" not in name]
+        return [name for name in names if name == MODEL_FILE or name.endswith(".npy")]
 
     @property
     def topic_names(self) -> dict[int, str]:
@@ -282,6 +296,61 @@ class Run:
         """Name of each topic or, if it has none, its first three words."""
         names, words = self.topic_names, words_of_model(self.model, self.vocabulary, _TITLE_WORDS)
         return [names.get(k) or ", ".join(some) for k, some in enumerate(words)]
+
+    @property
+    def levels(self) -> list[int]:
+        """Numbers of topics of all levels: the reading level first, then the finer ones."""
+        about = self.about if self.reading is None else self.reading.about
+        first = about["model"].get("n_topics")
+        finer = sorted(map(int, about.get("levels", {})))
+        return [(self.reading or self).fitted.n_topics if first is None else first, *finer]
+
+    def level(self, n_topics: int) -> Run:
+        """Return the run with the topics of one of its levels; documents and counts are the same.
+
+        Parameters
+        ----------
+        n_topics : int
+            Number of topics of the level, one of `levels`.
+
+        Returns
+        -------
+        Run
+            The run at this level. Its folder is the same.
+
+        Raises
+        ------
+        InputError
+            If there is no such level.
+        """
+        run, levels = self.reading or self, self.levels
+        if n_topics not in levels:
+            listed = ", ".join(map(str, levels))
+            raise InputError(f"level= must be one of the levels of the run, {listed}, got {n_topics!r}.")
+        if n_topics == levels[0]:
+            return run
+        about = {name: value for name, value in run.about.items() if name not in _OF_THE_READING_LEVEL}
+        about |= {
+            "model": {**run.about["model"], "n_topics": int(n_topics)},
+            "topic_names": run.about["levels"][str(n_topics)].get("topic_names", {}),
+        }
+        known = {name: value for name, value in vars(run).items() if name in _OF_THE_DOCUMENTS}
+        return Run(
+            run.path, about, run.files, trust_pattern=run.trust_pattern, rows=run.rows, owner=run.owner, reading=run,
+            **known,
+        )  # fmt: skip
+
+    @cached_property
+    def parents(self) -> TopicParents | None:
+        """The topic of the level above to which each topic belongs; None at the reading level."""
+        if self.reading is None:
+            return None
+        stored = self.reading.about["levels"][str(self.about["model"]["n_topics"])]
+        topics, shares = np.array(stored["parents"], dtype=np.intp), np.array(stored["nesting"], dtype=np.float64)
+        n_topics, above = self.fitted.n_topics, self.levels[self.levels.index(self.fitted.n_topics) - 1]
+        self._require(topics.shape == shares.shape == (n_topics,), "a level has a different number of parents")
+        self._require(bool((topics < above).all()), "a level has a parent that does not exist")
+        return TopicParents(above, topics, shares)
 
     @property
     def banned_words(self) -> list[str]:
@@ -675,6 +744,8 @@ class Run:
         Run
             The same topics with fewer documents, in memory.
         """
+        if self.reading is not None:
+            return self.reading.sample(size, seed).level(self.about["model"]["n_topics"])
         title = f"{self.about.get('title') or self.path.name} ({size:,} of {self.n_documents:,} documents)"
         rows = sample_rows(self.n_documents, size, seed)
         rows = rows if self.rows is None else self.rows[rows]
@@ -696,6 +767,8 @@ class Run:
         Run
             The same content in the other folder.
         """
+        if self.reading is not None:
+            return self.reading.moved_to(path, owner).level(self.about["model"]["n_topics"])
         known = {name: value for name, value in vars(self).items() if name not in _OF_THE_FOLDER}
         files = self.files.with_folder(path)
         return Run(path, self.about, files, trust_pattern=self.trust_pattern, rows=self.rows, owner=owner, **known)
@@ -720,8 +793,44 @@ class Run:
             raise ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
 
 
-_OF_THE_FOLDER = ("path", "about", "files", "trust_pattern", "rows", "owner", "shards", "table")
+_OF_THE_FOLDER = ("path", "about", "files", "trust_pattern", "rows", "owner", "reading", "shards", "table")
 """Attributes of a Run that depend on the name of its folder, or are arguments of its constructor."""
+_OF_THE_DOCUMENTS = (
+    "vectorizer", "vocabulary", "shards", "counts", "table", "ids", "names", "labels", "label_numbers", "texts",
+)  # fmt: skip
+"""Cached properties of a Run that are the same at every level."""
+_OF_THE_READING_LEVEL = ("levels", "selection", "stability", "iterations", "converged", "interrupted")
+"""Fields of run.json that a run at a finer level does not have."""
+
+
+class TopicParents(NamedTuple):
+    """The topics of a level in the level above it."""
+
+    level: int
+    """Number of topics of the level above."""
+    topics: Array
+    """Its topic that has most of the tokens of each topic."""
+    shares: Floats
+    """Share of the tokens of each topic that this topic has."""
+
+
+def level_folder(n_topics: int) -> str:
+    """Return the folder of a finer level in a run, with a slash at the end."""
+    return f"{LEVELS_FOLDER}/{n_topics}/"
+
+
+def for_people(files: FileManifest) -> list[str]:
+    """Return the files that polyseme writes and does not read: a run is complete without them."""
+    return [name for name in files.entries if name in FILES_FOR_PEOPLE or _is_level_table(name)]
+
+
+def level_table(n_topics: int) -> str:
+    """Return the name of the table of the topics of a finer level."""
+    return f"topics_{n_topics}.csv"
+
+
+def _is_level_table(name: str) -> bool:
+    return name.startswith("topics_") and name.endswith(".csv")
 
 
 def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
@@ -751,7 +860,7 @@ def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
     check_is_run(path)
     path = path.resolve()
     about, files = read_about(path)
-    files.check_sizes(skip=FILES_FOR_PEOPLE)
+    files.check_sizes(skip=for_people(files))
     return Run(path, about, files, trust_pattern=trust_pattern)
 
 

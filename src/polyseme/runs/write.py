@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -59,15 +59,19 @@ from polyseme.runs.folder import (
     write_sealed,
 )
 from polyseme.runs.run import (
-    FILES_FOR_PEOPLE,
+    LEVELS_FOLDER,
     MODEL_FILE,
     PAGE_FILE,
     SHARDS_FOLDER,
     TOPICS_FILE,
     Run,
     add_topic_columns,
+    for_people,
+    level_folder,
+    level_table,
     open_run,
 )
+from polyseme.selection.levels import Level
 from polyseme.text.readers.inputs import Document
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -141,8 +145,9 @@ class RunDraft:
 
         No file of a run is ever changed in place, so two runs can share it.
         """
+        optional = set(for_people(run.files))
         for name, entry in run.files.entries.items():
-            if name in FILES_FOR_PEOPLE and not is_regular(run.path / name):
+            if name in optional and not is_regular(run.path / name):
                 continue
             if name.partition("/")[0] in folders:
                 place = self.folder / name
@@ -168,15 +173,32 @@ class RunDraft:
 
     def save_model(self, model: Any) -> None:
         """Write the model, with the arrays of its documents in files beside it."""
-        models.save(model, self.folder / MODEL_FILE, documents_beside=True)
+        self.know(model=self._saved(model, self.folder / MODEL_FILE))
+
+    def save_level(self, level: Level) -> dict[str, Any]:
+        """Write the model of a finer level; return the level as a field of run.json."""
+        place = self.folder / level_folder(level.model.fitted_.n_topics) / MODEL_FILE
+        place.parent.mkdir(parents=True, exist_ok=True)
+        self._saved(level.model, place)
+        return {"parents": level.parents.tolist(), "nesting": [round(float(share), 6) for share in level.nesting]}
+
+    def keep_levels(self, levels: Collection[str]) -> None:
+        """Remove the files of all finer levels but these, given by their numbers of topics."""
+        for path in (self.folder / LEVELS_FOLDER).glob("*"):
+            if path.name not in levels:
+                shutil.rmtree(path)
+
+    def _saved(self, model: Any, place: Path) -> Any:
+        """Write a model, and remove what its fit has written beside the shards. Return the model with its new files."""
+        models.save(model, place, documents_beside=True)
         shards = self.folder / SHARDS_FOLDER
         listed = {MANIFEST, *(entry.name for entry in read_manifest(shards).files)}
         beside = [path for path in shards.iterdir() if path.name not in listed]
         if beside:  # rows of documents that a fit from shards has written there, and that the model maps
-            model = load(self.folder / MODEL_FILE, check_documents=False)
+            model = load(place, check_documents=False)
             for path in beside:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-        self.know(model=model)
+        return model
 
     def finish(self, about: dict[str, Any], *, texts: bool = True, page: str | None = None) -> Run:
         """Write the tables of topics and documents, the page and, last, run.json; return the run.
@@ -193,7 +215,7 @@ class RunDraft:
             self._record_files(without=(METADATA_FOLDER,) if texts else (METADATA_FOLDER, TEXTS_FOLDER))
             write_about(self.folder, about, self.files)
         run.about, files = read_about(self.folder)
-        files.check_sizes(skip=FILES_FOR_PEOPLE)
+        files.check_sizes(skip=for_people(files))
         run.files.entries.clear()
         run.files.entries.update(files.entries)
         shutil.rmtree(self.folder / METADATA_FOLDER, ignore_errors=True)
@@ -202,12 +224,15 @@ class RunDraft:
         return run
 
     def _write_tables(self) -> None:
-        """Write documents.parquet, unless it is linked, and topics.csv."""
+        """Write documents.parquet, unless it is linked, and the tables of topics."""
         self._record_files()
         if DOCUMENTS_FILE not in {name.partition("/")[0] for name in self.files.entries}:
             self._write_documents()
             self._record_files()
-        write_atomically(self.folder / TOPICS_FILE, topics_csv(self.run).encode("utf-8", "surrogatepass"), flush=False)
+        for n_topics in self.run.levels:
+            level = self.run.level(n_topics)
+            name = TOPICS_FILE if level.reading is None else level_table(n_topics)
+            write_atomically(self.folder / name, topics_csv(level).encode("utf-8", "surrogatepass"), flush=False)
 
     def _write_documents(self) -> None:
         """Write documents.parquet from the metadata and the topic weights."""
@@ -217,11 +242,14 @@ class RunDraft:
         frames = DocumentTable(self.files, METADATA_FOLDER) if self._metadata is None else self._metadata
         writer, written = FrameWriter(self.folder / DOCUMENTS_FILE), []
         tokens, doc_topic, start = self._tokens(), self.run.doc_topic, 0
+        finer = {n_topics: self.run.level(n_topics).doc_topic for n_topics in self.run.levels[1:]}
         for frame in frames:
             rows = slice(start, start + len(frame))
             if rows.stop > len(tokens):
                 break
-            written.append(add_topic_columns(frame.select(COLUMNS), tokens[rows], np.asarray(doc_topic[rows])))
+            columns = add_topic_columns(frame.select(COLUMNS), tokens[rows], np.asarray(doc_topic[rows]))
+            main = {n_topics: np.asarray(weights[rows]).argmax(axis=1) for n_topics, weights in finer.items()}
+            written.append(columns.with_columns(pl.Series(f"level_{n}", main[n], dtype=pl.Int32) for n in main))
             writer.add(written[-1])
             start = rows.stop
             if not in_memory:
@@ -426,18 +454,39 @@ def escape_formula(cell: str) -> str:
     return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
 
 
+def topics_in_order(run: Run) -> list[int]:
+    """Return the topics by weight; those of a finer level by the order of their parents first."""
+    weights = run.fitted.topic_weights
+    order = [int(topic) for topic in largest(weights, len(weights))]
+    if run.parents is None:
+        return order
+    above = topics_in_order(run.level(run.parents.level))
+    place = {parent: number for number, parent in enumerate(above)}
+    parents = run.parents.topics
+    return sorted(order, key=lambda topic: place[int(parents[topic])])
+
+
 def topics_csv(run: Run) -> str:
-    """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents."""
+    """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents.
+
+    The table of a finer level also has the topic of the level above, its title, and its share of the topic's tokens.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["topic", "name", "weight", "fit", "words", "documents"])
+    above = ["parent", "parent_title", "parent_share"] if run.parents is not None else []
+    writer.writerow(["topic", "name", "weight", "fit", "words", "documents", *above])
     weights, words = run.fitted.topic_weights, words_of_model(run.model, run.vocabulary, WORDS_SHOWN)
-    for topic in largest(weights, len(weights)):
+    for topic in topics_in_order(run):
         documents = "; ".join(run.names[row] for row in run.typical.documents[topic][:DOCUMENTS_SHOWN])
         numbers = (f"{weights[topic]:.6f}", f"{run.typical.fit[topic]:.6f}")
         texts = run.topic_names.get(topic, ""), " ".join(words[topic]), documents
         name, shown, best = map(escape_formula, texts)
-        writer.writerow([topic, name, *numbers, shown, best])
+        row = [topic, name, *numbers, shown, best]
+        if run.parents is not None:
+            parent = int(run.parents.topics[topic])
+            title = escape_formula(run.level(run.parents.level).topic_titles[parent])
+            row += [parent, title, f"{run.parents.shares[topic]:.6f}"]
+        writer.writerow(row)
     return text.getvalue()
 
 

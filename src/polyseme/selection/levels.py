@@ -13,7 +13,7 @@ more than a standard error. The levels that are kept are fitted to all documents
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,8 +63,8 @@ class Level(NamedTuple):
 
 def make_levels(
     model: PLSA, X: Any, rows: Array, sample: Any, *, random_state: int = 0, progress: Progress | None = None
-) -> list[Level]:
-    """Return the levels below a fitted model, the coarsest first; none if no finer level predicts better.
+) -> Iterator[Level]:
+    """Yield the levels below a fitted model, the coarsest first; none if no finer level predicts better.
 
     X : all documents, in memory or as shards. rows, sample : some of them, or all, and their counts in memory, with
     which topics are split and levels are compared. progress : called with (levels done, most levels, description).
@@ -72,29 +72,28 @@ def make_levels(
     n_documents, n_topics = sample.shape[0], model.fitted_.n_topics
     sizes = _sizes(n_topics, n_documents)
     if not sizes:
-        return []
+        return
     fold = document_folds(n_documents, _FOLDS, random_state)[0]
     training, held_out = sample[fold.train], sample[fold.test]
-    levels: list[Level] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is fixed
-        # These documents alone, so that the first comparison is fair: the given topics were fitted to all documents.
-        coarse = _few_iterations(model.refitting(training), _JOINT_ITERATIONS).fit(training)
-        before = score_documents(coarse, held_out)
-        for number, size in enumerate(sizes):
-            if progress is not None:
-                progress(number, len(sizes), f"{size} topics")
-            topics = split_topics(coarse, training, size, random_state=random_state)
-            fine = with_topics(coarse, topics, _JOINT_ITERATIONS).fit(training)
-            score = score_documents(fine, held_out)
-            gain, error = score.gain_over(before)
-            if not gain > error:
-                break
-            above = levels[-1].model if levels else model
-            complete = _few_iterations(fine.refitting(X), _FINAL_ITERATIONS).fit(X)
-            levels.append(linked(above, complete, rows, sample))
-            coarse, before = fine, score
-    return levels
+    # These documents alone, so that the first comparison is fair: the given topics were fitted to all documents.
+    coarse = _fit_briefly(model.refitting(training), training, _JOINT_ITERATIONS)
+    before, above = score_documents(coarse, held_out), model
+    for number, size in enumerate(sizes):
+        if progress is not None:
+            progress(number, len(sizes), f"{size} topics")
+        topics = split_topics(coarse, training, size, random_state=random_state)
+        if len(topics) == coarse.fitted_.n_topics:
+            break
+        # a prior of the topics knows those of the model only
+        start = clone(coarse).set_params(n_components=len(topics), init=(None, topics), topic_word_prior=None)
+        fine = _fit_briefly(start, training, _JOINT_ITERATIONS)
+        score = score_documents(fine, held_out)
+        gain, error = score.gain_over(before)
+        if not gain > error:
+            break
+        level = linked(above, _fit_briefly(fine.refitting(X), X, _FINAL_ITERATIONS), rows, sample)
+        yield level
+        above, coarse, before = level.model, fine, score
 
 
 def _sizes(n_topics: int, n_documents: int) -> list[int]:
@@ -123,11 +122,10 @@ def split_topics(model: PLSA, X: Any, n_topics: int, *, random_state: int = 0) -
         if own is None or own.n_docs < MIN_DOCUMENTS * n_children:
             topics.append(parent)
             continue
-        split = PLSA(
-            int(n_children), max_iter=_SPLIT_ITERATIONS, tol=_SPLIT_TOL, random_state=random_state, n_jobs=model.n_jobs
-        ).fit(own.matrix())
-        topics.append((1 - _PARENT_SHARE) * split.components_ + _PARENT_SHARE * parent)
-    return np.concatenate(topics)
+        split = PLSA(int(n_children), max_iter=_SPLIT_ITERATIONS, tol=_SPLIT_TOL, random_state=random_state)
+        children = _fitted(split.set_params(n_jobs=model.n_jobs), own.matrix()).components_
+        topics.append((1 - _PARENT_SHARE) * children + _PARENT_SHARE * parent)
+    return normalize_rows(np.concatenate(topics))
 
 
 def children_in_proportion(weights: Floats, n_children: int) -> Array:
@@ -142,14 +140,15 @@ def children_in_proportion(weights: Floats, n_children: int) -> Array:
     return numbers
 
 
-def with_topics(model: PLSA, topics: Floats, n_iterations: int) -> PLSA:
-    """Return an estimator like the model that starts from other topics. A prior of its topics is left out."""
-    start = clone(model).set_params(n_components=len(topics), init=(None, normalize_rows(topics)))
-    return _few_iterations(start.set_params(topic_word_prior=None), n_iterations)
+def _fit_briefly(estimator: PLSA, X: Any, n_iterations: int) -> PLSA:
+    """Fit by a fixed number of iterations of EM."""
+    return _fitted(estimator.set_params(solver="em", max_iter=n_iterations, tol=0.0, n_init=1), X)
 
 
-def _few_iterations(estimator: PLSA, n_iterations: int) -> PLSA:
-    return estimator.set_params(solver="em", max_iter=n_iterations, tol=0.0, n_init=1)
+def _fitted(estimator: PLSA, X: Any) -> PLSA:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # these fits need not converge
+        return estimator.fit(X)
 
 
 def linked(coarse: PLSA, fine: PLSA, rows: Array, sample: Any) -> Level:

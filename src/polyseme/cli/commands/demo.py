@@ -46,7 +46,7 @@ def demo(
         counting={"language": "english", "min_df": 5, "max_df": MAX_DF},
         fitting={
             "model": "plsa", "n_topics": k, "seeds": None, "background": 0.0, "depth": None, "branching": None,
-            "max_iter": max_iter, "random_state": seed,
+            "levels": None, "max_iter": max_iter, "random_state": seed,
         },
         keep_texts=True,
         shards=None,

@@ -79,6 +79,15 @@ def fit(
         int | None,
         typer.Option("--branching", min=2, metavar="N", help="Children of each topic that has any (hierarchical)."),
     ] = None,
+    levels: Annotated[
+        Literal["auto", "none"] | None,
+        typer.Option(
+            "--levels",
+            help="Make finer levels of topics below these, as long as they predict better (plsa), or none.  "
+            "[default: auto for plsa]",
+            show_default=False,
+        ),
+    ] = None,
     max_iter: options.MaxIter = None,
     keep_texts: Annotated[
         bool, typer.Option("--texts/--no-texts", help="Store the texts in the run, for the explorer page.")
@@ -146,8 +155,8 @@ def fit(
         options.counting(language, phrases, keep_numbers, words, min_df, max_df),
         {
             "model": fitted, "n_topics": k, "seeds": None if seeds is None else read_seeds(seeds),
-            "background": background, "depth": depth, "branching": branching, "max_iter": max_iter,
-            "random_state": seed,
+            "background": background, "depth": depth, "branching": branching, "levels": levels,
+            "max_iter": max_iter, "random_state": seed,
         },
         keep_texts,
         shards,
