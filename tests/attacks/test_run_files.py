@@ -237,6 +237,10 @@ WRONG_FIELDS = [
     ("seconds", {"reading": "x"}), ("versions", {"python": 3}), ("command", "x"), ("inputs", [1]), ("written", 3),
     ("reading", []), ("left_out", {"a": "b"}), ("problems", []), ("iterations", "x"), ("converged", 1),
     ("interrupted", "no"), ("words", None), ("shards", "x"), ("solver", 3),
+    ("levels", []), ("levels", {"x": {"parents": [0], "nesting": [1]}}), ("levels", {"4": {"parents": [0]}}),
+    ("levels", {"04": {"parents": [0], "nesting": [1]}}), ("levels", {"4": {"parents": [-1], "nesting": [1]}}),
+    ("levels", {"4": {"parents": [0], "nesting": [2]}}),
+    ("levels", {"4": {"parents": [0], "nesting": [1], "topic_names": {"x": "y"}}}),
 ]  # fmt: skip
 
 

@@ -64,7 +64,8 @@ FILES_OF_A_FOLDER = FILES | {
     "data/disk.py", "data/shard_writer.py", "explore/page.py", "explore/page_data.py", "io/arrays.py", "io/checks.py",
     "io/files.py", "io/models.py", "metrics/coherence.py", "metrics/topics.py", "metrics/words.py", "runs/documents.py",
     "runs/fit.py", "runs/folder.py", "runs/models.py", "runs/run.py", "runs/write.py", "selection/cross_validation.py",
-    "selection/levels.py", "selection/n_topics.py", "solvers/checkpoints.py", "solvers/tempered.py", "terminal.py", "text/languages.py",
+    "selection/levels.py",
+    "selection/n_topics.py", "solvers/checkpoints.py", "solvers/tempered.py", "terminal.py", "text/languages.py",
     "text/readers/decoding.py", "text/readers/inputs.py", "text/readers/reader.py", "text/readers/text.py",
     "text/tokens.py", "text/vectorizer.py", "text/words.py",
 }  # fmt: skip

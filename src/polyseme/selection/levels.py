@@ -21,8 +21,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.core.fitted import DocumentWeights, posterior_operands
-from polyseme.core.holdout import sample_documents
-from polyseme.core.shard import sparse_counts
+from polyseme.core.shard import sample_documents, sparse_counts
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows, row_blocks, single_threaded_blas
 from polyseme.selection.cross_validation import document_folds, score_documents
