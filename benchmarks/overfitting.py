@@ -21,9 +21,8 @@ import numpy as np
 
 from common import AP, NEWSGROUPS, describe_machine, load_counts, report_figure
 from polyseme.core.fold_in import fold_in
-from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
-from polyseme.core.shard import sparse_counts
+from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.selection.cross_validation import scores_of_probabilities
 from polyseme.solvers import EM, FitProblem, HeldOutTempered

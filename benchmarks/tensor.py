@@ -18,8 +18,7 @@ import warnings
 import numpy as np
 
 from common import can_import, describe_machine, report_figure, report_ratio, time_call
-from polyseme.data.tensor import TensorCounts, count_tuples
-from polyseme.solvers.tensor import begin, random_start
+from polyseme.solvers.tensor import TensorCounts, begin, count_tuples, random_start
 
 warnings.filterwarnings("ignore")
 

@@ -26,7 +26,7 @@ SETTINGS = {
     "thread": {"TSAN_OPTIONS": "allocator_may_return_null=1:die_after_fork=0:halt_on_error=1:exitcode=66"},
 }
 TESTS = (
-    "kernels/test_counts.py",
+    "test_kernels.py",
     "solvers/test_variational.py",
     "text/test_vectorizer.py",
     "text/test_languages.py",

@@ -6,9 +6,9 @@ from os import PathLike
 from typing import Any
 
 from polyseme.data.disk import DiskCorpus
-from polyseme.data.parquet_files import ParquetFiles
 from polyseme.data.shard_writer import write_dask_shards, write_shards
 from polyseme.errors import ShardError
+from polyseme.io.parquet import ParquetFiles
 
 
 def open_shards(folder: str | PathLike[str], *, cluster: Any = None) -> DiskCorpus:

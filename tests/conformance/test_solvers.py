@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import PLSA
-from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
+from polyseme.core.shard import split_tokens
 from polyseme.kernels import padded
 from polyseme.solvers import SOLVERS, FitProblem, HeldOutTempered
 from solver_problems import (
@@ -191,7 +191,7 @@ def test_equal_weights_change_nothing(name):
 @DTYPES
 @pytest.mark.parametrize("layout", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
 def test_threads_change_no_bit(name, dtype, layout, monkeypatch):
-    monkeypatch.setattr("polyseme.kernels.counts.NUMBERS_AT_ONCE", 20_000)
+    monkeypatch.setattr("polyseme.kernels.NUMBERS_AT_ONCE", 20_000)
     data = oracles.random_counts(11, 700, 300, 0.03)
     start = oracles.random_factors(12, *data.shape, 5)
     weights = np.random.default_rng(13).uniform(0.5, 2, len(data))

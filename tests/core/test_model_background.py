@@ -8,9 +8,8 @@ import oracles
 from family_cases import expected_counts, log_likelihood
 from polyseme import PLSA, Background, JointBackground, UnsupportedError, load
 from polyseme.core.fold_in import fold_in
-from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model
-from polyseme.core.shard import sparse_counts
+from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.kernels import padded
 from polyseme.scale import write_shards
 from polyseme.solvers import EM, AcceleratedEM, FitProblem, HeldOutTempered, Tempered

@@ -7,13 +7,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
-import polyseme.data.tensor
 import polyseme.solvers.tensor
 from polyseme import PLSA, InputError, TensorPLSA, load
 from polyseme.core.factors import align
 from polyseme.core.fitted import symmetric_view
-from polyseme.data.tensor import TensorCounts
-from polyseme.solvers.tensor import evaluate, padded_point
+from polyseme.solvers.tensor import TensorCounts, evaluate, padded_point
 from sentences import sentence
 from solver_problems import multipliers
 
@@ -74,7 +72,7 @@ def naive_step(X, weights, factors):
 @pytest.mark.parametrize("shape", [(9, 8), (7, 6, 5), (5, 4, 6, 3)])
 @pytest.mark.parametrize("at_once", [1 << 19, 50])
 def test_an_em_step_equals_the_formulas(shape, at_once, monkeypatch):
-    monkeypatch.setattr(polyseme.data.tensor, "_NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(polyseme.solvers.tensor, "_SWEEP_NUMBERS", at_once)
     X, *_ = planted(1, shape, tokens=300, alpha=1.0)
     rng = np.random.default_rng(2)
     weights, factors = rng.dirichlet(np.ones(4)), [rng.dirichlet(np.ones(size), 4) for size in shape]
@@ -167,7 +165,7 @@ def test_folding_in_along_any_mode_is_the_maximum_of_the_likelihood(mode):
 def test_chunks_of_items_do_not_change_the_result(monkeypatch):
     model = fitted()
     whole = model.transform(X3)
-    monkeypatch.setattr(polyseme.solvers.tensor, "_NUMBERS_AT_ONCE", 16 * 50)
+    monkeypatch.setattr(polyseme.solvers.tensor, "_FOLD_IN_NUMBERS", 16 * 50)
     np.testing.assert_allclose(model.transform(X3), whole, atol=1e-6)
     np.testing.assert_allclose(model.transform(X3[5:6]), whole[5:6], atol=1e-6)
 
@@ -257,7 +255,7 @@ def test_fit_transform_is_fit_then_transform(layout, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_results_do_not_depend_on_n_jobs(dtype, monkeypatch):
-    monkeypatch.setattr(polyseme.data.tensor, "_NUMBERS_AT_ONCE", 16 * 100)
+    monkeypatch.setattr(polyseme.solvers.tensor, "_SWEEP_NUMBERS", 16 * 100)
     one, many = (fitted(X3.astype(dtype), n_jobs=jobs) for jobs in (1, 3))
     for mine, theirs in zip(one.factors_, many.factors_, strict=True):
         assert np.array_equal(mine, theirs)

@@ -7,13 +7,12 @@ from sklearn.utils import get_tags
 
 import oracles
 from polyseme import LDA, NMF, PLSA, InputError, UnsupportedError
-from polyseme.core.holdout import diagonal_folds
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import DenseCounts, padded
 from polyseme.losses import LOSSES, HiddenEntries
-from polyseme.losses.entry_weights import DenseWeights, StoredWeights, WithoutEntries, stored
+from polyseme.losses.entry_weights import DenseWeights, StoredWeights, WithoutEntries, diagonal_folds, stored
 from polyseme.losses.sums import LossSums
 from polyseme.scale import write_shards
 from polyseme.selection import cross_validate

@@ -10,8 +10,7 @@ import scipy.stats
 
 import oracles
 from polyseme import PLSA, InputError
-from polyseme.core.holdout import split_tokens
-from polyseme.core.shard import sparse_counts
+from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.metrics import pool_reports, topic_fit
 from polyseme.metrics.perplexity import perplexity_of, score_tokens
 

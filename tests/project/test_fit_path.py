@@ -53,14 +53,14 @@ recorded(lambda: fit("second"))
 
 FILES = {
     "core/fitted.py", "core/fold_in.py", "core/model.py", "core/shard.py", "data/corpus.py", "estimators/base.py",
-    "estimators/plsa.py", "kernels/counts.py", "progress.py", "solvers/ascent.py", "solvers/base.py",
+    "estimators/plsa.py", "kernels.py", "progress.py", "solvers/ascent.py", "solvers/base.py",
     "solvers/coordinate.py", "solvers/initialize.py", "utils.py",
 }  # fmt: skip
 """At most fourteen: move code together, rather than add a file here."""
 
 FILES_OF_A_FOLDER = FILES | {
     "cli/__init__.py", "cli/app.py", "cli/commands/fit.py", "cli/console.py", "cli/options.py",
-    "core/dirichlet.py", "core/factors.py", "core/holdout.py",
+    "core/dirichlet.py", "core/factors.py",
     "data/disk.py", "data/shard_writer.py", "explore/page.py", "explore/page_data.py", "io/arrays.py", "io/checks.py",
     "io/files.py", "io/models.py", "metrics/coherence.py", "metrics/topics.py", "metrics/words.py", "runs/documents.py",
     "runs/fit.py", "runs/folder.py", "runs/models.py", "runs/run.py", "runs/write.py", "selection/cross_validation.py",
@@ -69,7 +69,7 @@ FILES_OF_A_FOLDER = FILES | {
     "text/readers/decoding.py", "text/readers/inputs.py", "text/readers/reader.py", "text/readers/text.py",
     "text/tokens.py", "text/vectorizer.py", "text/words.py",
 }  # fmt: skip
-"""At most fifty-three: all that `polyseme fit folder` needs, from the options to the page. One of them makes the finer
+"""At most fifty-two: all that `polyseme fit folder` needs, from the options to the page. One of them makes the finer
 levels of topics."""
 
 METAL = ["iron", "copper", "zinc", "silver", "gold", "tin", "lead", "nickel"]
@@ -96,4 +96,4 @@ def test_a_fit_of_a_folder_runs_through_few_files(tmp_path: Path) -> None:
     found = files_of(FIT_FOLDER, tmp_path)
     assert os.listdir(tmp_path / "second")
     assert found == FILES_OF_A_FOLDER
-    assert len(FILES_OF_A_FOLDER) <= 53
+    assert len(FILES_OF_A_FOLDER) <= 52

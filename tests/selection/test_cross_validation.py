@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, UnsupportedError
-from polyseme.core.holdout import split_tokens
-from polyseme.core.shard import sparse_counts
+from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.kernels import SparseCounts
 from polyseme.selection import cross_validate
 from polyseme.selection.cross_validation import DocumentScores, document_folds, score_documents, token_folds

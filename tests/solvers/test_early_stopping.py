@@ -12,7 +12,7 @@ import oracles
 import polyseme
 from polyseme import NMF, PLSA, InputError, UnsupportedError
 from polyseme.core.fold_in import fold_in
-from polyseme.core.holdout import split_in_parts, split_tokens
+from polyseme.core.shard import split_in_parts, split_tokens
 from polyseme.datasets import synthetic_corpus
 from polyseme.priors import Dirichlet
 from polyseme.solvers import EM, EarlyStopping, HeldOutTempered, Tempered

@@ -45,9 +45,8 @@ from polyseme.core.fitted import (
     sample_size,
 )
 from polyseme.core.fold_in import select_known_words
-from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Background, Model
-from polyseme.core.shard import sample_documents, sparse_counts
+from polyseme.core.shard import sample_documents, sparse_counts, split_tokens
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands, check_topics, padded
 

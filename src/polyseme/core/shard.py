@@ -1,9 +1,12 @@
-"""Shard: counts and weights of some documents in memory, with the kernel sweeps over them, and sums over shards.
+"""Documents in memory: kernel sweeps over their counts, sums over shards, samples of documents, held-out tokens.
 
 The sufficient statistics of a shard are all that the M-step of the words and the objective need of its documents. Those
 of a corpus are the sums over its shards. Floating-point sums depend on their order, so the order is fixed: a tree over
 the shards, in their order, in which every node has `FAN_IN` children. The result is the same in every bit, no matter
 which worker adds which part, and when.
+
+Which documents are sampled and which tokens are held out depends on hashes of the content of each document, so that it
+does not depend on the other documents, on their order or on the shards.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.special import ndtri
 
 from polyseme.kernels import (
     Array,
@@ -31,6 +35,10 @@ from polyseme.losses.entry_weights import EntryWeights
 
 _DENSE_NUMBERS_AT_ONCE = 1 << 22
 """Entries of a dense matrix that `row_batches` converts to CSR at a time."""
+_MAX_EXACT = 1000
+"""Largest count whose split is exactly binomial."""
+_OTHER = np.uint64(0xD1B54A32D192ED03)
+"""Added to a hash to get another one."""
 
 
 class Shard:
@@ -287,6 +295,34 @@ class ReductionTree(Generic[Stats]):
         return root[0]
 
 
+def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[Floats, Floats]:
+    """Split the tokens of every document in two: (observed, held out), each with one number per non-zero.
+
+    Every token is held out with probability `share`, independently of all others: of a count of n tokens a
+    binomial(n, share) number. What is left of a count that is not an integer, x - floor(x), is held out as a whole with
+    the same probability. Hashes of the seed, the word and the content of the whole document decide, so the split of a
+    document does not depend on the other documents.
+    """
+    x = counts.values.astype(np.float64)
+    keys = _keys(counts, x, seed)
+    tokens = np.floor(x)
+    rest = x - tokens
+    held_out = _binomial(_uniform(keys), tokens, share)
+    broken = np.flatnonzero(rest)
+    held_out[broken] += np.where(_uniform(_mix(keys[broken] + _OTHER)) < share, rest[broken], 0.0)
+    return x - held_out, held_out
+
+
+def split_in_parts(counts: SparseCounts, n_parts: int, seed: int) -> Iterator[Floats]:
+    """Yield `n_parts` parts of the tokens of every document, of nearly equal size. They sum to the counts."""
+    rest = counts.values.astype(np.float64)
+    for left in range(n_parts, 0, -1):
+        part = np.zeros(rest.size)
+        part[rest > 0] = split_tokens(counts.with_values(rest), seed + n_parts - left, 1 / left)[1]
+        rest = rest - part
+        yield part
+
+
 def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = None) -> Array:
     """Return rows of documents with at most `most` non-zeros together, but at least one document that is not empty.
 
@@ -295,14 +331,14 @@ def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = No
     """
     lengths = np.diff(counts.indptr)
     possible = np.flatnonzero(lengths if allowed is None else lengths * allowed)
-    hashes = mix_bits(document_hashes(counts, counts.values.astype(np.float64)))[possible]
+    hashes = _mix(_document_hashes(counts, counts.values.astype(np.float64)))[possible]
     ordered = possible[np.argsort(hashes, kind="stable")]
     return ordered[: max(1, int(np.searchsorted(np.cumsum(lengths[ordered]), most, side="right")))]
 
 
-def document_hashes(counts: SparseCounts, x: Floats) -> npt.NDArray[np.uint64]:
+def _document_hashes(counts: SparseCounts, x: Floats) -> npt.NDArray[np.uint64]:
     """Return a hash of the words and counts x of each document."""
-    content = mix_bits(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
+    content = _mix(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
     hashes = np.zeros(counts.n_docs, dtype=np.uint64)
     filled = np.flatnonzero(np.diff(counts.indptr))
     if filled.size:
@@ -310,8 +346,44 @@ def document_hashes(counts: SparseCounts, x: Floats) -> npt.NDArray[np.uint64]:
     return hashes
 
 
-def mix_bits(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Apply the finalizer of splitmix64: every bit of the key changes about half of the bits of the result."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys ^ (keys >> np.uint64(31))
+
+
+def _keys(counts: SparseCounts, x: Floats, seed: int) -> npt.NDArray[np.uint64]:
+    """Return a hash for each non-zero, of its word, the content of its document and the seed."""
+    documents = _mix(_document_hashes(counts, x) + np.uint64(seed))
+    words = counts.indices.astype(np.uint64)
+    return np.asarray(_mix(np.repeat(documents, np.diff(counts.indptr)) ^ _mix(words)))
+
+
+def _uniform(keys: npt.NDArray[np.uint64]) -> Floats:
+    """Return a number in [0, 1) for each hash."""
+    return np.asarray((keys >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+
+def _binomial(u: Floats, n: Floats, p: float) -> Floats:
+    """Return the quantiles u of binomial(n, p). Above n = 1000 they are those of a normal distribution, rounded."""
+    if p > 0.5:  # so that (1 - p)^n does not underflow
+        return np.asarray(n - _binomial((1 - 2.0**-53) - u, n, 1 - p))  # a number in [0, 1) again
+    drawn = np.zeros(n.size)
+    many = n > _MAX_EXACT
+    if many.any():
+        wanted = np.rint(n[many] * p + np.sqrt(n[many] * p * (1 - p)) * ndtri(u[many]))
+        drawn[many] = np.clip(wanted, 0, n[many])
+    open_ = np.flatnonzero(~many & (n > 0))
+    probability = (1 - p) ** n[open_]
+    left = u[open_] - probability
+    k = 0
+    while open_.size:
+        # a quantile beyond n is a rounding error of the sum of probabilities
+        going = (left >= 0) & (n[open_] > k)
+        open_, probability, left = open_[going], probability[going], left[going]
+        k += 1
+        drawn[open_] = k
+        probability = probability * ((n[open_] - k + 1) / k * (p / (1 - p)))
+        left = left - probability
+    return drawn

@@ -28,10 +28,10 @@ from polyseme.data.disk import (
     write_checked,
     write_shard,
 )
-from polyseme.data.parquet_files import ParquetFiles
 from polyseme.errors import InputError
 from polyseme.io.arrays import npy_parts
 from polyseme.io.files import only_writer
+from polyseme.io.parquet import ParquetFiles
 from polyseme.kernels import Floats, SparseCounts, check_sparse
 from polyseme.utils import check_range
 

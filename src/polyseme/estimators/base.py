@@ -39,9 +39,8 @@ from polyseme.core.fitted import (
     with_missing_words,
 )
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
-from polyseme.core.holdout import split_tokens
 from polyseme.core.model import Model, as_background, as_loss, topic_use
-from polyseme.core.shard import as_counts, row_batches, sparse_counts, without_words
+from polyseme.core.shard import as_counts, row_batches, sparse_counts, split_tokens, without_words
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.io import models

@@ -13,13 +13,22 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.data.tensor import TensorCounts, new_tuples, operand
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, working_dtype
 from polyseme.kernels import Array, check_sparse, inner, normalize_columns, padded
 from polyseme.metrics.words import largest_items
 from polyseme.solvers.base import FitEnd, Start, best_fit, finish_fit, generators
-from polyseme.solvers.tensor import TensorPoint, TensorRun, begin, fold_in, padded_point, random_start
+from polyseme.solvers.tensor import (
+    TensorCounts,
+    TensorPoint,
+    TensorRun,
+    begin,
+    fold_in,
+    new_tuples,
+    operand,
+    padded_point,
+    random_start,
+)
 from polyseme.utils import (
     check_integer,
     check_n_jobs,

@@ -1,24 +1,35 @@
-"""Parquet files, read by polars in a child process.
+"""Parquet files, read by polars in a child process, and documents in them.
 
 A damaged Parquet file can make polars panic, or allocate so much memory that the process is aborted, which no exception
 handler can prevent. In a child process, with limits on memory and time where the system supports them, this becomes an
 ordinary error.
+
+`ParquetFiles` are documents in local or remote Parquet files, as input for shards. fsspec finds the files. A remote
+file is copied to a private temporary file, so that every file is read by the child process, a few rows at a time.
 """
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.spawn import get_executable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Timer
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
+
+from polyseme.errors import InputError, MissingExtraError
 from polyseme.io.checks import check_regular
+from polyseme.kernels import Array
 
 _CHILD = """
 import io, json, sys
@@ -78,6 +89,8 @@ for line in requests:
     answers.write(content)
     answers.flush()
 """
+_PATTERN = set("*?[")
+"""Characters of a path that make it a pattern."""
 _HEAD = 9
 """Bytes before an answer: F for a frame or E for an error, and its size."""
 _SECONDS, _BYTES_PER_SECOND = 60.0, 1e6
@@ -167,3 +180,231 @@ class ParquetReader:
         if len(head) < _HEAD or len(content) < size:
             raise ValueError("reading it took too much memory or time, or stopped the reader")
         return head[:1], content
+
+
+class ParquetFiles:
+    """Parquet files with one document per row, as the documents of `write_shards`.
+
+    Iterating yields the texts, or matrices of the counts of some rows. A row without a text or without lists (null) is
+    an empty document.
+
+    Parameters
+    ----------
+    paths : str, PathLike or sequence of these
+        Files, folders or patterns such as ``"s3://bucket/counts/*.parquet"``, with any protocol of fsspec. The files of
+        a folder or pattern are read in the order of their names, without those whose names, or whose folders' names,
+        start with ``_`` or ``.``, as Spark does.
+    text : str or None, default=None
+        Column of texts, which a vectorizer counts.
+    indices : str or None, default=None
+        Column of lists of word numbers, from 0. Used with `values`, instead of `text`.
+    values : str or None, default=None
+        Column of lists of counts, as long as those of `indices`.
+    n_words : int or None, default=None
+        Number of words for `indices`. None: that of the vocabulary given to `write_shards`.
+    storage_options : mapping or None, default=None
+        Options of the file system, such as credentials, as in `fsspec.open`. Workers receive them too.
+    """
+
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        text: str | None = None,
+        indices: str | None = None,
+        values: str | None = None,
+        n_words: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if (indices is None) != (values is None) or (text is None) == (indices is None):
+            raise InputError("ParquetFiles: name a column of texts (text), or two columns of lists (indices, values).")
+        if n_words is not None and (indices is None or n_words < 1):
+            raise InputError(f"n_words must be at least 1 and needs the columns indices and values, got {n_words!r}.")
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        if not given:
+            raise InputError("ParquetFiles: give at least one path.")
+        self.text, self.indices, self.values, self.n_words = text, indices, values, n_words
+        self._files = [file for path in given for file in _find(os.fspath(path), dict(storage_options or {}))]
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise InputError(f"paths: {twice} occurs twice: give every file once.")
+
+    @property
+    def names(self) -> list[str]:
+        """The files in the order in which they are read."""
+        return [file.name for file in self._files]
+
+    def prepared(self, vectorizer: Any, vocabulary: Sequence[str] | None) -> ParquetFiles:
+        """Return the files with the number of words. Raise InputError unless the columns can be counted.
+
+        Parameters
+        ----------
+        vectorizer : Vectorizer or None
+            Vectorizer, for a column of texts.
+        vocabulary : sequence of str or None
+            Words, for columns of lists.
+
+        Returns
+        -------
+        ParquetFiles
+            The same files.
+        """
+        if self.text is not None:
+            if vectorizer is None:
+                raise InputError(f"A vectorizer must count the texts of the column {self.text!r}: give vectorizer=.")
+            return self
+        if vectorizer is not None:
+            raise InputError("A vectorizer counts texts: name a column of texts, or leave vectorizer out.")
+        if self.n_words is None and vocabulary is None:
+            raise InputError("The number of words is not known: give ParquetFiles(..., n_words=...) or a vocabulary.")
+        n_words = self.n_words if vocabulary is None else len(vocabulary)
+        if self.n_words not in (None, n_words):
+            raise InputError(f"vocabulary has {n_words} words where n_words is {self.n_words}.")
+        found = copy.copy(self)
+        found.n_words = n_words
+        return found
+
+    def split(self) -> list[ParquetFiles]:
+        """Return one object for each file.
+
+        Returns
+        -------
+        list of ParquetFiles
+            The files, in the order in which they are read.
+        """
+        parts = [copy.copy(self) for _ in self._files]
+        for part, file in zip(parts, self._files, strict=True):
+            part._files = [file]
+        return parts
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            import polars  # noqa: F401
+        except ImportError:
+            raise MissingExtraError("Reading Parquet files", "cli") from None
+        with ParquetReader() as reader:
+            for file in self._files:
+                for frame in self._frames(reader, file):
+                    if self.text is not None:
+                        yield from _texts(frame[self.text], file.name)
+                    elif frame.height:
+                        yield self._counts(frame, file.name)
+
+    def _frames(self, reader: ParquetReader, file: _ParquetFile) -> Iterator[Any]:
+        columns = [name for name in (self.text, self.indices, self.values) if name is not None]
+        with file.local_path() as path:
+            try:
+                yield from reader.slices(path, columns)
+            except (OSError, ValueError) as error:
+                raise InputError(
+                    f"{file.name} cannot be read ({_first_line(error)}): write it again, or leave it out."
+                ) from None
+
+    def _counts(self, frame: Any, name: str) -> sp.csr_array:
+        """Return the counts of some rows. Raise InputError with the file if they are not valid."""
+        assert self.indices is not None
+        assert self.values is not None
+        if self.n_words is None:
+            raise InputError("The number of words is not known: give ParquetFiles(..., n_words=...).")
+        lengths, indices = _flat(frame[self.indices], name)
+        others, values = _flat(frame[self.values], name)
+        if not np.array_equal(lengths, others):
+            raise InputError(f"{name}: the lists of {self.indices!r} and {self.values!r} must have the same lengths.")
+        if indices.dtype.kind not in "iu":
+            raise InputError(f"{name}: the column {self.indices!r} must have lists of whole numbers.")
+        if indices.size and not (indices.min() >= 0 and indices.max() < self.n_words):
+            wrong = indices.min() if indices.min() < 0 else indices.max()
+            raise InputError(
+                f"{name}: the column {self.indices!r} must have numbers from 0 to {self.n_words - 1}, got {wrong}."
+            )
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise InputError(f"{name}: the column {self.values!r} must have finite and non-negative numbers.")
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        return sp.csr_array((values, indices.astype(np.int64), starts), (frame.height, self.n_words))
+
+
+class _ParquetFile(NamedTuple):
+    """A file of an fsspec file system."""
+
+    system: Any
+    path: str
+
+    @property
+    def is_local(self) -> bool:
+        from fsspec.implementations.local import LocalFileSystem
+
+        return isinstance(self.system, LocalFileSystem)
+
+    @property
+    def name(self) -> str:
+        return self.path if self.is_local else str(self.system.unstrip_protocol(self.path))
+
+    @contextmanager
+    def local_path(self) -> Iterator[Path]:
+        """Yield the path of the file, or of a private copy that is removed at the end of the block."""
+        if self.is_local:
+            yield Path(self.path)
+            return
+        with TemporaryDirectory(prefix="polyseme-") as folder:
+            copied = Path(folder, "copy.parquet")
+            try:
+                self.system.get_file(self.path, str(copied))
+            except Exception as error:  # every file system has its own classes of errors
+                raise InputError(f"{self.name} cannot be copied ({_first_line(error)}).") from error
+            yield copied
+
+
+def _find(path: str, options: dict[str, Any]) -> list[_ParquetFile]:
+    """Return the files of a path, folder or pattern in the order of their names."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MissingExtraError("Finding Parquet files", "dask") from None
+    try:
+        system, root = url_to_fs(path, **options)
+        parts = root.rstrip("/").split("/")
+        if system.exists(root):
+            n_given, found = len(parts), system.find(root)
+        else:
+            n_given = next((i for i, part in enumerate(parts) if _PATTERN & set(part)), len(parts))
+            found = {name for match in system.glob(root) for name in system.find(match)}
+    except Exception as error:  # every file system has its own classes of errors
+        raise InputError(f"{path!r} cannot be listed ({_first_line(error)}).") from error
+    names = sorted(name for name in found if not any(map(_is_hidden, name.split("/")[n_given:])))
+    if not names:
+        raise InputError(f"No Parquet file matches {path!r}: give a file, a folder or a pattern.")
+    return [_ParquetFile(system, name) for name in names]
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark ignores a file or folder; _name=value is a partition."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _texts(column: Any, name: str) -> Iterable[str]:
+    import polars as pl
+
+    if column.dtype not in (pl.String, pl.Null):
+        raise InputError(f"{name}: the column {column.name!r} must have texts.")
+    return list(column.cast(pl.String).fill_null(""))
+
+
+def _flat(column: Any, name: str) -> tuple[Array, Array]:
+    """Return the lengths of the lists of a column, and their numbers one after the other."""
+    import polars as pl
+
+    if not isinstance(column.dtype, pl.List | pl.Null):
+        raise InputError(f"{name}: the column {column.name!r} must have lists of numbers.")
+    if column.dtype in (pl.Null, pl.List(pl.Null)):  # all lists are empty, or missing, or have missing numbers
+        column = column.cast(pl.List(pl.Int64))
+    lengths = column.list.len().fill_null(0).to_numpy()
+    numbers = column.filter(column.list.len() > 0).explode()
+    if numbers.null_count():
+        raise InputError(f"{name}: a list of the column {column.name!r} has a missing number.")
+    if not (numbers.dtype.is_integer() or numbers.dtype.is_float()):
+        raise InputError(f"{name}: the column {column.name!r} must have lists of whole or floating numbers.")
+    return lengths, numbers.to_numpy()
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0].rstrip(".")

@@ -248,6 +248,18 @@ class DiagonalEntries(EntryWeights):
         return np.asarray((self.fold - groups) % self.n_groups)
 
 
+def diagonal_folds(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[DiagonalEntries]:
+    """Return `n_folds` sets of entries, each entry in exactly one. Groups are random and of nearly equal size."""
+    if min(n_docs, n_words) < n_folds:
+        raise InputError(
+            f"{n_docs} documents of {n_words} words cannot be divided into {n_folds} folds of entries: use at most "
+            f"{min(n_docs, n_words)} folds."
+        )
+    rng = np.random.default_rng(seed)
+    docs, words = (rng.permutation(size) % n_folds for size in (n_docs, n_words))
+    return [DiagonalEntries(docs, words, n_folds, fold) for fold in range(n_folds)]
+
+
 @dataclass(frozen=True, eq=False)
 class WithoutEntries(EntryWeights):
     """Weight one, minus other weights, which are zero or one: hidden entries have weight zero, all others one."""

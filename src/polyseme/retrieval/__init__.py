@@ -13,11 +13,14 @@ if TYPE_CHECKING:
         evaluate_search,
         randomization_test,
         rank_documents,
+        read_qrels,
+        read_trec_run,
+        write_qrels,
+        write_trec_run,
     )
     from polyseme.retrieval.index import SearchIndex
     from polyseme.retrieval.queries import Hit, Results, WordScore
     from polyseme.retrieval.senses import RelatedWord, Sense
-    from polyseme.retrieval.trec import read_qrels, read_trec_run, write_qrels, write_trec_run
 
 _MODULES = {
     "Hit": "queries",
@@ -32,10 +35,10 @@ _MODULES = {
     "evaluate_search": "evaluation",
     "randomization_test": "evaluation",
     "rank_documents": "evaluation",
-    "read_qrels": "trec",
-    "read_trec_run": "trec",
-    "write_qrels": "trec",
-    "write_trec_run": "trec",
+    "read_qrels": "evaluation",
+    "read_trec_run": "evaluation",
+    "write_qrels": "evaluation",
+    "write_trec_run": "evaluation",
 }
 
 __all__ = [

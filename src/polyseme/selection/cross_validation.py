@@ -23,15 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.dirichlet import inferring
 from polyseme.core.fitted import FittedTopics, observed_shares
-from polyseme.core.holdout import diagonal_folds, split_in_parts, split_tokens
-from polyseme.core.shard import sparse_counts
+from polyseme.core.shard import sparse_counts, split_in_parts, split_tokens
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data, factor_dtype
 from polyseme.estimators.nmf import NMF
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.losses import KULLBACK_LEIBLER
-from polyseme.losses.entry_weights import WithoutEntries
+from polyseme.losses.entry_weights import WithoutEntries, diagonal_folds
 from polyseme.metrics.words import fitted_topics
 from polyseme.utils import check_integer, check_share, effective_threads
 

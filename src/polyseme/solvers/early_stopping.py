@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polyseme.core.fold_in import fold_in
-from polyseme.core.holdout import split_in_parts, split_tokens
+from polyseme.core.shard import split_in_parts, split_tokens
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, inner

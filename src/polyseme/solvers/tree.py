@@ -30,9 +30,8 @@ import scipy.sparse as sp
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from polyseme.core.fold_in import fold_in_shard
-from polyseme.core.holdout import split_tokens
 from polyseme.core.model import EStepResult, Extrapolate, Model, Report, WordTotals, e_step
-from polyseme.core.shard import Shard, SufficientStatistics
+from polyseme.core.shard import Shard, SufficientStatistics, split_tokens
 from polyseme.core.tree import Tree
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError

@@ -16,10 +16,9 @@ from typing import IO
 from xml.parsers import expat
 
 from polyseme.errors import MissingExtraError
-from polyseme.text.readers.decoding import PIECE, Bomb, check_expansion
+from polyseme.text.readers.decoding import PIECE, Bomb, RefusedXml, XmlParser, check_expansion
 from polyseme.text.readers.inputs import Document, Input
 from polyseme.text.readers.text import file_document
-from polyseme.text.readers.xml_parser import RefusedXml, XmlParser
 
 _ARCHIVE_DAMAGE = (
     zipfile.BadZipFile,

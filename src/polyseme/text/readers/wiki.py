@@ -15,9 +15,8 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from polyseme.errors import InputError
-from polyseme.text.readers.decoding import check_encoding, decode, with_byte_order
+from polyseme.text.readers.decoding import RefusedXml, XmlParser, check_encoding, decode, with_byte_order
 from polyseme.text.readers.inputs import Document, Input
-from polyseme.text.readers.xml_parser import RefusedXml, XmlParser
 
 ARTICLES, FILES, CATEGORIES = 0, 6, 14
 """Numbers of namespaces, which are the same in every wiki."""

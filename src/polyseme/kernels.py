@@ -1,4 +1,14 @@
-"""Counts that the kernels sweep, sparse or dense, with padded operands, M-steps, and checks of sparse arrays.
+"""Python interface of the compiled kernels, and the same sums for dense counts by BLAS.
+
+All models use one operation, a sweep over the non-zero counts x. With operands A (documents x K) and B (words x K), let
+q = A_d . B_w and r = x / q for every non-zero. The sums are
+
+    row_sums_d  = sum_w r B_w                (documents x K)
+    word_sums_w = sum_d weight_d r A_d       (words x K, float64)
+    logs_d      = sum_w x log q              (documents, float64)
+
+Multiplied by A and B, the sums are the expected counts of EM. Operands are padded with columns of zeros to a width
+that the kernels support (`padded_width`); the sums have the same width.
 
 `SparseCounts` calls the compiled kernels, `DenseCounts` computes the same sums with BLAS. Sparse arrays are checked
 before compiled code, scipy's or our own, uses their indices to read memory. BLAS has one thread while Python threads
