@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 
 import polyseme
-from cli_runner import FRUIT, TEXTS, run, write_folder
+from cli_runner import FRUIT, TEXTS, run, write_folder, write_texts
 from explorer_corpora import themed_page_data
 from polyseme import open_run
+from polyseme.datasets import synthetic_corpus
 from polyseme.progress import SilentReporter
 from polyseme.runs import fit as fitting
 from polyseme.runs.fit import choose_n_topics
@@ -77,15 +78,17 @@ def test_without_k_the_number_is_chosen_and_the_reason_is_stored(folder: Path) -
     about = open_run(folder / "out").about
     assert about["model"]["n_topics"] == about["selection"]["n_topics"] == 2
     assert about["selection"]["reason"] in " ".join(result.stderr.split())
-    assert {row["n_topics"] for row in about["selection"]["rows"]} >= {2}
+    assert about["selection"]["reason"].startswith("Number of topics: 2, because 4 different documents are too few")
     assert not (folder / "out" / "stages.json").exists()
 
 
 def test_a_few_documents_get_half_as_many_topics(tmp_path: Path) -> None:
-    (tmp_path / "few.txt").write_text("\n".join([FRUIT] * 3 + ["iron and copper"] * 3), encoding="utf-8")
+    texts = [f"{FRUIT} {word}" for word in ("plum", "pear", "fig")] + ["iron and copper", "copper and zinc", "iron"]
+    (tmp_path / "few.txt").write_text("\n".join(texts), encoding="utf-8")
     result = run("fit", "few.txt", cwd=tmp_path)
     assert result.exit_code == 0, result.output
-    assert "Number of topics: 3. With fewer than 20 documents none can be held out." in " ".join(result.stderr.split())
+    reason = "Number of topics: 3, because 6 documents are too few to compare fits on parts of them."
+    assert reason in " ".join(result.stderr.split())
     assert open_run(tmp_path / "few-run").model.n_components == 3
 
 
@@ -276,10 +279,30 @@ def test_a_run_can_be_moved(finished: Path, tmp_path: Path) -> None:
 # Choice of the number of topics, and the progress bar
 
 
-def test_the_number_of_topics_is_chosen_by_held_out_documents():
+def test_the_number_of_topics_is_one_that_is_good_to_read():
     choice = choose_n_topics(themed_page_data().counts, SilentReporter(), 0)
     assert choice["chosen"] == choice["n_topics"] > 1
     assert choice["structured"]
+    assert choice["reason"].startswith(f"{choice['chosen']} topics to read: ")
+
+
+def test_the_rows_of_the_choice_are_stored(tmp_path: Path) -> None:
+    write_texts(tmp_path, 40)
+    result = run("fit", "lines.txt", "-o", "out", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    about = open_run(tmp_path / "out").about
+    assert about["model"]["n_topics"] == about["selection"]["n_topics"]
+    assert [row["n_topics"] for row in about["selection"]["rows"]] == list(range(2, 11))
+    assert about["selection"]["reason"] in " ".join(result.stderr.split())
+
+
+def test_topics_of_a_corpus_without_structure_may_be_chance():
+    unigram = np.random.default_rng(2).dirichlet(np.full(200, 0.3), 1)
+    X = synthetic_corpus(150, topic_word=unigram, length=30, random_state=2).counts()
+    choice = choose_n_topics(X, SilentReporter(), 0)
+    assert (choice["chosen"], choice["n_topics"], choice["structured"]) == (1, 5, False)
+    assert choice["reason"].startswith("No structure: ")
+    assert choice["reason"].endswith(" The 5 topics that follow may be chance.")
 
 
 def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,17 +310,22 @@ def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(fitting, "fit_with_progress", lambda *_: (_ for _ in ()).throw(OSError(5, "broken")))
         assert run(*command, cwd=folder).exit_code == 1
-    monkeypatch.setattr(fitting, "select_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
+    monkeypatch.setattr(fitting, "reading_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
     monkeypatch.setattr(fitting, "learn_words", lambda *_, **__: pytest.fail("read a second time"))
     result = run(*command, "--resume", cwd=folder)
     assert result.exit_code == 0, result.output
     assert open_run(folder / "out").about["selection"]["n_topics"] == 2
 
 
-def test_few_documents_get_half_as_many_topics():
-    choice = choose_n_topics(np.ones((7, 5)), SilentReporter(), 0)
-    assert choice["n_topics"] == 3
-    assert "fewer than 20 documents" in choice["reason"]
+def test_equal_documents_get_one_topic(tmp_path: Path) -> None:
+    (tmp_path / "same.txt").write_text("\n".join([FRUIT] * 25), encoding="utf-8")
+    result = run("fit", "same.txt", "--max-df", "1", cwd=tmp_path)
+    assert result.exit_code == 0, result.output
+    reason = "Number of topics: 1, because all 25 documents have the same words."
+    assert reason in " ".join(result.stderr.split())
+    opened = open_run(tmp_path / "same-run")
+    assert opened.about["selection"]["reason"] == reason
+    assert opened.model.n_components == 1
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,14 @@ def test_topics_are_those_of_the_same_solver_in_memory(place: Path, monkeypatch:
 
 
 def test_the_number_of_topics_is_chosen_with_a_sample(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "SELECTION_SAMPLE", 60)
+    monkeypatch.setattr(fitting, "MAX_DOCUMENTS", 60)
     result = run("fit", "lines.txt", "-o", "run", "--shards", "--no-page", "--max-iter", "3", cwd=place)
     assert result.exit_code == 0, result.output
-    assert "It was chosen with 60 documents, drawn at random." in result.stderr
     found = open_run(place / "run")
-    assert found.about["selection"]["documents"] == 60
+    note = f"Chosen with 60 of {found.n_documents} documents, drawn at random."
+    assert note in " ".join(result.stderr.split())
+    assert found.about["selection"]["n_documents"] == 60
+    assert found.about["selection"]["reason"].endswith(note)
     assert found.about["selection"]["n_topics"] == found.model.n_components
 
 

@@ -397,7 +397,11 @@ def test_a_run_has_a_page(tmp_path):
     assert found["core"]["topic_names"] == {"1": "Bread"}
     assert found["core"]["selection"] == [{"k": 3, "perplexity": 9.5, "error": pytest.approx(0.95)}]
     assert found["core"]["selection_reason"] == "Three do."
-    assert found["core"]["facts"]["held-out perplexity"] == 9.5
+    assert found["core"]["facts"]["held-out perplexity"] == 9.5  # of a run of version 0.1
+    run.about["selection"]["rows"] = [{"n_topics": 3, "agreement": 0.5, "agreement_error": 0.1}]
+    page = sections(render_page(run))["core"]
+    assert page["selection"] == [{"k": 3, "agreement": 0.5, "error": 0.1}]
+    assert "held-out perplexity" not in page["facts"]
     assert found["core"]["measures"]["stability"] == [0.5, 0.25, 1]
     npmi = coherence(shown_words(model), counts).topics
     assert found["core"]["measures"]["coherence"] == pytest.approx(npmi, abs=1e-6)

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError, UnsupportedError
+from polyseme.core.factors import merge_costs, merge_topics
 from polyseme.datasets import synthetic_corpus
 from polyseme.metrics import coherence
 from polyseme.plots import plot_selection
@@ -22,8 +23,6 @@ from polyseme.selection.n_topics import (
     _Comparison,
     _reason,
     default_values,
-    merge_costs,
-    merge_topics,
     spread_values,
     start_variance,
 )

@@ -78,7 +78,7 @@ class PageData:
     facts : mapping of str to value
         Facts about the fit by name, shown as they are.
     selection : sequence of mapping, default=()
-        Results of the choice of the number of topics: k, perplexity and error.
+        Results of the choice of the number of topics: k, agreement (or perplexity) and error.
     selection_reason : str, default=""
         Sentence that explains the choice.
     chosen_size : int or None, default=None
@@ -330,7 +330,7 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
     selection = about.get("selection") or {}
     K = data.fitted.n_topics
     rows = _selection_rows(selection)
-    held_out = next((row["perplexity"] for row in rows if row["k"] == K), None)
+    held_out = next((row["perplexity"] for row in rows if row["k"] == K and "perplexity" in row), None)
     stability = about.get("stability")
     return replace(
         data,
@@ -512,18 +512,23 @@ def _split_labels(value: Any) -> list[str]:
 
 
 def _selection_rows(selection: Any) -> list[dict[str, float]]:
-    """Return k, perplexity and error of the rows that `Selection.as_dict` wrote, sorted by k.
+    """Return k, agreement or perplexity, and its error of the rows about the number of topics, sorted by k.
 
-    The error is one standard error of the difference to the best number of topics.
+    Runs of version 0.1 have perplexities. Their error is that of the difference to the best number of topics.
     """
     rows = selection.get("rows", ()) if isinstance(selection, Mapping) else selection or ()
     found = []
     for row in rows:
-        k = row.get("n_topics", row.get("k")) if isinstance(row, Mapping) else None
-        perplexity = row.get("perplexity") if isinstance(row, Mapping) else None
-        if k is not None and perplexity is not None:
-            error = row.get("error", (row.get("behind_error") or 0.0) * perplexity)
-            found.append({"k": int(k), "perplexity": float(perplexity), "error": float(error or 0.0)})
+        if not isinstance(row, Mapping):
+            continue
+        k, error = row.get("n_topics", row.get("k")), row.get("error")
+        agreement, perplexity = row.get("agreement"), row.get("perplexity")
+        if k is not None and agreement is not None:
+            error = row.get("agreement_error") if error is None else error
+            found.append({"k": int(k), "agreement": float(agreement), "error": float(error or 0.0)})
+        elif k is not None and perplexity is not None:
+            error = (row.get("behind_error") or 0.0) * perplexity if error is None else error
+            found.append({"k": int(k), "perplexity": float(perplexity), "error": float(error)})
     return sorted(found, key=lambda row: row["k"])
 
 

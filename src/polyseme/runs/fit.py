@@ -38,9 +38,8 @@ from polyseme.runs.run import (
     take_counts,
 )
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
-from polyseme.selection import select_n_topics
 from polyseme.selection.levels import make_levels
-from polyseme.selection.n_topics import default_estimator
+from polyseme.selection.reading import FEW_DOCUMENTS, MAX_DOCUMENTS, reading_n_topics
 from polyseme.solvers import Checkpoint, Solver
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
@@ -51,12 +50,8 @@ T = TypeVar("T")
 
 MAX_CHARACTERS = 2**30
 """Characters of the longest corpus that is counted in memory, unless the user says otherwise."""
-SELECTION_SAMPLE = 10_000
-"""Number of documents, drawn at random, with which the number of topics is chosen."""
 LEVELS_SAMPLE = 20_000
 """Number of documents, drawn at random, with which topics are split into finer ones and levels are compared."""
-FEW_DOCUMENTS = 20
-"""With fewer documents, `min_df` and `max_df` are not applied and no documents are held out to choose K."""
 LABELS_MODEL = "labels"
 """Name of the model whose topics are tied to the labels of documents."""
 _UPDATE_EVERY = 512
@@ -111,7 +106,7 @@ def fit(
         Texts (a list, a generator), a polars or pandas data frame, a file or folder (str or Path), several of them (a
         list of Path), or documents of `polyseme.text.read`.
     n_topics : int or None, default=None
-        Number of topics. None: chosen with held-out documents.
+        Number of topics. None: a number that is good to read, between 5 and 25 (`polyseme.selection.reading_n_topics`).
     output : str, PathLike or None, default=None
         Folder of the run. None: a temporary folder, which is removed with the returned object; `Run.save` writes it to
         another one.
@@ -464,46 +459,27 @@ def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
     if n_topics is not None:
         check_n_documents(n_documents, n_topics)
         return {"n_topics": n_topics}
-    rows = sample_rows(n_documents, SELECTION_SAMPLE, seed)
+    rows = sample_rows(n_documents, MAX_DOCUMENTS, seed)
     counts = run.counts[rows] if "counts" in vars(run) else take_counts(run.shards, rows)
-    choice = {**choose_n_topics(counts, draft.report, seed), "documents": len(rows)}
-    if choice["n_topics"] < least:
-        choice |= {
-            "n_topics": least,
-            "reason": f"{choice['reason']} The number of topics is {least}, because seeds= names as many.",
-        }
-    draft.report.note(f"{choice['reason']} (n_topics= sets another number.)")
+    choice = choose_n_topics(counts, draft.report, seed)
     if len(rows) < n_documents:
-        draft.report.note(f"It was chosen with {len(rows):,} documents, drawn at random.")
+        choice["reason"] += f" Chosen with {len(rows):,} of {n_documents:,} documents, drawn at random."
+    if choice["n_topics"] < least:
+        choice["n_topics"] = least
+        choice["reason"] += f" The number of topics is {least}, because seeds= names as many."
+    draft.report.note(f"{choice['reason']} (n_topics= sets another number.)")
     return choice
 
 
 def choose_n_topics(counts: Any, report: Reporter, seed: int) -> dict[str, Any]:
-    """Choose the number of topics with held-out documents; return it with the fields of run.json about it."""
-    n_documents = counts.shape[0]
-    if n_documents < FEW_DOCUMENTS:
-        n_topics = max(1, min(n_documents // 2, counts.shape[1]))
-        return {
-            "n_topics": n_topics,
-            "reason": f"Number of topics: {n_topics}. With fewer than {FEW_DOCUMENTS} documents none can be held out.",
-        }
+    """Choose the number of topics to read; return it with the fields of run.json about it."""
     with report.stage("Choosing the number of topics") as update:
-        selection = select_n_topics(
-            counts,
-            estimator=default_estimator(None, seed, max_iter=50),
-            folds_run=2,  # one fold does not tell how much starts differ
-            random_state=seed,
-            max_documents=5000,
-            progress=update,
-        )
-    choice = selection.as_dict()
-    if selection.structured:
-        return {**choice, "n_topics": selection.chosen}
-    return {
-        **choice,
-        "n_topics": selection.best,
-        "reason": f"{selection.reason} The {selection.best} topics that follow may be chance.",
-    }
+        found = reading_n_topics(counts, max_documents=None, random_state=seed, progress=update)
+    choice = {**found.as_dict(), "n_topics": found.chosen}
+    if not found.structured and found.rows:
+        least = found.rows[0].n_topics
+        choice |= {"n_topics": least, "reason": f"{found.reason} The {least} topics that follow may be chance."}
+    return choice
 
 
 def check_n_documents(n_documents: int, n_topics: int) -> None:

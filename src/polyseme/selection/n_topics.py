@@ -4,14 +4,6 @@ The largest number is fitted from a start, each smaller one from the next larger
 fit of 40 topics from a random start may find 35 of them, and a few more topics then seem to help. A fit with more
 topics than necessary finds all of them, and merging its near-duplicates gives a start for every smaller number that
 needs a few iterations only.
-
-Merging: if the topic of every token were known, one distribution in place of those of topics i and j, with n_i and n_j
-tokens, would lose
-
-    n_i KL(phi_i || m) + n_j KL(phi_j || m)
-
-nats, with m their weighted mean. The pair with the smallest loss is merged first: near-duplicates, and topics with few
-tokens.
 """
 
 from __future__ import annotations
@@ -27,11 +19,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
+from polyseme.core.factors import merged_start
 from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError
 from polyseme.estimators.base import count_data
 from polyseme.estimators.plsa import PLSA
-from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.kernels import Array, Floats
 from polyseme.metrics import coherence, shown_words, stability, top_words
 from polyseme.metrics.words import frame
 from polyseme.selection.cross_validation import (
@@ -51,7 +44,7 @@ VALUES = 10
 _REFINED = 0.05
 """Refinement ends when the neighbors of the chosen number differ from it by at most this share."""
 _DEFAULT_MAX = 100
-_BETA, _TOL = 0.85, 0.03
+BETA, _TOL = 0.85, 0.03
 """Settings of the default estimator. Of beta = 0.85, 0.9 and 1, 0.85 found the number nearest to the true one on
 synthetic corpora with overlapping topics; without overlap all three found it."""
 _NEGLIGIBLE = 0.01
@@ -62,9 +55,6 @@ _MIN_GAIN = 1e-3
 """Smallest gain over the unigram, in nats per token, that is useful even if it is significant."""
 _NEAR = 2.0
 """Numbers of topics within this factor of the best one show how much starts differ."""
-_START_SMOOTHING = 1e-3
-"""Weight of the unigram in every topic, and of all topics in every document, of a warm start: EM keeps zeros."""
-_BLOCK_NUMBERS = 1 << 22
 Progress = Callable[[int, int, str], Any]
 
 
@@ -232,7 +222,7 @@ def select_n_topics(
     estimator = _checked_estimator(estimator, n_jobs, random_state)
     X = count_data(clone(estimator), X, reset=True)
     if max_documents is not None:
-        X = _sample_rows(X, check_integer("max_documents", max_documents, least=2), random_state)
+        X = sample_rows(X, check_integer("max_documents", max_documents, least=2), random_state)
     values = _values_to_try(n_topics, X.shape)
     folds_run = check_integer("folds_run", folds_run, least=1)
     folds = document_folds(X.shape[0], n_folds, random_state)[:folds_run]
@@ -273,7 +263,7 @@ def default_values(n_documents: int, n_words: int) -> list[int]:
 
 def default_estimator(n_jobs: int | None, random_state: int, max_iter: int = 100) -> PLSA:
     """Return the PLSA by tempered EM that `select_n_topics` uses by default."""
-    return PLSA(solver=Tempered(_BETA), max_iter=max_iter, tol=_TOL, n_jobs=n_jobs, random_state=random_state)
+    return PLSA(solver=Tempered(BETA), max_iter=max_iter, tol=_TOL, n_jobs=n_jobs, random_state=random_state)
 
 
 def _checked_estimator(estimator: Any, n_jobs: int | None, random_state: int) -> Any:
@@ -298,7 +288,7 @@ def _values_to_try(n_topics: Iterable[int] | None, shape: tuple[int, int]) -> li
     return values
 
 
-def _sample_rows(X: Any, max_documents: int, seed: int) -> Any:
+def sample_rows(X: Any, max_documents: int, seed: int) -> Any:
     """Return at most `max_documents` rows, drawn at random, in their original order."""
     if X.shape[0] <= max_documents:
         return X
@@ -392,13 +382,7 @@ class TopicPath:
             seed = model.random_state
             return model.set_params(random_state=seed + fold) if isinstance(seed, int | np.integer) else model
         fitted, weights = larger
-        counts, doc_topic = merge_topics(topic_counts(fitted), weights, n_topics)
-        topic_word = normalize_rows(counts)
-        unigram = normalize_rows(counts.sum(axis=1)[np.newaxis] @ topic_word)
-        start = (
-            (1 - _START_SMOOTHING) * normalize_rows(doc_topic) + _START_SMOOTHING / n_topics,
-            (1 - _START_SMOOTHING) * topic_word + _START_SMOOTHING * unigram,
-        )
+        start = merged_start(topic_counts(fitted), weights, n_topics)
         most = self._warm_iterations if model.max_iter is None else min(self._warm_iterations, model.max_iter)
         return model.set_params(init=start, n_init=1, max_iter=most)
 
@@ -443,52 +427,6 @@ def topic_counts(fitted: FittedTopics) -> Floats:
     """Return the expected counts n P(z) P(w|z) of the words in each topic (K x words)."""
     tokens = np.asarray(fitted.topic_weights * fitted.n_tokens)
     return np.asarray(fitted.topic_word.astype(np.float64) * tokens[:, np.newaxis])
-
-
-def merge_topics(topic_counts: Floats, doc_topic: Array, n_topics: int) -> tuple[Floats, Floats]:
-    """Merge topics until `n_topics` are left. Returns their expected counts (K x words) and P(z|d) (documents x K)."""
-    counts, theta = topic_counts.copy(), doc_topic.astype(np.float64)
-    costs = merge_costs(counts)
-    remaining = np.ones(len(counts), dtype=bool)
-    for _ in range(len(counts) - n_topics):
-        first, second = np.unravel_index(np.argmin(costs), costs.shape)
-        counts[first] += counts[second]
-        theta[:, first] += theta[:, second]
-        remaining[second] = False
-        costs[second], costs[:, second] = np.inf, np.inf
-        others = np.flatnonzero(remaining)
-        others = others[others != first]
-        costs[np.minimum(first, others), np.maximum(first, others)] = _costs(counts, int(first), others)
-    return counts[remaining], theta[:, remaining]
-
-
-def merge_costs(topic_counts: Floats) -> Floats:
-    """Return the loss of merging each pair of topics in nats: K x K, infinite on and below the diagonal."""
-    K = len(topic_counts)
-    costs = np.full((K, K), np.inf)
-    for first in range(K - 1):
-        costs[first, first + 1 :] = _costs(topic_counts, first, np.arange(first + 1, K))
-    return costs
-
-
-def _costs(counts: Floats, first: int, others: Array) -> Floats:
-    """Return E_i + E_j - E_union, with E = sum_w c log c - n log n of the counts c of a topic and their sum n."""
-    step = max(1, _BLOCK_NUMBERS // counts.shape[1])
-    own = _negative_entropy(counts[first : first + 1])
-    parts = [
-        own + _negative_entropy(counts[some]) - _negative_entropy(counts[some] + counts[first])
-        for some in (others[start : start + step] for start in range(0, others.size, step))
-    ]
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-def _negative_entropy(counts: Floats) -> Floats:
-    sums = counts.sum(axis=1)
-    return np.asarray(_x_log_x(counts).sum(axis=1) - _x_log_x(sums))
-
-
-def _x_log_x(x: Floats) -> Floats:
-    return np.asarray(x * np.log(x, out=np.zeros_like(x), where=x > 0))
 
 
 def _fit_path(path: TopicPath, values: list[int], refine: bool, progress: Progress | None) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.core.factors import merge_costs
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data
 from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.selection.cross_validation import scored_topics
-from polyseme.selection.n_topics import Selection, merge_costs, select_n_topics, topic_counts
+from polyseme.selection.n_topics import Selection, select_n_topics, topic_counts
 from polyseme.utils import MAX_COUNT, check_nonnegative, effective_threads
 
 _MIN_TOKENS = 2.0

@@ -18,7 +18,7 @@ def fit(
     inputs: options.Inputs,
     k: Annotated[
         int | None,
-        typer.Option("-k", min=1, metavar="N", help="Number of topics, by default chosen with held-out documents."),
+        typer.Option("-k", min=1, metavar="N", help="Number of topics, by default one that is good to read."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="RUN", help="Folder to write, by default INPUT-run.")

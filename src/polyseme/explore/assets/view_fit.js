@@ -43,17 +43,20 @@ function choiceCard() {
     const given = `The number of topics, ${model.K}, was given; polyseme select compares several.`;
     return card("Number of topics", empty(given));
   }
+  const [name, meaning] = "agreement" in rows[0]
+    ? ["agreement", "Agreement of fits about the topics of documents (1: equal, 0: chance)"]
+    : ["perplexity", "Held-out perplexity, lower is better"];
   const drawn = chart((width) => lines(width, {
-    series: [{ values: rows.map(({ perplexity }) => perplexity) }], xs: rows.map(({ k }) => k), xLabel: "topics",
+    series: [{ values: rows.map((row) => row[name]) }], xs: rows.map(({ k }) => k), xLabel: "topics",
     errors: rows.map(({ error }) => error ?? 0), dots: true, mark: model.chosen,
-    label: "Held-out perplexity against the number of topics",
+    label: `${meaning}, by number of topics`,
   }));
   const chosen = `${model.chosen ?? model.K} topics were chosen.`;
   return card("Number of topics", drawn, {
-    note: `Held-out perplexity, lower is better; ${chosen} ${model.selection_reason}`,
+    note: `${meaning}; ${chosen} ${model.selection_reason}`,
     save: {
       name: "number of topics", chart: true,
-      rows: () => [["k", "perplexity", "error"], ...rows.map(({ k, perplexity, error }) => [k, perplexity, error])],
+      rows: () => [["k", name, "error"], ...rows.map((row) => [row.k, row[name], row.error])],
     },
   });
 }

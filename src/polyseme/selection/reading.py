@@ -1,0 +1,371 @@
+"""The number of topics to read: the largest number at which documents get the same topics again.
+
+Held-out words ask for many topics, more than people see in a corpus. Another question is which topics do not depend on
+the documents that happened to be drawn. Five models are fitted to five samples of 80% of the documents, each from a
+start of its own. Every model gives every document its largest topic, and the adjusted mutual information (AMI) of two
+models says how well these partitions agree: 1 if they are equal, 0 if they agree no more than by chance. Too many
+topics divide subjects in ways that differ from sample to sample, too few join subjects in such ways; both lower the
+agreement. The number to read is the largest one whose mean agreement is at least 93% of the best.
+
+Each model is fitted with about twice as many topics as are tried, and gives the smaller ones by merging and a few
+iterations (`core.factors.merged_start`), which makes the curve smoother than separate starts.
+
+Agreement alone does not show that there are topics. In a corpus drawn from one distribution, fits divide short texts
+by the same frequent words, and a few documents by themselves. So unless the agreement is high, held-out words decide
+whether there is structure, as in `select_n_topics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from polyseme.core.factors import merged_start
+from polyseme.core.model import Model, m_step_docs
+from polyseme.core.shard import Shard, sparse_counts
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.errors import InputError
+from polyseme.estimators.base import count_data
+from polyseme.estimators.plsa import PLSA
+from polyseme.kernels import (
+    Array,
+    Floats,
+    SparseCounts,
+    em_words,
+    map_in_threads,
+    padded,
+    weighted_sum,
+)
+from polyseme.progress import pluralize
+from polyseme.selection.n_topics import BETA, Progress, sample_rows, select_n_topics
+from polyseme.solvers.initialize import named_start
+from polyseme.utils import check_integer, effective_threads
+
+LEAST, MOST = 5, 25
+"""Numbers of topics that are tried if there are enough documents: what a person reads as one list."""
+FEW_DOCUMENTS = 20
+"""With fewer different documents fits on parts of them say nothing."""
+MAX_DOCUMENTS = 5000
+"""Documents that are drawn by default. 1,000 of 20 Newsgroups made the choice unstable, more only take longer."""
+_SMALL = 100
+"""With fewer documents the smallest number is 2, and the largest one quarter of them."""
+_FITS, _PART = 5, 0.8
+"""Number of fits, and the part of the documents that each of them has."""
+_ENOUGH = 0.93
+"""Share of the best agreement that a larger number of topics needs."""
+_START_WIDTH = 16
+"""The first fit of a path has a multiple of this number of topics, the width of the kernels."""
+_FIRST_ITERATIONS, _ITERATIONS = 40, 10
+"""Iterations of the first fit of a path, and of the smaller ones. With 6 instead of 10 the choice was unstable."""
+_FOLD_IN_STEPS = 30
+"""EM steps that give a document its largest topic."""
+_NO_AGREEMENT, _SURE_AGREEMENT = 0.02, 0.5
+"""Best agreement without structure, and with certain structure. Corpora drawn from one distribution reached 0.39 (1,000
+documents of 5 tokens), and 0.33 (50 documents of 60 tokens)."""
+_FLAT = 0.75
+"""A curve is flat if every number has at least this share of the best agreement."""
+_UNSURE = 1.5
+"""The number is weakly determined if the fits without one of them give numbers that differ by this factor."""
+
+
+@dataclass(frozen=True)
+class ReadingRow:
+    """Agreement of the fits with one number of topics.
+
+    Attributes
+    ----------
+    n_topics : int
+        Number of topics.
+    agreement : float
+        Adjusted mutual information of the documents' largest topics, mean over all pairs of fits.
+    agreement_error : float
+        Standard error of the mean, over the fits.
+    """
+
+    n_topics: int
+    agreement: float
+    agreement_error: float
+
+
+@dataclass(frozen=True)
+class ReadingChoice:
+    """Result of `reading_n_topics`.
+
+    Attributes
+    ----------
+    chosen : int
+        Number of topics to read.
+    structured : bool
+        Whether there is structure at all; if not, the topics may be chance.
+    reason : str
+        Why this number was chosen, in a few sentences.
+    rows : list of ReadingRow
+        Agreement of each number tried, in increasing order; empty if there were too few documents to try any.
+    interval : tuple of int
+        Smallest and largest number that the rule chooses if one of the fits is left out.
+    flat : bool
+        Whether the curve is flat, or `interval` wide, so that the number is weakly determined.
+    n_documents : int
+        Number of documents that were used.
+    """
+
+    chosen: int
+    structured: bool
+    reason: str
+    rows: list[ReadingRow]
+    interval: tuple[int, int]
+    flat: bool
+    n_documents: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as numbers, lists and strings for JSON.
+
+        Returns
+        -------
+        dict
+            The fields by name.
+        """
+        return {**vars(self), "interval": list(self.interval), "rows": [dict(vars(row)) for row in self.rows]}
+
+
+def reading_n_topics(
+    X: Any,
+    *,
+    max_documents: int | None = MAX_DOCUMENTS,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> ReadingChoice:
+    """Choose the number of topics to read, by how well the topics of documents agree between fits.
+
+    The choice is the largest number between 5 and 25 whose agreement is at least 93% of the best. With fewer than 100
+    documents the numbers are 2 to a quarter of the documents. With fewer than 20 different documents none is tried: the
+    choice is half as many topics as different documents.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts.
+    max_documents : int or None, default=5000
+        Use at most this many documents, drawn at random. None: all.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. Results do not depend on it.
+    random_state : int, default=0
+        Seed of the samples and the fits.
+    progress : callable, default=None
+        Called with (fits done, number of fits, description).
+
+    Returns
+    -------
+    ReadingChoice
+        The number, the reason, and the agreement of all numbers tried.
+    """
+    X = count_data(PLSA(), X, reset=True)
+    total = X.shape[0]
+    if max_documents is not None:
+        X = sample_rows(X, check_integer("max_documents", max_documents, least=2), random_state)
+    counts = sparse_counts(sp.csr_array(X), np.dtype(np.float32))
+    few = _few_documents(counts)
+    if few is not None:
+        return few
+    counts = _shared_words(counts)
+    if counts.n_docs < FEW_DOCUMENTS:
+        reason = (
+            f"No structure: only {counts.n_docs} of {pluralize(X.shape[0], 'document')} share a word with another one."
+        )
+        return ReadingChoice(1, False, reason, [], (1, 1), True, X.shape[0])
+    values = path_values(counts.n_docs, counts.n_words)
+    agreements = _agreements(counts, values, effective_threads(n_jobs), random_state, progress)
+    means = agreements[:, *np.triu_indices(_FITS, 1)].mean(axis=1)
+    structured = means.max() >= _SURE_AGREEMENT
+    if _NO_AGREEMENT < means.max() < _SURE_AGREEMENT:
+        structured = _predicts(X, {values[0], values[int(means.argmax())]}, n_jobs, random_state)
+    return _choice(values, agreements, bool(structured), (X.shape[0], total))
+
+
+def path_values(n_documents: int, n_words: int) -> list[int]:
+    """Return the numbers of topics to try, in increasing order: all up to 12, then steps of about 12%."""
+    small = n_documents < _SMALL
+    largest = min(MOST, n_words, n_documents // 4 if small else MOST)
+    least = min(2 if small else LEAST, largest)
+    values = {largest, *range(least, 13)}
+    value = 12
+    while value < largest:
+        value = max(value + 2, round(1.12 * value))
+        values.add(value)
+    return sorted(value for value in values if least <= value <= largest)
+
+
+def _shared_words(counts: SparseCounts) -> SparseCounts:
+    """Return the counts of words in at least two documents, and the documents that have any.
+
+    A word of one document says nothing about topics that documents share, and half of the words of a sample are such.
+    """
+    matrix = counts.matrix()
+    shared = np.bincount(counts.indices, minlength=counts.n_words) > 1
+    matrix = matrix[:, np.flatnonzero(shared)]
+    return sparse_counts(matrix[np.flatnonzero(np.diff(matrix.indptr))], counts.dtype)
+
+
+def _few_documents(counts: SparseCounts) -> ReadingChoice | None:
+    """Return half the number of different documents, at least two if there are two; None if there are enough."""
+    rows = (slice(*ends) for ends in pairwise(counts.indptr))
+    different = len({(counts.indices[row].tobytes(), counts.values[row].tobytes()) for row in rows})
+    if different >= FEW_DOCUMENTS:
+        return None
+    chosen = max(1, min(max(2, different // 2), different, counts.n_words))
+    too_few = "too few to compare fits on parts of them"
+    if different == 1 and counts.n_docs > 1:
+        why = f"all {counts.n_docs:,} documents have the same words"
+    elif different == counts.n_docs:
+        why = f"{pluralize(different, 'document')} {'is' if different == 1 else 'are'} {too_few}"
+    else:
+        why = f"{different} different documents are {too_few}"
+    reason = f"Number of topics: {chosen}, because {why}."
+    return ReadingChoice(chosen, different > 1, reason, [], (chosen, chosen), True, counts.n_docs)
+
+
+def _agreements(
+    counts: SparseCounts, values: list[int], n_threads: int, seed: int, progress: Progress | None
+) -> Floats:
+    """Return the AMI of all pairs of fits: values x fits x fits, above the diagonal."""
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    rng = np.random.default_rng(seed)
+    size = max(2, round(_PART * counts.n_docs))
+    samples = [np.sort(rng.choice(counts.n_docs, size, replace=False)) for _ in range(_FITS)]
+    caller = get_ident()
+    done: list[int] = []
+
+    def fit(number: int) -> list[Array]:
+        found = []
+        for value, labels in _fit_path(counts, samples[number], values, [seed, number], max(1, n_threads // _FITS)):
+            found.append(labels)
+            done.append(value)
+            if progress is not None and get_ident() == caller:
+                progress(len(done), _FITS * len(values), f"{value} topics")
+        return found[::-1]
+
+    partitions = list(map_in_threads(fit, list(range(_FITS)), min(n_threads, _FITS)))
+    agreements = np.zeros((len(values), _FITS, _FITS))
+    for one, other in combinations(range(_FITS), 2):
+        for at, (first, second) in enumerate(zip(partitions[one], partitions[other], strict=True)):
+            if np.ptp(first) and np.ptp(second):  # scikit-learn calls two undivided partitions equal
+                agreements[at, one, other] = adjusted_mutual_info_score(first, second)
+    return agreements
+
+
+def _fit_path(
+    counts: SparseCounts, rows: Array, values: list[int], seed: list[int], n_threads: int
+) -> Iterator[tuple[int, Array]]:
+    """Yield each number of topics, from the largest on, with the largest topic of every document."""
+    corpus = MemoryCorpus(counts.take(rows), None, n_threads)
+    K = _START_WIDTH * max(1, round(2 * values[-1] / _START_WIDTH))
+    model = Model(K, temperature=BETA)
+    theta, phi = named_start("random", corpus, model, np.random.default_rng(seed))
+    theta, phi = _tempered_em(model, corpus, theta, phi, _FIRST_ITERATIONS)
+    for value in reversed(values):
+        sizes = weighted_sum(corpus.totals, theta, n_threads=n_threads)[:K]
+        topic_counts = np.ascontiguousarray(phi[:, :K].T, dtype=np.float64) * sizes[:, np.newaxis]
+        doc_topic, topic_word = merged_start(topic_counts, theta[:, :K], value)
+        K, model = value, Model(value, temperature=BETA)
+        theta, phi = padded(doc_topic, counts.dtype), padded(topic_word.T, counts.dtype)
+        theta, phi = _tempered_em(model, corpus, theta, phi, _ITERATIONS)
+        words = model.word_operand(phi)
+        weights = counts.em_steps(words, K, _FOLD_IN_STEPS, n_threads=n_threads, temperature=BETA)
+        yield value, weights.argmax(axis=1)
+
+
+def _tempered_em(model: Model, shard: Shard, theta: Array, phi: Array, n_iterations: int) -> tuple[Array, Array]:
+    """Return the factors after iterations of tempered EM, without the sweep that the likelihood would need."""
+    for _ in range(n_iterations):
+        A, B = model.operands(theta, phi)
+        sizes = weighted_sum(shard.totals, theta, n_threads=shard.n_threads)
+        theta = m_step_docs(model, shard, theta, A, shard.row_sums(A, B))
+        phi, _ = em_words(B, shard.word_sums(A, B), sizes, shard.word_totals, n_threads=shard.n_threads)
+    return theta, phi
+
+
+def _predicts(X: Any, numbers: set[int], n_jobs: int | None, seed: int) -> bool:
+    """Return whether topics predict held-out words better than the unigram."""
+    try:
+        found = select_n_topics(X, sorted(numbers), refine=False, n_jobs=n_jobs, random_state=seed)
+    except InputError:  # held-out documents without a word of the others
+        return False
+    return found.structured
+
+
+def _largest_enough(values: list[int], agreements: Floats) -> int:
+    """Return the largest number whose agreement is a large share of the best."""
+    return max(value for value, found in zip(values, agreements, strict=True) if found >= _ENOUGH * agreements.max())
+
+
+def _without_one_fit(values: list[int], agreements: Floats) -> tuple[int, int]:
+    """Return the smallest and the largest choice if a fit is left out. `agreements` are values x fits x fits."""
+    chosen = []
+    for left_out in range(_FITS):
+        others = np.array([pair for pair in combinations(range(_FITS), 2) if left_out not in pair]).T
+        chosen.append(_largest_enough(values, agreements[:, *others].mean(axis=1)))
+    return min(chosen), max(chosen)
+
+
+def _choice(values: list[int], agreements: Floats, structured: bool, sample: tuple[int, int]) -> ReadingChoice:
+    pairs = agreements[:, *np.triu_indices(_FITS, 1)]
+    means, errors = pairs.mean(axis=1), pairs.std(axis=1, ddof=1) / _FITS**0.5
+    rows = [ReadingRow(*row) for row in zip(values, means.tolist(), errors.tolist(), strict=True)]
+    if not structured:
+        reason = _no_structure(means.max(), values)
+        return ReadingChoice(1, False, reason + _sample_text(*sample), rows, (1, 1), True, sample[0])
+    chosen, interval = _largest_enough(values, means), _without_one_fit(values, agreements)
+    flat = bool(means.min() >= _FLAT * means.max() or interval[1] >= _UNSURE * interval[0])
+    reason = _reason(chosen, rows, interval, flat) + _sample_text(*sample)
+    return ReadingChoice(chosen, True, reason, rows, interval, flat, sample[0])
+
+
+def _reason(chosen: int, rows: list[ReadingRow], interval: tuple[int, int], flat: bool) -> str:
+    """Return the reason of the choice in a few sentences."""
+    agreement = {row.n_topics: row.agreement for row in rows}
+    least, most, best = rows[0].n_topics, rows[-1].n_topics, max(agreement, key=agreement.__getitem__)
+    at_best = "the best" if chosen == best else f"the best is {agreement[best]:.2f} with {best} topics"
+    found = (
+        f"{chosen} topics to read: of {least} to {most}, the largest number at which fits on different parts of the "
+        f"documents still give documents the same topics (agreement {agreement[chosen]:.2f}, {at_best}; 1 is perfect, "
+        "0 is chance)."
+    )
+    if interval[0] == interval[1]:
+        found += f" Any {_FITS - 1} of the {_FITS} fits give the same number."
+    else:
+        found += f" Any {_FITS - 1} of the {_FITS} fits give {interval[0]} to {interval[1]}."
+    if flat:
+        found += (
+            f" The curve is flat: the agreement is {min(agreement.values()):.2f} to {agreement[best]:.2f} for all "
+            "numbers, so the number is weakly determined, and finer or coarser topics may be as good."
+        )
+    if best == least and least > 2:
+        found += f" {least} is the least number tried: fewer may agree better."
+    if chosen == most:
+        found += f" {most} is the largest number tried: more may be as good."
+    return found
+
+
+def _no_structure(agreement: float, values: list[int]) -> str:
+    tried = f"{values[0]} to {values[-1]} topics" if len(values) > 1 else pluralize(values[0], "topic")
+    if agreement <= _NO_AGREEMENT:
+        return (
+            f"No structure: with {tried}, fits on different parts of the documents agree about their topics no more "
+            f"than by chance (agreement at most {agreement:.2f})."
+        )
+    return (
+        f"No structure: topics predict held-out words no better than the unigram does (agreement of fits on different "
+        f"parts of the documents with {tried}: at most {agreement:.2f})."
+    )
+
+
+def _sample_text(used: int, total: int) -> str:
+    return f" Chosen with {used:,} of {total:,} documents, drawn at random." if used < total else ""

@@ -1,0 +1,208 @@
+"""The number of topics to read: planted topics are found, a unigram corpus has none, the choice has a reason."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_mutual_info_score
+
+from polyseme import PLSA, InputError
+from polyseme.core.model import Model
+from polyseme.core.shard import sparse_counts
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.datasets import synthetic_corpus
+from polyseme.kernels import padded
+from polyseme.selection import ReadingRow, reading, reading_n_topics
+from polyseme.solvers import Tempered
+
+
+def planted(n_topics, seed, n_documents=400, n_words=400, length=100):
+    topics = np.random.default_rng([seed, 7]).dirichlet(np.full(n_words, 0.05), n_topics)
+    return synthetic_corpus(n_documents, topic_word=topics, length=length, random_state=seed).counts()
+
+
+def unigram(seed, n_documents, length):
+    words = np.random.default_rng(seed).dirichlet(np.full(300, 0.3), 1)
+    return synthetic_corpus(n_documents, topic_word=words, length=length, random_state=seed).counts()
+
+
+@pytest.fixture(scope="module")
+def six():
+    return planted(6, 52, n_documents=300)
+
+
+@pytest.fixture(scope="module")
+def found(six):
+    return reading_n_topics(six, n_jobs=1)
+
+
+def test_planted_topics_are_found(found):
+    assert found.chosen == 6
+    assert found.structured
+    assert not found.flat
+    assert found.interval == (6, 6)
+    agreement = {row.n_topics: row.agreement for row in found.rows}
+    assert list(agreement) == [*range(5, 13), 14, 16, 18, 20, 22, 25]
+    assert agreement[6] > 0.9 > agreement[8] > agreement[25]
+    assert found.reason == (
+        "6 topics to read: of 5 to 25, the largest number at which fits on different parts of the documents still give "
+        f"documents the same topics (agreement {agreement[6]:.2f}, the best; 1 is perfect, 0 is chance). "
+        "Any 4 of the 5 fits give the same number."
+    )
+
+
+def test_the_largest_of_many_topics_are_found():
+    assert reading_n_topics(planted(14, 3, n_documents=500, n_words=600), n_jobs=1).chosen in (12, 14, 16)
+
+
+def test_the_same_seed_gives_the_same_figures_for_any_number_of_threads(six, found):
+    assert reading_n_topics(six, n_jobs=12) == found
+
+
+def test_the_result_is_plain_data(found):
+    values = json.loads(json.dumps(found.as_dict()))
+    assert values["chosen"] == 6
+    assert values["n_documents"] == 300
+    assert values["interval"] == [6, 6]
+    assert ReadingRow(**values["rows"][0]) == found.rows[0]
+
+
+@pytest.mark.parametrize(("n_documents", "length"), [(300, 60), (300, 5), (60, 60)])
+def test_a_unigram_has_no_structure(n_documents, length):
+    """Fits of short or few documents agree (0.2 to 0.4), although topics do not predict anything."""
+    found = reading_n_topics(unigram(2, n_documents, length), n_jobs=1)
+    assert not found.structured
+    assert found.chosen == 1
+    assert found.reason.startswith("No structure: ")
+
+
+def test_agreement_by_chance_needs_no_held_out_words(six, monkeypatch):
+    monkeypatch.setattr(reading, "_predicts", lambda *_: pytest.fail("held-out words were scored"))
+    size = len(reading.path_values(300, 400))
+    monkeypatch.setattr(reading, "_agreements", lambda *_: np.full((size, 5, 5), 0.01))
+    found = reading_n_topics(six)
+    assert (found.chosen, found.structured) == (1, False)
+    assert "no more than by chance (agreement at most 0.01)" in found.reason
+
+
+def test_agreements_are_the_adjusted_mutual_information_of_the_largest_topics(monkeypatch):
+    rng = np.random.default_rng(0)
+    partitions = [[rng.integers(0, 3, 50), np.zeros(50, dtype=int)] for _ in range(5)]
+    paths = (zip([4, 3], found[::-1], strict=True) for found in partitions)
+    monkeypatch.setattr(reading, "_fit_path", lambda *_: next(paths))
+    counts = sparse_counts(sp.csr_array(np.ones((50, 2))), np.dtype(np.float32))
+    found = reading._agreements(counts, [3, 4], 1, 0, None)
+    expected = adjusted_mutual_info_score(partitions[0][0], partitions[1][0])
+    assert found[0, 0, 1] == pytest.approx(expected)
+    assert not found[1].any()  # undivided documents agree about nothing
+
+
+def test_the_iterations_are_those_of_the_tempered_solver(six):
+    rng = np.random.default_rng(0)
+    theta, phi = rng.dirichlet(np.ones(4), 60), rng.dirichlet(np.ones(400), 4)
+    model = PLSA(4, solver=Tempered(0.85), init=(theta, phi), max_iter=3, tol=0, n_jobs=1, dtype="float64")
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        model.fit(six[:60])
+    corpus = MemoryCorpus(sparse_counts(six[:60], np.dtype(np.float64)))
+    _, words = reading._tempered_em(
+        Model(4, temperature=0.85), corpus, padded(theta, np.float64), padded(phi.T, np.float64), 3
+    )
+    np.testing.assert_allclose(words[:, :4].T, model.components_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("X", "chosen", "reason"),
+    [
+        (np.eye(4, 6) + 1, 2, "Number of topics: 2, because 4 documents are too few to compare fits on parts of them."),
+        (np.ones((1, 3)), 1, "Number of topics: 1, because 1 document is too few to compare fits on parts of them."),
+        (np.ones((30, 5)), 1, "Number of topics: 1, because all 30 documents have the same words."),
+        (2 * np.eye(30), 1, "No structure: only 0 of 30 documents share a word with another one."),
+        (
+            np.eye(30, 6)[np.arange(30) % 6] + 1,
+            3,
+            "Number of topics: 3, because 6 different documents are too few to compare fits on parts of them.",
+        ),
+    ],
+    ids=["4 documents", "1 document", "equal", "apart", "6 different"],
+)
+def test_few_different_documents_are_not_compared(X, chosen, reason):
+    found = reading_n_topics(X)
+    assert found.chosen == chosen
+    assert found.reason == reason
+    assert found.rows == []
+    assert found.structured == (chosen > 1)
+
+
+def test_few_documents_may_have_two_topics():
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.poisson(3, (40, 20)), np.zeros((40, 20))])
+    X[20:] = np.roll(X[20:], 20, axis=1)
+    found = reading_n_topics(X, n_jobs=1)
+    assert [row.n_topics for row in found.rows] == list(range(2, 11))
+    assert found.chosen == 2
+
+
+def test_numbers_depend_on_the_size_of_the_corpus():
+    assert reading.path_values(20, 1000) == [2, 3, 4, 5]
+    assert reading.path_values(99, 1000)[-1] == 24
+    assert reading.path_values(100, 1000) == [*range(5, 13), 14, 16, 18, 20, 22, 25]
+    assert reading.path_values(500, 3) == [3]
+
+
+def test_the_largest_number_with_93_percent_of_the_best_is_taken():
+    values = [5, 6, 8, 10]
+    assert reading._largest_enough(values, np.array([0.5, 0.6, 0.559, 0.55])) == 8
+    assert reading._largest_enough(values, np.array([0.6, 0.5, 0.5, 0.5])) == 5
+
+
+def agreements_of(means, spread=0.0):
+    """Return agreements of five fits; those of the last fit are larger at the largest number by `spread`."""
+    found = np.broadcast_to(np.array(means)[:, np.newaxis, np.newaxis], (len(means), 5, 5)).copy()
+    found[-1, :, -1] += spread
+    return found
+
+
+@pytest.mark.parametrize(
+    ("means", "spread", "interval", "flat", "words"),
+    [
+        ([0.8, 0.5, 0.3, 0.2], 0, (5, 5), False, "5 is the least number tried: fewer may agree better."),
+        ([0.2, 0.3, 0.5, 0.8], 0, (10, 10), False, "10 is the largest number tried: more may be as good."),
+        ([0.44, 0.42, 0.4, 0.38], 0, (6, 6), True, "The curve is flat: the agreement is 0.38 to 0.44 for all numbers"),
+        ([0.3, 0.8, 0.5, 0.7], 0.15, (6, 10), True, "Any 4 of the 5 fits give 6 to 10."),
+    ],
+)
+def test_the_reason_says_what_is_uncertain(means, spread, interval, flat, words):
+    choice = reading._choice([5, 6, 8, 10], agreements_of(means, spread), True, (500, 500))
+    assert (choice.interval, choice.flat) == (interval, flat)
+    assert words in choice.reason
+    assert ("The curve is flat" in choice.reason) == flat
+
+
+def test_max_documents_draws_documents_at_random(six):
+    found = reading_n_topics(six, max_documents=50, n_jobs=1, random_state=1)
+    assert found.n_documents == 50
+    assert found.reason.endswith(" Chosen with 50 of 300 documents, drawn at random.")
+    rows = np.sort(np.random.default_rng(1).choice(300, 50, replace=False))
+    assert reading_n_topics(six[rows], n_jobs=1, random_state=1).rows == found.rows
+    assert reading_n_topics(six[rows], n_jobs=1).rows != found.rows
+    with pytest.raises(InputError, match="max_documents must be a whole number of at least 2, got 1"):
+        reading_n_topics(six, max_documents=1)
+
+
+def test_progress_ends_with_all_fits(six):
+    calls = []
+    reading_n_topics(six[:60], n_jobs=1, progress=lambda *state: calls.append(state))
+    assert calls[0] == (1, 5 * 13, "15 topics")
+    assert calls[-1] == (5 * 13, 5 * 13, "2 topics")
+
+
+def test_documents_whose_words_a_part_lacks_do_no_harm():
+    """A word of two documents is unknown to a fit on a part with neither of them."""
+    X = sp.lil_array((60, 40))
+    X[:, :20] = np.random.default_rng(0).poisson(2, (60, 20))
+    X[:2] = 0
+    X[:2, 39] = 1
+    with np.errstate(all="raise"):
+        assert np.isfinite([row.agreement for row in reading_n_topics(X.tocsr(), n_jobs=1).rows]).all()
