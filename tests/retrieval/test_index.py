@@ -85,6 +85,16 @@ def test_lsi_is_that_of_scikit_learn(index, queries, weighting):
     np.testing.assert_allclose(smaller.scores(queries), expected, atol=1e-6)
 
 
+def test_the_best_documents_by_lsi_are_those_with_the_largest_scores():
+    """Whether they are found by codes (three of 27 documents) or among the scores of all documents (ten)."""
+    index = retrieval_corpus.index().fit_lsi(5)
+    for text, scores in zip(QUERIES, index.scores(QUERIES, method="lsi"), strict=True):
+        for k in (1, 3, 10):
+            hits = index.search(text, k, method="lsi")
+            best = np.sort(scores[scores > 0])[::-1][:k]
+            np.testing.assert_allclose([hit.score for hit in hits], best, atol=1e-6)
+
+
 def test_plsi_q_is_the_cosine_of_folded_in_weights(index, queries):
     model = PLSA(3, random_state=0, n_init=5, n_jobs=1, tol=1e-3).fit(index.counts)
     expected = cosine_similarity(model.transform(queries), model.transform(index.counts))

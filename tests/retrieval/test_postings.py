@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polyseme import InputError
 from polyseme.retrieval import _postings
-from polyseme.retrieval.postings import Postings, QueryWords, best_scores, penalties
+from polyseme.retrieval.postings import Postings, QueryWords, VectorCodes, best_scores, penalties
 
 
 def random_counts(seed, n_docs=50, n_words=9):
@@ -114,3 +114,74 @@ def test_too_many_documents_are_refused(monkeypatch):
     monkeypatch.setattr("polyseme.retrieval.postings.MAX_DOCUMENTS", 3)
     with pytest.raises(InputError, match="An index can have 3 documents, got 4"):
         Postings.of([sp.csr_array(np.eye(4))], 4)
+
+
+def unit_vectors(rng, n, size):
+    """Columns of length one, some of them equal, almost equal or zero."""
+    vectors = rng.standard_normal((n, size)) * np.exp(-np.arange(size) / 20)
+    vectors[n // 2 :] = vectors[: n - n // 2] * (1 + 1e-4 * rng.standard_normal((n - n // 2, 1)))
+    vectors[n // 4 : n // 3] += 1e-3 * rng.standard_normal((n // 3 - n // 4, size))
+    vectors[::7] = vectors[0]
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units = vectors / np.maximum(lengths, 1e-300)
+    units[::11] = 0
+    return np.ascontiguousarray(units.T, dtype=np.float32)
+
+
+@pytest.mark.parametrize("n", [1, 15, 2047, 2049, 6000])
+@pytest.mark.parametrize("size", [1, 16, 100, 201])
+@pytest.mark.parametrize("k", [1, 10, 400])
+def test_the_nearest_vectors_are_those_of_all_products(n, size, k):
+    rng = np.random.default_rng(n + size)
+    units = unit_vectors(rng, n, size)
+    codes, allowed = VectorCodes.of(units), rng.random(n) < 0.3
+    sparse = np.zeros(size)
+    sparse[-1] = 1
+    for query in (rng.standard_normal(size), units[:, n // 2] + 0.0, sparse):
+        query = (query / max(np.linalg.norm(query), 1e-30)).astype(np.float32)
+        sums = np.zeros(n)
+        for weight, row in zip(query.astype(np.float64), units.astype(np.float64), strict=True):
+            sums += weight * row  # in the order of the compiled function, so that both round alike
+        exact = sums.astype(np.float32)
+        for mask in (None, allowed):
+            given_scores = np.where(exact > 0, exact, 0) * (1 if mask is None else mask)
+            expected = np.argsort(-given_scores, kind="stable")[:k]
+            expected = expected[given_scores[expected] > 0]
+            found, scores = codes.nearest(units, query, k, mask)
+            np.testing.assert_array_equal(scores, given_scores[expected])
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_a_query_of_zeros_is_near_no_vector():
+    units = unit_vectors(np.random.default_rng(0), 50, 8)
+    found, scores = VectorCodes.of(units).nearest(units, np.zeros(8, np.float32), 5)
+    assert len(found) == len(scores) == 0
+
+
+def test_vectors_that_are_not_finite_are_never_found():
+    units = unit_vectors(np.random.default_rng(0), 50, 8)
+    query = units[:, 1].copy()
+    units[3, 1], units[2, 5] = np.nan, np.inf
+    found, _ = VectorCodes.of(units).nearest(units, query, 50)
+    assert len(found) > 5
+    assert not {1, 5} & set(found.tolist())
+
+
+def test_vectors_that_do_not_fit_together_raise_an_error():
+    units = unit_vectors(np.random.default_rng(0), 50, 20)
+    codes, query = VectorCodes.of(units), np.ones(20, np.float32)
+    with pytest.raises(ValueError, match="do not fit together"):
+        _postings.encode_vectors(units, np.empty((50, 16), np.int8), codes.scales.copy(), codes.errors.copy())
+    with pytest.raises(ValueError, match="do not fit together"):
+        _postings.encode_vectors(units, np.empty((50, 33), np.int8), codes.scales.copy(), codes.errors.copy())
+    for arrays in ((codes.codes[:-1], codes.scales, codes.errors, units, query),
+                   (codes.codes, codes.scales[:-1], codes.errors, units, query),
+                   (codes.codes, codes.scales, codes.errors[:-1], units, query),
+                   (codes.codes, codes.scales, codes.errors, units[:, :-1].copy(), query),
+                   (codes.codes, codes.scales, codes.errors, units, query[:-1])):  # fmt: skip
+        with pytest.raises(ValueError, match="do not fit together"):
+            _postings.nearest_vectors(*arrays, 3)
+    with pytest.raises(ValueError, match="out of range"):
+        codes.nearest(units, query, 0)
+    with pytest.raises(ValueError, match="allowed must have"):
+        codes.nearest(units, query, 3, np.ones(49, dtype=bool))

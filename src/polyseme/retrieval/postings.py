@@ -29,6 +29,8 @@ K1, B = 1.2, 0.75
 """Constants of BM25 (the defaults of Lucene)."""
 MAX_DOCUMENTS = 2**31 - 1
 _ENTRIES_AT_ONCE = 1 << 22
+_CODE_STEP = 16
+"""Codes of a vector are padded to a multiple of this (kCodeStep in vectors.hpp)."""
 
 
 class QueryWords(NamedTuple):
@@ -189,6 +191,32 @@ def penalties(lengths: Floats) -> Floats:
 def best_scores(scores: Array, k: int, allowed: Any = None) -> tuple[Array, Array]:
     """Return the k documents with the largest positive scores (float32), and these."""
     return _postings.best_rows(scores, k, None if allowed is None else allowed.view(np.uint8))
+
+
+@dataclass(frozen=True)
+class VectorCodes:
+    """Vectors in eight bits, by which the nearest ones to a query are found (vectors.hpp)."""
+
+    codes: Array
+    scales: Array
+    errors: Array
+
+    @classmethod
+    def of(cls, units: Array) -> VectorCodes:
+        """Encode vectors of length one or zero, the columns of `units` (float32)."""
+        size, n = units.shape
+        width = -(-size // _CODE_STEP) * _CODE_STEP
+        codes = cls(np.empty((n, width), dtype=np.int8), *np.empty((2, n), dtype=np.float32))
+        _postings.encode_vectors(units, codes.codes, codes.scales, codes.errors)
+        return codes
+
+    def nearest(self, units: Array, query: Array, k: int, allowed: Any = None) -> tuple[Array, Array]:
+        """Return the k columns of `units` with the largest positive products with a query of length one, and these.
+
+        Products are exact, up to the rounding to float32.
+        """
+        mask = None if allowed is None else allowed.view(np.uint8)
+        return _postings.nearest_vectors(self.codes, self.scales, self.errors, units, query, k, mask)
 
 
 def _increase(documents: Array, n_docs: int) -> bool:

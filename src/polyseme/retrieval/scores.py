@@ -70,7 +70,7 @@ from polyseme.kernels import (
     single_threaded_blas,
 )
 from polyseme.retrieval.combined import WEIGHT, Feedback, Ranking, rank_combined, typical_table
-from polyseme.retrieval.postings import Postings, QueryWords, best_scores, penalties
+from polyseme.retrieval.postings import Postings, QueryWords, VectorCodes, best_scores, penalties
 from polyseme.retrieval.queries import Allocate, SparseRow, SparseRows, in_memory, times_dense, used_columns
 from polyseme.utils import check_integer, check_n_jobs, check_range, check_share, effective_threads
 
@@ -82,6 +82,8 @@ SIZES = (32, 48, 64, 80, 128)
 """Hofmann's numbers of topics."""
 
 _NUMBERS_AT_ONCE = 1 << 22
+_LEAST_SHARE = 8
+"""Scores of all documents are computed if more than one of this many documents is wanted."""
 _LSA_WEIGHTS = {"tf": "counts", "tfidf": "tf-idf"}
 _REQUIRED_CALLS = {"lsi": "fit_lsi()", "model": "set_model(model)", "average": "fit_models()"}
 """The call that adds each latent space to an index."""
@@ -108,6 +110,11 @@ class MethodSettings:
     def from_lists(self) -> bool:
         """Whether the best documents are found in posting lists, without the scores of all documents."""
         return self.combined or (self.latent is None and self.term == "bm25")
+
+    @property
+    def from_vectors(self) -> bool:
+        """Whether the score is a product of vectors of LSI alone, so that the best documents are found by codes."""
+        return self.latent == "lsi" and self.term_weight == 0
 
 
 DEFAULT_METHOD = "bm25+topics"
@@ -198,6 +205,12 @@ class Scoring:
             for i in range(queries.shape[0]):
                 query = self.terms.query_words(queries, i)
                 yield rank_combined(self.terms.postings, query, feedback, k, allowed, topics)
+            return
+        if method.from_vectors and _LEAST_SHARE * k < self.terms.postings.n_docs:
+            space = self._space("lsi")
+            for vector in space.query_vectors(queries):
+                rows, scores = space.nearest(vector, k, allowed)
+                yield Ranking(rows, {"latent": scores})
             return
         parts = self.parts(queries, method)
         for i in range(queries.shape[0]):
@@ -633,10 +646,23 @@ class SingularSpace:
         documents = (self.units[:n_components] * self.lengths[:]).T
         return SingularSpace.of_vectors(self.basis[:, :n_components], documents, self.weighting)
 
+    def query_vectors(self, queries: Any) -> Array:
+        """Return q V, scaled to length one (queries x K, float32)."""
+        return _normalize_rows(times_dense(queries, self.basis)).astype(np.float32)
+
     def scores(self, queries: Any) -> Floats:
         """Return the scores (queries x documents)."""
         with single_threaded_blas():
-            return np.asarray(_normalize_rows(times_dense(queries, self.basis)).astype(np.float32) @ self.units[:])
+            return np.asarray(self.query_vectors(queries) @ self.units[:])
+
+    def nearest(self, vector: Array, k: int, allowed: Any = None) -> tuple[Array, Array]:
+        """Return the k documents with the largest positive scores for a query vector, and these (float32)."""
+        return self._codes.nearest(self.units[:], vector, k, allowed)
+
+    @cached_property
+    def _codes(self) -> VectorCodes:
+        """The documents in eight bits."""
+        return VectorCodes.of(self.units[:])
 
     def explainer(self, query: Any) -> Explainer:
         """Return a function from a document to its words and those of the query, with their contributions."""

@@ -15,6 +15,7 @@
 
 #include "postings.hpp"
 #include "ranking.hpp"
+#include "vectors.hpp"
 
 namespace nb = nanobind;
 using namespace polyseme;
@@ -27,6 +28,8 @@ template <class T>
 using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Mask = std::optional<In<uint8_t>>;
 template <class T>
 using Numpy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
@@ -189,13 +192,13 @@ NB_MODULE(_postings, module) {
             return to_ranked(best);
         },
         nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
-        nb::arg("rarity").noconvert(), nb::arg("words").noconvert(), nb::arg("values").noconvert(), nb::arg("bonus"), nb::arg("n_docs"),
-        nb::arg("k"), nb::arg("allowed").noconvert() = nb::none());
+        nb::arg("rarity").noconvert(), nb::arg("words").noconvert(), nb::arg("values").noconvert(), nb::arg("bonus"),
+        nb::arg("n_docs"), nb::arg("k"), nb::arg("allowed").noconvert() = nb::none());
     module.def(
         "combine",
         [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<double> rarity, In<int32_t> words,
-           In<double> values, double share, In<int32_t> candidates, In<int32_t> others, In2<float> units, In<float> topics,
-           std::size_t k) -> CombinedParts {
+           In<double> values, double share, In<int32_t> candidates, In<int32_t> others, In2<float> units,
+           In<float> topics, std::size_t k) -> CombinedParts {
             const std::size_t n_docs = units.shape(0), n_topics = units.shape(1);
             require(topics.shape(0) == n_topics && are_rows(candidates, n_docs) && are_rows(others, n_docs),
                     "the arrays of combine do not fit together");
@@ -204,8 +207,8 @@ NB_MODULE(_postings, module) {
             std::vector<double> term, latent;
             {
                 const nb::gil_scoped_release released;
-                const auto found = combine(lists, to_vector(candidates), to_vector(others), units.data(),
-                                           topics.data(), static_cast<int64_t>(n_topics), share, k);
+                const auto found = combine(lists, to_vector(candidates), to_vector(others), units.data(), topics.data(),
+                                           static_cast<int64_t>(n_topics), share, k);
                 for (const Combined& each : found) {
                     rows.push_back(each.document);
                     term.push_back(each.term);
@@ -231,4 +234,39 @@ NB_MODULE(_postings, module) {
             return to_ranked(best);
         },
         nb::arg("scores").noconvert(), nb::arg("k"), nb::arg("allowed").noconvert() = nb::none());
+    module.def(
+        "encode_vectors",
+        [](In2<float> units, Out2<int8_t> codes, Out<float> scales, Out<float> errors) {
+            const std::size_t size = units.shape(0), n = units.shape(1), width = codes.shape(1);
+            require(codes.shape(0) == n && scales.shape(0) == n && errors.shape(0) == n && width >= size &&
+                        width % kCodeStep == 0,
+                    "the arrays of the vectors do not fit together");
+            const nb::gil_scoped_release released;
+            encode_vectors(units.data(), static_cast<int64_t>(size), static_cast<int64_t>(n),
+                           static_cast<int64_t>(width), codes.data(), scales.data(), errors.data());
+        },
+        nb::arg("units").noconvert(), nb::arg("codes").noconvert(), nb::arg("scales").noconvert(),
+        nb::arg("errors").noconvert());
+    module.def(
+        "nearest_vectors",
+        [](In2<int8_t> codes, In<float> scales, In<float> errors, In2<float> units, In<float> query, std::size_t k,
+           Mask allowed) -> Ranked {
+            const std::size_t size = units.shape(0), n = units.shape(1), width = codes.shape(1);
+            require(codes.shape(0) == n && scales.shape(0) == n && errors.shape(0) == n && query.shape(0) == size &&
+                        width >= size && width % kCodeStep == 0 && width <= kMostCodes,
+                    "the arrays of the vectors do not fit together");
+            require(k > 0 && n <= INT32_MAX, "k or the number of documents is out of range");
+            const uint8_t* mask = mask_of(allowed, n);
+            Best best(k);
+            {
+                const nb::gil_scoped_release released;
+                nearest_vectors(
+                    {codes.data(), scales.data(), errors.data(), static_cast<int64_t>(n), static_cast<int64_t>(width)},
+                    units.data(), query.data(), static_cast<int64_t>(size), mask, k, best);
+            }
+            return to_ranked(best);
+        },
+        nb::arg("codes").noconvert(), nb::arg("scales").noconvert(), nb::arg("errors").noconvert(),
+        nb::arg("units").noconvert(), nb::arg("query").noconvert(), nb::arg("k"),
+        nb::arg("allowed").noconvert() = nb::none());
 }
