@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cli_runner import FRUIT, METAL, run, write_folder
+from cli_runner import FRUIT, METAL, run, tree_texts, write_folder
 from polyseme import PLSA, InputError
 from polyseme.runs import open_run
 from polyseme.runs.changes import Edits
@@ -250,3 +251,76 @@ def test_two_runs_are_aligned(once: Path) -> None:
     disjoint = run("compare", "run", "greek", cwd=once)
     assert disjoint.exit_code == 1
     assert "no word in common" in disjoint.stderr
+
+
+# levels
+
+
+@pytest.fixture(scope="module")
+def with_levels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("levels")
+    (place / "lines.txt").write_text("\n".join(tree_texts()), encoding="utf-8")
+    fitted = run("fit", "lines.txt", "-k", "2", "-o", "run", "--no-page", cwd=place)
+    assert fitted.exit_code == 0, fitted.output
+    assert "Levels of 2, 4 topics: polyseme topics run --level 4" in fitted.output
+    return place
+
+
+def test_topics_are_shown_as_a_tree_or_at_one_level(with_levels: Path) -> None:
+    opened = open_run(with_levels / "run")
+    parents = opened.level(4).parents
+    assert parents is not None
+    tree = run("topics", "run", "-d", "0", cwd=with_levels).output
+    assert "Levels of 2, 4 topics: polyseme topics run --level 4" in tree
+    found = [int(topic) for topic in re.findall(r"^ +4/(\d) [\d.]+% \w+, \w+", tree, flags=re.MULTILINE)]
+    assert sorted(found) == [0, 1, 2, 3]
+    above = [int(parents.topics[topic]) for topic in found]
+    assert above == sorted(above, key=above.index)  # below their parents
+    level = run("topics", "run", "--level", "4", "--json", cwd=with_levels)
+    rows = json.loads(level.output)
+    assert sorted(row["topic"] for row in rows) == [0, 1, 2, 3]
+    assert [row["parent"] for row in rows] == [int(parents.topics[row["topic"]]) for row in rows]
+    assert all(row["parent_share"] > 0.9 and row["level"] == 4 and row["children"] == [] for row in rows)
+    reading = json.loads(run("topics", "run", "--json", cwd=with_levels).output)
+    assert [[child["level"] for child in row["children"]] for row in reading] == [[4, 4], [4, 4]]
+    assert [child["topic"] for row in reading for child in row["children"]] == found
+    shown = run("topics", "run", "--level", "4", "-d", "0", cwd=with_levels).output
+    assert "Levels of 2, 4 topics: polyseme topics run --level 2" in shown
+    assert "4/" not in shown
+
+
+def test_transform_search_and_explore_use_a_level(with_levels: Path) -> None:
+    (with_levels / "new.txt").write_text("fruitb fruitc fruitd gardenb\n", encoding="utf-8")
+    table = run("transform", "run", "new.txt", "--level", "4", "-q", cwd=with_levels).output
+    rows = list(csv.DictReader(io.StringIO(table)))
+    titles = open_run(with_levels / "run").level(4).topic_titles
+    assert list(rows[0])[-4:] == [f"{topic} {title}" for topic, title in enumerate(titles)]
+    found = run("search", "run", "gardenb", "--level", "4", "--topic", "3", "--json", "-q", cwd=with_levels)
+    assert found.exit_code == 0, found.output
+    wrong = run("search", "run", "gardenb", "--topic", "3", cwd=with_levels)
+    assert "--topic: the run has the topics 0 to 1, got 3" in wrong.stderr
+    page = run("explore", "run", "--level", "4", cwd=with_levels)
+    assert "Written to run/explorer_4.html" in page.output
+    assert (with_levels / "run" / "explorer_4.html").stat().st_size > 10_000
+    assert not (with_levels / "run" / "explorer.html").exists()
+    both = run("explore", "run", "--level", "4", "--stability", "1", cwd=with_levels)
+    assert "--stability is measured for the reading level: leave --level out" in both.stderr
+    other = run("explore", "run", "--level", "2", "-o", "page.html", cwd=with_levels)
+    assert "Written to page.html" in other.output
+
+
+@pytest.mark.parametrize("command", [("topics",), ("transform", "lines.txt"), ("search", "gardenb"), ("explore",)])
+def test_a_level_that_does_not_exist_is_refused(with_levels: Path, command: tuple[str, ...]) -> None:
+    name, *rest = command
+    result = run(name, "run", *rest, "--level", "3", cwd=with_levels)
+    assert result.exit_code == 1
+    assert "polyseme: --level must be one of the levels of the run, 2, 4, got 3." in result.stderr
+
+
+def test_levels_are_an_option_of_plsa(with_levels: Path) -> None:
+    result = run("fit", "lines.txt", "-k", "2", "--model", "nmf", "--levels", "auto", "-o", "nmf", cwd=with_levels)
+    assert "--levels auto is for --model plsa; --model nmf has one level: leave --levels out." in result.stderr
+    none = run("fit", "lines.txt", "-k", "2", "--levels", "none", "-o", "none", "-q", "--no-page", cwd=with_levels)
+    assert none.exit_code == 0, none.output
+    assert open_run(with_levels / "none").levels == [2]
+    assert "Levels" not in run("topics", "none", cwd=with_levels).output

@@ -80,6 +80,29 @@ def test_a_level_answers_what_a_run_answers(fitted, tmp_path):
     assert sample.reading.n_documents == 50
 
 
+def test_a_search_at_a_level_uses_its_topics(run):
+    fine = run.level(4)
+    topic = int(np.asarray(fine.doc_topic).argmax(axis=1)[0])
+    hits = fine.search("gardenb", topic=topic)
+    main = fine.column("topic")
+    assert len(hits)
+    assert {main[fine.ids.index(hit.id)] for hit in hits} == {topic}
+    again = fine.search("gardenb", topic=topic)  # with the index that the first search stored
+    assert [hit.id for hit in again] == [hit.id for hit in hits]
+    with pytest.raises(InputError, match="topics 0 to 3"):
+        fine.search("gardenb", topic=4)
+    assert len(run.search("gardenb", topic=0)) + len(run.search("gardenb", topic=1))
+    with pytest.raises(InputError, match="topics 0 to 1"):
+        run.search("gardenb", topic=2)
+
+
+def test_changes_are_for_the_reading_level(fitted):
+    with pytest.raises(InputError, match=r"edit changes all levels of a run: call it for run.level\(2\)"):
+        fitted.level(4).edit(rename={0: "Fruit"})
+    with pytest.raises(InputError, match="update changes all levels"):
+        fitted.level(4).update(TEXTS)
+
+
 def test_tables_have_the_reading_level_and_the_others_beside_it(fitted):
     with (fitted.path / "topics.csv").open(encoding="utf-8") as file:
         assert sorted(int(row["topic"]) for row in csv.DictReader(file)) == [0, 1]

@@ -74,13 +74,18 @@ def test_expected_counts_of_topics_sum_to_the_counts_and_of_children_to_those_of
 
 
 def test_children_are_shared_out_in_proportion_and_every_topic_has_one():
-    assert children_in_proportion(np.array([0.5, 0.3, 0.2]), 10).tolist() == [5, 3, 2]
-    assert children_in_proportion(np.array([0.97, 0.01, 0.01, 0.01]), 8).tolist() == [5, 1, 1, 1]
-    numbers = children_in_proportion(np.array([0.0, 1.0]), 4)
-    assert numbers.tolist() == [1, 3]
+    def numbers(weights, n_children, most=100):
+        weights = np.array(weights)
+        return children_in_proportion(weights, n_children, np.broadcast_to(most, weights.shape)).tolist()
+
+    assert numbers([0.5, 0.3, 0.2], 10) == [5, 3, 2]
+    assert numbers([0.97, 0.01, 0.01, 0.01], 8) == [5, 1, 1, 1]
+    assert numbers([0.0, 1.0], 4) == [1, 3]
+    assert numbers([0.5, 0.3, 0.2], 10, [1, 9, 9]) == [1, 5, 4]  # the children of the first go to the others
+    assert numbers([0.5, 0.3, 0.2], 10, 2) == [2, 2, 2]
 
 
-def test_a_topic_of_few_documents_is_not_split(planted):
+def test_topics_of_few_documents_have_few_children(planted):
     X, _, model, _ = planted
     some = model.with_documents(X[:40])
     topics = split_topics(some, X[:40], 12)

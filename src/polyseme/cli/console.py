@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,8 @@ INTERRUPTED = 130
 
 _ARGUMENTS = (
     "background", "ban", "branching", "categories", "delete", "depth", "encoding", "exclude", "format", "id", "label",
-    "labels_from", "language", "max_df", "max_iter", "merge", "min_df", "model", "n_components", "n_folds", "n_topics",
+    "labels_from", "language", "level", "levels", "max_df", "max_iter", "merge", "min_df", "model", "n_components",
+    "n_folds", "n_topics",
     "noise", "output", "overwrite", "random_state", "refit", "rename", "resume", "sample", "seeds", "shards", "since",
     "stop_words", "text", "time", "title", "topic", "until",
 )  # fmt: skip
@@ -106,22 +107,80 @@ class TopicRow:
     """Names of its most typical documents."""
     coherence: float | None = None
     """NPMI of its first ten words in the documents of the run; None if not computed."""
+    level: int = 0
+    """Number of topics of its level."""
+    parent: int | None = None
+    """The topic of the level above to which it belongs; None at the reading level."""
+    parent_share: float | None = None
+    """Share of its tokens that this topic has."""
+    children: list[FinerTopic] = field(default_factory=list)
+    """Topics of the next finer level that belong to it."""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "shares": dict(self.shares)}
 
 
+@dataclass(frozen=True)
+class FinerTopic:
+    """A topic below another one, in short."""
+
+    level: int
+    """Number of topics of its level."""
+    topic: int
+    name: str
+    """Name, or first words."""
+    weight: float
+    """P(z)."""
+    parent_share: float
+    """Share of its tokens that the topic above has."""
+    words: list[str]
+    children: list[FinerTopic]
+
+
+def finer_topics(run: Run, n_words: int) -> list[list[FinerTopic]]:
+    """Return the topics of finer levels below each topic of a run, the heaviest first."""
+    from polyseme.metrics.words import words_of_model
+
+    found: list[list[FinerTopic]] = [[] for _ in range(run.fitted.n_topics)]
+    finer = run.levels[1 if run.reading is None else run.levels.index(run.fitted.n_topics) + 1 :]
+    if finer:
+        below = run.level(finer[0])
+        assert below.parents is not None
+        children, words = finer_topics(below, n_words), words_of_model(below.model, below.vocabulary, n_words)
+        weights, titles = below.fitted.topic_weights, below.topic_titles
+        for topic in sorted(range(finer[0]), key=lambda topic: -weights[topic]):
+            found[below.parents.topics[topic]].append(
+                FinerTopic(
+                    finer[0], topic, titles[topic], float(weights[topic]), float(below.parents.shares[topic]),
+                    words[topic], children[topic],
+                )
+            )  # fmt: skip
+    return found
+
+
+def levels_note(run: Run, folder: Path | str) -> str:
+    """Return a line that names the levels of a run and the command that shows another one; "" if there is only one."""
+    levels = run.levels
+    if len(levels) == 1:
+        return ""
+    other = levels[1] if run.reading is None else levels[0]
+    listed = ", ".join(map(str, levels))
+    return f"Levels of {listed} topics: polyseme topics {folder} --level {other}"
+
+
 def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: Array | None = None) -> list[TopicRow]:
-    """Summarize every topic of a run, in order of decreasing weight.
+    """Summarize every topic of a run, in order of decreasing weight; at a finer level by the order of their parents.
 
     The share of a label is the sum of P(d|z) over its documents; documents without a label have the label "".
     """
     from polyseme.metrics.words import largest  # slow imports: errors are printed before them
     from polyseme.runs.documents import N_RANKED
+    from polyseme.runs.write import topics_in_order
 
     found = run.typical if n_documents <= N_RANKED else run.topic_documents(n_documents)
-    labels, rows = run.label_numbers, []
-    for topic in sorted(run.topics(n_words), key=lambda row: -row.weight):
+    labels, rows, topics, parents = run.label_numbers, [], run.topics(n_words), run.parents
+    children = finer_topics(run, n_words)
+    for topic in (topics[number] for number in topics_in_order(run)):
         shares = found.shares[topic.id]
         rows.append(
             TopicRow(
@@ -133,6 +192,10 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
                 shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
                 documents=[run.names[row] for row in found.documents[topic.id][:n_documents]],
                 coherence=None if coherence is None else float(coherence[topic.id]),
+                level=len(topics),
+                parent=None if parents is None else int(parents.topics[topic.id]),
+                parent_share=None if parents is None else float(parents.shares[topic.id]),
+                children=children[topic.id],
             )
         )
     return rows
@@ -159,6 +222,9 @@ def topic_table(rows: Sequence[TopicRow]) -> Table:
         content.append(" ".join(row.words), style="bold not underline")
         for document in row.documents:
             content.append(f"\n{document}", style="not bold not underline dim")
+        for child in row.children:
+            line = f"\n  {child.level}/{child.topic} {child.weight:.1%} {child.name}"
+            content.append(line, style="not bold not underline")
         _add_topic_row(table, rows, row, _labels_shown(row), content)
     return table
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from polyseme.errors import InputError
 from polyseme.runs.folder import check_is_run
 from polyseme.text.readers.inputs import places
+
+if TYPE_CHECKING:
+    from polyseme.runs import Run
 
 
 def _existing_run(folder: str) -> str:
@@ -37,6 +40,13 @@ TrustPattern = Annotated[
     bool,
     typer.Option("--trust-pattern", help="Use the token pattern of the run without checks. Only for runs you trust."),
 ]
+Level = Annotated[
+    int | None,
+    typer.Option(
+        "--level", min=1, metavar="N", help="Use the level with N topics, by default the reading level.",
+        show_default=False,
+    ),
+]  # fmt: skip
 PageText = Literal["excerpt", "full", "none"]
 Format = Annotated[
     str | None,
@@ -107,6 +117,14 @@ MaxDf = Annotated[
 MaxIter = Annotated[
     int | None, typer.Option("--max-iter", min=1, metavar="N", help="Maximum number of iterations.", show_default=False)
 ]
+
+
+def open_level(run: str, level: int | None, *, trust_pattern: bool) -> Run:
+    """Open a run at a level; None is the reading level."""
+    from polyseme.runs import open_run
+
+    opened = open_run(run, trust_pattern=trust_pattern)
+    return opened if level is None else opened.level(level)
 
 
 def reading(

@@ -477,6 +477,8 @@ class Run:
     ) -> Any:
         """Return the best documents for a query. The first search stores an index in the folder of the run.
 
+        At a finer level (`level`) the topics of this level complement the words, and `topic` is one of them.
+
         Parameters
         ----------
         query : str
@@ -510,7 +512,8 @@ class Run:
 
         return search_run(
             self.path, query, k, method=method, like=like, label=label, topic=topic, since=since, until=until,
-            exclude=exclude, report=SilentReporter(), trust_pattern=self.trust_pattern,
+            exclude=exclude, level=None if self.reading is None else self.fitted.n_topics, report=SilentReporter(),
+            trust_pattern=self.trust_pattern,
         )  # fmt: skip
 
     def evaluate(
@@ -629,6 +632,7 @@ class Run:
         """
         from polyseme.runs.changes import update_run
 
+        self._check_reading_level("update")
         reader = open_source(source, **reading)
         return update_run(self.path, reader, refit=refit, report=reporter(verbose), like=self).run
 
@@ -669,6 +673,7 @@ class Run:
         """
         from polyseme.runs.changes import Edits, edit_run
 
+        self._check_reading_level("edit")
         edits = Edits(dict(rename or {}), merge, delete, ban)
         return edit_run(self.path, edits, refit=refit, report=reporter(verbose), like=self).run
 
@@ -780,6 +785,10 @@ class Run:
             return True
         nonzeros = sum(entry.nonzeros for entry in self.shards.manifest.shards)
         return nonzeros + self.n_documents * self.fitted.n_topics <= MAX_NUMBERS_IN_MEMORY
+
+    def _check_reading_level(self, what: str) -> None:
+        if self.reading is not None:
+            raise InputError(f"{what} changes all levels of a run: call it for run.level({self.levels[0]}).")
 
     def _check_fits_in_memory(self) -> None:
         if not self.fits_in_memory:

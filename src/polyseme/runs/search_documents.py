@@ -115,6 +115,10 @@ class SearchDocuments:
             found |= main == topic
         return found
 
+    def with_weights(self, doc_topic: Array) -> SearchDocuments:
+        """Return the same documents with the main topics of other P(z|d)."""
+        return SearchDocuments({**self._arrays, "topics": _main_topics(doc_topic)})
+
     def between(self, since: Days | None = None, until: Days | None = None) -> Array:
         """Return a mask of the documents from the first day of `since` to the last day of `until`."""
         days = np.asarray(self._arrays["days"][:])
@@ -162,12 +166,8 @@ class SearchDocuments:
 
         labels = Labels.of(labels_of_documents())
         weights = run.doc_topic
-        topics = [
-            np.asarray(weights[start : start + _ROWS_AT_ONCE]).argmax(axis=1)
-            for start in range(0, len(weights), _ROWS_AT_ONCE)
-        ]
         arrays: dict[str, Array] = {
-            "topics": np.concatenate(topics).astype(np.int32),
+            "topics": _main_topics(weights),
             "days": np.array(days, dtype=np.int32),
             "labels": labels.numbers.astype(np.int32),
             **string_arrays("label_names", labels.names),
@@ -192,6 +192,15 @@ class SearchDocuments:
 
     def _damage(self, problem: str) -> ModelFileError:
         return ModelFileError(f"{DOCUMENTS_FILE} is damaged ({problem}): remove it.")
+
+
+def _main_topics(doc_topic: Array) -> Array:
+    """Return the topic of the largest weight of each document; the weights may be mapped."""
+    parts = [
+        np.asarray(doc_topic[start : start + _ROWS_AT_ONCE]).argmax(axis=1)
+        for start in range(0, len(doc_topic), _ROWS_AT_ONCE)
+    ]
+    return np.concatenate(parts).astype(np.int32)
 
 
 def _write_blocks(texts: Any, file: Any) -> tuple[list[int], list[int], list[int]]:

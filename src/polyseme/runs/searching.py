@@ -30,6 +30,7 @@ from polyseme.text.readers.inputs import Days
 
 if TYPE_CHECKING:
     from polyseme.retrieval import SearchIndex
+    from polyseme.runs.run import Run
     from polyseme.text.words import WordRules
 
 INDEX_FILE = "search.safetensors"
@@ -94,22 +95,28 @@ def search_run(
     since: Any = None,
     until: Any = None,
     exclude: Any = None,
+    level: int | None = None,
     report: Reporter,
     trust_pattern: bool = False,
 ) -> Results:
     """Return the best documents of a run for a query or, with `like`, those similar to the document of this id.
 
-    The other arguments are those of `Run.search`.
+    level : the level whose topics are used, which are those of the index unless it is a finer one. The other arguments
+    are those of `Run.search`.
     """
     method_settings(method, None, None)  # raises for an unknown method before an index is built
     asked = QueryText(query, ()) if like else parse_query(query)
     filters = SearchFilters.of(label, topic, since, until, exclude)
     check_is_run(folder)
+    finer = _finer_level(folder, level, trust_pattern=trust_pattern)
 
     def answer(index: SearchIndex, documents: SearchDocuments) -> Results:
-        index.texts = documents if documents.has_texts else None
         about, _ = read_about(folder)
         names = {int(number): str(name) for number, name in about.get("topic_names", {}).items()}
+        if finer is not None:
+            index.set_model(finer.fitted, finer.doc_topic)
+            documents, names = documents.with_weights(finer.doc_topic), finer.topic_names
+        index.texts = documents if documents.has_texts else None
         allowed = filters.allowed(index, documents, names)
         if like:
             results = index.similar_documents(query, k, method=method, allowed=allowed)
@@ -137,6 +144,16 @@ def search_run(
             except ModelFileError:  # the index is new, so the copy of the texts is damaged
                 results = answer(index, _new_documents(folder, identity, report, trust_pattern=trust_pattern))
     return results
+
+
+def _finer_level(folder: Path, level: int | None, *, trust_pattern: bool) -> Run | None:
+    """Return the run at a finer level; None for the reading level, whose model the index has."""
+    if level is None:
+        return None
+    from polyseme.runs import open_run
+
+    run = open_run(folder, trust_pattern=trust_pattern).level(level)
+    return None if run.reading is None else run
 
 
 def store_index(folder: Path, report: Reporter, *, trust_pattern: bool = False) -> None:

@@ -44,7 +44,7 @@ _SPLIT_ITERATIONS, _SPLIT_TOL = 50, 0.03
 """Limits of the fit of the children of one topic."""
 _PARENT_SHARE = 1e-3
 """Weight of its parent in a child at the start of EM, which keeps zeros."""
-_NESTING_NONZEROS = 1 << 18
+_NESTING_NONZEROS = 1 << 17
 """Non-zeros of the documents from which the parents of topics are found."""
 Progress = Callable[[int, int, str], Any]
 
@@ -108,34 +108,36 @@ def _sizes(n_topics: int, n_documents: int) -> list[int]:
 def split_topics(model: PLSA, X: Any, n_topics: int, *, random_state: int = 0) -> Floats:
     """Return P(w|z) of finer topics, those of one topic after those of another; X are the documents of the model.
 
-    A topic with tokens in few documents is not split, so that the result may have fewer topics than `n_topics`.
+    A topic has at most one child for MIN_DOCUMENTS of its documents, so that the result may have fewer topics than
+    `n_topics` if there are few documents.
     """
     fitted, documents = model.fitted_, model.documents_
     assert documents is not None
     counts = sparse_counts(X, fitted.topic_word.dtype)
     tokens = TopicTokens(fitted, documents, counts, n_threads=effective_threads(model.n_jobs))
+    most = np.maximum(tokens.n_documents()[: fitted.n_topics] // MIN_DOCUMENTS, 1)
     topics = []
-    for topic, n_children in enumerate(children_in_proportion(fitted.topic_weights, n_topics)):
+    for topic, n_children in enumerate(children_in_proportion(fitted.topic_weights, n_topics, most)):
         parent = fitted.topic_word[topic : topic + 1].astype(np.float64)
-        own = tokens.enough(topic) if n_children > 1 else None
-        if own is None or own.n_docs < MIN_DOCUMENTS * n_children:
+        if n_children == 1:
             topics.append(parent)
             continue
+        own = tokens.enough(topic)
         split = PLSA(int(n_children), max_iter=_SPLIT_ITERATIONS, tol=_SPLIT_TOL, random_state=random_state)
         children = _fitted(split.set_params(n_jobs=model.n_jobs), own.matrix()).components_
         topics.append((1 - _PARENT_SHARE) * children + _PARENT_SHARE * parent)
     return normalize_rows(np.concatenate(topics))
 
 
-def children_in_proportion(weights: Floats, n_children: int) -> Array:
-    """Return the number of children of each topic: at least one, in all `n_children`, in proportion to the weights.
+def children_in_proportion(weights: Floats, n_children: int, most: Array) -> Array:
+    """Return the number of children of each topic, in all `n_children`, in proportion to the weights.
 
-    Every further child goes to the topic with the largest weight per child, counting half a child more (the method of
-    Webster).
+    A topic has at least one child and at most `most`. Every further child goes to the topic with the largest weight per
+    child, counting half a child more (the method of Webster).
     """
     numbers = np.ones(len(weights), dtype=np.intp)
-    for _ in range(n_children - len(weights)):
-        numbers[np.argmax(weights / (numbers + 0.5))] += 1
+    for _ in range(min(n_children, int(most.sum())) - len(weights)):
+        numbers[np.argmax(np.where(numbers < most, weights / (numbers + 0.5), -1))] += 1
     return numbers
 
 

@@ -159,12 +159,18 @@ class TopicTokens:
         self._A, self._B = posterior_operands(operands, fitted.inference.temperature)
         self._counts, self._q = counts, counts.products(self._A, self._B, n_threads=n_threads)
         self._rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
+        self._n_threads = n_threads
 
     def of(self, topic: int) -> SparseCounts:
         """Return the expected counts of a topic in all documents. Those of all topics sum to the counts."""
         joint = self._A[self._rows, topic] * self._B[self._counts.indices, topic]
         share: Floats = np.divide(joint, self._q, out=np.zeros_like(self._q), where=self._q > 0)
         return self._counts.with_values(self._counts.values * share)
+
+    def n_documents(self) -> Array:
+        """Return the number of documents with enough tokens of each topic; the last one may be the background."""
+        expected = self._A * self._counts.row_sums(self._A, self._B, n_threads=self._n_threads)
+        return np.asarray((expected >= _MIN_TOKENS).sum(axis=0))
 
     def enough(self, topic: int) -> SparseCounts:
         """Return the expected counts of a topic in the documents with enough of its tokens, to fit topics to them."""

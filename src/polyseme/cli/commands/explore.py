@@ -10,6 +10,7 @@ import typer
 
 from polyseme.cli import options
 from polyseme.cli.console import screen_reporter
+from polyseme.errors import InputError
 from polyseme.terminal import Console
 
 PAGE_FILE = "explorer.html"
@@ -21,6 +22,7 @@ def explore(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write, by default in the run.")
     ] = None,
+    level: options.Level = None,
     text: Annotated[
         options.PageText, typer.Option("--text", help="How much of each document's text the page holds.")
     ] = "excerpt",
@@ -42,7 +44,8 @@ def explore(
 
     It is one HTML file that needs no server and no network.
 
-    The page holds the word counts of every document, even with --text none. --stability is stored in the run.
+    The page holds the word counts of every document, even with --text none. --stability is stored in the run. The page
+    of a finer level, such as --level 40, is explorer_40.html.
 
     Examples:
 
@@ -50,16 +53,18 @@ def explore(
 
       polyseme explore letters-run --text full --stability 5 -o letters.html
     """
-    from polyseme.runs import open_run
     from polyseme.runs.write import refresh_run
 
     report = screen_reporter(quiet=quiet)
+    opened = options.open_level(run, level, trust_pattern=trust_pattern)
+    if opened.reading is not None:
+        if samples:
+            raise InputError("--stability is measured for the reading level: leave --level out.")
+        output = output or Path(run) / f"explorer_{level}.html"
     path = output or Path(run) / PAGE_FILE
     if output is None or samples:
         page = text if output is None else None
         opened = refresh_run(Path(run), report, page=page, stability=samples, trust_pattern=trust_pattern)
-    else:
-        opened = open_run(run, trust_pattern=trust_pattern)
     if output is not None:
         with report.stage("Writing the explorer page"):
             opened.explore(output, text=text)

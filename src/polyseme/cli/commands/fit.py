@@ -9,7 +9,14 @@ from typing import Annotated, Literal
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
+from polyseme.cli.console import (
+    exit_if_interrupted,
+    fit_summary,
+    levels_note,
+    print_topics,
+    screen_reporter,
+    topic_rows,
+)
 from polyseme.runs.folder import check_target
 from polyseme.terminal import Console
 
@@ -170,6 +177,8 @@ def fit(
     if not quiet:
         print_topics(topic_rows(run), screen, folder)
         screen.print(fit_summary(run))
+        if note := levels_note(run, folder):
+            screen.print(note, soft_wrap=True)
     screen.print(f"Run: {folder}", soft_wrap=True)
     if page and not quiet:
         screen.print(f"Page to explore: {folder / 'explorer.html'}", soft_wrap=True)

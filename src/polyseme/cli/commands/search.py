@@ -58,6 +58,7 @@ def search(
     exclude: Annotated[
         list[str] | None, typer.Option("--not", metavar="WORD", help="Only documents without this word. Repeatable.")
     ] = None,
+    level: options.Level = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
@@ -79,7 +80,7 @@ def search(
 
     results = search_run(
         Path(run), " ".join(words), number, method=method, like=like, label=label, topic=topic, since=since,
-        until=until, exclude=exclude, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern,
+        until=until, exclude=exclude, level=level, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern,
     )  # fmt: skip
     if as_json:
         print_json(results.to_dict())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import print_json, topic_rows, topic_table
+from polyseme.cli.console import levels_note, print_json, topic_rows, topic_table
 from polyseme.terminal import Console
 
 if TYPE_CHECKING:
@@ -23,30 +23,36 @@ def topics(
     documents: Annotated[
         int, typer.Option("--documents", "-d", min=0, help="Number of documents of each topic to show.")
     ] = 2,
+    level: options.Level = None,
     as_json: options.Json = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
     """Show the topics of a run.
 
-    Each topic has its weight, fit, coherence (NPMI), words and most typical documents.
+    Each topic has its weight, fit, coherence (NPMI), words and most typical documents, and below it the topics of the
+    next finer level that belong to it. --level shows the topics of another level, those of one parent together.
 
     Examples:
 
       polyseme topics letters-run
 
+      polyseme topics letters-run --level 40
+
       polyseme topics letters-run --words 20 --json
     """
     from polyseme.metrics import shown_words
     from polyseme.metrics.coherence import coherence_of
-    from polyseme.runs import open_run
 
-    opened = open_run(run, trust_pattern=trust_pattern)
+    opened = options.open_level(run, level, trust_pattern=trust_pattern)
     coherence = coherence_of(_cooccurrence(opened, shown_words(opened.model))).topics
     rows = topic_rows(opened, n_words=words, n_documents=documents, coherence=coherence)
     if as_json:
         print_json([row.as_dict() for row in rows])
     else:
-        Console().print(topic_table(rows))
+        screen = Console()
+        screen.print(topic_table(rows))
+        if note := levels_note(opened, run):
+            screen.print(note, soft_wrap=True)
 
 
 def _cooccurrence(run: Run, topic_words: Array) -> Cooccurrence:

@@ -37,6 +37,7 @@ def transform(
     time: options.Time = None,
     encoding: options.Encoding = None,
     uncategorized: options.Uncategorized = False,
+    level: options.Level = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
@@ -58,10 +59,9 @@ def transform(
     options.check_inputs(inputs)
     kind = _kind(output, as_json)
 
-    from polyseme.runs import open_run
     from polyseme.text.readers.reader import read
 
-    opened = open_run(run, trust_pattern=trust_pattern)
+    opened = options.open_level(run, level, trust_pattern=trust_pattern)
     reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
     frame = opened.weigh(*opened.count(reader, screen_reporter(quiet=quiet)))
     content = _encode(frame, kind)
