@@ -1,29 +1,16 @@
 """Links, files and folders that somebody planted beside a run are not followed, and nothing behind them changes."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from cli_runner import run, write_folder
 from polyseme import InputError
 from polyseme.io import files
-from polyseme.runs.folder import RUN_FILE, STAGES_FILE, atomic_folder, check_is_run, check_target, replacing
+from polyseme.runs.folder import STAGES_FILE, check_is_run, check_target, replacing
+from run_folders import content, names, write
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs links and owners of files")
-
-
-def write(path: Path, content: str, **options: bool) -> None:
-    with atomic_folder(path, **options) as work:
-        (work / RUN_FILE).write_text(content, encoding="utf-8")
-
-
-def content(path: Path) -> str:
-    return (path / RUN_FILE).read_text(encoding="utf-8")
-
-
-def names(path: Path) -> set[str]:
-    return {entry.name for entry in path.iterdir()}
 
 
 def refused(call, *arguments, **options) -> str:

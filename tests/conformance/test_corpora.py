@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import dask_cluster
 import polyseme
 from polyseme import (
     LDA,
@@ -43,13 +44,7 @@ from polyseme.solvers.base import check_solver
 dask = pytest.importorskip("dask", reason="needs polyseme[dask]")
 distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore:Sending large graph"),
-    pytest.mark.filterwarnings("ignore:Port \\d+ is already in use"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = dask_cluster.WARNINGS
 
 X = sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts.toarray()
 X[[0, 150, 299]] = 0  # documents without words
@@ -155,8 +150,7 @@ def client():
     with (
         pytest.MonkeyPatch.context() as patch,
         dask.config.set({"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
+        dask_cluster.two_workers() as client,
     ):
         patch.setattr(dask_module, "_LINEAGE", 2)
         yield client

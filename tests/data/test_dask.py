@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+import dask_cluster
 from polyseme import LDA, PLSA, HierarchicalPLSA, InputError, ModelFileError
 from polyseme.data.dask import WORKER_ENVIRONMENT, connected
 from polyseme.data.disk import FIT_FOLDER
@@ -25,13 +26,7 @@ from polyseme.solvers.checkpoints import read_checkpoint
 dask = pytest.importorskip("dask", reason="needs polyseme[dask]")
 distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore:Sending large graph"),
-    pytest.mark.filterwarnings("ignore:Port \\d+ is already in use"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = dask_cluster.WARNINGS
 
 X = sp.csr_array(sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts)
 SETTINGS = {"n_components": 4, "random_state": 0, "tol": 0.0, "max_iter": 8}
@@ -44,9 +39,7 @@ def shards(tmp_path):
 
 @pytest.fixture(scope="module")
 def client():
-    """Yield a client with two workers that are threads of this process."""
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
-    with cluster, distributed.Client(cluster) as client:
+    with dask_cluster.two_workers() as client:
         yield client
 
 

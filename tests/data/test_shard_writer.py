@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import dask_cluster
 from polyseme import InputError, MissingExtraError
 from polyseme.data import shard_writer
 from polyseme.data.disk import MANIFEST, read_manifest
@@ -87,9 +88,7 @@ def memory(counts_folder):
 
 @pytest.fixture(scope="module")
 def client():
-    """Yield a client with two workers that are threads of this process."""
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
-    with cluster, distributed.Client(cluster) as client:
+    with dask_cluster.two_workers() as client:
         yield client
 
 

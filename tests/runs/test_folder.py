@@ -25,25 +25,13 @@ from polyseme.runs.folder import (
     run_lock,
     work_folder,
 )
+from run_folders import content, names, write
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs links and owners of files")
 
 
 class Failure(Exception):
     pass
-
-
-def write(path: Path, content: str, **options: bool) -> None:
-    with atomic_folder(path, **options) as work:
-        (work / RUN_FILE).write_text(content, encoding="utf-8")
-
-
-def content(path: Path) -> str:
-    return (path / RUN_FILE).read_text(encoding="utf-8")
-
-
-def names(path: Path) -> set[str]:
-    return {entry.name for entry in path.iterdir()}
 
 
 def fail(path: Path, error: BaseException, *, stages: bool, **options: bool) -> None:
