@@ -167,7 +167,7 @@ def test_the_prior_is_that_of_the_inference(model):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_model_that_was_not_asked_keeps_a_bounded_sample_of_its_documents():
+def test_a_model_without_its_prior_has_a_bounded_sample_of_its_documents():
     """Until the prior is learned the model has at most 2^15 non-zeros of its data, and none afterwards."""
     X = drawn(1500, 100, 4)
     assert X.nnz > 1.5 * 2**15

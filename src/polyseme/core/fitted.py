@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SAMPLE_NUMBERS, _SAMPLE_NONZEROS = 1 << 22, (1 << 13, 1 << 15)
 """Numbers in the arrays from which a prior is learned, and the least and largest number of non-zeros."""
 _SAMPLE_RESERVE = 4
-"""Every shard gives so many times its part of the sample, because the part that is used is a random number."""
+"""Every shard gives this many times its part of the sample, because the part that is used is a random number."""
 
 
 class DocumentWeights(NamedTuple):
@@ -427,7 +427,7 @@ class PriorEvidence(NamedTuple):
 class LearnedPrior:
     """Dirichlet prior of P(z|d), learned from a sample of the training documents when it is first asked for.
 
-    Learning can take as long as a small fit, and many models are never asked. Afterwards the sample is released.
+    Learning can take as long as a small fit, and many models never need it. Afterwards the sample is released.
     """
 
     def __init__(self, values: Floats | None = None, evidence: PriorEvidence | None = None) -> None:
