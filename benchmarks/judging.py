@@ -332,7 +332,9 @@ def part_planted(quick: bool) -> None:
         wrong = []
         for seed in range(n_seeds):
             n_topics = PLANTED[seed % 2]
-            chosen = select_n_topics(planted_corpus(n_topics, length, seed), range(2, 25)).chosen
+            chosen = select_n_topics(
+                planted_corpus(n_topics, length, seed), range(2, 25), reading=False
+            ).chosen_to_predict
             if chosen != n_topics:
                 wrong.append(f"{chosen} instead of {n_topics}")
         found = f"{n_seeds - len(wrong)} of {n_seeds}"
@@ -343,7 +345,7 @@ def part_planted(quick: bool) -> None:
             "" if least is None else f"at least {round(least * n_seeds)} of {n_seeds}",
         )  # fmt: skip
     none = sum(
-        select_n_topics(planted_corpus(1, length, seed), range(2, 25)).chosen == 1
+        select_n_topics(planted_corpus(1, length, seed), range(2, 25), reading=False).chosen_to_predict == 1
         for seed, length in zip(range(n_seeds), cycle((10, 30, 100, 300)), strict=False)
     )
     report_figure("corpora without structure called so", f"{none} of {n_seeds}", f"at least {round(0.95 * n_seeds)}")
@@ -362,7 +364,7 @@ def part_starts(quick: bool) -> None:
     documents = float(np.mean([a.gain_over(b)[1] for a, b in combinations(scores, 2)]))
     print("One number of topics (20), fits from several starts, scored on the same documents, nats per token:")
     print(f"standard deviation over starts {spread:.4f}, standard error of a difference over documents {documents:.4f}")
-    found = select_n_topics(X[rows], (10, 14, 20, 28, 40), refine=False)
+    found = select_n_topics(X[rows], (10, 14, 20, 28, 40), refine=False, reading=False)
     print("| topics | behind the best | before: standard error over documents | now: over documents and starts |")
     print("|---|---|---|---|")
     top = found.fits[found.best].scores

@@ -17,7 +17,7 @@ from polyseme.metrics.words import column_words, fitted_topics, topic_rows, word
 from polyseme.simplex import SimplexDecomposition, lower
 
 if TYPE_CHECKING:
-    from polyseme.selection.n_topics import Selection
+    from polyseme.selection import ReadingChoice, Selection
 
 
 __all__ = [
@@ -158,9 +158,11 @@ def plot_convergence(model: Any, *, ax: Any = None) -> Any:
 
 
 def plot_selection(selection: Selection, ax: Any = None) -> Any:
-    """Plot held-out perplexity against the number of topics, with the chosen number.
+    """Plot held-out perplexity and the agreement of fits against the number of topics, with the chosen numbers.
 
-    Bars show one standard error of the difference to the best number, and a dotted line the perplexity of the unigram.
+    The left axis is for prediction: bars show one standard error of the difference to the best number, and a dotted
+    line the perplexity of the unigram. The right axis, if the number to read was chosen, is for the agreement of fits
+    about the topics of documents, with one standard error.
 
     Parameters
     ----------
@@ -172,7 +174,7 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
+        The axes of the perplexity.
     """
     if ax is None:
         try:
@@ -180,27 +182,55 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
         except ImportError:
             raise MissingExtraError("A plot", "cli") from None
         ax = Figure(figsize=(7, 4.2), layout="constrained").add_subplot()
-    numbers = np.array([row.n_topics for row in selection.rows])
-    perplexities = np.array([row.perplexity for row in selection.rows])
-    errors = np.array([row.behind_error for row in selection.rows]) * perplexities
+    rows = [row for row in selection.rows if row.perplexity == row.perplexity]
+    numbers = np.array([row.n_topics for row in rows])
+    perplexities = np.array([row.perplexity for row in rows])
+    errors = np.array([row.behind_error for row in rows]) * perplexities
     ax.errorbar(
         numbers, perplexities, yerr=errors, marker="o", markersize=4, linewidth=1, capsize=3, color="tab:blue",
         label="held-out perplexity (bars: one standard error\nof the difference to the best number)",
     )  # fmt: skip
     ax.axhline(selection.unigram_perplexity, color="gray", linestyle=":", label="without topics (unigram)")
-    at = next(row for row in selection.rows if row.n_topics == selection.chosen)
-    label = f"chosen: {selection.chosen}" if selection.structured else "no structure"
-    ax.plot([at.n_topics], [at.perplexity], "o", markersize=11, markerfacecolor="none", markeredgewidth=2,
-            color="tab:red", label=label)  # fmt: skip
-    if numbers.max() > 4 * numbers.min():
+    chosen = selection.chosen_to_predict
+    at = next(row for row in rows if row.n_topics == chosen)
+    _mark(ax, chosen, at.perplexity, f"to predict: {chosen}" if selection.structured else "no structure", "tab:blue")
+    handles, labels = ax.get_legend_handles_labels()
+    if selection.reading is not None and selection.reading.rows:
+        right = _plot_agreement(selection.reading, ax)
+        handles, labels = (a + b for a, b in zip((handles, labels), right.get_legend_handles_labels(), strict=True))
+        ax.set_zorder(right.get_zorder() + 1)  # the legend is above both curves
+        ax.patch.set_visible(False)
+    tried = [row.n_topics for row in selection.rows]
+    if max(tried) > 4 * min(tried):
         ax.set_xscale("log")
-        ticks = _ticks([row.n_topics for row in selection.rows], selection.chosen)
+        ticks = _ticks(tried, [chosen, *([] if selection.chosen_to_read is None else [selection.chosen_to_read])])
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()
     ax.set_xlabel("number of topics")
     ax.set_ylabel("completion perplexity")
-    ax.legend(fontsize=8)
+    ax.legend(handles, labels, fontsize=8)
     return ax
+
+
+def _plot_agreement(reading: ReadingChoice, ax: Any) -> Any:
+    """Plot the agreement of fits on a second axis on the right, and return it."""
+    right = ax.twinx()
+    right.errorbar(
+        [row.n_topics for row in reading.rows], [row.agreement for row in reading.rows],
+        yerr=[row.agreement_error for row in reading.rows], marker="s", markersize=4, linewidth=1, capsize=3,
+        color="tab:orange", label="agreement of fits (right axis)",
+    )  # fmt: skip
+    for row in reading.rows:
+        if row.n_topics == reading.chosen:
+            _mark(right, row.n_topics, row.agreement, f"to read: {row.n_topics}", "tab:orange")
+    right.set_ylabel("agreement about the topics of documents")
+    right.set_ylim(0, 1)
+    return right
+
+
+def _mark(ax: Any, x: float, y: float, label: str, color: str) -> None:
+    """Draw a circle around a point of a curve."""
+    ax.plot([x], [y], "o", markersize=11, markerfacecolor="none", markeredgewidth=2, color=color, label=label)
 
 
 def plot_tree(model: Any, vocabulary: Any = None, *, n_words: int = 5, ax: Any = None) -> Any:
@@ -387,10 +417,10 @@ def _literal(word: str) -> str:
     return word.replace("$", r"\$")
 
 
-def _ticks(numbers: list[int], chosen: int) -> list[int]:
-    """Return the chosen number and others whose labels do not overlap on a logarithmic axis."""
-    ticks = [chosen]
-    for number in numbers:
+def _ticks(numbers: list[int], chosen: list[int]) -> list[int]:
+    """Return the chosen numbers and others whose labels do not overlap on a logarithmic axis."""
+    ticks: list[int] = []
+    for number in [*chosen, *numbers]:
         if all(max(number, other) / min(number, other) > 1.2 for other in ticks):
             ticks.append(number)
     return sorted(ticks)

@@ -29,7 +29,9 @@ OPTIONS = ("--language", "none", "--max-df", "1")
 def test_select_prints_a_table_and_writes_a_plot(folder: Path) -> None:
     result = run("select", "letters.txt", "-k", "2:12", *OPTIONS, cwd=folder)
     assert result.exit_code == 0, result.output
-    assert "> 4 " in result.output
+    rows = [line.split() for line in result.output.splitlines() if line.strip().startswith(">")]
+    assert [(row[1], row[-2:]) for row in rows] == [("4", ["to", "predict"]), ("5", ["to", "read"])]
+    assert "5 topics to read: of 5 to 25" in " ".join(result.output.split())
     assert "Plot: letters-topics.png" in result.output
     assert (folder / "letters-topics.png").read_bytes().startswith(b"\x89PNG")
     assert not list(folder.glob("*.part"))
@@ -42,9 +44,11 @@ def test_json_contains_the_whole_choice(folder: Path) -> None:
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert found["chosen"] == 4
+    assert found["chosen_to_predict"] == 4
+    assert found["chosen_to_read"] == 5
     assert found["plot"] == "choice.svg"
-    assert [row["n_topics"] for row in found["rows"]] == [2, 4, 8]
+    assert [row["n_topics"] for row in found["rows"] if row["perplexity"] is not None] == [2, 4, 8]
+    assert [row["n_topics"] for row in found["rows"] if row["agreement"] is not None][:4] == [5, 6, 7, 8]
     assert found["rows"][0]["stability"] is None
     assert "<svg" in (folder / "choice.svg").read_text(encoding="utf-8")
 

@@ -15,7 +15,7 @@ from polyseme.core.factors import merge_costs, merge_topics
 from polyseme.datasets import synthetic_corpus
 from polyseme.metrics import coherence
 from polyseme.plots import plot_selection
-from polyseme.selection import select_n_topics, suggest_merges, suggest_splits, suggestions
+from polyseme.selection import reading_n_topics, select_n_topics, suggest_merges, suggest_splits, suggestions
 from polyseme.selection.cross_validation import DocumentScores, combine_scores, document_folds
 from polyseme.selection.n_topics import (
     FoldFits,
@@ -45,19 +45,36 @@ def found(six):
 
 
 def test_planted_topics_are_found(found):
-    assert found.chosen == 6
+    assert found.chosen_to_predict == 6
     assert found.structured
-    assert found.reason.startswith(f"{found.best} topics predict held-out words best")
+    assert found.reason_to_predict.startswith(f"{found.best} topics predict held-out words best")
     by_number = {row.n_topics: row for row in found.rows}
     assert by_number[6].perplexity < by_number[2].perplexity < found.unigram_perplexity
     assert by_number[found.best].behind == 0
 
 
 def test_the_table_has_a_row_for_each_number_and_plain_values(found):
-    assert list(found.table["n_topics"]) == [row.n_topics for row in found.rows] == sorted(set(found.fits) - {1})
+    to_predict, to_read = set(found.fits) - {1}, {row.n_topics for row in found.reading.rows}
+    assert list(found.table["n_topics"]) == [row.n_topics for row in found.rows] == sorted(to_predict | to_read)
+    for row in found.rows:
+        assert (row.perplexity == row.perplexity) == (row.n_topics in to_predict)
+        assert (row.agreement == row.agreement) == (row.n_topics in to_read)
     values = json.loads(json.dumps(found.as_dict()))
-    assert values["chosen"] == 6
+    assert (values["chosen_to_read"], values["chosen_to_predict"]) == (6, 6)
     assert values["rows"][0]["n_topics"] == 2
+    assert values["rows"][0]["agreement"] is None
+    assert values["reason_to_read"] == found.reading.reason
+    assert values["interval_to_read"] == list(found.reading.interval)
+
+
+def test_both_questions_are_answered(six, found):
+    assert found.reading == replace(reading_n_topics(six, n_jobs=1), reason=found.reading.reason)
+    assert found.chosen_to_read == found.reading.chosen == 6
+    assert found.reason.splitlines() == [found.reading.reason, found.reason_to_predict]
+    alone = select_n_topics(six, [6], folds_run=1, refine=False, reading=False, n_jobs=1)
+    assert alone.chosen_to_read is None
+    assert alone.reason == alone.reason_to_predict
+    assert alone.as_dict()["reason_to_read"] is None
 
 
 def test_coherence_and_stability_fall_beyond_the_planted_number(found):
@@ -67,7 +84,7 @@ def test_coherence_and_stability_fall_beyond_the_planted_number(found):
 
 
 def test_information_criteria_are_their_formulas(six):
-    fit = select_n_topics(six, [6], folds_run=1, refine=False, n_jobs=1).fits[6]
+    fit = select_n_topics(six, [6], folds_run=1, refine=False, n_jobs=1, reading=False).fits[6]
     train = six[document_folds(400, 5)[0].train]
     parameters = 320 * 5 + 6 * (np.count_nonzero(train.sum(axis=0)) - 1)
     assert fit.aic == pytest.approx(2 * parameters - 2 * fit.log_likelihood)
@@ -75,62 +92,75 @@ def test_information_criteria_are_their_formulas(six):
 
 
 def test_the_same_seed_gives_the_same_figures_for_any_number_of_threads(six, found):
-    again = select_n_topics(six, range(2, 25), n_jobs=2)
+    again = select_n_topics(six, range(2, 25), n_jobs=2, reading=False)
     assert [(row.n_topics, row.perplexity) for row in again.rows] == [
-        (row.n_topics, row.perplexity) for row in found.rows
+        (row.n_topics, row.perplexity) for row in found.rows if row.perplexity == row.perplexity
     ]
 
 
 def test_a_unigram_has_no_structure():
     unigram = np.random.default_rng(5).dirichlet(np.full(300, 0.3))[np.newaxis]
     X = synthetic_corpus(300, topic_word=unigram, length=60, random_state=5).counts()
-    found = select_n_topics(X, range(2, 12), n_jobs=1)
-    assert found.chosen == 1
+    found = select_n_topics(X, range(2, 12), n_jobs=1, reading=False)
+    assert found.chosen_to_predict == 1
     assert not found.structured
-    assert found.reason.startswith("No structure")
+    assert found.reason_to_predict.startswith("No structure")
     assert found.rows[0].n_topics == 1
     assert found.rows[0].perplexity == pytest.approx(found.unigram_perplexity)
 
 
 @pytest.mark.parametrize("estimator", [PLSA(random_state=0), NMF(random_state=0), LDA(random_state=0)])
 def test_other_estimators_find_the_planted_number(six, estimator):
-    assert select_n_topics(six, [3, 6, 12], estimator=estimator, folds_run=1, refine=False, n_jobs=1).chosen == 6
+    assert (
+        select_n_topics(
+            six, [3, 6, 12], estimator=estimator, folds_run=1, refine=False, n_jobs=1, reading=False
+        ).chosen_to_predict
+        == 6
+    )
     assert estimator.n_components == 10
 
 
 def test_max_documents_draws_documents_at_random(six):
-    found = select_n_topics(six, [3, 6, 9], folds_run=1, max_documents=200, n_jobs=1)
-    assert found.chosen in (5, 6, 7)
+    found = select_n_topics(six, [3, 6, 9], folds_run=1, max_documents=200, n_jobs=1, reading=False)
+    assert found.chosen_to_predict in (5, 6, 7)
     assert found.fits[6].scores.tokens.size == 40
     assert np.isnan(found.rows[0].stability)
     rows = np.sort(np.random.default_rng(0).choice(400, 200, replace=False))
-    drawn = select_n_topics(six[rows], [3, 6, 9], folds_run=1, n_jobs=1)
+    drawn = select_n_topics(six[rows], [3, 6, 9], folds_run=1, n_jobs=1, reading=False)
     assert drawn.unigram_perplexity == found.unigram_perplexity
     assert [row.perplexity for row in drawn.rows] == [row.perplexity for row in found.rows]
 
 
 def test_max_documents_above_the_number_of_documents_changes_nothing(six):
-    settings = {"folds_run": 1, "refine": False, "n_jobs": 1}
+    settings = {"folds_run": 1, "refine": False, "reading": False, "n_jobs": 1}
     found = select_n_topics(six, [6], max_documents=400, **settings)
     assert found.rows[0].perplexity == select_n_topics(six, [6], **settings).rows[0].perplexity
 
 
 def test_the_reason_names_the_ends_of_the_range(six):
-    low = select_n_topics(six, [2, 3], folds_run=1, n_jobs=1)
-    assert low.chosen == 3
-    assert low.reason.endswith("3 is the largest number tried: more may be better still.")
-    high = select_n_topics(six, [9, 11], folds_run=1, refine=False, n_jobs=1)
-    assert high.chosen == 9
-    assert high.reason.endswith("9 is the least number tried: fewer may do as well.")
+    low = select_n_topics(six, [2, 3], folds_run=1, n_jobs=1, reading=False)
+    assert low.chosen_to_predict == 3
+    assert low.reason_to_predict.endswith("3 is the largest number tried: more may be better still.")
+    high = select_n_topics(six, [9, 11], folds_run=1, refine=False, n_jobs=1, reading=False)
+    assert high.chosen_to_predict == 9
+    assert high.reason_to_predict.endswith("9 is the least number tried: fewer may do as well.")
 
 
 @pytest.mark.parametrize(
     ("error", "within"), [(0.0007, "one standard error"), (0.0001, "1% of what topics gain over none")]
 )
 def test_the_reason_of_a_number_below_the_best(six, error, within):
-    top = select_n_topics(six, [9, 11], folds_run=1, refine=False, n_jobs=1).fits[11].scores
+    top = select_n_topics(six, [9, 11], folds_run=1, refine=False, n_jobs=1, reading=False).fits[11].scores
     behind = {9: (0.0003, error), 11: (0.0, 0.0)}
     assert f"9 topics do as well within {within} (0.0003" in _reason(9, _Comparison(11, 9, behind, (1.0, 0.1)), top)
+
+
+def test_the_reason_says_when_the_curve_is_flat(six):
+    top = select_n_topics(six, [9, 11], folds_run=1, refine=False, reading=False, n_jobs=1).fits[11].scores
+    behind = {5: (0.02, 0.001), 9: (0.003, 0.001), 18: (0.0, 0.0), 30: (0.02, 0.03)}
+    assert "flat: 9 to 30 topics predict about equally well" in _reason(9, _Comparison(18, 9, behind, (1.0, 0.1)), top)
+    steep = behind | {30: (0.2, 0.03), 9: (0.03, 0.001)}
+    assert "flat" not in _reason(18, _Comparison(18, 18, steep, (1.0, 0.1)), top)
 
 
 def scores_of(differences, seed):
@@ -169,7 +199,7 @@ def test_every_fold_has_its_own_start(six, monkeypatch):
     seeds = []
     fit = PLSA.fit
     monkeypatch.setattr(PLSA, "fit", lambda self, *given: (seeds.append(self.random_state), fit(self, *given))[1])
-    select_n_topics(six, [3, 4], folds_run=2, refine=False, n_jobs=1, random_state=5)
+    select_n_topics(six, [3, 4], folds_run=2, refine=False, n_jobs=1, random_state=5, reading=False)
     assert seeds[:2] == [5, 6]
 
 
@@ -177,18 +207,18 @@ def test_every_fold_has_its_own_start(six, monkeypatch):
 def test_topics_of_short_documents_are_found(length):
     topics = np.random.default_rng([1, 7]).dirichlet(np.full(300, 0.05), 5)
     X = synthetic_corpus(600, topic_word=topics, length=length, random_state=1).counts()
-    assert select_n_topics(X, [2, 3, 4, 5, 6, 8, 12], n_jobs=1).chosen == 5
+    assert select_n_topics(X, [2, 3, 4, 5, 6, 8, 12], n_jobs=1, reading=False).chosen_to_predict == 5
 
 
 @pytest.mark.parametrize("length", [5, 30])
 def test_short_documents_without_structure_are_called_so(length):
     unigram = np.random.default_rng(2).dirichlet(np.full(300, 0.3), 1)
     X = synthetic_corpus(600, topic_word=unigram, length=length, random_state=2).counts()
-    assert select_n_topics(X, [2, 4, 8], refine=False, n_jobs=1).chosen == 1
+    assert select_n_topics(X, [2, 4, 8], refine=False, n_jobs=1, reading=False).chosen_to_predict == 1
 
 
 def test_one_topic_is_a_row_if_it_is_among_the_numbers(six):
-    found = select_n_topics(six, [1, 6], folds_run=1, n_jobs=1, refine=False)
+    found = select_n_topics(six, [1, 6], folds_run=1, n_jobs=1, refine=False, reading=False)
     assert [row.n_topics for row in found.rows] == [1, 6]
     assert found.rows[0].perplexity == pytest.approx(found.unigram_perplexity)
     seen = np.asarray(six[:10].sum(axis=0)).ravel()
@@ -197,7 +227,7 @@ def test_one_topic_is_a_row_if_it_is_among_the_numbers(six):
 
 def test_progress_is_called_before_each_fit_and_at_the_end(six):
     calls = []
-    select_n_topics(six, [2, 3], folds_run=1, n_jobs=1, progress=lambda *state: calls.append(state))
+    select_n_topics(six, [2, 3], folds_run=1, n_jobs=1, progress=lambda *state: calls.append(state), reading=False)
     assert calls[0] == (0, 6, "fitting 3 topics")
     assert calls[-1] == (2, 2, "done")
 
@@ -210,8 +240,12 @@ def test_without_matplotlib_the_message_names_the_extra(found, monkeypatch):
 
 def test_the_plot_shows_the_curve_and_the_choice(found, tmp_path):
     ax = plot_selection(found)
-    lines = {line.get_label(): line for line in ax.get_lines()}
-    assert list(lines["chosen: 6"].get_xdata()) == [6]
+    lines = {line.get_label(): line for axes in ax.figure.axes for line in axes.get_lines()}
+    assert list(lines["to predict: 6"].get_xdata()) == [6]
+    assert list(lines["to read: 6"].get_xdata()) == [6]
+    assert len(ax.get_legend().get_texts()) == 5
+    alone = plot_selection(replace(found, reading=None))
+    assert len(alone.figure.axes) == 1
     ax.figure.savefig(tmp_path / "choice.png")
     assert (tmp_path / "choice.png").stat().st_size > 5000
 
@@ -250,7 +284,7 @@ def test_an_empty_range_of_values_raises():
 
 def test_documents_without_a_common_word_raise():
     with pytest.raises(InputError, match="share no word"):
-        select_n_topics(sp.csr_array(2 * np.eye(10)), [2], n_jobs=1)
+        select_n_topics(sp.csr_array(2 * np.eye(10)), [2], n_jobs=1, reading=False)
 
 
 def naive_cost(phi, tokens, i, j):
@@ -333,7 +367,7 @@ def test_the_planted_number_is_found(kind, monkeypatch):
     cases = (
         [(1, seed) for seed in range(5)] if kind == "unigram" else [(k, s) for k in (5, 10, 20, 40) for s in range(5)]
     )
-    chosen = [select(kind, k, seed)[0].chosen for k, seed in cases]
+    chosen = [select(kind, k, seed)[0].chosen_to_predict for k, seed in cases]
     good = [abs(number - k) <= 0.2 * k for number, (k, _) in zip(chosen, cases, strict=True)]
     assert np.mean(good) >= (1.0 if kind == "unigram" else 0.8), chosen
 
@@ -357,6 +391,8 @@ def test_a_smaller_number_within_one_standard_error_is_as_good(noise, least):
 
 def test_the_coherence_of_a_number_is_the_mean_over_the_folds(found, six):
     for row in found.rows:
+        if row.n_topics not in found.fits:
+            continue
         folds = [coherence(words, six).mean for words in found.fits[row.n_topics].words]
         assert len(folds) == 2
         assert row.coherence == pytest.approx(np.mean(folds))

@@ -117,7 +117,7 @@ def chosen(_: Path, **options: Any) -> Any:
     counts = data.more_counts()[:150, :120]
     found = selection.select_n_topics(counts, (2, 4, 8), n_jobs=1, **options)
     return {
-        "chosen": found.chosen,
+        "chosen": found.chosen_to_predict if hasattr(found, "chosen_to_predict") else found.chosen,
         "best": found.best,
         "rows": found.rows,
         "unigram": found.unigram_perplexity,

@@ -1,4 +1,4 @@
-"""The number of topics: fits for several numbers, compared on held-out documents.
+"""The number of topics that predicts best: fits for several numbers, compared on held-out documents.
 
 The largest number is fitted from a start, each smaller one from the next larger. Random starts would blur the curve: a
 fit of 40 topics from a random start may find 35 of them, and a few more topics then seem to help. A fit with more
@@ -8,8 +8,9 @@ needs a few iterations only.
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from time import perf_counter
@@ -36,6 +37,15 @@ from polyseme.selection.cross_validation import (
     score_documents,
     scored_topics,
 )
+from polyseme.selection.reading import (
+    BETA,
+    MAX_DOCUMENTS,
+    Progress,
+    ReadingChoice,
+    reading_n_topics,
+    sample_rows,
+    sample_text,
+)
 from polyseme.solvers import Tempered
 from polyseme.utils import check_integer, check_share
 
@@ -44,28 +54,31 @@ VALUES = 10
 _REFINED = 0.05
 """Refinement ends when the neighbors of the chosen number differ from it by at most this share."""
 _DEFAULT_MAX = 100
-BETA, _TOL = 0.85, 0.03
-"""Settings of the default estimator. Of beta = 0.85, 0.9 and 1, 0.85 found the number nearest to the true one on
-synthetic corpora with overlapping topics; without overlap all three found it."""
+_TOL = 0.03
 _NEGLIGIBLE = 0.01
 """A number of topics is as good as the best if it loses at most this share of the gain over the unigram."""
 _SURE_ERRORS = 3.0
 """Standard errors above the unigram that count as structure. One is too few, because the best of ten fits is tested."""
 _MIN_GAIN = 1e-3
 """Smallest gain over the unigram, in nats per token, that is useful even if it is significant."""
+_FLAT = 2.0
+"""A curve is flat if the largest number that is as good as the best is this many times the smallest one."""
 _NEAR = 2.0
 """Numbers of topics within this factor of the best one show how much starts differ."""
-Progress = Callable[[int, int, str], Any]
 
 
 @dataclass(frozen=True)
 class SelectionRow:
-    """Scores of one number of topics.
+    """Scores of one number of topics. NaN if the number was tried for the other question only.
 
     Attributes
     ----------
     n_topics : int
         Number of topics.
+    agreement : float
+        Agreement of fits on parts of the documents about the topics of documents: 1 if they are equal, 0 by chance.
+    agreement_error : float
+        Standard error of the agreement.
     perplexity : float
         Completion perplexity of the held-out documents, over the folds.
     standard_error : float
@@ -88,48 +101,63 @@ class SelectionRow:
     """
 
     n_topics: int
-    perplexity: float
-    standard_error: float
-    behind: float
-    behind_error: float
-    coherence: float
-    stability: float
-    aic: float
-    bic: float
-    seconds: float
+    agreement: float = math.nan
+    agreement_error: float = math.nan
+    perplexity: float = math.nan
+    standard_error: float = math.nan
+    behind: float = math.nan
+    behind_error: float = math.nan
+    coherence: float = math.nan
+    stability: float = math.nan
+    aic: float = math.nan
+    bic: float = math.nan
+    seconds: float = math.nan
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Result of `select_n_topics`.
+    """Result of `select_n_topics`: how many topics predict best, and how many are good to read.
 
     Attributes
     ----------
-    chosen : int
-        Chosen number of topics; 1 means that no structure was found.
+    chosen_to_predict : int
+        Smallest number that predicts held-out words as well as the best one; 1 means that no structure was found.
     best : int
         Number with the lowest held-out perplexity.
-    reason : str
-        Why this number was chosen, in a few sentences.
+    reason_to_predict : str
+        Why this number predicts best, in a few sentences.
+    reading : ReadingChoice or None
+        The number to read, with its reason; None if only prediction was asked for.
     rows : list of SelectionRow
         Scores of each number tried, in increasing order.
     unigram_perplexity : float
         Perplexity of the same held-out tokens without topics.
     fits : dict of int to FoldFits
-        The fits of each number.
+        The fits of each number that was tried for prediction.
     """
 
-    chosen: int
+    chosen_to_predict: int
     best: int
-    reason: str
+    reason_to_predict: str
+    reading: ReadingChoice | None
     rows: list[SelectionRow]
     unigram_perplexity: float
     fits: dict[int, FoldFits] = field(repr=False, compare=False)
 
     @property
+    def chosen_to_read(self) -> int | None:
+        """Number of topics that is good to read; 1 means that no structure was found, None that it was not chosen."""
+        return None if self.reading is None else self.reading.chosen
+
+    @property
+    def reason(self) -> str:
+        """Why these numbers were chosen: a line for the number to read, and one for the number that predicts best."""
+        return "\n".join([*([] if self.reading is None else [self.reading.reason]), self.reason_to_predict])
+
+    @property
     def structured(self) -> bool:
         """Whether topics predict held-out words better than the unigram."""
-        return self.chosen > 1
+        return self.chosen_to_predict > 1
 
     @property
     def table(self) -> Any:
@@ -146,10 +174,13 @@ class Selection:
             The fields by name; None for undefined numbers.
         """
         return {
-            "chosen": self.chosen,
+            "chosen_to_read": self.chosen_to_read,
+            "chosen_to_predict": self.chosen_to_predict,
             "best": self.best,
             "structured": self.structured,
-            "reason": self.reason,
+            "reason_to_read": None if self.reading is None else self.reading.reason,
+            "reason_to_predict": self.reason_to_predict,
+            "interval_to_read": None if self.reading is None else list(self.reading.interval),
             "unigram_perplexity": self.unigram_perplexity,
             "rows": [
                 {name: None if value != value else value for name, value in vars(row).items()} for row in self.rows
@@ -170,18 +201,21 @@ def select_n_topics(
     n_jobs: int | None = None,
     random_state: int = 0,
     max_documents: int | None = None,
+    reading: bool = True,
     progress: Progress | None = None,
 ) -> Selection:
-    """Choose the number of topics by the completion perplexity of held-out documents.
+    """Choose the number of topics that predicts held-out documents best, and the number that is good to read.
 
-    All numbers use the same folds and the same held-out halves, and differences are taken by document, so their
-    standard errors are much smaller than those of the perplexities. The fits of each fold begin from a start of their
-    own, and the standard errors contain the spread that differences have between folds beyond that of the documents.
-    Weights of held-out documents are those of the posterior under the prior that the model has learned, so that short
-    documents can be judged. The chosen number is the smallest one that the best
-    number does not beat by more than one standard error of their difference, or by more than 1% of its gain over the
-    unigram. It is 1 ("no structure") if the best number does not beat the unigram by more than three standard errors
-    and 0.001 nats.
+    The number to read is that of `reading_n_topics`, between 5 and 25 whatever `n_topics` is.
+
+    Prediction is judged by the completion perplexity of held-out documents. All numbers use the same folds and the same
+    held-out halves, and differences are taken by document, so their standard errors are much smaller than those of the
+    perplexities. The fits of each fold begin from a start of their own, and the standard errors contain the spread that
+    differences have between folds beyond that of the documents. Weights of held-out documents are those of the
+    posterior under the prior that the model has learned, so that short documents can be judged. The chosen number is
+    the smallest one that the best number does not beat by more than one standard error of their difference, or by more
+    than 1% of its gain over the unigram. It is 1 ("no structure") if the best number does not beat the unigram by more
+    than three standard errors and 0.001 nats.
 
     Parameters
     ----------
@@ -210,17 +244,20 @@ def select_n_topics(
     random_state : int, default=0
         Seed of the folds, and of the fits of the default estimator.
     max_documents : int, default=None
-        Use at most this many documents, drawn at random. None: all.
+        Use at most this many documents, drawn at random. None: all to predict, and 5,000 to read.
+    reading : bool, default=True
+        Whether to choose the number to read too.
     progress : callable, default=None
         Called with (fits done, fits expected, description).
 
     Returns
     -------
     Selection
-        The chosen number, the reason, and the scores of all numbers.
+        The chosen numbers, the reasons, and the scores of all numbers.
     """
     estimator = _checked_estimator(estimator, n_jobs, random_state)
     X = count_data(clone(estimator), X, reset=True)
+    everything = X
     if max_documents is not None:
         X = sample_rows(X, check_integer("max_documents", max_documents, least=2), random_state)
     values = _values_to_try(n_topics, X.shape)
@@ -241,7 +278,27 @@ def select_n_topics(
         raise InputError("The held-out documents share no word with the others: use more or longer documents.")
     fits = {1: unigram_fit(X, folds, scores), **path.fitted}
     tried = sorted(fits if 1 in values else path.fitted)
-    return _choice(fits, tried, X)
+    found = _choice(fits, tried, X)
+    sample = sample_text(X.shape[0], everything.shape[0])
+    found = replace(found, reason_to_predict=found.reason_to_predict + sample)
+    if not reading:
+        return found
+    before = len(path.fitted)
+    choice = reading_n_topics(
+        everything, max_documents=min(max_documents or MAX_DOCUMENTS, MAX_DOCUMENTS), n_jobs=n_jobs,
+        random_state=random_state, structured=found.structured,
+        progress=None if progress is None else lambda done, most, what: progress(before + done, before + most, what),
+    )  # fmt: skip
+    return replace(found, reading=choice, rows=_joined_rows(found.rows, choice))
+
+
+def _joined_rows(rows: list[SelectionRow], choice: ReadingChoice) -> list[SelectionRow]:
+    """Return a row for each number of topics that was tried to predict or to read."""
+    by_number = {row.n_topics: row for row in rows}
+    for row in choice.rows:
+        known = by_number.get(row.n_topics, SelectionRow(row.n_topics))
+        by_number[row.n_topics] = replace(known, agreement=row.agreement, agreement_error=row.agreement_error)
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def spread_values(least: int, largest: int, n_values: int = VALUES) -> list[int]:
@@ -286,14 +343,6 @@ def _values_to_try(n_topics: Iterable[int] | None, shape: tuple[int, int]) -> li
     if not values:
         raise InputError("n_topics is empty: give at least one number of topics.")
     return values
-
-
-def sample_rows(X: Any, max_documents: int, seed: int) -> Any:
-    """Return at most `max_documents` rows, drawn at random, in their original order."""
-    if X.shape[0] <= max_documents:
-        return X
-    rows = np.random.default_rng(seed).choice(X.shape[0], max_documents, replace=False)
-    return X[np.sort(rows)]
 
 
 @dataclass(frozen=True)
@@ -512,6 +561,7 @@ def _choice(fits: dict[int, FoldFits], tried: list[int], X: Any) -> Selection:
         chosen,
         comparison.best,
         _reason(chosen, comparison, top),
+        None,
         [_row(fits[value], behind[value], X) for value in sorted({*tried, chosen})],
         top.unigram_perplexity,
         fits,
@@ -521,14 +571,15 @@ def _choice(fits: dict[int, FoldFits], tried: list[int], X: Any) -> Selection:
 def _row(fit: FoldFits, behind: tuple[float, float], X: Any) -> SelectionRow:
     return SelectionRow(
         fit.n_topics,
-        fit.scores.perplexity,
-        fit.scores.perplexity_error,
-        *behind,
-        float(np.mean([coherence(words, X).mean for words in fit.words])),
-        stability(fit.components[0], fit.components[1:]).mean if len(fit.components) > 1 else float("nan"),
-        fit.aic,
-        fit.bic,
-        fit.seconds,
+        perplexity=fit.scores.perplexity,
+        standard_error=fit.scores.perplexity_error,
+        behind=behind[0],
+        behind_error=behind[1],
+        coherence=float(np.mean([coherence(words, X).mean for words in fit.words])),
+        stability=stability(fit.components[0], fit.components[1:]).mean if len(fit.components) > 1 else math.nan,
+        aic=fit.aic,
+        bic=fit.bic,
+        seconds=fit.seconds,
     )
 
 
@@ -549,8 +600,9 @@ def _reason(chosen: int, comparison: _Comparison, top: DocumentScores) -> str:
             f"{best}, reaches perplexity {top.perplexity:.1f} against {top.unigram_perplexity:.1f}"
             f"{_error_text('{:+.4f} nats per token', gain, error)}."
         )
+    tried = f"of {min(behind)} to {max(behind)} tried" if len(behind) > 1 else "the only number tried"
     found = (
-        f"{best} topics predict held-out words best: perplexity {top.perplexity:.1f}, without topics "
+        f"{best} topics predict held-out words best, {tried}: perplexity {top.perplexity:.1f}, without topics "
         f"{top.unigram_perplexity:.1f}."
     )
     if chosen < best:
@@ -560,6 +612,10 @@ def _reason(chosen: int, comparison: _Comparison, top: DocumentScores) -> str:
             f" {chosen} topics do as well within {within}{_error_text('{:.4f} nats per token behind', loss, error)}, "
             "so the smaller number is taken."
         )
+    enough = _NEGLIGIBLE * comparison.over_unigram[0]
+    as_good = [value for value, (loss, error) in behind.items() if value == best or loss <= max(error, enough)]
+    if max(as_good) >= _FLAT * min(as_good):
+        found += f" The curve is flat: {min(as_good)} to {max(as_good)} topics predict about equally well."
     if chosen > min(behind):
         below = max(value for value in behind if value < chosen)
         loss, error = behind[below]

@@ -141,7 +141,9 @@ def suggest_splits(
         own = tokens.enough(topic)
         if own.n_docs < MIN_DOCUMENTS:
             continue
-        selection = select_n_topics(own.matrix(), [2], refine=False, n_jobs=n_jobs, random_state=random_state)
+        selection = select_n_topics(
+            own.matrix(), [2], refine=False, reading=False, n_jobs=n_jobs, random_state=random_state
+        )
         if selection.structured:
             found.append(_split(topic, selection))
     found = [split for split in found if split.gain > min_gain]

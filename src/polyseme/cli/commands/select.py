@@ -1,4 +1,4 @@
-"""``polyseme select``: chooses the number of topics with held-out documents."""
+"""``polyseme select``: compares numbers of topics, how well they predict and how good they are to read."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def select(
         typer.Option(
             "-k",
             metavar="RANGE",
-            help="Numbers to try: 5:60 (about ten of them), 5:60:5 (with a step), or 5,10,20. By default 2 to about "
-            "twice the square root of the number of documents.",
+            help="Numbers to predict with: 5:60 (about ten of them), 5:60:5 (with a step), or 5,10,20. By default 2 to "
+            "about twice the square root of the number of documents.",
         ),
     ] = None,
     folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Number of folds of the documents.")] = 5,
@@ -66,9 +66,10 @@ def select(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare numbers of topics on held-out documents.
+    """Compare numbers of topics: which predicts best, and which is good to read.
 
-    Prints a table of how well each number of topics predicts held-out documents, and writes a plot of it.
+    Prints a table of how well each number of topics predicts held-out documents, and how well repeated fits agree about
+    the topics of documents, and writes a plot of both. The number to read is chosen between 5 and 25, whatever -k is.
 
     Examples:
 
@@ -149,19 +150,25 @@ def default_plot(inputs: list[str]) -> Path:
 
 
 def selection_table(found: Selection) -> Table:
-    """Return a table with a row for each number of topics and the chosen one marked.
+    """Return a table with a row for each number of topics and the chosen ones marked.
 
-    `behind` is the difference to the best number in nats per token.
+    `behind` is the difference to the best number in nats per token. A number that was tried for one of the two
+    questions only has no figures for the other one. The other columns of `Selection.table` are in the JSON output.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("topics", "perplexity", "±", "behind", "±", "npmi", "stability", "AIC", "BIC"):
+    for name in ("topics", "agreement", "perplexity", "±", "behind", "±", "npmi"):
         table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    chosen = {"read": found.chosen_to_read, "predict": found.chosen_to_predict}
+
+    def shown(value: float, form: str) -> str:
+        return "-" if value != value else f"{value:{form}}"
+
     for row in found.rows:
-        mark = row.n_topics == found.chosen
+        purposes = " and ".join(purpose for purpose, number in chosen.items() if number == row.n_topics)
         table.add_row(
-            f"{'> ' if mark else ''}{row.n_topics}", f"{row.perplexity:.1f}", f"{row.standard_error:.1f}",
-            f"{row.behind:.3f}", f"{row.behind_error:.3f}", f"{row.coherence:.2f}",
-            "-" if row.stability != row.stability else f"{row.stability:.2f}",
-            f"{row.aic:.3g}", f"{row.bic:.3g}", style="bold" if mark else "",
+            f"{'> ' if purposes else ''}{row.n_topics}", shown(row.agreement, ".2f"), shown(row.perplexity, ".1f"),
+            shown(row.standard_error, ".1f"), shown(row.behind, ".3f"), shown(row.behind_error, ".3f"),
+            shown(row.coherence, ".2f"), f"to {purposes}" if purposes else "", style="bold" if purposes else "",
         )  # fmt: skip
     return table
