@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
 import retrieval_corpus
+from polyseme import PLSA
 from polyseme.core.fitted import FittedTopics
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.retrieval import SearchIndex
@@ -62,8 +63,10 @@ def oracle(index, query, allowed=None, topics=None):
         candidates |= {row for row in order if allowed is None or allowed[row]} if first else set()
     cosine = cosine_similarity(topics[np.newaxis], units)[0]
     score = term.copy()
+    most = max((covered[row] for row in candidates), default=0) / max(i.sum(), 1e-30)
     for row in candidates:
-        score[row] += constants.WEIGHT * (i.sum() - covered[row]) * cosine[row]
+        latent = constants.WEIGHT * (i.sum() - covered[row]) * cosine[row]
+        score[row] += latent * (1 - (1 - constants.REST) * most**4)
     return score, bm25, (counts > 0)[:, known].all(axis=1) & known.any()
 
 
@@ -139,6 +142,25 @@ def test_the_weights_of_words_add_up_to_the_score(index, text):
     for hit in [*index.search(text, 30), *index.similar_documents("d4", 5)]:
         assert sum(found.weight for found in hit.words) == pytest.approx(hit.score, rel=1e-5)
         assert sum(hit.parts.values()) == pytest.approx(hit.score)
+
+
+def test_documents_that_are_no_candidates_have_no_words_of_topics(index, monkeypatch):
+    for name, value in {"POOL": 2, "TYPICAL": 1, "FEEDBACK": 2}.items():
+        monkeypatch.setattr(constants, name, value)
+    found = index.search("bank loan people year", 60)
+    assert any(hit.parts["latent"] == 0 < len({w for w in hit.words if w.in_query}) for hit in found)
+    for hit in found:
+        assert sum(word.weight for word in hit.words) == pytest.approx(hit.score, rel=1e-5)
+
+
+@pytest.mark.parametrize(("together", "share"), [(False, 1 - (1 - constants.REST) / 2**4), (True, constants.REST)])
+def test_topics_count_less_if_a_document_contains_the_query(together, share):
+    """Two words, each in two documents, are in one document together, or not."""
+    counts = np.array([[1, together, 0, 3], [0, 0, 1, 3], [0, not together, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1]])
+    model = PLSA(1, random_state=0).fit(counts)  # all cosines are 1
+    found = SearchIndex(counts, ["ab", "bc", "cd", "de"]).set_model(model).search("ab bc", 5)
+    latent = next(hit.parts["latent"] for hit in found if hit.row == 1)
+    assert latent == pytest.approx(share * constants.WEIGHT * 2 * np.log1p(3.5 / 2.5), rel=1e-6)
 
 
 def test_similar_documents_use_the_topics_of_the_document(index):

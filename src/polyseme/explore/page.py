@@ -266,6 +266,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "relevance": RELEVANCE,
         "search": {
             "weight": combined.WEIGHT,
+            "rest": combined.REST,
             "feedback": combined.FEEDBACK,
             "pool": combined.POOL,
             "leading": combined.LEADING,

@@ -3,15 +3,17 @@
 With i_w = q_w idf_w for the words w of the query that occur in the corpus, I = sum_w i_w, and p(d) the sum of i_w over
 those that document d contains,
 
-    score(d) = bm25(d) + WEIGHT [p(d) + (I - p(d)) cos(F, P(z|d))]
+    score(d) = bm25(d) + WEIGHT [p(d) + s (I - p(d)) cos(F, P(z|d))],    s = 1 - (1 - REST) m^4
 
 bm25(d) + WEIGHT p(d) is the term part: a sum over the words that d contains. The rest is the latent part: the topics of
-d replace a share of the words that it does not contain. F are the topics of the query: the mean of P(z|d) over the
+d replace a share of the words that it does not contain. m is the largest p(d) / I of a candidate: the better the words
+of the query are found together, the less topics are needed, and the less they move what BM25 finds; if a document
+contains all words, s is REST. F are the topics of the query: the mean of P(z|d) over the
 FEEDBACK documents with the largest term parts, weighted by these. (The first documents describe a query better than its
 few words folded in.) `similar_documents` takes P(z|d) of the given document for F.
 
 Guarantee: a document that contains all words of the query is never overtaken by one with a lower bm25, because
-p + (I - p) cos <= I, and it has I itself. A query of one word has the order of BM25. Without a model the score is
+p + s (I - p) cos <= I, and it has I itself. A query of one word has the order of BM25. Without a model the score is
 bm25(d). Ties are in the order of the corpus.
 
 The latent part is computed for candidates only and is zero for other documents: the POOL documents with the largest
@@ -35,8 +37,9 @@ import numpy as np
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval.postings import Postings, QueryWords, best_scores
 
-WEIGHT = 0.2
-FEEDBACK = 10
+WEIGHT = 0.25
+REST = 0.5
+FEEDBACK = 8
 POOL = 100
 LEADING = 3
 TYPICAL = 50
@@ -115,7 +118,7 @@ def rank_combined(
         topics = feedback.topics(first[:FEEDBACK], sums[:FEEDBACK])
     candidates = np.concatenate((first[:POOL], feedback.candidates(topics, allowed)))
     unit = (topics / max(sqrt(topics @ topics), _TINY)).astype(np.float32)
-    rows, term, latent = postings.combine(query, WEIGHT, candidates, first[POOL:], feedback.units, unit, k)
+    rows, term, latent = postings.combine(query, (WEIGHT, REST), candidates, first[POOL:], feedback.units, unit, k)
     return Ranking(rows, {"term": term, "latent": latent}, topics)
 
 

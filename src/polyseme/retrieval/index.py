@@ -719,7 +719,7 @@ class SearchIndex:
                 yield self._results(query_rows(batch, i, i + 1), method, settings, ranking)
 
     def _results(self, query: SparseRows, method: str, settings: MethodSettings, ranking: Ranking) -> Results:
-        explainer = cache(lambda: self.scoring.explainer(query, settings, ranking.topics))
+        explainer = cache(lambda: self.scoring.explainer(query, settings, ranking))
 
         def explain(row: int) -> list[WordScore]:
             document_words = self.scoring.counts.row(row).indices

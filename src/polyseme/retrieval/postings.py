@@ -137,15 +137,23 @@ class Postings:
             raise self._damage(str(error)) from None
 
     def combine(
-        self, query: QueryWords, share: float, candidates: Array, others: Array, units: Any, topics: Array, k: int
+        self,
+        query: QueryWords,
+        shares: tuple[float, float],
+        candidates: Array,
+        others: Array,
+        units: Any,
+        topics: Array,
+        k: int,
     ) -> tuple[Array, Floats, Floats]:
         """Return the k best of some documents with the term and the latent parts of their scores.
 
-        The formula is in `polyseme.retrieval.combined`. The latent parts of `others` are zero.
+        The formula is in `polyseme.retrieval.combined`, and `shares` are its WEIGHT and REST. The latent parts of
+        `others` are zero.
         """
         known = checked_rows(units, candidates)
         try:
-            return _postings.combine(*self._arrays(query.words), *query, share, candidates, others, known, topics, k)
+            return _postings.combine(*self._arrays(query.words), *query, *shares, candidates, others, known, topics, k)
         except ValueError as error:
             raise self._damage(str(error)) from None
 

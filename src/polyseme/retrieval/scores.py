@@ -242,16 +242,16 @@ class Scoring:
         return {"latent": latent, "term": term * (weight / _term_scale(term, method.term))}
 
     def explainer(
-        self, query: Any, method: MethodSettings, topics: Any = None
+        self, query: Any, method: MethodSettings, ranking: Ranking
     ) -> Callable[[int], list[tuple[Array, Array]]]:
         """Return a function from a document to pairs (words, weights) whose weights add up to the score.
 
-        A word may occur several times. What depends on the query only is computed once, here. `topics` are those of
-        the ranking.
+        A word may occur several times. What depends on the query only is computed once, here. The documents are those
+        of the ranking.
         """
         weight = method.term_weight
         if method.combined:
-            return self._combined_explainer(query, topics)
+            return self._combined_explainer(query, ranking)
         if method.smoothed:
             smoothed = self._smoothed_scores(method.term)
             return lambda document: [smoothed.word_parts(query, self.counts.row(document), document, weight)]
@@ -272,13 +272,16 @@ class Scoring:
 
         return explain
 
-    def _combined_explainer(self, query: Any, topics: Any) -> Callable[[int], list[tuple[Array, Array]]]:
+    def _combined_explainer(self, query: Any, ranking: Ranking) -> Callable[[int], list[tuple[Array, Array]]]:
         """Return the explainer of "bm25+topics".
 
         A word that the document contains has its summand of the term part. One half of the latent part is distributed
         over the missing words of the query by i_w, and one half over the words of the document by their shares in
         P(z|d).
         """
+        latent_parts = ranking.parts.get("latent", np.zeros(len(ranking.rows)))
+        latent_of = dict(zip(ranking.rows.tolist(), latent_parts.tolist(), strict=True))
+        topics = ranking.topics
 
         def explain(document: int) -> list[tuple[Array, Array]]:
             row = self.counts.row(document)
@@ -287,12 +290,10 @@ class Scoring:
             space = self.model
             weight = 0.0 if space is None else WEIGHT
             pairs = [(words, np.where(impacts > 0, impacts + weight * amounts, 0))]
-            if space is None or topics is None or not missing.any():
+            latent = latent_of[document]
+            if space is None or topics is None or latent == 0:
                 return pairs
-            unit = space.documents[document]
-            cosine = topics @ unit / max(float(np.sqrt(topics @ topics)), np.finfo(float).tiny)
-            latent = WEIGHT * missing.sum() * min(max(cosine, 0.0), 1.0)
-            shares = space.word_shares(row, space.weights_of(document)) @ (topics * unit)
+            shares = space.word_shares(row, space.weights_of(document)) @ (topics * space.documents[document])
             pairs.append((words, 0.5 * latent * missing / missing.sum()))
             pairs.append((row.indices, 0.5 * latent * shares / max(shares.sum(), np.finfo(float).tiny)))
             return pairs

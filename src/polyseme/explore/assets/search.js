@@ -1,7 +1,8 @@
 // Search, as polyseme.retrieval.SearchIndex does it by default (bm25+topics, see retrieval/combined.py):
-//   score(d) = bm25(d) + c [p(d) + (I - p(d)) cos(F, P(z|d))]
-// with i_w = q_w idf_w, I = sum of i_w, p(d) = sum of i_w over the words that d contains, and F the mean of P(z|d) over the
-// first documents by bm25(d) + c p(d), weighted by these. The constants are in model.search.
+//   score(d) = bm25(d) + c [p(d) + s (I - p(d)) cos(F, P(z|d))],    s = 1 - (1 - rest) m^4
+// with i_w = q_w idf_w, I = sum of i_w, p(d) = sum of i_w over the words that d contains, m the largest p(d) / I of a
+// candidate, and F the mean of P(z|d) over the first documents by bm25(d) + c p(d), weighted by these. The constants are
+// in model.search.
 
 // bm25(d) + c p(d) (term) and p(d) (covered) of all documents, and I (total).
 function termScores(query) {
@@ -64,7 +65,7 @@ function cosineOf(topics, length, d) {
 // The best documents for counts, with the parts of their scores and reasons: [{document, score, term, latent, reasons}];
 // `without` is a document that is not found, and `topics` are F, if they are known.
 function search(query, count, { without = -1, topics = null, reasons = 6 } = {}) {
-  const { weight, feedback, pool, leading, typical } = model.search;
+  const { weight, rest, feedback, pool, leading, typical } = model.search;
   const { term, covered, total } = termScores(query);
   if (without >= 0) term[without] = 0;
   const first = largest(term, pool);
@@ -74,7 +75,9 @@ function search(query, count, { without = -1, topics = null, reasons = 6 } = {})
   const order = Array.from(topics.keys()).sort((a, b) => topics[b] - topics[a] || a - b).slice(0, leading);
   const candidates = new Set([...first, ...order.flatMap((topic) => typicalOf(topic, typical, without))]);
   const latent = new Float64Array(model.n_documents);
-  for (const d of candidates) latent[d] = weight * (total - covered[d]) * cosineOf(topics, length, d);
+  const most = Math.max(...Array.from(candidates, (d) => covered[d])) / total;
+  const share = weight * (1 - (1 - rest) * most ** 4);
+  for (const d of candidates) latent[d] = share * (total - covered[d]) * cosineOf(topics, length, d);
   const scores = term.map((value, d) => value + latent[d]);
   const explain = explainer(query, topics);
   const hits = largest(scores, count).map((d) => ({
