@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,15 @@ from polyseme.estimators import CorrelatedTopicModel, HierarchicalPLSA
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics import distances, shown_words
 from polyseme.metrics.topics import classical_scaling
-from polyseme.metrics.words import column_words, fitted_topics, topic_rows, words_of_model
+from polyseme.metrics.words import (
+    WordAmounts,
+    column_words,
+    fitted_topics,
+    topic_rows,
+    word_amounts,
+    words_of_model,
+)
+from polyseme.runs.run import Run
 from polyseme.simplex import SimplexDecomposition, lower
 
 if TYPE_CHECKING:
@@ -55,8 +64,8 @@ def plot_topics(
 
     Parameters
     ----------
-    model : estimator
-        A fitted topic model.
+    model : estimator or Run
+        A fitted topic model, or a run, whose topics have names.
     vocabulary : sequence of str, default=None
         The word of each column. None: the names that the model knows.
     topics : sequence of int, default=None
@@ -71,8 +80,9 @@ def plot_topics(
     matplotlib.figure.Figure
         The figure.
     """
+    model, names, amounts = _named_model(model)
     words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
-    shown = shown_words(model, n_words)
+    shown = shown_words(amounts, n_words)
     chosen = (
         list(np.argsort(-weights, kind="stable")[:24]) if topics is None else [_checked_topic(t, phi) for t in topics]
     )
@@ -89,7 +99,8 @@ def plot_topics(
         topic = chosen[place]
         top = shown[topic][::-1]
         ax.barh([_literal(words[word]) for word in top], phi[topic, top], color=f"C{place % 10}", height=0.7)
-        ax.set_title(f"topic {topic}   {weights[topic]:.1%}", fontsize=10)
+        title = f"topic {topic}" if names is None else textwrap.shorten(f"{topic} {names[topic]}", 34, placeholder="…")
+        ax.set_title(f"{_literal(title)}   {weights[topic]:.1%}", fontsize=10 if names is None else 8)
         ax.tick_params(labelsize=8, length=0)
         ax.set_xticks([])
         for side in ("top", "right", "bottom"):
@@ -104,8 +115,8 @@ def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = N
 
     Parameters
     ----------
-    model : estimator
-        A fitted topic model.
+    model : estimator or Run
+        A fitted topic model, or a run, whose topics have names.
     vocabulary : sequence of str, default=None
         The word of each column. None: the names that the model knows.
     ax : matplotlib.axes.Axes, default=None
@@ -116,13 +127,14 @@ def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = N
     matplotlib.axes.Axes
         The axes.
     """
+    model, names, amounts = _named_model(model)
     words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
-    places, shown = classical_scaling(distances(phi)), shown_words(model, 2)
+    places, shown = classical_scaling(distances(phi)), shown_words(amounts, 2)
     ax = _pyplot().subplots()[1] if ax is None else ax
     ax.scatter(*places.T, s=4000 * weights / max(weights.max() * len(weights) ** 0.5, 1e-12), alpha=0.45)
     for topic, place in enumerate(places):
-        label = f"{topic} {', '.join(_literal(words[word]) for word in shown[topic])}"
-        ax.annotate(label, place, ha="center", va="center", fontsize=8)
+        label = ", ".join(words[word] for word in shown[topic]) if names is None else names[topic].partition(", ")[0]
+        ax.annotate(_literal(f"{topic} {label}"), place, ha="center", va="center", fontsize=8)
     ax.margins(0.15)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_xticks([])
@@ -396,6 +408,13 @@ def _pyplot() -> Any:
     except ImportError:
         raise MissingExtraError("Plots", "cli") from None
     return plt
+
+
+def _named_model(model: Any) -> tuple[Any, list[str] | None, WordAmounts]:
+    """Return the model of a run, the names of its topics and the amounts of their words; a model has no names."""
+    if isinstance(model, Run):
+        return model.model, model.topic_titles, model.word_amounts
+    return model, None, word_amounts(model)
 
 
 def _topics_and_weights(model: Any) -> tuple[Floats, Floats]:

@@ -394,7 +394,8 @@ def test_a_run_has_a_page(tmp_path):
     run.about |= {"topic_names": {"1": "Bread"}, "selection": selection, "stability": [0.5, 0.25, 1]}
     found = sections(render_page(run))
     assert found["core"]["title"] == "run"
-    assert found["core"]["topic_names"] == {"1": "Bread"}
+    assert found["core"]["topic_names"] == {str(topic): name for topic, name in enumerate(run.topic_titles)}
+    assert found["core"]["topic_names"]["1"] == "Bread"
     assert found["core"]["selection"] == [{"k": 3, "perplexity": 9.5, "error": pytest.approx(0.95)}]
     assert found["core"]["selection_reason"] == "Three do."
     assert found["core"]["facts"]["held-out perplexity"] == 9.5  # of a run of version 0.1
@@ -409,6 +410,13 @@ def test_a_run_has_a_page(tmp_path):
     assert found["texts0"]["texts"] == [excerpt(text) for text in texts]
     assert found["documents"]["labels"] == ["harbour", "kitchen", "money", "music"]
     assert sections(render_page(run, "full"))["texts0"]["texts"] == texts
+    word = run.topic_words(1)[0][0]
+    hidden = run.edit(ban=[word])
+    column = run.vocabulary.index(word)
+    assert column in found["core"]["candidate_words"]
+    core = sections(render_page(hidden))["core"]
+    assert column not in core["candidate_words"]
+    assert core["hidden"] == [column]
 
 
 def test_a_fitted_model_shows_its_topics_in_a_notebook(parts):

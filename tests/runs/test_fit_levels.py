@@ -257,3 +257,16 @@ def test_an_interrupt_keeps_the_levels_that_are_complete(tmp_path, monkeypatch):
     assert run.levels == [2, 4]
     monkeypatch.setattr(fitting, "make_levels", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     assert run.update(tree_texts(30, seed=1), refit=True).levels == [2]
+
+
+def test_names_of_parts_do_not_repeat_the_name_of_the_whole(run):
+    fine = open_run(run.path).level(4)
+    assert fine.topic_titles == fine.about["automatic_names"]
+    assert len(set(fine.topic_titles)) == 4
+    for name, parent in zip(fine.topic_titles, fine.parents.topics, strict=True):
+        assert not set(name.split(", ")) & set(run.topic_titles[parent].split(", "))
+    word = fine.topic_titles[0].split(", ")[-1].split()[-1]
+    hidden = run.edit(ban=[word]).level(4)
+    assert word not in hidden.topic_titles[0]
+    assert hidden.topic_titles[3] == fine.topic_titles[3]
+    assert all(word not in words for words in hidden.topic_words())

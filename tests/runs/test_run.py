@@ -24,12 +24,15 @@ def test_a_notebook_shows_the_topics(run: polyseme.Run) -> None:
 
 
 def test_edits_are_recorded_and_survive_an_update(run: polyseme.Run) -> None:
-    edited = run.edit(rename={2: "Last"}, ban=["copper"]).edit(merge=[[0, 1]])
+    edited = run.edit(rename={2: "Last"}, ban=["copper"], refit=True).edit(merge=[[0, 1]])
     assert edited.topic_names == {1: "Last"}
     updated = edited.update([f"{METAL} copper copper", FRUIT])
     assert updated.topic_names == {1: "Last"}
     assert updated.banned_words == ["copper"]
-    assert [sorted(set(entry) - {"when"}) for entry in updated.about["edits"]] == [["ban", "rename"], ["merge"]]
+    assert [sorted(set(entry) - {"when"}) for entry in updated.about["edits"]] == [
+        ["ban", "refit", "rename"],
+        ["merge"],
+    ]
     column = updated.vocabulary.index("copper")
     assert updated.counts[:, [column]].nnz == 0
     assert (updated.model.components_[:, column] == 0).all()
@@ -37,6 +40,27 @@ def test_edits_are_recorded_and_survive_an_update(run: polyseme.Run) -> None:
     assert refitted.topic_names == {1: "Last"}
     assert (refitted.model.components_[:, column] == 0).all()
     assert "copper" not in {word for topic in refitted.topics() for word in topic.words}
+
+
+def test_a_banned_word_is_hidden_and_removed_by_a_refit(run: polyseme.Run) -> None:
+    column = run.vocabulary.index("copper")
+    hidden = run.edit(ban=["Copper"])
+    assert hidden.hidden_words == ["copper"]
+    assert hidden.banned_words == []
+    assert hidden.counts[:, [column]].nnz > 0
+    np.testing.assert_array_equal(hidden.model.components_, run.model.components_)
+    assert [topic.words for topic in hidden.topics()] == [
+        [word for word in words if word != "copper"][:10] for words in run.topic_words(11)
+    ]
+    assert not any("copper" in name for name in hidden.topic_titles)
+    assert "copper" not in (hidden.path / "topics.csv").read_text(encoding="utf-8")
+    assert "copper" not in str(hidden.update([f"{METAL} copper copper"]).topics())
+    removed = polyseme.open_run(run.path).edit(refit=True)
+    assert (removed.hidden_words, removed.banned_words) == ([], ["copper"])
+    assert removed.counts[:, [column]].nnz == 0
+    with pytest.raises(InputError, match="ban= would hide all words of the run: ban fewer"):
+        removed.edit(ban=[word for word in removed.vocabulary if word != "copper"])
+    assert polyseme.open_run(run.path).hidden_words == []
 
 
 def test_an_edit_or_update_during_another_one_is_refused(run: polyseme.Run, monkeypatch: pytest.MonkeyPatch) -> None:

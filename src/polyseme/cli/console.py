@@ -95,7 +95,7 @@ class TopicRow:
 
     topic: int
     name: str
-    """Name given with polyseme edit, or ""."""
+    """Its name: given with polyseme edit, or made of phrases and words of the documents."""
     weight: float
     """P(z)."""
     fit: float
@@ -128,7 +128,6 @@ class FinerTopic:
     """Number of topics of its level."""
     topic: int
     name: str
-    """Name, or first words."""
     weight: float
     """P(z)."""
     parent_share: float
@@ -139,14 +138,12 @@ class FinerTopic:
 
 def finer_topics(run: Run, n_words: int) -> list[list[FinerTopic]]:
     """Return the topics of finer levels below each topic of a run, the heaviest first."""
-    from polyseme.metrics.words import words_of_model
-
     found: list[list[FinerTopic]] = [[] for _ in range(run.fitted.n_topics)]
     finer = run.levels[1 if run.reading is None else run.levels.index(run.fitted.n_topics) + 1 :]
     if finer:
         below = run.level(finer[0])
         assert below.parents is not None
-        children, words = finer_topics(below, n_words), words_of_model(below.model, below.vocabulary, n_words)
+        children, words = finer_topics(below, n_words), below.topic_words(n_words)
         weights, titles = below.fitted.topic_weights, below.topic_titles
         for topic in sorted(range(finer[0]), key=lambda topic: -weights[topic]):
             found[below.parents.topics[topic]].append(
@@ -295,9 +292,11 @@ def _labels_shown(row: TopicRow) -> list[str]:
 
 
 def _fitting_words(row: TopicRow, width: int) -> Text:
-    """Return the topic's name and as many of its words as fit into `width` columns."""
+    """Return the topic's name and as many of its other words as fit into `width` columns."""
+    from polyseme.metrics.words import other_words
+
     text = Text(row.name, style="bold underline")
-    for word in row.words:
+    for word in other_words(row.name, row.words):
         separator = ": " if row.name and len(text) == len(row.name) else " " if len(text) else ""
         if len(text) and cell_len(text.plain) + cell_len(separator + word) > width:
             break

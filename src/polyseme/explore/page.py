@@ -276,6 +276,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         },
         "least_documents": LEAST_AMOUNT,
         "topic_names": {str(topic): str(name) for topic, name in data.topic_names.items()},
+        "hidden": [int(column) for column in data.hidden],
         "measures": {name: _json_numbers(values) for name, values in measures.items()},
         "text": text,
         "text_starts": firsts,

@@ -26,7 +26,14 @@ from polyseme.errors import InputError
 from polyseme.estimators import HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.kernels import Array, Floats, normalize_rows
-from polyseme.metrics.words import WordAmounts, column_words, fitted_topics, shown_words, word_amounts
+from polyseme.metrics.words import (
+    WordAmounts,
+    column_words,
+    fitted_topics,
+    shown_words,
+    without_columns,
+    word_amounts,
+)
 from polyseme.runs import Run
 from polyseme.runs.documents import N_RANKED, TopicDocuments, topic_documents
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
@@ -89,6 +96,8 @@ class PageData:
         Nodes of a topic tree: name, parent (-1 for the root), topic (of a leaf), weight and columns of words.
     typical : TopicDocuments or None, default=None
         Most typical documents of each topic, if they are known.
+    hidden : sequence of int, default=()
+        Columns of words that no list shows.
     """
 
     fitted: FittedTopics
@@ -113,6 +122,7 @@ class PageData:
     measures: Mapping[str, Floats] = field(default_factory=dict)
     tree: Sequence[Mapping[str, Any]] = ()
     typical: TopicDocuments | None = None
+    hidden: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.fitted.topic_word.shape
@@ -203,15 +213,18 @@ class PageData:
 
     @cached_property
     def word_documents(self) -> WordAmounts:
-        """Expected numbers of documents per topic and word: those of the model, or computed from `counts`."""
+        """Expected numbers of documents per topic and word: those of the model, or computed from `counts`.
+
+        They are without hidden words.
+        """
         if self.fitted.word_documents is not None:
-            return word_amounts(self.fitted)
+            return without_columns(word_amounts(self.fitted), self.hidden)
         counts = sparse_counts(self.counts, self.topic_word.dtype)
         weights = DocumentWeights(np.asarray(self.doc_topic), self.documents.background, counts)
         inference = self.fitted.inference
         operands = posterior_operands(inference.operands(weights, self.topic_word), inference.temperature)
         sums = document_sums(counts, operands, weights.doc_topic, n_threads=effective_threads(None))
-        return word_amounts(replace(self.fitted, word_documents=sums.by_topic()))
+        return without_columns(word_amounts(replace(self.fitted, word_documents=sums.by_topic())), self.hidden)
 
     def topic_documents(self, n_documents: int) -> TopicDocuments:
         """Return the fit and the most typical documents of each topic.
@@ -335,7 +348,8 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
     return replace(
         data,
         excerpts=[excerpt or "" for excerpt in frame["excerpt"].to_list()],
-        topic_names=run.topic_names,
+        topic_names=dict(enumerate(run.topic_titles)),
+        hidden=run.hidden_columns,
         selection=rows,
         selection_reason=str(selection.get("reason", "")) if isinstance(selection, Mapping) else "",
         chosen_size=K,

@@ -16,6 +16,7 @@ interactive language learning, visualization, and interfaces.
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -255,7 +256,7 @@ class Topic(NamedTuple):
 
     id: int
     name: str
-    """Name given to the topic, or ""."""
+    """Name of the topic, or ""."""
     weight: float
     """P(z)."""
     fit: float
@@ -331,7 +332,8 @@ class TopicTable(Sequence[Topic]):
         lines = [_HEADER]
         for row in self._by_weight():
             fit = "" if np.isnan(row.fit) else f"{row.fit:.0%}"
-            first, *more = _wrapped(row.words, WIDTH - len(indent), f"{row.name}:" if row.name else "")
+            words = other_words(row.name, row.words)
+            first, *more = _wrapped(words, WIDTH - len(indent), f"{row.name}:" if row.name and words else row.name)
             lines.append(f"{row.id:>5} {row.weight:>6.1%} {fit:>4}  {first}".rstrip())
             lines += [indent + line for line in more]
         return "\n".join([*lines, *self.notes])
@@ -367,6 +369,15 @@ def words_of_amounts(
         [str(names[word]) for word in row if topic[word] > 0]
         for row, topic in zip(shown_words(amounts, n_words, relevance=relevance), amounts.topic_word, strict=True)
     ]
+
+
+def without_columns(amounts: WordAmounts, columns: Sequence[int]) -> WordAmounts:
+    """Return the amounts with nothing of some words, so that they are not shown."""
+    if not len(columns):
+        return amounts
+    topic_word, words = np.array(amounts.topic_word), np.array(amounts.words, dtype=np.float64)
+    topic_word[:, columns] = words[columns] = 0
+    return amounts._replace(topic_word=topic_word, words=words)
 
 
 def names_of_words(model: Any, vocabulary: Any = None) -> list[str]:
@@ -424,8 +435,15 @@ def frame(columns: dict[str, list[Any]]) -> Any:
 
 def _named(row: Topic) -> str:
     """Return the name and the words of a topic as HTML."""
-    name = f"<b>{html.escape(row.name)}</b>: " if row.name else ""
-    return name + html.escape(", ".join(row.words))
+    words = other_words(row.name, row.words)
+    name = f"<b>{html.escape(row.name)}</b>{': ' if words else ''}" if row.name else ""
+    return name + html.escape(", ".join(words))
+
+
+def other_words(name: str, words: Sequence[str]) -> list[str]:
+    """Return the words that are not in the name of their topic, for lines that show both."""
+    named = set(re.findall(r"[^\s,]+", name.casefold()))
+    return [word for word in words if word.casefold() not in named]
 
 
 def _wrapped(words: Sequence[str], width: int, line: str = "") -> list[str]:

@@ -1,4 +1,4 @@
-"""Changes of a run: new documents (update), and names, merged and deleted topics and removed words (edits).
+"""Changes of a run: new documents (update), and names, merged and deleted topics and hidden words (edits).
 
 The topics are kept or fitted again. The changed run replaces the old one in one step.
 """
@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from polyseme.core.factors import align
 from polyseme.core.fitted import DocumentWeights
 from polyseme.core.shard import without_words
 from polyseme.data.disk import DiskCorpus
@@ -40,6 +42,9 @@ from polyseme.selection.levels import Level
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader
 from polyseme.utils import effective_threads
+
+MIN_OVERLAP = 0.5
+"""Smallest overlap of a topic before and after a refit, 1 - total variation distance, with which it keeps its name."""
 
 
 class Updated(NamedTuple):
@@ -78,6 +83,7 @@ def update_run(
             entry = {"when": timestamp(), "inputs": reader.names, "refit": refit, "documents": documents.n_added}
             about = {**changed_about(run, shards), "updates": [*run.about.get("updates", []), entry]}
             if refit:
+                about |= names_after_refit(about.get("topic_names", {}), run.model, model)
                 about |= _new_levels(run, draft, shards)
             else:
                 _fold_in_levels(run, draft, shards)
@@ -208,7 +214,7 @@ class Edits:
     delete: Sequence[int] = ()
     """Topics to delete."""
     ban: Sequence[str] = ()
-    """Words to remove."""
+    """Words to hide and, with a refit, to remove."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the edits that are not empty, as JSON values."""
@@ -219,11 +225,6 @@ class Edits:
             "ban": list(self.ban),
         }
         return {name: part for name, part in parts.items() if part}
-
-    @property
-    def changes_topics(self) -> bool:
-        """Whether the edits change more than names."""
-        return bool(self.merge or self.delete or self.ban)
 
     def origin(self, n_topics: int) -> list[list[int]]:
         """Return the old topics that each new topic is made of. Raise InputError for topics that do not exist."""
@@ -275,35 +276,93 @@ def edit_run(
         raise InputError("Nothing to edit: use rename=, merge=, delete=, ban= or refit=True.")
     with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
         origin = edits.origin(run.fitted.n_topics)
-        banned = columns_of(edits.ban, run.vocabulary)
-        if edits.changes_topics:
+        hidden = _hidden_words(run, edits.ban)
+        removed = columns_of(hidden, run.vocabulary) if refit else []
+        changes_topics = bool(edits.merge or edits.delete or removed)
+        if changes_topics:
             run.model.check_edits_topics()
         if refit:
             run.model.check_refits()
         draft.link(run, VECTORIZER_FILE, TEXTS_FOLDER)
         draft.know(vectorizer=run.vectorizer)
         interrupted = False
-        if edits.changes_topics or refit:
-            shards = _shards_without(run, draft, banned)
-            model = run.model.with_edited_topics(origin, banned, shards) if edits.changes_topics else run.model
+        names = _names_after(run, edits, origin, hidden)
+        if changes_topics or refit:
+            shards = _shards_without(run, draft, removed)
+            model = run.model.with_edited_topics(origin, removed, shards) if changes_topics else run.model
             if refit:
+                before = model
                 model, interrupted = refolded(model, shards, refit=True, report=report)
+                names = names_after_refit(names["topic_names"], before, model)
             draft.save_model(model)
             draft.reuse_metadata(run)
             about = {**changed_about(run, shards), **_new_levels(run, draft, shards)}
         else:
             draft.link(run, SHARDS_FOLDER, DOCUMENTS_FILE, LEVELS_FOLDER, *run.model_files)
             draft.know(model=run.model)
-            about = dict(run.about)
+            about = {**run.about, **_levels_after(run, hidden)}
         entry = {"when": timestamp(), **edits.to_dict(), **({"refit": True} if refit else {})}
         about |= {
+            **names,
             "model": {**about["model"], "n_topics": len(origin)},
-            "topic_names": {str(topic): name for topic, name in edits.names(origin, run.topic_names).items()},
-            "banned_words": sorted({*run.banned_words, *edits.ban}),
+            "banned_words": sorted({*run.banned_words, *(hidden if refit else ())}),
+            "hidden_words": [] if refit else hidden,
             "edits": [*run.about.get("edits", []), entry],
         }
         draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
     return Edited(draft.run, interrupted)
+
+
+def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:
+    """Return the words of the run that are hidden already, or banned now; a word may be given in another form."""
+    known, found = set(run.vocabulary), set(run.hidden_words)
+    for word in ban:
+        columns = [] if word in known else run.vectorizer.transform([word]).indices.tolist()
+        found.add(run.vocabulary[columns[0]] if len(columns) == 1 else word)
+    columns_of(sorted(found), run.vocabulary)  # raises for a word that the run does not have
+    if found and not known - found - set(run.banned_words):
+        raise InputError("ban= would hide all words of the run: ban fewer.")
+    return sorted(found)
+
+
+def _names_after(run: Run, edits: Edits, origin: list[list[int]], hidden: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of run.json with the names of the edited topics; None for a name that has to be made."""
+    new = columns_of(sorted(set(hidden) - set(run.hidden_words)), run.vocabulary)
+    made = run.about.get("automatic_names") or [None] * run.fitted.n_topics
+    kept = [made[group[0]] if len(group) == 1 else None for group in origin]
+    given = {str(topic): name for topic, name in edits.names(origin, run.topic_names).items()}
+    return {"topic_names": given, "automatic_names": _names_without(run, kept, new)}
+
+
+def _levels_after(run: Run, hidden: Sequence[str]) -> dict[str, Any]:
+    """Return the field of run.json about finer levels that do not change, except for names with hidden words."""
+    new = columns_of(sorted(set(hidden) - set(run.hidden_words)), run.vocabulary)
+    levels = {
+        n_topics: {**level, "automatic_names": _names_without(run, level["automatic_names"], new)}
+        for n_topics, level in run.about.get("levels", {}).items()
+        if "automatic_names" in level
+    }
+    return {"levels": {**run.about["levels"], **levels}} if levels else {}
+
+
+def _names_without(run: Run, names: Sequence[str | None], columns: Sequence[int]) -> list[str | None]:
+    """Return the names, with None for those that contain one of these words."""
+    if not columns:
+        return list(names)
+    found = sp.csr_array(run.vectorizer.transform([name or "" for name in names]))[:, columns].sum(axis=1)
+    return [None if count else name for name, count in zip(names, found.tolist(), strict=True)]
+
+
+def names_after_refit(names: Mapping[str, str], before: Any, after: Any) -> dict[str, Any]:
+    """Return the fields of run.json with the names of topics that were fitted again.
+
+    names : given names by topic before the refit. A name goes to the topic that has the most similar words, and is
+    lost if less than MIN_OVERLAP of their probability is the same.
+    """
+    order, distance = align(before.fitted_.topic_word, after.fitted_.topic_word)
+    own = {str(topic): name for topic, name in enumerate(after.own_topic_names) if name}
+    kept = {str(order[int(topic)]): name for topic, name in names.items() if distance[int(topic)] <= 1 - MIN_OVERLAP}
+    return {"topic_names": {**kept, **own}, "automatic_names": [None] * after.fitted_.n_topics}
 
 
 def _shards_without(run: Run, draft: RunDraft, columns: list[int]) -> DiskCorpus:

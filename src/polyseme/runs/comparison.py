@@ -11,7 +11,6 @@ import numpy as np
 from polyseme.core.factors import align
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, normalize_rows
-from polyseme.metrics.words import words_of_model
 from polyseme.runs.run import Run
 
 
@@ -60,7 +59,7 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
         normalize_rows(a.topic_word[:, a_columns].astype(np.float64)),
         normalize_rows(b.topic_word[:, b_columns].astype(np.float64)),
     )
-    a_tops, b_tops = (words_of_model(run.model, run.vocabulary, n_words) for run in (first, second))
+    a_tops, b_tops = first.topic_words(n_words), second.topic_words(n_words)
     pairs = []
     for topic, match in enumerate(order.tolist()):
         if match < 0:

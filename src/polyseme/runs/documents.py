@@ -377,7 +377,11 @@ class Texts:
 
     def take(self, rows: Sequence[int]) -> list[str]:
         """Return the texts of these documents; `rows` increase."""
-        return [part[row] for part, here in split_rows(self.parts(), rows) for row in here.tolist()]
+        return list(self.some(rows))
+
+    def some(self, rows: Any) -> Iterator[str]:
+        """Iterate over the texts of these documents; `rows` increase."""
+        return (part[row] for part, here in split_rows(self.parts(), rows) for row in here.tolist())
 
     def parts(self) -> Iterator[list[str]]:
         """Iterate over the texts of each file."""

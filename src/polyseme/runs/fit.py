@@ -28,6 +28,7 @@ from polyseme.progress import Reporter, pluralize
 from polyseme.runs.documents import Texts, read_texts, write_vectorizer
 from polyseme.runs.folder import CHECKPOINT_FOLDER
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
+from polyseme.runs.names import RunPhrases
 from polyseme.runs.run import (
     SHARDS_FOLDER,
     Run,
@@ -357,6 +358,9 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, A
         raise InputError("There is only one document, and topics are of several: give more documents.")
     write_vectorizer(draft.folder, vectorizer)
     draft.know(vectorizer=vectorizer)
+    if recorder.texts is not None:
+        draft.know(phrases=RunPhrases.of(vectorizer, np.arange(len(recorder.texts)), recorder.texts))
+        recorder.texts = None
     if vectorizer.language_ is not None and settings.counting["language"] == "auto":
         draft.report.note(f"Language: {vectorizer.language_} (detected; language= sets another).")
     return {

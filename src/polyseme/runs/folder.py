@@ -208,7 +208,12 @@ _TOPIC_NAMES = Check(
     lambda value: mapping_to(TEXT).holds(value) and all(map(_is_topic, value)), "an object from topics to names"
 )
 _LEVEL = object_with(
-    {"parents": list_of(COUNT), "nesting": list_of(number(0, 1)), "topic_names": _TOPIC_NAMES},
+    {
+        "parents": list_of(COUNT),
+        "nesting": list_of(number(0, 1)),
+        "topic_names": _TOPIC_NAMES,
+        "automatic_names": list_of(TEXT),
+    },
     required=("parents", "nesting"),
 )
 _LEVELS = Check(
@@ -241,9 +246,11 @@ RUN_FIELDS = {
     "converged": FLAG,
     "interrupted": FLAG,
     "topic_names": _TOPIC_NAMES,
+    "automatic_names": list_of(TEXT),
     "levels": _LEVELS,
     "stability": list_of(_NUMBER),
     "banned_words": list_of(TEXT),
+    "hidden_words": list_of(TEXT),
     "edits": list_of(OBJECT),
     "updates": list_of(OBJECT),
     "files": FILES,

@@ -26,7 +26,7 @@ from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import FittedDecomposition, load
 from polyseme.io.checks import FileManifest
 from polyseme.kernels import Array, Floats
-from polyseme.metrics.words import Topic, TopicTable, words_of_model
+from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_columns, word_amounts, words_of_amounts
 from polyseme.progress import Reporter, SilentReporter
 from polyseme.runs.documents import (
     COLUMNS,
@@ -45,6 +45,7 @@ from polyseme.runs.documents import (
     unique_ids,
 )
 from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
+from polyseme.runs.names import MAX_DOCUMENTS, RunPhrases, word_names
 from polyseme.text.readers.inputs import REMARKS
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
@@ -67,7 +68,6 @@ _EXAMPLES = 3
 _OTHER_DOCUMENTS = "the number of its documents is not that of its shards"
 EMPTY_TEXT, NO_KNOWN_WORD = "the text is empty", "no word of the text is in the run's vocabulary"
 """Reasons why a new document has no topic weights."""
-_TITLE_WORDS = 3
 _TEXT_COLUMNS = COLUMNS[:-1]
 """Columns of the table that `transform` returns, before the numbers."""
 
@@ -288,14 +288,50 @@ class Run:
 
     @property
     def topic_names(self) -> dict[int, str]:
-        """Names given to topics."""
+        """Names that people have given to topics."""
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
 
-    @cached_property
+    @property
     def topic_titles(self) -> list[str]:
-        """Name of each topic or, if it has none, its first three words."""
-        names, words = self.topic_names, words_of_model(self.model, self.vocabulary, _TITLE_WORDS)
-        return [names.get(k) or ", ".join(some) for k, some in enumerate(words)]
+        """Name of each topic: the given one, or the one made of phrases and words of the documents."""
+        given, made = self.topic_names, self.about.get("automatic_names")
+        if made is None or len(made) != self.fitted.n_topics:  # a run of an earlier version
+            made = self._word_names
+        return [given.get(topic) or name for topic, name in enumerate(made)]
+
+    @cached_property
+    def _word_names(self) -> list[str]:
+        return word_names(self)
+
+    @cached_property
+    def phrases(self) -> RunPhrases:
+        """Phrases of the texts, by which topics are named; none without texts.
+
+        They are those of at most 20,000 documents, drawn at random, and of the first characters of long documents.
+        """
+        stored = self.stored_texts
+        rows = sample_rows(self.n_documents if stored else 0, MAX_DOCUMENTS, 0)
+        return RunPhrases.of(self.vectorizer, rows, stored.some(rows if self.rows is None else self.rows[rows]))
+
+    @cached_property
+    def word_amounts(self) -> WordAmounts:
+        """Amounts of words in topics, by which the words of topics are ranked, without hidden words."""
+        return without_columns(word_amounts(self.model), self.hidden_columns)
+
+    def topic_words(self, n_words: int = 10) -> list[list[str]]:
+        """Return the words shown for each topic, without hidden words.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            Number of words of each topic.
+
+        Returns
+        -------
+        list of lists of str
+            Words, the best first.
+        """
+        return words_of_amounts(self.word_amounts, self.vocabulary, n_words)
 
     @property
     def levels(self) -> list[int]:
@@ -333,6 +369,7 @@ class Run:
         about |= {
             "model": {**run.about["model"], "n_topics": int(n_topics)},
             "topic_names": run.about["levels"][str(n_topics)].get("topic_names", {}),
+            "automatic_names": run.about["levels"][str(n_topics)].get("automatic_names"),
         }
         known = {name: value for name, value in vars(run).items() if name in _OF_THE_DOCUMENTS}
         return Run(
@@ -354,8 +391,19 @@ class Run:
 
     @property
     def banned_words(self) -> list[str]:
-        """Words that were removed with `edit`."""
+        """Words that a refit after an `edit` has removed from the counts and the model."""
         return list(self.about.get("banned_words", []))
+
+    @property
+    def hidden_words(self) -> list[str]:
+        """Words that an `edit` has hidden from all lists and names; the model still has them."""
+        return list(self.about.get("hidden_words", []))
+
+    @property
+    def hidden_columns(self) -> list[int]:
+        """Columns of the hidden words."""
+        hidden = set(self.hidden_words)
+        return [column for column, word in enumerate(self.vocabulary) if word in hidden] if hidden else []
 
     @cached_property
     def typical(self) -> TopicDocuments:
@@ -392,9 +440,9 @@ class Run:
         TopicTable
             One row per topic; `to_polars()` and `to_pandas()` convert it.
         """
-        names, words = self.topic_names, words_of_model(self.model, self.vocabulary, n_words)
-        rows = zip(self.fitted.topic_weights.tolist(), self.typical.fit.tolist(), words, strict=True)
-        return TopicTable(tuple(Topic(k, names.get(k, ""), *row) for k, row in enumerate(rows)))
+        words = self.topic_words(n_words)
+        rows = zip(self.topic_titles, self.fitted.topic_weights.tolist(), self.typical.fit.tolist(), words, strict=True)
+        return TopicTable(tuple(Topic(k, *row) for k, row in enumerate(rows)))
 
     def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> Any:
         """Return the topic weights of new documents. The run does not change.
@@ -646,7 +694,7 @@ class Run:
         refit: bool = False,
         verbose: int = 0,
     ) -> Run:
-        """Name, merge or delete topics, or remove words.
+        """Name, merge or delete topics, or hide words.
 
         Topics are given by their numbers before the edit. Merging and deleting topics changes the numbers of the topics
         after them. run.json lists all edits.
@@ -660,9 +708,10 @@ class Run:
         delete : sequence of int, default=()
             Topics to delete.
         ban : sequence of str, default=()
-            Words to remove from all topics and documents.
+            Words to leave out of all lists of words and all names. The counts and the model keep them, unless `refit`.
         refit : bool, default=False
-            Whether to fit again afterwards, starting from the edited topics.
+            Whether to fit again afterwards, starting from the edited topics, and without the words that were banned in
+            this edit or before. A name stays with the topic that has most of the same words.
         verbose : int, default=0
             Whether to show progress.
 
@@ -806,6 +855,7 @@ _OF_THE_FOLDER = ("path", "about", "files", "trust_pattern", "rows", "owner", "r
 """Attributes of a Run that depend on the name of its folder, or are arguments of its constructor."""
 _OF_THE_DOCUMENTS = (
     "vectorizer", "vocabulary", "shards", "counts", "table", "ids", "names", "labels", "label_numbers", "texts",
+    "phrases",
 )  # fmt: skip
 """Cached properties of a Run that are the same at every level."""
 _OF_THE_READING_LEVEL = ("levels", "selection", "stability", "iterations", "converged", "interrupted")

@@ -47,7 +47,7 @@ class SearchFilters(NamedTuple):
     labels: tuple[str, ...] = ()
     """Documents with one of these labels."""
     topics: tuple[int | str, ...] = ()
-    """Documents whose main topic is one of these, by number or by given name."""
+    """Documents whose main topic is one of these, by number or by name."""
     since: Days | None = None
     until: Days | None = None
     """Documents from the first day of `since` to the last day of `until`."""
@@ -112,10 +112,13 @@ def search_run(
 
     def answer(index: SearchIndex, documents: SearchDocuments) -> Results:
         about, _ = read_about(folder)
-        names = {int(number): str(name) for number, name in about.get("topic_names", {}).items()}
+        names = {
+            **dict(enumerate(about.get("automatic_names", ()))),
+            **{int(number): str(name) for number, name in about.get("topic_names", {}).items()},
+        }
         if finer is not None:
             index.set_model(finer.fitted, finer.doc_topic)
-            documents, names = documents.with_weights(finer.doc_topic), finer.topic_names
+            documents, names = documents.with_weights(finer.doc_topic), dict(enumerate(finer.topic_titles))
         index.texts = documents if documents.has_texts else None
         allowed = filters.allowed(index, documents, names)
         if like:

@@ -31,7 +31,7 @@ from polyseme.io import models
 from polyseme.io.checks import FileManifest, check_fields
 from polyseme.io.files import is_regular, write_atomically
 from polyseme.metrics import bootstrap_stability
-from polyseme.metrics.words import largest, words_of_model
+from polyseme.metrics.words import largest
 from polyseme.progress import Reporter
 from polyseme.runs.documents import (
     COLUMNS,
@@ -58,6 +58,7 @@ from polyseme.runs.folder import (
     run_lock,
     write_sealed,
 )
+from polyseme.runs.names import MAX_DOCUMENTS, automatic_names, level_names
 from polyseme.runs.run import (
     LEVELS_FOLDER,
     MODEL_FILE,
@@ -77,6 +78,8 @@ from polyseme.text.readers.inputs import Document
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Characters that start a formula; some spreadsheets accept the full-width forms, too."""
 WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
+_MAX_KEPT_CHARACTERS = 2**26
+"""Characters of the texts that are kept in memory while a run is read."""
 _SHARDS_MANIFEST = f"{SHARDS_FOLDER}/{MANIFEST}"
 """The only file of the shards that run.json lists: it lists the others."""
 
@@ -201,13 +204,17 @@ class RunDraft:
         return model
 
     def finish(self, about: dict[str, Any], *, texts: bool = True, page: str | None = None) -> Run:
-        """Write the tables of topics and documents, the page and, last, run.json; return the run.
+        """Name the topics, write the tables of topics and documents, the page and, last, run.json; return the run.
 
+        about : fields of run.json; `automatic_names` may have None for topics without a name, or be missing.
         texts : whether the run has texts. page : how much of the texts the page contains; None writes no page.
         """
         run = self.run
         run.about = about
         if not (self.folder / RUN_FILE).is_file():  # else the interrupted call had written everything
+            self._record_files()
+            with self.report.stage("Naming topics"):
+                self._name_topics(about)
             self._write_tables()
             if page is not None:
                 with self.report.stage("Writing the explorer page"):
@@ -223,9 +230,18 @@ class RunDraft:
             shutil.rmtree(self.folder / TEXTS_FOLDER, ignore_errors=True)
         return run
 
+    def _name_topics(self, about: dict[str, Any]) -> None:
+        """Add the names of topics that need one to the fields of run.json, for all levels."""
+        run = self.run
+        about["automatic_names"] = automatic_names(run, about.get("automatic_names"))
+        if "levels" in about:
+            about["levels"] = {n_topics: dict(level) for n_topics, level in about["levels"].items()}
+            for n_topics in run.levels[1:]:
+                stored = about["levels"][str(n_topics)]
+                stored["automatic_names"] = level_names(run.level(n_topics), stored.get("automatic_names"))
+
     def _write_tables(self) -> None:
         """Write documents.parquet, unless it is linked, and the tables of topics."""
-        self._record_files()
         if DOCUMENTS_FILE not in {name.partition("/")[0] for name in self.files.entries}:
             self._write_documents()
             self._record_files()
@@ -298,6 +314,8 @@ class DocumentRecorder:
         self._rows = MetadataWriter(folder, keep=keep)
         self._texts = TextWriter(folder, append=after is not None) if texts else None
         self._characters = 0
+        self.texts: list[str] | None = [] if keep else None
+        """The texts of a small corpus, so that they need not be read back; None if they are too many."""
         if after is not None:
             for frame in after.table:
                 self._rows.add_frame(frame.select(COLUMNS))
@@ -309,6 +327,10 @@ class DocumentRecorder:
             if self._texts is not None:
                 self._texts.add(document.text)
             self._characters += len(document.text)
+            if self.texts is not None:
+                self.texts.append(document.text)
+                if len(self.texts) > MAX_DOCUMENTS or self._characters > _MAX_KEPT_CHARACTERS:
+                    self.texts = None
             if limit is not None and self._characters > limit:
                 raise TooManyCharacters
             yield document.text
@@ -320,8 +342,8 @@ class DocumentRecorder:
         return self._texts.paths
 
     def forget(self) -> None:
-        """Keep no metadata in memory from here on."""
-        self._rows.kept = None
+        """Keep no metadata and no texts in memory from here on."""
+        self._rows.kept = self.texts = None
 
     def close(self) -> list[Any] | None:
         """Write what is still in memory; return all metadata, if they are kept."""
@@ -475,11 +497,11 @@ def topics_csv(run: Run) -> str:
     writer = csv.writer(text, lineterminator="\n")
     above = ["parent", "parent_title", "parent_share"] if run.parents is not None else []
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents", *above])
-    weights, words = run.fitted.topic_weights, words_of_model(run.model, run.vocabulary, WORDS_SHOWN)
+    weights, words, names = run.fitted.topic_weights, run.topic_words(WORDS_SHOWN), run.topic_titles
     for topic in topics_in_order(run):
         documents = "; ".join(run.names[row] for row in run.typical.documents[topic][:DOCUMENTS_SHOWN])
         numbers = (f"{weights[topic]:.6f}", f"{run.typical.fit[topic]:.6f}")
-        texts = run.topic_names.get(topic, ""), " ".join(words[topic]), documents
+        texts = names[topic], " ".join(words[topic]), documents
         name, shown, best = map(escape_formula, texts)
         row = [topic, name, *numbers, shown, best]
         if run.parents is not None:

@@ -232,6 +232,22 @@ def language_characters(lowercase: bool, joiners: str, pairs: tuple[tuple[int, i
     return Characters(partial(_language_kinds, joiners=joiners, pairs=pairs), lowercase, min_length=2)
 
 
+@cache
+def phrase_characters(joiners: str, pairs: tuple[tuple[int, int], ...]) -> Characters:
+    """Return the table of the words of phrases as they are written: in upper and lower case, with hyphens inside.
+
+    Characters that are counted by pairs of neighbors are in no phrase.
+    """
+    return Characters(partial(_phrase_kinds, joiners=joiners, pairs=pairs), lowercase=False)
+
+
+def _phrase_kinds(alphabet: Alphabet, *, joiners: str, pairs: tuple[tuple[int, int], ...]) -> Kinds:
+    kinds = _language_kinds(alphabet, joiners=joiners, pairs=pairs)
+    kinds[kinds == GRAM] = SEPARATOR
+    kinds[alphabet.among(_HYPHENS)] = JOINER
+    return kinds
+
+
 def _pattern_kinds(alphabet: Alphabet, *, atom: str, bounded: bool) -> Kinds:
     kinds = _kinds_between_words(alphabet)
     if bounded:
@@ -376,11 +392,14 @@ class WordSequences:
         """Change the number of word i to numbers[i]."""
         self.compiled.renumber(np.ascontiguousarray(numbers, dtype=np.int32), self._n_threads)
 
-    def numbers(self) -> tuple[Columns, Integers]:
-        """Return the numbers of the words of all documents in their order, and the place where each document starts."""
-        numbers = np.empty(self.compiled.size, dtype=np.int32)
+    def numbers(self, *, barriers: bool = False) -> tuple[Columns, Integers]:
+        """Return the numbers of the words of all documents in their order, and the place where each document starts.
+
+        barriers : whether -1 marks the places that a phrase does not extend across.
+        """
+        numbers = np.empty(self.compiled.size(barriers), dtype=np.int32)
         indptr = np.empty(self.n_documents + 1, dtype=np.int64)
-        self.compiled.write(numbers, indptr)
+        self.compiled.write(numbers, indptr, barriers)
         return numbers, indptr
 
     def columns(self, columns: Columns) -> TokenSequences:

@@ -47,6 +47,7 @@ from polyseme.text.languages import (
     scikit_learn_token_rules,
     stem_words,
 )
+from polyseme.text.phrases import Phrases, find_topic_phrases
 from polyseme.text.tokens import (
     Columns,
     Integers,
@@ -273,6 +274,25 @@ class Vectorizer(CountVectorizer):
         self._check_vocabulary()
         sequences, names = self._word_rules().known_sequences(self._batches(raw_documents))
         return sequences.columns(np.array([self.vocabulary_.get(name, -1) for name in names], dtype=np.int32))
+
+    def find_phrases(self, raw_documents: Iterable[str]) -> Phrases:
+        """Return the phrases of documents as they are written, by which topics are named.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            The documents.
+
+        Returns
+        -------
+        Phrases
+            Phrases of two or three words, the documents that contain them, and the words of the vocabulary in them.
+        """
+        check_not_one_string(raw_documents)
+        if self.analyzer != "word":
+            raise UnsupportedError("Phrases are of words: leave analyzer='word'.")
+        self._check_vocabulary()
+        return find_topic_phrases(self._word_rules(), raw_documents, frozenset(self.extra_stop_words or ()))
 
     def build_analyzer(self) -> Any:
         """Return scikit-learn's function from a document to its words.

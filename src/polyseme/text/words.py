@@ -134,22 +134,23 @@ class WordRules:
         """Return the word that each form is counted as, or None if its stem is unknown."""
         if self.language is None:
             return forms
-        return [self.shown.get(stem) for stem in self._stems(forms, self.language)]
+        return [self.shown.get(stem) for stem in self.stems(forms)]
 
     def _join_forms(self, sequences: WordSequences) -> list[str]:
         """Give all forms of a known stem one number, and return the names. An unknown word keeps its own name."""
         forms = sequences.words()
         if self.language is None:
             return forms
-        stems = self._stems(forms, self.language)
+        stems = self.stems(forms)
         names_of_forms = [self.shown.get(stem, form) for form, stem in zip(forms, stems, strict=True)]
         names = sorted(set(names_of_forms))
         place = {name: number for number, name in enumerate(names)}
         sequences.renumber(np.fromiter((place[name] for name in names_of_forms), dtype=np.int32, count=len(forms)))
         return names
 
-    def _stems(self, forms: list[str], language: Language) -> list[str]:
-        return known_stems(forms, language, self.forms) if self.stem else forms
+    def stems(self, forms: list[str]) -> list[str]:
+        """Return the stem of each form, or the form itself if words are not stemmed."""
+        return known_stems(forms, self.language, self.forms) if self.stem and self.language is not None else forms
 
 
 def settings_rules(

@@ -255,16 +255,19 @@ void bind_sequences(nb::module_& module) {
                 self.numbers = numbers;
             },
             nb::arg("to").noconvert(), nb::arg("n_threads"))
-        .def_prop_ro("size", [](BoundSequences& self) { return self.sequences.size(); })
+        .def(
+            "size", [](BoundSequences& self, bool barriers) { return self.sequences.size(barriers); },
+            nb::arg("barriers"))
         .def(
             "write",
-            [](BoundSequences& self, Out<int32_t> numbers, Out<int64_t> indptr) {
-                require(numbers.shape(0) == self.sequences.size() && indptr.shape(0) == self.sequences.documents() + 1,
+            [](BoundSequences& self, Out<int32_t> numbers, Out<int64_t> indptr, bool barriers) {
+                require(numbers.shape(0) == self.sequences.size(barriers) &&
+                            indptr.shape(0) == self.sequences.documents() + 1,
                         "the arrays of write do not fit the documents");
                 const nb::gil_scoped_release released;
-                self.sequences.write(numbers.data(), indptr.data());
+                self.sequences.write(numbers.data(), indptr.data(), barriers);
             },
-            nb::arg("numbers").noconvert(), nb::arg("indptr").noconvert())
+            nb::arg("numbers").noconvert(), nb::arg("indptr").noconvert(), nb::arg("barriers"))
         .def("pairs",
              [](BoundSequences& self, int64_t min_count, int n_threads) {
                  std::vector<PairCount> found;

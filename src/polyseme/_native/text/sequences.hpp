@@ -76,11 +76,11 @@ class Sequences {
                 if (number >= 0) ++tokens[number];
     }
 
-    // Number of words, without barriers.
-    std::size_t size() const {
+    // Number of words, with or without barriers.
+    std::size_t size(bool barriers) const {
         std::size_t n = 0;
         for (const Piece& piece : pieces_)
-            for (const int32_t number : piece.numbers) n += number >= 0;
+            for (const int32_t number : piece.numbers) n += barriers || number >= 0;
         return n;
     }
 
@@ -90,15 +90,15 @@ class Sequences {
         return n;
     }
 
-    // Writes the numbers of the words of all documents, without barriers. Document d begins at indptr[d].
-    void write(int32_t* numbers, int64_t* indptr) const {
+    // Writes the numbers of the words of all documents, with or without barriers. Document d begins at indptr[d].
+    void write(int32_t* numbers, int64_t* indptr, bool barriers) const {
         int64_t written = 0;
         *indptr++ = 0;
         for (const Piece& piece : pieces_) {
             std::size_t i = 0;
             for (const std::size_t end : piece.ends) {
                 for (; i < end; ++i)
-                    if (piece.numbers[i] >= 0) numbers[written++] = piece.numbers[i];
+                    if (barriers || piece.numbers[i] >= 0) numbers[written++] = piece.numbers[i];
                 *indptr++ = written;
             }
         }

@@ -74,9 +74,7 @@ def _topic_id(topic: int | None) -> str:
 
 def _words(pair: Pair, first: Run, second: Run) -> Text:
     names = [
-        run.topic_names[topic]
-        for run, topic in ((first, pair.first), (second, pair.second))
-        if topic is not None and topic in run.topic_names
+        run.topic_titles[topic] for run, topic in ((first, pair.first), (second, pair.second)) if topic is not None
     ]
     text = Text("".join(f"{name}\n" for name in dict.fromkeys(names)), style="bold underline")
     text.append(" ".join(pair.common), style="bold not underline")

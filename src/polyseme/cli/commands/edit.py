@@ -1,4 +1,4 @@
-"""``polyseme edit``: names, merges and deletes topics of a run, and removes words."""
+"""``polyseme edit``: names, merges and deletes topics of a run, and hides words."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ def edit(
     ] = None,
     delete: Annotated[list[int] | None, typer.Option("--delete", metavar="TOPIC", help="Delete a topic.")] = None,
     ban: Annotated[
-        list[str] | None, typer.Option("--ban", metavar="WORD", help="Remove a word from all topics and documents.")
+        list[str] | None,
+        typer.Option("--ban", metavar="WORDS", help="Hide words from all lists and names: --ban article,writes."),
     ] = None,
     refit: Annotated[
-        bool, typer.Option("--refit", help="Afterwards fit again, starting from the edited topics.")
+        bool,
+        typer.Option("--refit", help="Afterwards fit again without the banned words, starting from the edited topics."),
     ] = False,
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
-    """Name, merge or delete topics of a run, or remove words.
+    """Name, merge or delete topics of a run, or hide words.
 
     --rename, --merge, --delete and --ban can be repeated. Topics are given by their numbers before the edit; merging
-    and deleting topics changes the numbers of the topics after them. The edited run replaces the run; run.json lists
-    all edits.
+    and deleting topics changes the numbers of the topics after them. The model keeps words that are banned, unless
+    --refit fits it again without them. The edited run replaces the run; run.json lists all edits.
 
     Examples:
 
@@ -50,7 +52,7 @@ def edit(
         dict(_parse_name(text) for text in rename or ()),
         [_parse_topics(text) for text in merge or ()],
         delete or (),
-        ban or (),
+        [word for text in ban or () for word in text.replace(",", " ").split()],
     )
     report = screen_reporter(quiet=quiet)
     done = edit_run(Path(run), edits, refit=refit, report=report, trust_pattern=trust_pattern)

@@ -44,7 +44,7 @@ def topics(
     from polyseme.metrics.coherence import coherence_of
 
     opened = options.open_level(run, level, trust_pattern=trust_pattern)
-    coherence = coherence_of(_cooccurrence(opened, shown_words(opened.model))).topics
+    coherence = coherence_of(_cooccurrence(opened, shown_words(opened.word_amounts))).topics
     rows = topic_rows(opened, n_words=words, n_documents=documents, coherence=coherence)
     if as_json:
         print_json([row.as_dict() for row in rows])

@@ -181,9 +181,10 @@ function sensesOf(word) {
   return found.sort((a, b) => b.share - a.share || a.topic - b.topic);
 }
 
-// What a distribution over words says beyond the unigram: p log(p / P(w)), largest first, without one word.
+// What a distribution over words says beyond the unigram: p log(p / P(w)), largest first, without one word and without
+// hidden words.
 function telling(p, count, without = -1) {
-  const parts = p.map((value, w) => (value > 0 && model.unigram[w] > 0 && w !== without ? value * Math.log(value / model.unigram[w]) : 0));
+  const parts = p.map((value, w) => (value > 0 && model.unigram[w] > 0 && w !== without && !model.hidden.includes(w) ? value * Math.log(value / model.unigram[w]) : 0));
   return largest(parts, count).map((word) => ({ word, weight: parts[word] }));
 }
 

@@ -1,0 +1,201 @@
+"""Names of topics: phrases and words of the documents, names that people or their functions give, and prompts for them.
+
+The name of a topic is a phrase of the texts and two words. The phrase p has the largest
+
+    n_zp / D_z log[(n_zp / df_p) / P(z)]
+
+with n_zp the sum of P(z|d,p) over the documents that contain it, P(z|d,p) proportional to P(z|d) and the P(w|z) of its
+words, D_z = sum_d P(z|d) and df_p the number of its documents. It must cover MIN_COVERAGE of the topic (n_zp / D_z),
+have MIN_SHARE of its documents in the topic (n_zp / df_p) and contain one of the topic's first TOP_WORDS words. The
+words are the first ones that are not in the phrase; a word of which a phrase of the topic holds MIN_HELD is replaced by
+that phrase. Without a phrase, or without texts, a topic has three words. No two topics have the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from polyseme.kernels import Array, Floats
+from polyseme.metrics.words import shown_words
+from polyseme.text.languages import PHRASE_SEPARATOR
+from polyseme.text.phrases import Phrases, no_phrases
+
+if TYPE_CHECKING:
+    from polyseme.runs.run import Run
+    from polyseme.text.vectorizer import Vectorizer
+
+MIN_COVERAGE = 0.05
+MIN_SHARE = 0.6
+MIN_HELD = 0.15
+TOP_WORDS = 10
+PARTS = 3
+"""Number of words and phrases in a name."""
+MAX_DOCUMENTS, MAX_CHARACTERS = 20_000, 2**27
+"""Size of the sample of texts in which phrases are looked for: documents, and characters of all of them."""
+_WORDS_RANKED = 30
+_TINY = np.finfo(np.float64).tiny
+
+
+class RunPhrases(NamedTuple):
+    """Phrases of the texts of a run, or of a sample of them."""
+
+    rows: Array
+    """The documents in which phrases were looked for."""
+    phrases: Phrases
+
+    @classmethod
+    def of(cls, vectorizer: Vectorizer, rows: Array, texts: Iterable[str]) -> RunPhrases:
+        """Find phrases in the texts of these documents; of long texts the beginnings, so that memory is bounded."""
+        if vectorizer.analyzer != "word" or not len(rows):
+            return cls(rows[:0], no_phrases(len(vectorizer.vocabulary_)))
+        most = MAX_CHARACTERS // len(rows)
+        return cls(rows, vectorizer.find_phrases(text[:most] for text in texts))
+
+
+def automatic_names(
+    run: Run, known: Sequence[str | None] | None = None, *, parents: Sequence[str | None] | None = None
+) -> list[str]:
+    """Return names of all topics of a run, made of the words of its documents.
+
+    known : names to keep; None for a topic that needs one. parents : name of the topic above each topic, whose words
+    the name does not repeat if it has others.
+    """
+    names: list[str | None] = [None] * run.fitted.n_topics if known is None else list(known)
+    if any(name is None for name in names):
+        taken = {name.casefold() for name in [*names, *run.topic_names.values()] if name is not None}
+        maker = _NameMaker(run)
+        repeated = maker.columns_of(parents or [None] * len(names))
+        for topic in np.argsort(-run.fitted.topic_weights, kind="stable").tolist():
+            if names[topic] is None:
+                name = maker.name(topic, repeated[topic], taken)
+                names[topic] = name
+                taken.add(name.casefold())
+    return [name or "" for name in names]
+
+
+def level_names(run: Run, known: Sequence[str | None] | None) -> list[str]:
+    """Return names of the topics of a finer level, which do not repeat those of the topics that they are parts of.
+
+    A topic that is not split has the name of its parent. known : as in `automatic_names`.
+    """
+    assert run.parents is not None
+    titles = run.level(run.parents.level).topic_titles
+    parents, parts = run.parents.topics.tolist(), np.bincount(run.parents.topics)
+    if known is None:
+        known = [titles[parent] if parts[parent] == 1 else None for parent in parents]
+    return automatic_names(run, known, parents=[titles[parent] for parent in parents])
+
+
+def word_names(run: Run) -> list[str]:
+    """Return names of the first words of each topic, without a look at the texts."""
+    names: list[str] = []
+    for topic, words in enumerate(run.topic_words(_WORDS_RANKED)):
+        names.append(_unused(map(_with_spaces, words), topic, {name.casefold() for name in names}))
+    return names
+
+
+def _unused(parts: Iterable[str], topic: int, taken: Collection[str]) -> str:
+    """Return a name of the first parts that is not among `taken`."""
+    more, number = iter(parts), 2
+    name = plain = ", ".join(islice(more, PARTS)) or f"topic {topic}"
+    while name.casefold() in taken:
+        part = next(more, None)
+        plain = plain if part is None else f"{plain}, {part}"
+        name, number = (plain, number) if part is not None else (f"{plain} ({number})", number + 1)
+    return name
+
+
+class _NameMaker:
+    """What the names of all topics need: the words of each topic, and how much of each phrase belongs to it."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._amounts, self._vocabulary = run, run.word_amounts, run.vocabulary
+        self._ranked = shown_words(self._amounts, _WORDS_RANKED)
+        rows, self._phrases = run.phrases
+        theta = np.asarray(run.doc_topic[rows], dtype=np.float64)
+        D_z, df = theta.sum(axis=0), np.diff(self._phrases.documents.indptr)
+        n = topic_documents_of_phrases(self._phrases, run.fitted.topic_word, theta)
+        self._coverage, self._share = n / np.maximum(D_z, _TINY), n / df[:, np.newaxis]
+        prior = np.maximum(D_z / max(D_z.sum(), _TINY), _TINY)
+        self._score = self._coverage * np.log(np.maximum(self._share, _TINY) / prior)
+        self._columns = _columns_of_rows(self._phrases.columns)
+        hidden = set(run.hidden_columns)
+        self._usable = np.array([not columns & hidden for columns in self._columns], dtype=bool)
+        self._with_word: dict[int, list[int]] = {}
+        for phrase in np.flatnonzero(self._usable).tolist():
+            for word in self._columns[phrase]:
+                self._with_word.setdefault(word, []).append(phrase)
+
+    def columns_of(self, names: Iterable[str | None]) -> list[set[int]]:
+        """Return the words of the vocabulary in each name."""
+        given = [name or "" for name in names]
+        return _columns_of_rows(self._run.vectorizer.transform(given)) if any(given) else [set() for _ in given]
+
+    def name(self, topic: int, repeated: Collection[int], taken: Collection[str]) -> str:
+        """Return a name that is not among `taken`, if possible without the columns `repeated`."""
+        words = [int(word) for word in self._ranked[topic] if self._amounts.topic_word[topic, word] > 0]
+        words = [word for word in words if word not in repeated] + [word for word in words if word in repeated]
+        return _unused(self._parts(topic, words, set(words[:TOP_WORDS]) - set(repeated)), topic, taken)
+
+    def _parts(self, topic: int, words: list[int], top: set[int]) -> Iterator[str]:
+        """Iterate over the phrase of a topic, if it has one, and its words or the phrases that replace them."""
+        used = set[int]()
+        phrase = self._lead(topic, top)
+        if phrase is not None:
+            yield self._phrases.names[phrase]
+            used |= self._columns[phrase]
+        for word in words:
+            if word not in used:
+                phrase = self._holder(topic, word, used)
+                yield self._written(word) if phrase is None else self._phrases.names[phrase]
+                used |= {word} if phrase is None else self._columns[phrase]
+
+    def _written(self, word: int) -> str:
+        """Return a word as the texts write it; a phrase that was counted as one word has spaces again."""
+        return self._phrases.words.get(word) or _with_spaces(self._vocabulary[word])
+
+    def _lead(self, topic: int, top: set[int]) -> int | None:
+        """Return the phrase that a name begins with."""
+        allowed = self._usable & (self._coverage[:, topic] >= MIN_COVERAGE) & (self._share[:, topic] >= MIN_SHARE)
+        found = [phrase for phrase in np.flatnonzero(allowed).tolist() if self._columns[phrase] & top]
+        return max(found, key=lambda phrase: float(self._score[phrase, topic]), default=None)
+
+    def _holder(self, topic: int, word: int, used: set[int]) -> int | None:
+        """Return the most frequent phrase of a topic that holds enough of the occurrences of a word."""
+        occurrences = self._phrases.occurrences
+        least = MIN_HELD * max(int(self._phrases.word_tokens[word]), 1)
+        found = [
+            phrase
+            for phrase in self._with_word.get(word, ())
+            if occurrences[phrase] >= least
+            and self._share[phrase, topic] >= MIN_SHARE
+            and not self._columns[phrase] & used
+        ]
+        return max(found, key=lambda phrase: int(occurrences[phrase]), default=None)
+
+
+def topic_documents_of_phrases(phrases: Phrases, topic_word: Array, doc_topic: Floats) -> Floats:
+    """Return n_zp, phrases x K: the sum of P(z|d,p) over the documents that contain each phrase."""
+    logs = np.log(np.maximum(np.asarray(topic_word, dtype=np.float64), _TINY))
+    of_words = np.asarray(phrases.columns @ logs.T)
+    of_words = np.exp(of_words - of_words.max(axis=1, keepdims=True, initial=-np.inf))
+    sums = np.zeros_like(of_words)
+    starts = phrases.documents.indptr
+    for phrase in range(len(sums)):
+        joint = doc_topic[phrases.documents.indices[starts[phrase] : starts[phrase + 1]]] * of_words[phrase]
+        totals = joint.sum(axis=1, keepdims=True)
+        sums[phrase] = np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0).sum(axis=0)
+    return sums
+
+
+def _columns_of_rows(matrix: Any) -> list[set[int]]:
+    """Return the columns of the non-zeros in each row of a CSR matrix."""
+    return [set(matrix.indices[a:b].tolist()) for a, b in pairwise(matrix.indptr)]
+
+
+def _with_spaces(word: str) -> str:
+    return word.replace(PHRASE_SEPARATOR, " ")

@@ -1,0 +1,311 @@
+"""Phrases of a corpus as they are written, for the names of topics.
+
+Candidates are two or three different words beside each other, without punctuation between them. They begin and end with
+a word of the vocabulary; stop words may only be inside. Forms of one stem are one word, and a phrase is written as it
+is most often written in the texts. E-mail addresses and URLs are no words. A phrase must
+
+- occur often enough, in several documents (`least_occurrences`);
+- have an NPMI of at least MIN_NPMI; that of three words is the smaller one of its two divisions into two parts;
+- have different words around it: at least MIN_CONTEXTS of its occurrences have a context (the word before and the word
+  after) of their own. A signature or a heading has the same context everywhere;
+- not be a part of one longer phrase in MAX_FRAGMENT of its occurrences, as "Salt Lake" is one of "Salt Lake City".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from polyseme.kernels import Array
+from polyseme.text.languages import OTHER, npmi
+from polyseme.text.tokens import Columns, Integers, Mask, TokenRules, WordSequences, batches, phrase_characters
+from polyseme.text.words import WordRules
+
+MIN_NPMI = 0.25
+MIN_CONTEXTS = 0.3
+MAX_FRAGMENT = 0.7
+_CONTEXTS = 200
+"""Occurrences of a phrase whose contexts are compared: of very many, most have a context that was there before."""
+_BREAKS = re.compile(r"[\w.+%-]{1,64}@\S+|\bhttps?://\S+|\n[ \t\r]*\n|\b(\w{1,64}(?:\.\w{1,64})+)")
+"""What no phrase extends across: e-mail addresses, URLs, the ends of paragraphs, and names with dots such as those of
+hosts and modules, whose parts are words. The limits make the search linear in the length of a text."""
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """Phrases of some documents, and how words are written in them."""
+
+    names: list[str]
+    """The phrases as they are written most often."""
+    occurrences: Integers
+    """How often each phrase occurs."""
+    documents: Any
+    """Phrases x documents, CSR: 1 where a document contains the phrase."""
+    columns: Any
+    """Phrases x words, CSR: 1 where the phrase contains the word."""
+    words: dict[int, str]
+    """How a word is written if it usually has capitals, by its column."""
+    word_tokens: Integers
+    """How often each word occurs in these documents."""
+
+
+def no_phrases(n_words: int) -> Phrases:
+    """Return the phrases of no documents."""
+    none = np.zeros(0, dtype=np.int64)
+    return Phrases([], none, sp.csr_array((0, 0)), sp.csr_array((0, n_words)), {}, np.zeros(n_words, dtype=np.int64))
+
+
+def least_occurrences(n_documents: int) -> tuple[int, int]:
+    """Return how often a phrase must occur, and in how many documents: 8 in 5, fewer in less than 900 documents."""
+    documents = min(5, max(2, int(np.sqrt(n_documents) / 6)))
+    return round(1.6 * documents), documents
+
+
+def find_topic_phrases(rules: WordRules, texts: Iterable[str], excluded: frozenset[str] = frozenset()) -> Phrases:
+    """Return the phrases of texts whose words are counted by these rules.
+
+    excluded : words that phrases must not contain.
+    """
+    tokens = _Tokens.of(rules, texts, excluded)
+    least, least_documents = least_occurrences(tokens.n_documents)
+    candidates = _Candidates.of(tokens, least)
+    candidates = candidates.where(candidates.n_documents >= least_documents)
+    candidates = candidates.where(candidates.npmi >= MIN_NPMI)
+    candidates = candidates.where(candidates.distinct_contexts() >= MIN_CONTEXTS)
+    candidates = candidates.where(candidates.largest_extension() < MAX_FRAGMENT)
+    written = _words_with_capitals(tokens)
+    names = candidates.names(written)
+    columns = _binary(rules.count(iter([names])).matrix()) if names else sp.csr_array((0, len(rules.columns)))
+    words = {rules.columns.get(word, -1): form for word, form in written.items()}
+    words.pop(-1, None)
+    return Phrases(names, candidates.counts, candidates.documents(), columns, words, tokens.word_tokens)
+
+
+class _Tokens:
+    """The words of documents in their order, with upper and lower case, and what is known of each."""
+
+    def __init__(self, rules: WordRules, sequences: WordSequences, excluded: frozenset[str]) -> None:
+        language = rules.language or OTHER
+        self.forms = sequences.words()
+        numbers, starts = sequences.numbers(barriers=True)
+        self.n_documents = len(starts) - 1
+        document = np.repeat(np.arange(self.n_documents, dtype=np.int32), np.diff(starts))
+        kept = np.flatnonzero(numbers >= 0)
+        self.form, self.document = numbers[kept], document[kept]
+        self.joined: Mask = np.zeros(len(kept), dtype=bool)
+        """Whether a phrase may extend from a word to the next one."""
+        self.joined[:-1] = (np.diff(kept) == 1) & (np.diff(self.document) == 0)
+        self.lower = [language.normalize(form).lower() for form in self.forms]
+        stems = rules.stems(self.lower)
+        place = {stem: number for number, stem in enumerate(dict.fromkeys(stems))}
+        key_of_form = np.fromiter((place[stem] for stem in stems), dtype=np.int32, count=len(stems))
+        self.n_keys = len(place)
+        self.key: Columns = key_of_form[self.form]
+        """Number of the stem of each word."""
+        self.columns = _binary(rules.count(iter([self.forms])).matrix())
+        """Forms x words of the vocabulary."""
+        counted = np.bincount(self.form, minlength=len(self.forms))
+        self.word_tokens: Integers = np.asarray(self.columns.T @ counted, dtype=np.int64).ravel()
+        stops, joined = rules.tokens.stops, len(rules.phrases) > 0  # then a word may be counted only in phrases
+        ends = (
+            (known or joined) and form not in stops and not form.isdecimal()
+            for form, known in zip(self.lower, np.diff(self.columns.indptr) > 0, strict=True)
+        )
+        self.is_end: Mask = np.fromiter(ends, dtype=bool, count=len(self.forms))[self.form]
+        """Whether a phrase may begin or end with the word."""
+        left_out = {language.normalize(word).lower() for word in excluded}
+        left_out |= set(rules.stems(sorted(left_out)))
+        allowed = (form not in left_out and stem not in left_out for form, stem in zip(self.lower, stems, strict=True))
+        self.allowed: Mask = np.fromiter(allowed, dtype=bool, count=len(self.forms))[self.form]
+        """Whether a phrase may contain the word."""
+
+    @classmethod
+    def of(cls, rules: WordRules, texts: Iterable[str], excluded: frozenset[str]) -> _Tokens:
+        language = rules.language or OTHER
+
+        def prepare(text: str) -> str:
+            return language.normalize(_BREAKS.sub(_broken, text), lowercase=False)
+
+        characters = phrase_characters(language.joiners, language.pairs)
+        sequences = WordSequences(TokenRules(characters, prepare=prepare), n_threads=rules.n_threads)
+        for batch in batches(texts, str):
+            sequences.add(batch)
+        return cls(rules, sequences, excluded)
+
+    @property
+    def starts_sentence(self) -> Mask:
+        """Whether nothing that a phrase could contain is before a word."""
+        starts = np.ones(len(self.joined), dtype=bool)
+        starts[1:] = ~self.joined[:-1]
+        return starts
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Occurrences of candidates, sorted by candidate."""
+
+    tokens: _Tokens
+    phrase: Integers
+    """Number of the candidate of each occurrence."""
+    first: Integers
+    """Its first word, as a position in the tokens."""
+    length: Columns
+    """Number of its words: 2 or 3."""
+    npmi: Array
+    """NPMI of each candidate."""
+
+    @classmethod
+    def of(cls, tokens: _Tokens, least: int) -> _Candidates:
+        """Find candidates that occur at least `least` times."""
+        totals = np.bincount(tokens.key, minlength=tokens.n_keys)
+        n_tokens = max(len(tokens.key), 1)
+        frequent = (totals[tokens.key] >= least) & tokens.allowed
+        key, width = tokens.key.astype(np.int64), np.int64(tokens.n_keys)
+        places = np.flatnonzero(tokens.joined[:-1] & frequent[:-1] & frequent[1:] & (key[:-1] != key[1:]))
+        pair = np.full(len(key), -1, dtype=np.int64)  # that begins at each position, if it is frequent enough
+        pair[places], pair_counts, _ = _numbered(key[places] * width + key[places + 1], places, least)
+        at = np.flatnonzero((pair[:-1] >= 0) & tokens.is_end[:-1] & tokens.is_end[1:])
+        twos, counts, first = _numbered(pair[at], at, least)
+        score = npmi(counts, totals[key[first]], totals[key[first + 1]], n_tokens)
+        is_three = (pair[:-2] >= 0) & (pair[1:-1] >= 0) & (key[:-2] != key[2:])
+        at3 = np.flatnonzero(is_three & tokens.is_end[:-2] & tokens.is_end[2:])
+        threes, counts3, first = _numbered(pair[at3] * width + key[at3 + 2], at3, least)
+        score3 = np.minimum(
+            npmi(counts3, pair_counts[pair[first]], totals[key[first + 2]], n_tokens),
+            npmi(counts3, totals[key[first]], pair_counts[pair[first + 1]], n_tokens),
+        )
+        threes[threes >= 0] += len(counts)
+        phrase, places = np.concatenate([twos, threes]), np.concatenate([at, at3])
+        length = np.repeat(np.array([2, 3], dtype=np.int32), [len(at), len(at3)])
+        kept = np.flatnonzero(phrase >= 0)
+        kept = kept[np.argsort(phrase[kept], kind="stable")]
+        return cls(tokens, phrase[kept], places[kept], length[kept], np.concatenate([score, score3]))
+
+    def where(self, mask: Array) -> _Candidates:
+        """Return some of the candidates."""
+        kept = mask[self.phrase]
+        number = np.cumsum(mask) - 1
+        return _Candidates(self.tokens, number[self.phrase[kept]], self.first[kept], self.length[kept], self.npmi[mask])
+
+    def __len__(self) -> int:
+        return len(self.npmi)
+
+    @property
+    def counts(self) -> Integers:
+        """How often each candidate occurs."""
+        return np.bincount(self.phrase, minlength=len(self))
+
+    def documents(self) -> Any:
+        """Return candidates x documents, CSR, with ones."""
+        shape = len(self), self.tokens.n_documents
+        ones = np.ones(len(self.phrase), dtype=np.float32)
+        return _binary(sp.csr_array((ones, (self.phrase, self.tokens.document[self.first])), shape=shape))
+
+    @property
+    def n_documents(self) -> Array:
+        """In how many documents each candidate occurs."""
+        return np.diff(self.documents().indptr)
+
+    def distinct_contexts(self) -> Array:
+        """Return the share of the occurrences of each candidate that have a context of their own."""
+        counts, starts = self.counts, np.searchsorted(self.phrase, np.arange(len(self)))
+        rank, of = np.arange(len(self.phrase)) - starts[self.phrase], counts[self.phrase]
+        sampled = np.flatnonzero((of <= _CONTEXTS) | (rank * _CONTEXTS // of != (rank - 1) * _CONTEXTS // of))
+        before, after = self._neighbors(sampled)
+        contexts = _distinct_rows(self.phrase[sampled], before, after)[0]
+        taken = np.bincount(self.phrase[sampled], minlength=len(self))
+        return np.bincount(contexts, minlength=len(self)) / np.maximum(taken, 1)
+
+    def largest_extension(self) -> Array:
+        """Return the largest share of the occurrences of each candidate that have the same word before, or after."""
+        tokens, everything = self.tokens, np.arange(len(self.phrase))
+        last = self.first + self.length - 1
+        before, after = self._neighbors(everything)
+        # A stop word beside a phrase does not extend it.
+        extends_before = ~tokens.starts_sentence[self.first] & tokens.is_end[np.maximum(self.first - 1, 0)]
+        extends_after = tokens.joined[last] & tokens.is_end[np.minimum(last + 1, len(tokens.key) - 1)]
+        largest = np.zeros(len(self))
+        for neighbor, extends in ((before, extends_before), (after, extends_after)):
+            phrase, _, count = _distinct_rows(self.phrase[extends], neighbor[extends])
+            np.maximum.at(largest, phrase, count / self.counts[phrase])
+        return largest
+
+    def _neighbors(self, occurrences: Integers) -> tuple[Array, Array]:
+        """Return the words before and after some occurrences; -1 at the ends of a document."""
+        tokens, n = self.tokens, len(self.tokens.key)
+        first = self.first[occurrences]
+        after = first + self.length[occurrences]
+        inside = np.minimum(after, n - 1)
+        same_before = (first > 0) & (tokens.document[first - 1] == tokens.document[first])
+        same_after = (after < n) & (tokens.document[inside] == tokens.document[first])
+        return np.where(same_before, tokens.key[first - 1], -1), np.where(same_after, tokens.key[inside], -1)
+
+    def names(self, written: Mapping[str, str]) -> list[str]:
+        """Return each candidate as it is written most often; `written` has the words that usually have capitals.
+
+        At the start of a sentence a word has a capital for no other reason, so these occurrences count only if there
+        are hardly any others. A capital at the start of a phrase is kept only if the first word is written so elsewhere
+        or another one has a capital, too.
+        """
+        form, forms, names = self.tokens.form, self.tokens.forms, [""] * len(self)
+        third = np.where(self.length == 3, form[np.minimum(self.first + 2, len(form) - 1)], -1)
+        weight = np.where(self.tokens.starts_sentence[self.first], 0.01, 1.0)
+        rows = (self.phrase, form[self.first], form[self.first + 1], third)
+        phrase, a, b, c, weights = _distinct_rows(*rows, weights=weight)
+        for row in np.lexsort((c, b, a, weights)).tolist():  # the largest weight comes last
+            parts = [forms[part] for part in (a[row], b[row], c[row]) if part >= 0]
+            lowered, rest = self.tokens.lower[a[row]], " ".join(parts[1:])
+            first = lowered if rest == rest.lower() and written.get(lowered) is None else parts[0]
+            names[phrase[row]] = f"{first} {rest}"
+        return names
+
+
+def _broken(found: re.Match[str]) -> str:
+    """Return the replacement of a match of _BREAKS."""
+    return f"\n.\n{found[1]}\n.\n" if found[1] else "\n.\n"
+
+
+def _numbered(keys: Integers, places: Integers, least: int) -> tuple[Integers, Integers, Integers]:
+    """Number the keys that occur at least `least` times.
+
+    Returns the number of each key (-1 for rare ones), how often each number occurs, and its first place.
+    """
+    _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    kept = counts >= least
+    number = np.where(kept, np.cumsum(kept) - 1, -1)
+    return number[inverse], counts[kept], places[first[kept]]
+
+
+def _distinct_rows(*columns: Array, weights: Array | None = None) -> list[Array]:
+    """Return the distinct rows of some columns, and the sum of the weights of each (None: their number)."""
+    order = np.lexsort(columns[::-1])
+    ordered = [np.asarray(column)[order] for column in columns]
+    new = np.ones(len(order), dtype=bool)
+    if len(order):
+        new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
+    number = np.cumsum(new) - 1
+    sums = np.bincount(number, None if weights is None else weights[order], int(new.sum()))
+    return [*(column[new] for column in ordered), sums]
+
+
+def _binary(matrix: Any) -> Any:
+    """Return a CSR array with ones where the matrix is not zero."""
+    found = sp.csr_array(matrix)
+    found.sum_duplicates()
+    return sp.csr_array((np.ones(len(found.data), dtype=np.float32), found.indices, found.indptr), found.shape)
+
+
+def _words_with_capitals(tokens: _Tokens) -> dict[str, str]:
+    """Return how words are written, by their lower case, if they usually have capitals inside of sentences."""
+    inside = np.bincount(tokens.form[~tokens.starts_sentence], minlength=len(tokens.forms))
+    counted = inside + 0.01 * np.bincount(tokens.form, minlength=len(tokens.forms))
+    best: dict[str, int] = {}
+    for number, lower in enumerate(tokens.lower):
+        if lower not in best or counted[number] > counted[best[lower]]:
+            best[lower] = number
+    return {lower: tokens.forms[number] for lower, number in best.items() if tokens.forms[number] != lower}
