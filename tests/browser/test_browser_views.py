@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from polyseme import fit
 from polyseme.explore import write_page
 from polyseme.metrics import distinctive_words, shown_words
 
@@ -216,5 +217,55 @@ def test_hits_have_snippets_with_marked_words(themes_page):
     assert {"river", "loan"} <= marks
     assert page.locator(".snippet").count() == page.locator("[data-score]").count()
     assert page.locator(".parts").count() == 0
-    themes_page.go("#/search/%22river%20loans%22")
-    assert "polyseme search finds exact phrases" in themes_page.text()
+
+
+PHRASES = (
+    '"apple pears" on a hill',
+    "«THE farmer’s   apples»",
+    '"farmer\'s apples"',
+    '"on the" hill',
+    'orchard "pears" hill',
+)
+FRUIT = [
+    "Apple pears grow on a hill. The farmer's apples are red.",
+    "On a hill there are apple\npears, and the orchard is near. The farmer’s  Apples are green.",
+    "Apple and pears: they grow on the other hill of the orchard.",
+    f"The orchard of {'very ' * 80} old apple pears on the hill.",
+    "Pineapple pears, a hill, an orchard, farmer's applesauce.",
+    "The loans of the bank have an interest rate.",
+    "A bank lends money at a rate, and loans are money.",
+]
+
+
+@pytest.fixture(scope="module")
+def fruit_run(tmp_path_factory):
+    place = tmp_path_factory.mktemp("fruit") / "run"
+    return fit(FRUIT, 2, random_state=0, language="english", min_df=1, max_df=1.0, page=False, output=place)
+
+
+@pytest.mark.parametrize(("text", "having", "words"), [("full", 3, 0), ("excerpt", 2, 2), ("none", 0, 4)])
+def test_phrases_are_looked_up_in_the_texts_that_the_page_has(opened, fruit_run, tmp_path, text, having, words):
+    """With whole texts the hits are those of the run. Else documents with the words of the phrase are another list."""
+    write_page(fruit_run, tmp_path / "page.html", text=text)
+    page = opened(tmp_path / "page.html")
+    for query in PHRASES:
+        expected = [hit.row for hit in fruit_run.search(query, 10)]
+        found = [hit["document"] for hit in page.page.evaluate("query => window.polyseme.search(query, 10)", query)]
+        assert expected
+        assert found == expected if text == "full" else set(found) >= set(expected)
+    page.go("#/search/%22apple%20pears%22")
+    for title, size in (("Documents with the phrase", having), ("Documents with the words of the phrase", words)):
+        card = page.page.locator("section.card").filter(has=page.page.get_by_role("heading", name=title, exact=True))
+        assert card.locator("[data-score]").count() == size
+    limit = {"full": "score", "excerpt": "It may be further on.", "none": "written without texts, so the phrase"}[text]
+    assert limit in page.text()
+    assert ("polyseme search looks for phrases in whole texts" in page.text()) == (text != "full")
+    if having:
+        marks = "".join(page.page.locator(".snippet").first.locator("mark").all_text_contents())
+        assert "apple pears" in marks.lower()
+    wrong = (("apple%20%22pears", "without a partner"), ("%22..%22%20apple", "a phrase without words"))
+    for query, message in (*wrong, ("%22hill%20apple%22", "")):
+        page.go(f"#/search/{query}")
+        assert message in page.text()
+    assert ("No document contains the phrase" in page.text()) == (text == "full")
+    assert not page.complaints

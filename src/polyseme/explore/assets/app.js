@@ -130,7 +130,8 @@ window.polyseme = {
   started: start(),
   async search(text, most = 10) {
     await Promise.all([loadCorpus(), loadRules()]);
-    return search(rules.counts(text), most, { reasons: 1000 }).hits.map(({ reasons, ...hit }) => ({
+    const { hits, others } = await searchText(text, most, { reasons: 1000 });
+    return [...hits, ...others].map(({ reasons, ...hit }) => ({
       ...hit, words: reasons.map(({ word, weight }) => [model.words[word], weight]),
     }));
   },

@@ -69,14 +69,14 @@ async function picture(svg, scale = 2) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
-// Buttons that save a table (rows() with a header first) and the chart within `holder`, if there is one.
+// Buttons that save a table (rows() with a header first, or a promise of them) and the chart within `holder`, if there is one.
 function saveButtons(name, rows, holder) {
   const button = (kind, action) =>
     h("button.save", { type: "button", "aria-label": `Save ${name} as ${kind}`, onclick: action }, kind);
   const file = name.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60).replace(/^-|-$/g, "").toLowerCase() || "table";
   const chart = () => holder.querySelector("svg.chart");
   return h("span.saves", {},
-    rows && button("CSV", () => download(`${file}.csv`, csv(rows()), "text/csv;charset=utf-8")),
+    rows && button("CSV", async () => download(`${file}.csv`, csv(await rows()), "text/csv;charset=utf-8")),
     holder && button("SVG", () => download(`${file}.svg`, standalone(chart()), "image/svg+xml")),
     holder && button("PNG", async () => download(`${file}.png`, await picture(chart()), "image/png")));
 }

@@ -101,14 +101,14 @@ function documentList(items) {
 
 // Hits of a search: title and score, a snippet with the words of the query, reasons, main topic. Resolves to a list.
 // Without words, as for a whole document, the words that both share and that add most to the score are marked.
-async function hitList(hits, words = null) {
+async function hitList(hits, words = null, phrases = []) {
   const texts = await Promise.all(hits.map(({ document: d }) => textOf(d)));
   return h("ol.documents", {}, hits.map(({ document: d, score, term, latent, reasons }, i) => {
     const theta = weightsOf(d);
     const main = theta.indexOf(Math.max(...theta));
     return h("li", {},
       h("div.line", {}, documentLink(d), h("span.figure", { title: `words ${decimal(term)} + topics ${decimal(latent)}`, data: { score } }, decimal(score, 2))),
-      texts[i] && h("p.snippet", {}, snippetOf(texts[i], words ?? reasons.filter(({ inQuery, inDocument }) => inQuery && inDocument).map(({ word }) => word)).map(({ text, marked }) => (marked ? h("mark", {}, text) : text))),
+      texts[i] && h("p.snippet", {}, snippetOf(texts[i], words ?? reasons.filter(({ inQuery, inDocument }) => inQuery && inDocument).map(({ word }) => word), phrases).map(({ text, marked }) => (marked ? h("mark", {}, text) : text))),
       h("div.reasons", {}, reasons.map(({ word, weight, inQuery, inDocument }) =>
         h("a.reason", {
           href: wordAddress(word), classes: inQuery && inDocument ? "both" : inQuery ? "asked" : "found",

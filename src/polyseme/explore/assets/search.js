@@ -44,12 +44,12 @@ function topicsOfFirst(first, term) {
 }
 
 // The documents with the largest cosine to a topic.
-function typicalOf(topic, count, without) {
+function typicalOf(topic, count, allowed) {
   const { starts, columns, values } = corpus.byTopic;
   const cosine = new Float64Array(model.n_documents);
   for (let i = starts[topic]; i < starts[topic + 1]; i++) {
     const d = columns[i];
-    if (corpus.tokens[d] > 0 && d !== without) cosine[d] = values[i] / corpus.lengths[d];
+    if (corpus.tokens[d] > 0 && (!allowed || allowed[d])) cosine[d] = values[i] / corpus.lengths[d];
   }
   return largest(cosine, count);
 }
@@ -62,28 +62,106 @@ function cosineOf(topics, length, d) {
   return Math.min(1, sum / (length * corpus.lengths[d]));
 }
 
-// The best documents for counts, with the parts of their scores and reasons: [{document, score, term, latent, reasons}];
-// `without` is a document that is not found, and `topics` are F, if they are known.
-function search(query, count, { without = -1, topics = null, reasons = 6 } = {}) {
+// The best documents for counts: {order, scores, term, latent, topics}. `allowed` says for each document whether it may
+// be found (null for all), and `topics` are F, if they are known.
+function rank(query, count, { allowed = null, topics = null } = {}) {
   const { weight, rest, feedback, pool, leading, typical } = model.search;
   const { term, covered, total } = termScores(query);
-  if (without >= 0) term[without] = 0;
+  if (allowed) allowed.forEach((is, d) => is || (term[d] = 0));
   const first = largest(term, pool);
-  if (!first.length) return { hits: [], topics: null };
+  if (!first.length) return { order: [], scores: term, term, latent: term, topics: null };
   topics ??= topicsOfFirst(first.slice(0, feedback), term);
   const length = Math.hypot(...topics);
   const order = Array.from(topics.keys()).sort((a, b) => topics[b] - topics[a] || a - b).slice(0, leading);
-  const candidates = new Set([...first, ...order.flatMap((topic) => typicalOf(topic, typical, without))]);
+  const candidates = new Set([...first, ...order.flatMap((topic) => typicalOf(topic, typical, allowed))]);
   const latent = new Float64Array(model.n_documents);
   const most = Math.max(...Array.from(candidates, (d) => covered[d])) / total;
   const share = weight * (1 - (1 - rest) * most ** 4);
   for (const d of candidates) latent[d] = share * (total - covered[d]) * cosineOf(topics, length, d);
   const scores = term.map((value, d) => value + latent[d]);
+  return { order: largest(scores, count), scores, term, latent, topics };
+}
+
+// Some documents of a ranking with the parts of their scores and reasons: [{document, score, term, latent, reasons}].
+function explained(query, { scores, term, latent, topics }, documents, reasons) {
   const explain = explainer(query, topics);
-  const hits = largest(scores, count).map((d) => ({
+  return documents.map((d) => ({
     document: d, score: scores[d], term: term[d], latent: latent[d], reasons: explain(d, latent[d]).slice(0, reasons),
   }));
-  return { hits, topics };
+}
+
+// The best documents for counts, and the topics of the query.
+function search(query, count, { reasons = 6, ...options } = {}) {
+  const ranking = rank(query, count, options);
+  return { hits: explained(query, ranking, ranking.order, reasons), topics: ranking.topics };
+}
+
+// The best documents for a text that may have phrases in quotation marks: {query, phrases, problem, hits, others, topics}.
+// `hits` contain the phrases. A page without whole texts cannot say this of all documents: `others` contain all words of
+// the phrases, but not the phrases in the part of the text that the page has.
+async function searchText(text, count, { reasons = 6 } = {}) {
+  const { words, phrases, problem } = parsedQuery(text);
+  const query = rules.counts(words);
+  const found = { query, phrases: phrases.map(phrasePattern), problem, hits: [], others: [], topics: null };
+  if (problem) return found;
+  if (!phrases.length) return { ...found, ...search(query, count, { reasons }) };
+  const ranking = rank(query, model.n_documents, { allowed: withAllWords(phrases) });
+  const [having, unknown] = [[], []];
+  for (const d of ranking.order) {
+    if (having.length === count) break;
+    const own = plainText((await textOf(d)) ?? "");
+    if (found.phrases.every((pattern) => own.search(pattern) >= 0)) having.push(d);
+    else if (model.text !== "full" && unknown.length < count) unknown.push(d);
+  }
+  const [hits, others] = [having, unknown].map((documents) => explained(query, ranking, documents, reasons));
+  return { ...found, hits, others, topics: ranking.topics };
+}
+
+// The words and phrases of a query, as retrieval/snippets.py finds them, and what is wrong with its quotation marks.
+function parsedQuery(text) {
+  const parts = text.replace(/[\u201c-\u201f\u00ab\u00bb\uff02]/g, '"').split('"');
+  const phrases = parts.filter((_, i) => i % 2).map(plainText);
+  let problem = "";
+  if (parts.length % 2 === 0) problem = "The query has a quotation mark without a partner: close the phrase, or remove the mark.";
+  else if (phrases.some((phrase) => !IN_WORD.test(phrase))) problem = "The query has a phrase without words: put words between the quotation marks.";
+  return { words: parts.join(" "), phrases, problem };
+}
+
+const IN_WORD = /[\p{L}\p{N}_]/u;
+const WITHOUT_SPACES = /^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uac00-\ud7a3\uf900-\ufaff\u{20000}-\u{3ffff}]/u;
+
+// A text on one line, in composed form, with straight apostrophes.
+function plainText(text) {
+  return text.normalize("NFC").replace(/[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g, " ")
+    .replace(/^ | $/g, "").replace(/[\u2019\u02bc\uff07]/g, "'");
+}
+
+// The expression that finds a phrase in a text of plainText, but not inside of a longer word.
+function phrasePattern(phrase) {
+  const characters = Array.from(phrase);
+  const [first, last] = [characters[0], characters[characters.length - 1]];
+  const bounded = (character) => IN_WORD.test(character) && !WITHOUT_SPACES.test(character);
+  const before = bounded(first) ? "(?<![\\p{L}\\p{N}_])" : "";
+  const after = bounded(last) ? "(?![\\p{L}\\p{N}_]|'[\\p{L}\\p{N}_])" : "";
+  return new RegExp(before + phrase.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&") + after, "giu");
+}
+
+// Which documents contain all words of some phrases that the vocabulary has, alone or joined; null if it has none.
+function withAllWords(phrases) {
+  const { starts, columns } = corpus.byWord;
+  const wanted = phrases.flatMap((phrase) => {
+    if (!rules.phrases.length) return Array.from(rules.counts(phrase).words, (word) => [word]);
+    const names = new Set(rules.separate(phrase).filter((name) => name !== BARRIER));
+    return Array.from(names, (name) => model.words.flatMap((word, column) => (word.split("_").includes(name) ? [column] : [])));
+  }).filter((found) => found.length);
+  if (!wanted.length) return null;
+  const allowed = new Uint8Array(model.n_documents).fill(1);
+  for (const found of wanted) {
+    const has = new Uint8Array(model.n_documents);
+    for (const word of found) for (let i = starts[word]; i < starts[word + 1]; i++) has[columns[i]] = 1;
+    has.forEach((is, d) => is || (allowed[d] = 0));
+  }
+  return allowed;
 }
 
 // What gives, for a document and the latent part of its score, the words of query and document with what each adds to
@@ -160,13 +238,18 @@ function dot(rows, row, vector) {
 
 const SNIPPET = 240; // characters
 
-// The part of a text with most words of a query: pieces [{text, marked}].
-function snippetOf(text, words) {
+// The part of a text with most words and phrases of a query: pieces [{text, marked}].
+function snippetOf(text, words, phrases = []) {
   const wanted = new Set(words);
   const parts = [];
   let place = 0;
-  for (const { text: piece, column } of rules.marked(text.replace(/\s+/g, " ").trim())) {
-    parts.push({ text: piece, start: place, marked: column !== undefined && wanted.has(column), column });
+  const line = text.normalize("NFC").replace(/\s+/g, " ").trim();
+  const straight = line.replace(/[\u2019\u02bc\uff07]/g, "'");
+  const spans = phrases.flatMap((pattern, i) => Array.from(straight.matchAll(pattern), ({ 0: found, index }) => [index, index + found.length, `phrase ${i}`]));
+  for (const { text: piece, column } of rules.marked(line)) {
+    const span = spans.find(([start, end]) => start <= place && place + piece.length <= end);
+    const marked = span !== undefined || (column !== undefined && wanted.has(column));
+    parts.push({ text: piece, start: place, marked, column: span?.[2] ?? column });
     place += piece.length;
   }
   const marks = parts.filter(({ marked }) => marked);

@@ -5,7 +5,7 @@ async function viewDocument(argument) {
   if (!(Number.isInteger(d) && d >= 0 && d < model.n_documents)) return notHere(`There is no document ${argument}.`);
   const theta = weightsOf(d);
   const text = await textOf(d);
-  const { hits } = search(countsOfDocument(d), 10, { without: d, topics: theta });
+  const { hits } = search(countsOfDocument(d), 10, { allowed: new Uint8Array(model.n_documents).fill(1).fill(0, d, d + 1), topics: theta });
   const about = [corpus.ids?.[d], corpus.times?.[d], count(corpus.tokens[d], "counted token")].filter(Boolean).join(" · ");
   const beside = [d - 1, d + 1].map((other) => (other >= 0 && other < model.n_documents ? other : null));
   return [

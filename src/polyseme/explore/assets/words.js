@@ -92,9 +92,14 @@ class WordRules {
     return this.names.get(form) ?? form;
   }
 
+  // The words of a text in their order, BARRIER where words do not form a phrase.
+  separate(text) {
+    return this.split(this.prepared(text)).map(({ form }) => this.named(form));
+  }
+
   // The words of a text in their order, phrases joined.
   sequence(text) {
-    let names = this.split(this.prepared(text)).map(({ form }) => this.named(form));
+    let names = this.separate(text);
     for (const pairs of this.phrases) {
       const joined = [];
       for (let i = 0; i < names.length; i++) {
